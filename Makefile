@@ -35,7 +35,7 @@ demo: $(VENV)/.installed  ## start OpenSearch, index the demo corpus twice, show
 
 # Files are dealt out to several processes, which share one OpenSearch.
 TOGETHER := -n auto --dist loadgroup --no-loadscope-reorder
-# How many times `make soak` kills a load, and a retune.
+# How many times `make soak` kills a load, and a retune; a reencode of many documents is killed twice.
 KILLS ?= 100
 
 test: $(VENV)/.installed-dev  ## run the tests, those against a real OpenSearch included
@@ -46,7 +46,7 @@ paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: X
 
 soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: KILLS (100) SIGKILLs over a load and retunes; servers killed
 	@LANGSHIFT_KILLS=$(KILLS) $(PY) -m pytest $(TOGETHER) -rP tests/cluster/test_faults_kills.py \
-		tests/cluster/test_retune_kills.py tests/cluster/test_embedded.py tests/cluster/test_*nodes*.py
+		tests/cluster/test_retune_kills.py tests/cluster/test_reencode_kills.py tests/cluster/test_embedded.py tests/cluster/test_*nodes*.py
 
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
 evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question

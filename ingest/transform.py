@@ -155,6 +155,18 @@ def _soft_stamp(name: str | None, found: Mapping[str, float], debias: Debiaser) 
     return {**stamp, "languages": dict(found), **({"alphas": alphas} if alphas else {})}
 
 
+def is_usable(vector: Matrix, shifted: Matrix) -> bool:
+    """Whether a vector has a cosine with others: no number that is none, not all zeros, no length that overflows.
+
+    Args:
+        vector: as the encoder makes it, shape (dimension,), float32.
+        shifted: as it is to be stored, likewise.
+    """
+    with np.errstate(all="ignore"):
+        length = float(vector @ vector)
+    return 0 < length < float("inf") and bool(np.isfinite(shifted).all())
+
+
 class EncodedDocument(NamedTuple):
     """What was made of a document.
 
@@ -227,10 +239,7 @@ class ActionBuilder:
 
     def _action(self, row: SourceRow, document: Document, made: EncodedDocument) -> BulkAction | ActionResult:
         encoder = self.pipeline.encoder
-        # A vector has a cosine with others: no number that is none, not all zeros, no length that overflows.
-        with np.errstate(all="ignore"):
-            length = float(made.vector @ made.vector)
-        if not 0 < length < float("inf") or not np.isfinite(made.shifted).all():
+        if not is_usable(made.vector, made.shifted):
             why = f"the encoder {encoder.id} gives no usable vector for its text"
             return _refused(row, document.id, "unusable_vector", why, "encode")
         language, confidence, _ = made.detection

@@ -168,6 +168,12 @@ THREADS = option(
     expose_value=False,
     callback=_use_threads,
 )
+VECTORS = option("--vectors FILE", "Language vectors. [default: those that come with langshift]")
+ALPHA = option(
+    "--alpha A",
+    "How much of the shift to apply, 0 to 1. [default: what the vectors recommend, else 1]",
+    SHARE,
+)
 PATIENCE = option(
     "--patience SECONDS",
     "How long to wait while the cluster accepts no requests.",

@@ -4,7 +4,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from queue import Full, Queue
 from typing import TypeVar
@@ -19,7 +19,7 @@ T = TypeVar("T")
 _LOOK_EVERY = 0.1  # seconds
 
 
-def prefetch(things: Iterator[T]) -> Iterator[T]:
+def prefetch(things: Iterator[T]) -> Generator[T, None, None]:
     """The same things, always one of them made in advance, in a thread of its own.
 
     Who closes the iterator early does not wait for a thing that takes long: standard input may never give one.
@@ -126,14 +126,15 @@ def retry_until_available(action: Callable[[], T], patience: RetryBudget, stoppi
         wait=BACKOFF,
         stop=lambda _: patience.over or stopped.is_set(),
         sleep=sleep_using_event(stopped),
-        retry=retry_if_exception(_passes),
+        retry=retry_if_exception(is_transient),
         before_sleep=note,
         reraise=True,
     )
     return trying(action)
 
 
-def _passes(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
+    """Whether an error of the cluster's passes by itself, so that the same may be asked again."""
     return isinstance(error, Unreadable) or (
         isinstance(error, OpenSearchException) and isinstance(classify(error, ""), Retryable)
     )

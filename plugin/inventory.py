@@ -22,7 +22,7 @@ from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
 from langshift.plugin.versions import alias_of, check_name, version_behind
 
 State = Literal["live", "kept", "unfinished"]
-VersionOperation = Literal["load", "retune", "rollback"]
+VersionOperation = Literal["load", "retune", "reencode", "rollback"]
 
 _BLOCKS = ("write", "read_only", "read_only_allow_delete")
 # All but the language vectors, which may be large.
@@ -256,7 +256,7 @@ def drop(client: OpenSearch, wanted: DropPlan) -> None:
     if not same or (wanted.whole and len(now) > len(wanted.versions)):
         raise ClusterError(f"The versions of {wanted.name} have changed, so none was removed: run the command again.")
     for one in wanted.versions:
-        if one.unfinished in ("retune", "rollback"):
+        if one.unfinished not in (None, "load"):
             release_abandoned(client, wanted.name)
         if metadata.uuid_of(client, one.version) == one.uuid:
             client.indices.delete(index=one.version, ignore_unavailable=True)

@@ -168,7 +168,9 @@ def uuid_of(client: OpenSearch, index: str) -> str:
         return ""
 
 
-Kind = Literal["load", "retune", "adopt"]
+Kind = Literal["load", "retune", "reencode", "adopt"]
+#: What makes a version of the live one, with all that is written meanwhile.
+COPIES = ("retune", "reencode")
 
 
 class Origin(msgspec.Struct, frozen=True, rename={"version": "from"}):
@@ -179,8 +181,8 @@ class Origin(msgspec.Struct, frozen=True, rename={"version": "from"}):
         version: the version or index that it was made of or has replaced; None where there was none, or where that
             was not kept.
         uuid: the server's own id of that one.
-        checkpoint: of a retune, the last operation of each shard of the new version, by the shard's number, when it
-            became live: whatever is later was written by others.
+        checkpoint: of a retune or a reencode, the last operation of each shard of the new version, by the shard's
+            number, when it became live: whatever is later was written by others.
         at: when, ISO 8601.
     """
 

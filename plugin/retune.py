@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from opensearchpy import OpenSearch
 
@@ -16,7 +16,13 @@ from langshift.plugin.index_body import copied_body, require_engine, vectors_com
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run
-from langshift.plugin.transfer.state import DocumentTransform, TransferListener, TransferPlan, TransferResult
+from langshift.plugin.transfer.state import (
+    ClientTransform,
+    ScriptTransform,
+    TransferListener,
+    TransferPlan,
+    TransferResult,
+)
 from langshift.plugin.versions import IndexInfo, live, version_behind
 from langshift.settings import VERSION
 
@@ -32,12 +38,8 @@ def require_retunable(client: OpenSearch, index: IndexInfo, vectors: str | None)
     Raises:
         ClusterError: saying why, with one of the documents.
     """
-    name, block = index.index, "index.blocks.read_only"
-    if metadata.is_on(metadata.read_settings(client, name).get("blocks", {}).get("read_only")):
-        raise ClusterError(
-            f"Index {name} has the block {block}, with which a retune cannot hold back the last writes: remove it with "
-            f'`PUT /{name}/_settings` and {{"{block}": null}}, then run the command again.'
-        )
+    name = index.index
+    require_blockable(client, name, "retune")
     require_copied_from_primaries(client, name)
     if vectors_come_back_normalised(client, name, index.fields.vector):
         raise ClusterError(
@@ -46,6 +48,20 @@ def require_retunable(client: OpenSearch, index: IndexInfo, vectors: str | None)
             "with `langshift ingest --if-exists new-version`, which switches derived source off."
         )
     _require_stamps(client, index, vectors)
+
+
+def require_blockable(client: OpenSearch, index: str, kind: Literal["retune", "reencode"]) -> None:
+    """Refuse an index whose writes cannot be held back at the end.
+
+    Raises:
+        ClusterError: saying what to change.
+    """
+    block = "index.blocks.read_only"
+    if metadata.is_on(metadata.read_settings(client, index).get("blocks", {}).get("read_only")):
+        raise ClusterError(
+            f"Index {index} has the block {block}, with which a {kind} cannot hold back the last writes: remove it "
+            f'with `PUT /{index}/_settings` and {{"{block}": null}}, then run the command again.'
+        )
 
 
 def require_copied_from_primaries(client: OpenSearch, index: str) -> None:
@@ -101,7 +117,7 @@ def _require_stamps(client: OpenSearch, index: IndexInfo, vectors: str | None) -
             )
 
 
-def shift_transform(client: OpenSearch, old: StoredShift, new: StoredShift, fields: FieldNames) -> DocumentTransform:
+def shift_transform(client: OpenSearch, old: StoredShift, new: StoredShift, fields: FieldNames) -> ScriptTransform:
     """The way from one shift to another, with its script on the cluster.
 
     Args:
@@ -113,7 +129,7 @@ def shift_transform(client: OpenSearch, old: StoredShift, new: StoredShift, fiel
     script, params = shift_script.install(client), shift_script.params(old, new, fields, pipeline=False)
     moved, agreed = (shift_script.matching_stamp_query(shift, fields) for shift in (old, new))
     late = {"bool": {"filter": [moved], "must_not": [agreed]}}
-    return DocumentTransform(script, params, expected(old, new, fields), fields.vector, fields.stamp, late)
+    return ScriptTransform(script, params, expected(old, new, fields), fields.vector, fields.stamp, late)
 
 
 @dataclass(frozen=True)
@@ -278,8 +294,17 @@ def retune(
     return replace(done, documents=done.documents or index.documents)
 
 
+#: What brings documents back to the version before a reencode, from the cluster and the names of both versions.
+ReencodedBack = Callable[[OpenSearch, str, str], ClientTransform]
+
+
 def roll_back(
-    client: OpenSearch, name: str, *, patience: float = 300, watch: TransferListener = lambda _: None
+    client: OpenSearch,
+    name: str,
+    *,
+    patience: float = 300,
+    watch: TransferListener = lambda _: None,
+    reencoded_back: ReencodedBack | None = None,
 ) -> TransferResult:
     """Let an alias stand for the version before the live one again.
 
@@ -288,6 +313,7 @@ def roll_back(
         name: the alias.
         patience: seconds to wait for a cluster that takes nothing.
         watch: told how far it is.
+        reencoded_back: needed where a reencode made the live version.
 
     Raises:
         ClusterError: there is no version before, or the cluster does not do its part.
@@ -296,16 +322,21 @@ def roll_back(
     version_behind(client, name)
     done = run.finish_abandoned(client, name)
     if done is None or done.requested is not None:
-        done = run.roll_back(client, name, _rollback_transform(client, name), watch=watch, patience=patience)
+        transform = _rollback_transform(client, name, reencoded_back)
+        done = run.roll_back(client, name, transform, watch=watch, patience=patience)
     return done if done.documents else replace(done, documents=live(client, name).documents)
 
 
-def _rollback_transform(client: OpenSearch, name: str) -> DocumentTransform | None:
-    """How documents of the live version go back to the shift of the version before; None where none do.
+def _rollback_transform(
+    client: OpenSearch, name: str, reencoded_back: ReencodedBack | None
+) -> ScriptTransform | ClientTransform | None:
+    """How documents of the live version go back to what the version before has; None where none do.
 
     Where a pipeline shifts what clients write to the live version, one of the version before is made ready too.
     """
     index, version, came = run.previous(client, name)
+    if came.kind == "reencode" and reencoded_back is not None:
+        return reencoded_back(client, index, version)
     if came.kind != "retune":
         return None
     require_copied_from_primaries(client, index)

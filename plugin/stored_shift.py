@@ -185,7 +185,7 @@ def expected(
             return None
         stamp = value_at(source, fields.stamp)
         same = old.hash == new.hash == stamp["vectors"]
-        other = _other_stamp(stamp, _own_tag(source, stamp, fields, same=same), new)
+        other = _other_stamp(stamp, own_tag(source, stamp, fields, same=same), new)
         # What was not moved may name vectors that this index never had.
         before = subtracted(stamp, old.vectors) if is_shifted(stamp) else 0.0
         # In one step, so that nothing is rounded between.
@@ -208,7 +208,7 @@ def proportions(source: Source, shift: StoredShift, fields: FieldNames) -> dict[
     """
     stamp = value_at(source, fields.stamp)
     whole = StoredShift(shift.hash, shift.pivot, shift.vectors, 1.0)
-    tag = _own_tag(source, stamp, fields, same=shift.hash == stamp.get("vectors"))
+    tag = own_tag(source, stamp, fields, same=shift.hash == stamp.get("vectors"))
     return applied_scales(_other_stamp(stamp, tag, whole))
 
 
@@ -221,7 +221,15 @@ def _other_stamp(stamp: Mapping[str, Any], tag: str, new: StoredShift) -> dict[s
     return {} if key is None else {"language": key, "alpha": new.scale(key)}
 
 
-def _own_tag(source: Source, stamp: Mapping[str, Any], fields: FieldNames, *, same: bool) -> str:
+def own_tag(source: Source, stamp: Mapping[str, Any], fields: FieldNames, *, same: bool) -> str:
+    """The language tag of a stored document.
+
+    Args:
+        source: the document.
+        stamp: of its vector.
+        fields: the names of its fields.
+        same: whether the tag is to name one of the language vectors that the stamp names, by which it was shifted.
+    """
     document_language = value_at(source, fields.language)
     language = document_language or UNDETERMINED
     # One that took nothing away may have kept the language of another; one of several languages has its likeliest.

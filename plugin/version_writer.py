@@ -32,8 +32,8 @@ def is_carried_over(client: OpenSearch, target: Target, now: str) -> bool:
     if not metadata.is_write_blocked(metadata.read_settings(client, target.index)):
         return False
     made, left = metadata.read_origin(client, now), metadata.read_origin(client, target.index)
-    retuned = made is not None and made.kind == "retune" and made.uuid == target.uuid
-    return retuned or (left is not None and left.kind == "retune" and left.uuid == uuid_of(client, now))
+    copied = made is not None and made.kind in metadata.COPIES and made.uuid == target.uuid
+    return copied or (left is not None and left.kind in metadata.COPIES and left.uuid == uuid_of(client, now))
 
 
 def require_not_replaced(client: OpenSearch, target: Target) -> None:
@@ -49,9 +49,9 @@ def require_not_replaced(client: OpenSearch, target: Target) -> None:
         return
     if is_carried_over(client, target, now):
         raise ClusterError(
-            f"{name} now points to {now}: a retune or a rollback has replaced {index} while this load was adding to "
-            f"it. What it had written is in {now} too, the rest is in neither. Run the load again with the language "
-            f"vectors and scales of {now}."
+            f"{name} now points to {now}: a retune, reencode or rollback has replaced {index} while this load was "
+            f"adding to it. What it had written is in {now} too, the rest is in neither. Run the load again with the "
+            f"encoder, language vectors and scales of {now}."
         )
     raise ClusterError(f"{name} now points to {now}, and {index} is read-only: run the load again.")
 

@@ -14,7 +14,7 @@ from opensearchpy import OpenSearch
 from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.adopt.reader import IndexReader, OldIndex, decode_hit, find_index, open_reader, parse_source
+from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, open_reader
 from langshift.ingest.adopt.transform import IndexDocuments, StoredDocumentBuilder, document_of
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Document
@@ -25,6 +25,7 @@ from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift
 from langshift.plugin.index_body import DERIVED, LUCENE, VectorField, copied_body, engine_of, mapped, own_mappings
 from langshift.plugin.metadata import USUAL, FieldNames, Origin
+from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.versions import version_behind
 
 _FINAL = "final_pipeline"

@@ -1,29 +1,22 @@
 """Reading another index as it was at one point in time: its mapping, and its documents in slices, byte for byte."""
 
-import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
-from uuid import uuid4
+from typing import Any
 
-import msgspec
-import orjson
-from msgspec import Raw
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError, SerializationError, TransportError
-from opensearchpy.serializer import JSONSerializer
+from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError, TransportError
 
 from langshift.client import address, make_client
-from langshift.credentials import redact
 from langshift.errors import ClusterError, UsageError
-from langshift.files import replace_halves
 from langshift.plugin import metadata
 from langshift.plugin.metadata import is_on
+from langshift.plugin.raw_documents import RawPage, RawSerializer, decode_hit, hit_bytes
 from langshift.retry import RetryBudget, retry_until_available
 from langshift.server_errors import reason
 from langshift.settings import Settings
@@ -118,120 +111,6 @@ def _require_whole_documents(index: str, mappings: Mapping[str, Any]) -> None:
     )
 
 
-T = TypeVar("T")
-
-# Stands before the digits of half a surrogate pair, which readers of JSON refuse, until that is written again.
-_MARK = f"\ue000{uuid4().hex}"
-_MARKED = re.compile(f"{_MARK}([0-9a-fA-F]{{4}})")
-_MARKED_BYTES = re.compile(f"{_MARK}([0-9a-fA-F]{{4}})".encode())
-
-
-# Reading JSON and writing it again may change numbers: integers beyond 64 bits, decimals of many digits. So only what
-# is looked at is read, and only what is changed is written; all else passes as it is.
-class StoredDocument(msgspec.Struct):
-    """A document of a search's answer.
-
-    Attributes:
-        id: its ``_id``.
-        version: its ``_version``.
-        source: its ``_source``, byte for byte.
-        routing: its ``_routing``, if it has one.
-        sort: where in its slice it stands; absent where nothing was sorted.
-    """
-
-    id: str = msgspec.field(name="_id")
-    version: int = msgspec.field(name="_version")
-    source: Raw = msgspec.field(name="_source")
-    routing: str | None = msgspec.field(name="_routing", default=None)
-    sort: list[Any] = msgspec.field(default_factory=list)
-
-
-class RawHits(msgspec.Struct):
-    """The part of a search's answer that holds the documents, each byte for byte; and how many it finds, if asked."""
-
-    hits: list[Raw]
-    total: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class RawPage(msgspec.Struct):
-    """A search's answer."""
-
-    hits: RawHits
-
-
-_page = msgspec.json.Decoder(RawPage).decode
-_stored = msgspec.json.Decoder(StoredDocument).decode
-_fields = msgspec.json.Decoder(dict[str, Raw]).decode
-
-
-def decode_hit(hit: bytes | Raw) -> StoredDocument:
-    """A document of a search's answer."""
-    return _decoded(_stored, hit)
-
-
-def hit_bytes(hit: Raw) -> bytes:
-    """A document of a search's answer byte for byte; it needs no longer the whole answer in memory."""
-    return _unmarked(bytes(hit))
-
-
-def parse_source(source: Raw) -> dict[str, Any]:
-    """A document's fields, to be looked at; half a surrogate pair is U+FFFD there."""
-    text = _MARKED.sub("\ufffd", bytes(source).decode())
-    fields: dict[str, Any] = orjson.loads(text)
-    return fields
-
-
-def edit_source(source: Raw, path: str, value: bytes | None, added: Mapping[str, bytes]) -> bytes:
-    """A document with one value replaced and fields added; all else is the same byte for byte.
-
-    Args:
-        source: the document.
-        path: the field to replace, as ``value_at`` finds it.
-        value: its new value as JSON; None leaves it as it is.
-        added: new fields as JSON; the document must not have them.
-
-    Returns:
-        The document on one line.
-    """
-    fields = _decoded(_fields, source)
-    if value is not None:
-        _replace(fields, path, Raw(value))
-    fields.update((name, Raw(new)) for name, new in added.items())
-    # Inside of a JSON text no line breaks but between its parts.
-    return _unmarked(msgspec.json.encode(fields)).replace(b"\n", b" ").replace(b"\r", b" ")
-
-
-def _replace(fields: dict[str, Raw], path: str, value: Raw) -> bool:
-    if path in fields:
-        fields[path] = value
-        return True
-    head, dot, rest = path.partition(".")
-    while dot:
-        if head in fields and bytes(fields[head]).lstrip().startswith(b"{"):
-            inner = _decoded(_fields, fields[head])
-            if _replace(inner, rest, value):
-                fields[head] = Raw(msgspec.json.encode(inner))
-                return True
-        more, dot, rest = rest.partition(".")
-        head = f"{head}.{more}"
-    return False
-
-
-def _decoded(decode: Callable[[Any], T], content: str | bytes | Raw) -> T:
-    try:
-        return decode(content)
-    except msgspec.DecodeError:
-        text = content if isinstance(content, str) else bytes(content).decode()
-        marked = replace_halves(text, lambda half: f"{_MARK}{half}")
-        if marked == text:
-            raise
-    return decode(marked)
-
-
-def _unmarked(content: bytes) -> bytes:
-    return _MARKED_BYTES.sub(rb"\\u\1", content)
-
-
 # Slices that are read at once; more than a shard has are cut out of it.
 _AT_ONCE = 4
 # Documents of a page, and about how many bytes one may have.
@@ -239,16 +118,6 @@ _PAGE, _PAGE_BYTES = 250, 8 << 20
 # The point in time outlives a pause in which the cluster takes no documents; seconds.
 _LONGER, _LONGEST = 600.0, 86_000.0
 _WHOLE = {"allow_partial_search_results": "false"}
-
-
-class _PageSerializer(JSONSerializer):
-    """Reads answers only in part: the bytes of documents are to be kept."""
-
-    def loads(self, s: str) -> RawPage:
-        try:
-            return _decoded(_page, s)
-        except msgspec.DecodeError as error:
-            raise SerializationError(redact(s), error) from error
 
 
 class IndexReader:
@@ -370,7 +239,7 @@ def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float)
     """
     with ExitStack() as stack:
         reading = stack.enter_context(
-            make_client(Settings.from_env(), address(client), retries=0, serializer=_PageSerializer())
+            make_client(Settings.from_env(), address(client), retries=0, serializer=RawSerializer())
         )
         made = client.create_pit(index=old.index, params={"keep_alive": _keep_alive(patience)})
         stack.callback(_forget, client, made["pit_id"])

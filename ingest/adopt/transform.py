@@ -12,12 +12,13 @@ from langshift.debias.debiaser import is_shifted
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import LangshiftError
 from langshift.files import LineNumbers
-from langshift.ingest.adopt.reader import IndexReader, decode_hit, edit_source, parse_source
+from langshift.ingest.adopt.reader import IndexReader
 from langshift.ingest.bulk.writer import BulkAction
 from langshift.ingest.documents import Document, DocumentSource, InvalidRow, SourceRow, action_line
 from langshift.ingest.transform import ActionBuilder, EncodedDocument
 from langshift.languages import UNDETERMINED, parse_tag, text_language
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
+from langshift.plugin.raw_documents import decode_hit, edit_source, parse_source
 
 
 def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | InvalidRow:
@@ -143,17 +144,20 @@ class StoredDocumentBuilder(ActionBuilder):
         assert isinstance(row.original, bytes)  # noqa: S101 - as ``IndexDocuments`` gives them
         stored, fields = decode_hit(row.original), self.fields
         language = text_language(made.detection.language)
-        added = {fields.language: orjson.dumps(language), fields.confidence: orjson.dumps(made.detection.confidence)}
-        replaced, tallies = None, [f"language {language}", "vectorless"]
+        changes: dict[str, bytes | None] = {
+            fields.language: orjson.dumps(language),
+            fields.confidence: orjson.dumps(made.detection.confidence),
+        }
+        tallies = [f"language {language}", "vectorless"]
         if document.embedding is not None:
-            added[fields.stamp] = orjson.dumps(made.stamp)
+            changes[fields.stamp] = orjson.dumps(made.stamp)
             tallies = self._tallies(made.detection, made.stamp)
             if is_shifted(made.stamp):
-                replaced = orjson.dumps(made.shifted, option=orjson.OPT_SERIALIZE_NUMPY)
+                changes[fields.vector] = orjson.dumps(made.shifted, option=orjson.OPT_SERIALIZE_NUMPY)
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.
-            added = {}
-        source = edit_source(stored.source, fields.vector, replaced, added)
+            changes = {}
+        source = edit_source(stored.source, changes)
         lines = action_line("index", stored.id, stored.version, stored.routing) + source + b"\n"
         vector_sent = made.shifted.tobytes() if document.embedding is not None and self.wants(row.line) else None
         return BulkAction(row.line, stored.id, "index", lines, row.original, vector_sent, tuple(tallies))

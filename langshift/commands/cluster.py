@@ -334,7 +334,7 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     names = sorted({one.name for one in all_versions(client) if one.state == "live"})
     for index in (live(client, name) for name in names):
         for sentence in unread_in_words(index.fingerprint.encoder, index.unread):
-            remedy = f"{sentence} Index them with an encoder that does (langshift ingest --encoder)."
+            remedy = f"{sentence} Use one that can: langshift reencode {index.name} --encoder ENCODER."
             yield _finding(
                 f"index {index.name}", "warning", f"{index.fingerprint.encoder} cannot read all of it", remedy
             )

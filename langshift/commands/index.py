@@ -193,8 +193,8 @@ def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
     """Remove the index NAME with all its versions, or one version.
 
     The command first shows what it will remove, and asks for confirmation; scripts use --yes. A version's ingest
-    pipeline is removed with it. Dropping an unfinished version abandons the retune that was creating it, and allows
-    writes to the live one again. Dead letters of loads are your documents, and are kept.
+    pipeline is removed with it. Dropping an unfinished version abandons the retune or reencode that was creating it,
+    and allows writes to the live one again. Dead letters of loads are your documents, and are kept.
 
     \b
     Example:

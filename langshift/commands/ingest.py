@@ -30,6 +30,7 @@ from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source, require_readable
 from langshift.output import emit_json, line, note, out, pluralize, table
 from langshift.parameters import (
+    ALPHA,
     DEFAULT_ENCODER,
     ENCODER,
     ENCODER_OF_INDEX,
@@ -38,6 +39,7 @@ from langshift.parameters import (
     REMOTE_CODE,
     SHARE,
     THREADS,
+    VECTORS,
     Command,
     CommandGroup,
     Decorator,
@@ -54,12 +56,6 @@ from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-_VECTORS = option("--vectors FILE", "Language vectors. [default: those that come with langshift]")
-_ALPHA = option(
-    "--alpha A",
-    "How much of the shift to apply, 0 to 1. [default: what the vectors recommend, else 1]",
-    SHARE,
-)
 _METHOD = option("--method NAME", "shift, or affine (a linear map of each language).", default="shift", rare=True)
 _SOFT = flag("--soft", "Shift by all languages a document may be in, by their probability.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
@@ -78,7 +74,7 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
         default=0.5,
         rare=True,
     )
-    usual = (encoder, REMOTE_CODE, _VECTORS, _ALPHA)
+    usual = (encoder, REMOTE_CODE, VECTORS, ALPHA)
     return option_group("pipeline", _make_pipeline_options, *usual, *more, _LID_MODEL, least_confidence)
 
 

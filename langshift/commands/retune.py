@@ -1,20 +1,37 @@
-"""The commands ``retune`` and ``rollback``."""
+"""The commands ``retune``, ``reencode`` and ``rollback``."""
 
 import itertools
 from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from opensearchpy import OpenSearch
-from rich.progress import Progress
+from rich.progress import Progress, Task
 
 from langshift import output
 from langshift.client import open_cluster
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
+from langshift.ingest import reencode as reencoding
+from langshift.ingest.reencode import ReencodeResult
 from langshift.languages import parse_tag
-from langshift.parameters import JSON, PATH, PATIENCE, SHARE, Command, FiniteRange, json_or_tables, option
+from langshift.parameters import (
+    ALPHA,
+    JSON,
+    PATH,
+    PATIENCE,
+    REMOTE_CODE,
+    SHARE,
+    THREADS,
+    VECTORS,
+    Command,
+    FiniteRange,
+    json_or_tables,
+    option,
+)
 from langshift.plugin import retune as retuning
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
 from langshift.retrieval.settings import SearchOptions, encoder_options
@@ -119,14 +136,63 @@ def retune(
 
 @click.command(cls=Command)
 @click.argument("name")
+@option("--encoder NAME", "The new encoder: use-m, e5-small, st:NAME_OR_PATH or http:URL.", required=True)
+@THREADS
+@REMOTE_CODE
+@VECTORS
+@ALPHA
 @PATIENCE
 @JSON
-def rollback(name: str, patience: float, as_json: bool) -> None:
+def reencode(
+    name: str,
+    encoder: str,
+    trust_remote_code: bool,
+    vectors: Path | None,
+    alpha: float | None,
+    patience: float,
+    as_json: bool,
+) -> None:
+    """Encode the texts of the index NAME again, with another encoder.
+
+    A new version is created from the texts in the live one, checked, and put in its place. Everything but the
+    vectors stays as it is. Writes that arrive in the meantime are carried over; searches are not affected. The old
+    version is kept for `langshift rollback NAME`. If the command ends early, the old version stays live: run the
+    same command again, and it encodes only what is still missing.
+
+    \b
+    Example:
+      langshift reencode news --encoder st:intfloat/multilingual-e5-large
+    """
+    with sigterm_as_interrupt():
+        client = open_cluster()
+        request = reencoding.ReencodeRequest(encoder, trust_remote_code, vectors, alpha)
+        try:
+            with output.progress() as bars:
+                watch = TransferReporter(bars).update
+                made = reencoding.reencode(client, name, request, patience=patience, watch=watch)
+        except KeyboardInterrupt:
+            output.note(f"{name} stays available; run the same command to resume where this one stopped.")
+            raise
+    if as_json:
+        output.emit_json({**made.done.to_dict(), "without_vector": made.without_vector})
+    (output.note if as_json else output.line)(reencoded(made))
+    for sentence in made.notes:
+        output.note(sentence)
+    if made.done.changed:
+        note_aliases_left(client, made.done.before)
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@REMOTE_CODE
+@PATIENCE
+@JSON
+def rollback(name: str, trust_remote_code: bool, patience: float, as_json: bool) -> None:
     """Point NAME back to the previous version.
 
-    Writes and deletes since a retune are carried over first, with the shift of the previous version. A version
-    that was created by a load contains other documents than the one before it: nothing is carried over then.
-    The version that was live is kept.
+    Writes and deletes since a retune or reencode are carried over first, with the shift and encoder of the previous
+    version. A version that was created by a load contains other documents than the one before it: nothing is carried
+    over then. The version that was live is kept.
 
     \b
     Example:
@@ -135,17 +201,19 @@ def rollback(name: str, patience: float, as_json: bool) -> None:
     with sigterm_as_interrupt():
         client = open_cluster()
         with output.progress() as bars:
-            done = retuning.roll_back(client, name, patience=patience, watch=TransferReporter(bars).update)
+            back = partial(reencoding.reencoded_back, trust_remote_code=trust_remote_code)
+            watch = TransferReporter(bars).update
+            done = retuning.roll_back(client, name, patience=patience, watch=watch, reencoded_back=back)
     if as_json:
         output.emit_json(done.to_dict())
     (output.note if as_json else output.line)(rolled_back(done))
     # What a load has made goes on taking writes.
-    if done.kind == "retune":
+    if done.kind != "load":
         note_aliases_left(client, done.before)
 
 
 def note_aliases_left(client: OpenSearch, index: str) -> None:
-    """Name the aliases of a version that a retune or a rollback has left behind a write block."""
+    """Name the aliases of a version that a retune, a reencode or a rollback has left behind a write block."""
     # Somebody may have dropped it since.
     found = client.indices.get_alias(index=index, params={"ignore": 404}).get(index, {})
     for alias in sorted(found.get("aliases", {})):
@@ -186,7 +254,16 @@ class TransferReporter:
             for before in self._bars.task_ids:
                 self._bars.remove_task(before)
             self._bars.add_task(_IN_WORDS[stage], total=total, rate="")
-        self._bars.update(self._bars.task_ids[0], completed=done, total=total)
+        task = self._bars.tasks[0]
+        rate = _rate(task) if stage == "copying" else ""
+        self._bars.update(task.id, completed=done, total=total, rate=rate)
+
+
+def _rate(task: Task) -> str:
+    """Documents a second, and how long the rest takes; empty where nobody knows."""
+    if not task.speed or task.time_remaining is None:
+        return ""
+    return f"{task.speed:,.0f} documents/s, {timedelta(seconds=round(task.time_remaining))} left"
 
 
 def retuned(done: TransferResult) -> str:
@@ -201,6 +278,24 @@ def retuned(done: TransferResult) -> str:
         f"{done.name} now points to {done.index} with {scales}: {output.pluralize(done.documents, 'document')}, "
         f"{done.caught_up:,} caught up{deleted}, checked. The previous version, {done.before}, is kept: "
         f"`langshift rollback {done.name}` returns to it."
+    )
+
+
+def reencoded(made: ReencodeResult) -> str:
+    """What a reencode did, in a sentence."""
+    done = made.done
+    asked = done.requested or {}
+    if not done.changed:
+        return (
+            f"{done.name} ({done.index}) is already encoded with {asked['encoder']}, with the same shift: nothing was "
+            "changed."
+        )
+    deleted = f", {done.deleted:,} deleted" if done.deleted else ""
+    without = f" ({made.without_vector:,} without a vector)" if made.without_vector else ""
+    return (
+        f"{done.name} now points to {done.index}, encoded with {asked['encoder']} and alpha {asked['alpha']:g}: "
+        f"{output.pluralize(done.documents, 'document')}{without}, {done.caught_up:,} caught up{deleted}, checked. The "
+        f"previous version, {done.before}, is kept: `langshift rollback {done.name}` returns to it."
     )
 
 

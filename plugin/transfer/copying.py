@@ -12,8 +12,9 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from langshift.plugin.metadata import window
 from langshift.plugin.transfer import reindex_tasks
+from langshift.plugin.transfer.client_copy import copy_here
 from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted
-from langshift.plugin.transfer.state import Transfer
+from langshift.plugin.transfer.state import ClientTransform, ScriptTransform, Transfer
 from langshift.retry import BACKOFF
 from langshift.server_errors import Unreadable
 
@@ -209,19 +210,26 @@ def copy_all(run: Transfer) -> None:
 
     run.report("copying", 0, total)
     carry_mappings(run)
+    # A document that is there already is passed over: this pass may have broken off before.
+    if isinstance(run.transform, ClientTransform):
+        _until_done(run, partial(copy_here, run, run.transform, {}, "external", report_progress))
+    else:
+        _copy_all_by_task(run, report_progress)
+    run.retry(run.mark.note, copied=True, task=None)
+
+
+def _copy_all_by_task(run: Transfer, report_progress: Callable[[CopyCounts], None]) -> None:
     going = _going_on(run)
 
     def copy() -> None:
         nonlocal going
         task, going = going, None
         if task is None:
-            # A document that is there already is passed over: this pass may have broken off before.
             task = reindex_tasks.start(run, _body(run, {}, "external"), **_params(run, run.slices))
             run.retry(run.mark.note, task=task)
         reindex_tasks.wait_for_task(run, task, report_progress)
 
     _until_done(run, copy)
-    run.retry(run.mark.note, copied=True, task=None)
 
 
 def catch_up(run: Transfer) -> int:
@@ -259,6 +267,8 @@ def _copy_some(run: Transfer, source: Mapping[str, Any]) -> int:
 
 
 def _pass(run: Transfer, source: Mapping[str, Any]) -> CopyCounts:
+    if isinstance(run.transform, ClientTransform):
+        return copy_here(run, run.transform, source, "external_gte", lambda _: run.patience.taken())
     task = reindex_tasks.start(run, _body(run, source, "external_gte"), **_params(run, None))
     return reindex_tasks.wait_for_task(run, task, lambda _: None)
 
@@ -282,6 +292,7 @@ def _since(checkpoint: int) -> dict[str, Any]:
 
 
 def _body(run: Transfer, source: Mapping[str, Any], version_type: str) -> dict[str, Any]:
+    assert isinstance(run.transform, ScriptTransform)  # noqa: S101 - what has no script is not copied by tasks
     batch = min(_BATCH, window(run.settings(run.source)))
     size = batch if run.throttle is None else max(1, min(batch, round(run.throttle)))
     return {

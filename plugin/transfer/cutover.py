@@ -1,7 +1,7 @@
 """The last steps of a transfer: the write block, the check, the swap of the alias, and writes that came late."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any
@@ -15,7 +15,7 @@ from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.copying import catch_up, delete_gone, document_key
-from langshift.plugin.transfer.state import Transfer, TransferAborted
+from langshift.plugin.transfer.state import ClientTransform, ScriptTransform, Transfer, TransferAborted
 from langshift.plugin.versions import move_alias, version_behind
 from langshift.server_errors import Unreadable
 
@@ -70,11 +70,14 @@ _LASTING = ("reindex", "byquery")
 # pipeline is through: one that makes the vectors by a model takes seconds, in which an alias may have moved.
 def fix_late_writes(run: Transfer) -> None:
     """Give what was written past the transfer the target's shift; called after the swap."""
-    late_writes = run.transform.late_writes
-    if late_writes is None:
+    transform = run.transform
+    # Where this process makes documents, a client's vectors are of the wrong encoder or of the right one, and who sends
+    # which is known to nobody.
+    if isinstance(transform, ClientTransform) or transform.late_writes is None:
         return
     _wait_for_writes(run)
-    body = {"query": late_writes, "script": {"id": run.transform.script, "params": run.transform.params}}
+    late_writes = transform.late_writes
+    body = {"query": late_writes, "script": {"id": transform.script, "params": transform.params}}
     # What somebody has just written again is looked at again.
     params = {"conflicts": "proceed", "pipeline": "_none"}
     for _ in range(_TRIES):
@@ -107,6 +110,9 @@ _TOLERANCE = 1e-6  # of the vector's norm
 def verify(run: Transfer) -> int:
     """Compare the target with the live version: the numbers of documents, and a sample of them.
 
+    Vectors that this process makes are not compared: making them again would keep writers waiting, so that whoever
+    makes them compares a sample before.
+
     Returns:
         How many documents the target holds.
 
@@ -122,7 +128,7 @@ def verify(run: Transfer) -> int:
     size = min(_SAMPLED, run.retry(reindex_tasks.page_size, run.client, run.source))
     body = {"size": size, "version": True, "query": {"function_score": {"random_score": {}}}}
     sample = run.retry(reindex_tasks.search, run.client, body, index=run.source)["hits"]["hits"]
-    expected = run.transform.expected([hit["_source"] for hit in sample]) if sample else []
+    expected = _expected_vectors(run, [hit["_source"] for hit in sample])
     wanted = {"docs": [document_key(hit) for hit in sample]}
     copies = run.retry(run.client.mget, index=run.target, body=wanted)["docs"] if sample else []
     for number, (hit, vector, copy) in enumerate(zip(sample, expected, copies, strict=True), 1):
@@ -132,9 +138,17 @@ def verify(run: Transfer) -> int:
     return here
 
 
-def _difference(
-    run: Transfer, hit: Mapping[str, Any], expected: NDArray[np.floating[Any]] | None, copy: Mapping[str, Any]
-) -> str:
+_Vector = NDArray[np.floating[Any]] | None
+
+
+def _expected_vectors(run: Transfer, sources: Sequence[Mapping[str, Any]]) -> Sequence[_Vector]:
+    """The vectors that documents must have; None also for all of those that are not compared."""
+    if not sources or isinstance(run.transform, ClientTransform):
+        return [None] * len(sources)
+    return run.transform.expected(sources)
+
+
+def _difference(run: Transfer, hit: Mapping[str, Any], expected: _Vector, copy: Mapping[str, Any]) -> str:
     """In what a document differs from what it must be; empty where in nothing."""
     if not copy.get("found"):
         return "has no copy"
@@ -142,14 +156,14 @@ def _difference(
         return f"has version {copy['_version']}, not {hit['_version']}"
     vector = run.transform.vector_field
     live, here = metadata.value_at(hit["_source"], vector), metadata.value_at(copy["_source"], vector)
-    if not _same(here, expected, live):
+    if isinstance(run.transform, ScriptTransform) and not _same(here, expected, live):
         return f"has an unexpected {vector}"
     ours, theirs = (_others(run, source) for source in (copy["_source"], hit["_source"]))
     differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
     return f"has a different {differing[0]}" if differing else ""
 
 
-def _same(here: Any, expected: NDArray[np.floating[Any]] | None, live: Any) -> bool:  # noqa: ANN401 - any JSON
+def _same(here: Any, expected: _Vector, live: Any) -> bool:  # noqa: ANN401 - any JSON
     if expected is None or here is None:
         return expected is None and bool(here == live)
     if not isinstance(here, list) or len(here) != len(expected):
@@ -159,7 +173,7 @@ def _same(here: Any, expected: NDArray[np.floating[Any]] | None, live: Any) -> b
 
 
 def _others(run: Transfer, source: Mapping[str, Any]) -> dict[str, Any]:
-    """A document without the fields that the script may change."""
+    """A document without the fields that the transform may change."""
     others = deepcopy(dict(source))
     for path in (run.transform.vector_field, run.transform.stamp_field):
         metadata.remove_at(others, path)
@@ -175,14 +189,17 @@ def _differs(run: Transfer, how: str) -> TransferAborted:
 
 # So few documents of a pass are copied in no time: the next may be the one that writers wait for.
 _FEW, _PASSES = 500, 6
+# Where each is encoded.
+_FEW_TO_ENCODE = 32
 _REPLICA_TIMEOUT = 60
 
 
 def sync_changes(run: Transfer) -> None:
     """Copy and delete what was written and deleted meanwhile, until little of it is left."""
+    few = _FEW_TO_ENCODE if isinstance(run.transform, ClientTransform) else _FEW
     for _ in range(_PASSES):
         run.report("catching up")
-        if catch_up(run) + delete_gone(run) <= _FEW:
+        if catch_up(run) + delete_gone(run) <= few:
             return
 
 
@@ -217,6 +234,8 @@ def cut_over(run: Transfer) -> tuple[int, float]:
     delete_gone(run)
     # None may write any more that was begun by a request whose answer was lost.
     run.retry(reindex_tasks.cancel, run.client, run.target)
+    if isinstance(run.transform, ClientTransform):
+        reindex_tasks.wait_for_requests(run)
     documents = verify(run)
     _prepare(run, theirs)
     run.report("swapping")
@@ -232,10 +251,10 @@ def _prepare(run: Transfer, blocked: bool) -> None:
     if blocked:
         settings["blocks.write"] = True
     run.retry(run.client.indices.put_settings, index=run.target, body={"index": settings})
-    if run.mark.kind == "retune":
-        # A version that goes back in its place keeps its own origin.
+    # A version that goes back in its place keeps its own origin.
+    if run.mark.kind != "rollback":
         checkpoint = [shard.latest for shard in run.retry(reindex_tasks.shards, run.client, run.target)]
-        found = run.retry(metadata.new_origin, run.client, "retune", run.source, checkpoint)
+        found = run.retry(metadata.new_origin, run.client, run.mark.kind, run.source, checkpoint)
         run.retry(lambda: metadata.change(run.client, run.target, {metadata.ORIGIN: found.to_dict()}))
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
@@ -10,7 +10,7 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException
 
 from langshift.errors import ClusterError
 from langshift.plugin import metadata
-from langshift.plugin.transfer.state import Transfer, TransferAborted
+from langshift.plugin.transfer.state import ScriptTransform, Transfer, TransferAborted
 from langshift.server_errors import INDEX_NOT_FOUND, Unreadable, is_gone
 
 # A request of so many ids of 512 bytes is one that any server takes.
@@ -87,14 +87,12 @@ def pages(client: OpenSearch, index: str, body: dict[str, Any]) -> Iterator[list
         NotFoundError: there is no such index.
         Unreadable: a node that held a part of it is gone.
     """
-    params = {"keep_alive": "10m", "allow_partial_pit_creation": "false", **_PRIMARY}
-    pit = client.create_pit(index=index, params=params)["pit_id"]
-    try:
+    with point_in_time(client, index) as pit:
         size = page_size(client, index)
-        request = {**body, "size": size, "sort": [{"_shard_doc": "asc"}], "track_total_hits": False}
+        request = {**body, **pit, "size": size}
         while True:
             try:
-                answer = search(client, {**request, "pit": {"id": pit, "keep_alive": "10m"}})
+                answer = search(client, request)
             except NotFoundError as error:
                 raise Unreadable(f"A node that held a shard of {index} has left the cluster.") from error
             hits = answer["hits"]["hits"]
@@ -103,6 +101,28 @@ def pages(client: OpenSearch, index: str, body: dict[str, Any]) -> Iterator[list
             if len(hits) < size:
                 return
             request["search_after"] = hits[-1]["sort"]
+
+
+@contextmanager
+def point_in_time(client: OpenSearch, index: str, keep_alive: str = "10m") -> Iterator[dict[str, Any]]:
+    """The part of a search's body that reads an index as it is now, in an order that can be gone on with.
+
+    Args:
+        client: the cluster.
+        index: its name.
+        keep_alive: for how long it may be left unread.
+
+    Raises:
+        NotFoundError: there is no such index.
+    """
+    params = {"keep_alive": keep_alive, "allow_partial_pit_creation": "false", **_PRIMARY}
+    pit = client.create_pit(index=index, params=params)["pit_id"]
+    try:
+        yield {
+            "pit": {"id": pit, "keep_alive": keep_alive},
+            "sort": [{"_shard_doc": "asc"}],
+            "track_total_hits": False,
+        }
     finally:
         with suppress(OpenSearchException):
             client.delete_pit(body={"pit_id": [pit]})
@@ -114,7 +134,7 @@ def page_size(client: OpenSearch, index: str) -> int:
 
 
 _COPYING = {"detailed": "true", "actions": "indices:data/write/reindex*"}
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_REQUEST = 0.05, 1.0, 60.0
 # What no second try mends; an index that is missing is looked into by whoever began the task.
 _FOR_GOOD = {"resource_not_found_exception", "illegal_argument_exception", "security_exception"}
 _SCROLL_GONE = "scroll_id references node"
@@ -188,6 +208,7 @@ def wait_for_task(run: Transfer, task: str, on_progress: Callable[[CopyCounts], 
 def _is_gone(run: Transfer, missing: MissingResource) -> bool:
     if missing.index is not None:
         return is_gone(run.client.transport.perform_request, missing.index)
+    assert isinstance(run.transform, ScriptTransform)  # noqa: S101 - it has no tasks otherwise
     try:
         run.client.get_script(id=run.transform.script)
     except NotFoundError:
@@ -234,6 +255,17 @@ def cancel(client: OpenSearch, target: str) -> None:
                 client.tasks.cancel(task_id=task, params={"wait_for_completion": "true"})
 
 
+def wait_for_requests(run: Transfer) -> None:
+    """Wait until no request writes documents to the target any more, one whose answer was lost; at most a minute."""
+    params = {"actions": "indices:data/write/bulk", "detailed": "true"}
+    deadline = time.monotonic() + _LONGEST_REQUEST
+    while time.monotonic() < deadline:
+        tasks = run.retry(lambda: list(listed_tasks(run.client, params)))
+        if not any(f"indices[{run.target}]" in str(task.get("description", "")) for _, task in tasks):
+            return
+        time.sleep(_FIRST_PAUSE)
+
+
 def _writes_to(task: Mapping[str, Any], target: str) -> bool:
     return str(task.get("description", "")).endswith(f" to [{target}]")
 
@@ -269,11 +301,16 @@ def _result(response: Mapping[str, Any]) -> CopyCounts:
             index = str(kind.get("index") or one.get("index"))
             raise MissingResource(f"Index {index} was deleted during the copying: run the command again.", index)
         if "id" in one and isinstance(one.get("status"), int) and one["status"] < 500 and one["status"] != 429:
-            raise TransferAborted(f"Document {one['id']} cannot be copied: {_reason(_causes(cause))}.")
+            raise TransferAborted(f"Document {one['id']} cannot be copied: {reason(cause)}.")
         raise _failed(cause)
     if response.get("canceled") or response.get("timed_out"):
         raise TaskInterrupted(f"it was cancelled ({response.get('canceled', 'timed out')})")
     return _counted(response)
+
+
+def reason(error: Mapping[str, Any]) -> str:
+    """The innermost reason of a server's error, on one line and without the final full stop."""
+    return _reason(_causes(error)).rstrip(".")
 
 
 def _failed(error: Mapping[str, Any]) -> Exception:

@@ -14,7 +14,15 @@ from langshift.client import address
 from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import metadata, pipelines, version_writer, versions
 from langshift.plugin.transfer import copying, cutover, reindex_tasks, state
-from langshift.plugin.transfer.state import DocumentTransform, Transfer, TransferListener, TransferPlan, TransferResult
+from langshift.plugin.transfer.state import (
+    ClientTransform,
+    ScriptTransform,
+    Transfer,
+    TransferListener,
+    TransferPlan,
+    TransferResult,
+    Transform,
+)
 from langshift.server_errors import failure
 
 
@@ -32,7 +40,18 @@ def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | None:
         return None
     kind, note = found
     metadata.note_unfinished(client, live, None)
-    return TransferResult(name, live, note["from"], note["asked"] if kind == "retune" else None)
+    if kind != "rollback":
+        return TransferResult(name, live, note["from"], note["asked"], kind)
+    return TransferResult(name, live, note["from"], None, _kind_of(client, note["from"]))
+
+
+def _kind_of(client: OpenSearch, version: str) -> str:
+    """What had made a version that was rolled back from; it may be gone."""
+    try:
+        found = metadata.read_origin(client, version)
+    except NotFoundError:
+        found = None
+    return "retune" if found is None else found.kind
 
 
 def release_abandoned(client: OpenSearch, name: str) -> None:
@@ -69,11 +88,11 @@ def abandoned(client: OpenSearch, name: str) -> list[tuple[str, state.Kind, dict
 def discard(client: OpenSearch, index: str, kind: state.Kind, note: Mapping[str, Any]) -> None:
     """Clear away what a transfer has made of a version, whoever works on it.
 
-    A version that a retune was making is removed, with its pipeline. One that was to be rolled back to is as it was
+    A version that was being made is removed, with its pipeline. One that was to be rolled back to is as it was
     before, behind its write block; what was carried over to it by then does no harm, and is carried over again.
     """
     _release(client, index, kind, note)
-    if kind == "retune":
+    if kind != "rollback":
         client.indices.delete(index=index, ignore_unavailable=True)
         pipelines.forget_where_allowed(client, index)
         return
@@ -197,16 +216,16 @@ def transfer(
     finished = finish_abandoned(client, plan.name)
     if finished is not None and finished.requested == plan.requested:
         return finished
-    done = _carry_over(_begin(client, plan, watch, patience), plan.requested, gate)
+    done = _carry_over(_begin(client, plan, watch, patience), plan.kind, plan.requested, gate)
     return replace(done, seconds=time.monotonic() - started)
 
 
 def _carry_over(
-    run: Transfer, requested: Mapping[str, Any] | None = None, gate: Callable[[str], None] | None = None
+    run: Transfer, kind: str, requested: Mapping[str, Any] | None = None, gate: Callable[[str], None] | None = None
 ) -> TransferResult:
     """Bring the target up to date, and let the alias stand for it."""
     with cleaned_up_on_error(run):
-        if run.mark.kind == "retune":
+        if run.mark.kind != "rollback":
             cutover.unblock(run)
             copying.copy_all(run)
         cutover.sync_changes(run)
@@ -219,12 +238,15 @@ def _carry_over(
                 raise GateRejected from error
             cutover.sync_changes(run)
         cutover.wait_for_replicas(run)
+        if isinstance(run.transform, ClientTransform):
+            # What was written in the meantime takes longer than in the cluster, and writers are to wait for little.
+            cutover.sync_changes(run)
         documents, blocked = cutover.cut_over(run)
         cutover.fix_late_writes(run)
         run.retry(run.mark.clear)
     run.report("done", documents, documents)
     figures = documents, run.caught_up, run.deleted
-    return TransferResult(run.name, run.target, run.source, requested, "retune", *figures, blocked=blocked)
+    return TransferResult(run.name, run.target, run.source, requested, kind, *figures, blocked=blocked)
 
 
 def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, patience: float) -> Transfer:
@@ -240,20 +262,20 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
         )
     uuid, mine = metadata.uuid_of(client, live), None
     for index, kind, note in abandoned(client, plan.name):
-        same = kind == "retune" and (note["asked"], note["from"], note["uuid"]) == (plan.requested, live, uuid)
+        same = kind == plan.kind and (note["asked"], note["from"], note["uuid"]) == (plan.requested, live, uuid)
         if mine is None and same:
             mine = index
         else:
             discard(client, index, kind, note)
     target = mine or versions.next_version(client, plan.name)
-    run = Transfer(client, plan.name, live, uuid, target, plan.transform, "retune", watch, patience)
+    run = Transfer(client, plan.name, live, uuid, target, plan.transform, plan.kind, watch, patience)
     run.throttle = plan.throttle
     if mine is None:
         run.checkpoint = tuple(shard.checkpoint for shard in run.retry(reindex_tasks.shards, client, live))
         run.retry(_make, run, plan)
     else:
         # That run does nothing more, should it still be alive.
-        note = (run.retry(metadata.unfinished, client, target) or {})["retune"]
+        note = (run.retry(metadata.unfinished, client, target) or {})[plan.kind]
         run.checkpoint = tuple(note["checkpoint"])
         _open(run, note)
     run.slices = plan.slices or max(_LEAST_SLICES, min(len(run.checkpoint), _MOST_SLICES))
@@ -264,7 +286,7 @@ def _make(run: Transfer, plan: TransferPlan) -> None:
     body: dict[str, Any] = deepcopy(dict(plan.body))
     restore = version_writer.add_load_settings(body["settings"]["index"], fast=False, more=APART)
     note = {**run.first_note(), "asked": dict(plan.requested), "task": None, "copied": False}
-    body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {**restore, "retune": note}
+    body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {**restore, plan.kind: note}
     try:
         run.client.indices.create(index=run.target, body=body)
     except RequestError as error:
@@ -278,12 +300,13 @@ def _make(run: Transfer, plan: TransferPlan) -> None:
 
 
 def roll_back(
-    client: OpenSearch, name: str, transform: DocumentTransform | None, *, watch: TransferListener, patience: float
+    client: OpenSearch, name: str, transform: Transform | None, *, watch: TransferListener, patience: float
 ) -> TransferResult:
     """Let the alias stand again for the version that the live one was made of or has replaced.
 
-    Where a retune made the live one, whatever was written, updated and deleted in it since is carried over; it takes
-    no writes any more afterwards, and stays. Where a load made it, the alias just moves: its documents are others.
+    Where a retune or a reencode made the live one, whatever was written, updated and deleted in it since is carried
+    over; it takes no writes any more afterwards, and stays. Where a load made it, the alias just moves: its documents
+    are others.
 
     Args:
         client: the cluster.
@@ -304,9 +327,9 @@ def roll_back(
     live, before, found = previous(client, name)
     clear_abandoned(client, name)
     if found.kind == "load":
-        transform = DocumentTransform("", {}, lambda _: [], "", "")
+        transform = ScriptTransform("", {}, lambda _: [], "", "")
     if transform is None:
-        raise ValueError("a retune is rolled back with a transform")
+        raise ValueError("what was made of another version is rolled back with a transform")
     uuid = metadata.uuid_of(client, live)
     run = Transfer(client, name, live, uuid, before, transform, "rollback", watch, patience)
     run.checkpoint = found.checkpoint
@@ -318,7 +341,7 @@ def roll_back(
         done = TransferResult(name, before, live, None, kind="load", documents=documents)
     else:
         _open(run, run.first_note())
-        done = _carry_over(run)
+        done = _carry_over(run, found.kind)
     return replace(done, seconds=time.monotonic() - started)
 
 

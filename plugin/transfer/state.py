@@ -13,10 +13,11 @@ from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import metadata
+from langshift.plugin.raw_documents import StoredDocument
 from langshift.plugin.versions import version_behind
 from langshift.retry import RetryBudget, retry_until_available
 
-Kind = Literal["retune", "rollback"]
+Kind = Literal["retune", "reencode", "rollback"]
 
 
 class TransferAborted(ClusterError):
@@ -66,8 +67,8 @@ class TransferMark:
         found = read_transfer_note(self._client, self.index)
         if found is None or found[0] != self.kind or found[1].get("token") != self.token:
             raise TransferSuperseded(
-                f"Another retune or rollback has taken over or removed {self.index}, so this one stops: wait for the "
-                "other to finish, or run the command again."
+                f"Another retune, reencode or rollback has taken over or removed {self.index}, so this one stops: wait "
+                "for the other to finish, or run the command again."
             )
         return found[1]
 
@@ -101,8 +102,8 @@ Stage = Literal[
 Expected = Callable[[Sequence[Mapping[str, Any]]], Sequence[NDArray[np.floating[Any]] | None]]
 
 
-class DocumentTransform(NamedTuple):
-    """How a document of one version becomes one of another.
+class ScriptTransform(NamedTuple):
+    """How a document of one version becomes one of another inside the cluster.
 
     Attributes:
         script: id of a stored script, which changes ``ctx._source``.
@@ -122,6 +123,28 @@ class DocumentTransform(NamedTuple):
     late_writes: Mapping[str, Any] | None = None
 
 
+#: Documents of the one version, and ``_source`` of each as the other has it by now, None where it lacks it ->
+#: ``_source`` as the other must have it, as JSON on one line.
+Convert = Callable[[Sequence[StoredDocument], Sequence[Mapping[str, Any] | None]], Sequence[bytes]]
+
+
+class ClientTransform(NamedTuple):
+    """How a document of one version becomes one of another in this process.
+
+    Attributes:
+        convert: makes documents of the other version.
+        vector_field: where the vector is, a path with dots.
+        stamp_field: the other field that changes; all others stay as they are.
+    """
+
+    convert: Convert
+    vector_field: str
+    stamp_field: str
+
+
+Transform = ScriptTransform | ClientTransform
+
+
 class TransferPlan(NamedTuple):
     """A version that is to be made out of the live one.
 
@@ -130,6 +153,7 @@ class TransferPlan(NamedTuple):
         body: the new version's settings and mappings, as ``copied_body`` gives them, with ``_meta``.
         requested: JSON that says what is being made; only a run that asks for the same goes on with what another left.
         transform: how a document becomes one of the new version.
+        kind: what makes it.
         slices: how many parts are copied at a time; None for one a shard, at least two and at most eight.
         throttle: documents a second at most; None for as many as the cluster manages.
     """
@@ -137,7 +161,8 @@ class TransferPlan(NamedTuple):
     name: str
     body: Mapping[str, Any]
     requested: Mapping[str, Any]
-    transform: DocumentTransform
+    transform: Transform
+    kind: Literal["retune", "reencode"] = "retune"
     slices: int | None = None
     throttle: float | None = None
 
@@ -159,6 +184,10 @@ class TransferProgress(NamedTuple):
 TransferListener = Callable[[TransferProgress], None]
 
 
+# Of what was asked for, what ``--json`` says.
+_SHOWN = ("encoder", "alpha", "alphas", "vectors")
+
+
 @dataclass(frozen=True)
 class TransferResult:
     """A new version that is live, or one that is live again.
@@ -168,8 +197,8 @@ class TransferResult:
         index: the version that is live now.
         before: the version that was live; the same where nothing had to be done.
         requested: what was asked for; None of a rollback.
-        kind: what had made the version of the two that is newer: ``retune``, whose later writes a rollback carries
-            over; or ``load``, whose it does not.
+        kind: what had made the version of the two that is newer: ``retune`` or ``reencode``, whose later writes a
+            rollback carries over; or ``load``, whose it does not.
         documents: how many the live one holds; 0 where an earlier run had put it behind the alias already.
         caught_up: documents written meanwhile, each time they were.
         deleted: documents deleted meanwhile.
@@ -200,8 +229,8 @@ class TransferResult:
         seconds = {"seconds": round(self.seconds, 3), "blocked": round(self.blocked, 3)}
         if self.requested is None:
             return {**index, "left": self.before, "kind": self.kind, **figures, **seconds}
-        shift = {name: self.requested[name] for name in ("alpha", "alphas", "vectors")}
-        return {**index, "before": self.before, **figures, **shift, **seconds, "changed": self.changed}
+        made = {name: self.requested[name] for name in _SHOWN if name in self.requested}
+        return {**index, "before": self.before, **figures, **made, **seconds, "changed": self.changed}
 
 
 P = ParamSpec("P")
@@ -236,7 +265,7 @@ class Transfer:
     source: str
     uuid: str
     target: str
-    transform: DocumentTransform
+    transform: Transform
     kind: Kind
     watch: TransferListener
     seconds: float

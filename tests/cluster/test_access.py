@@ -218,6 +218,8 @@ def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, f
     works(searching, "evaluate", "replay", folder, "--index", index_name, "--output", tmp_path / "out")
     works(everything, "retune", index_name, "--alpha", "0.5", "--throttle", "1000")
     works(everything, "rollback", index_name)
+    works(everything, "reencode", index_name, "--encoder", "use-m", "--alpha", "0.25")
+    works(everything, "rollback", index_name)
     works(everything, "pipeline", "install", index_name)
     works(searching, "pipeline", "verify", index_name)
     works(everything, "retune", index_name, "--alpha", "0.7")

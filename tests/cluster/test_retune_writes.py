@@ -196,9 +196,9 @@ def test_a_load_that_goes_on_after_the_swap_stops_and_says_what_is_where(client,
     told, code = refused(done)
     assert code == 1
     assert told.startswith(
-        f"{name} now points to {now}: a retune or a rollback has replaced {name}-v0001 while this load was adding to "
-        f"it. What it had written is in {now} too, the rest is in neither. Run the load again with the language "
-        f"vectors and scales of {now}. 256 lines of "
+        f"{name} now points to {now}: a retune, reencode or rollback has replaced {name}-v0001 while this load was "
+        f"adding to it. What it had written is in {now} too, the rest is in neither. Run the load again with the "
+        f"encoder, language vectors and scales of {now}. 256 lines of "
     )
     assert told.endswith(" handled, but this load cannot be resumed: start again without --resume.")
     for index, scale in ((name, 1.0), (f"{name}-v0001", 0.5)):

@@ -25,8 +25,8 @@ def test_a_second_run_takes_over_and_the_first_one_stops(client, index_name, sta
     with pytest.raises(Exception, match="Another ") as raised:
         transfer(client, plan(client, index_name), watch=watch, gate=lambda _: None, patience=PATIENCE)
     assert str(raised.value) in (
-        f"Another retune or rollback has taken over or removed {index_name}-v0002, so this one stops: wait for the "
-        "other to finish, or run the command again.",
+        f"Another retune, reencode or rollback has taken over or removed {index_name}-v0002, so this one stops: wait "
+        "for the other to finish, or run the command again.",
         f"Another run has pointed {index_name} to {index_name}-v0002 in the meantime, so this one stops.",
     )
     assert behind(client, index_name) == [second[0].index] == [f"{index_name}-v0002"]

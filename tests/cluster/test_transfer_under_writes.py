@@ -15,7 +15,7 @@ from langshift.plugin.index_body import copied_body
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.transfer.run import roll_back, transfer
-from langshift.plugin.transfer.state import DocumentTransform, TransferPlan
+from langshift.plugin.transfer.state import ScriptTransform, TransferPlan
 
 PATIENCE = 60.0
 LANGUAGES = ("de", "th", "zh")
@@ -34,7 +34,7 @@ def way(client, old, new):
         ]
 
     params = shift_script.params(old, new, USUAL, pipeline=False)
-    return DocumentTransform(shift_script.install(client), params, expected, "embedding", "shift")
+    return ScriptTransform(shift_script.install(client), params, expected, "embedding", "shift")
 
 
 def document(number, alpha):

@@ -14,7 +14,7 @@ from plain_index import PLAIN
 
 from langshift.plugin import metadata, version_writer
 from langshift.plugin.index_body import copied_body
-from langshift.plugin.transfer.state import DocumentTransform, TransferPlan, TransferProgress
+from langshift.plugin.transfer.state import ScriptTransform, TransferPlan, TransferProgress
 from langshift.plugin.versions import Target
 
 _METHOD = {"space_type": "cosinesimil", "method": {"name": "hnsw", "engine": "lucene"}}
@@ -52,7 +52,7 @@ def document(number: int) -> dict[str, Any]:
     return {"n": number, "embedding": [1.0 + number, 2.0, 3.0, 4.5], "shift": {"alpha": 0.0}}
 
 
-def way(client: OpenSearch, add: float = 0.25) -> DocumentTransform:
+def way(client: OpenSearch, add: float = 0.25) -> ScriptTransform:
     """Adds a number to each component."""
     client.put_script(id=SCRIPT, body={"script": {"lang": "painless", "source": _SOURCE}})
 
@@ -60,7 +60,7 @@ def way(client: OpenSearch, add: float = 0.25) -> DocumentTransform:
         vectors = (source.get("embedding") for source in sources)
         return [None if vector is None else np.asarray(vector, dtype=np.float64) + add for vector in vectors]
 
-    return DocumentTransform(SCRIPT, {"add": add, "alpha": add}, expected, "embedding", "shift")
+    return ScriptTransform(SCRIPT, {"add": add, "alpha": add}, expected, "embedding", "shift")
 
 
 def plan(client: OpenSearch, name: str, add: float = 0.25, **values: Any) -> TransferPlan:

@@ -6,11 +6,11 @@ import pytest
 from msgspec import Raw
 
 from langshift.ingest.adopt.adopt import keep_norms
-from langshift.ingest.adopt.reader import edit_source
 from langshift.ingest.adopt.transform import document_of, strings_at
 from langshift.ingest.documents import InvalidRow
 from langshift.plugin.index_body import VectorField
 from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.raw_documents import edit_source
 
 FIELDS = FieldNames("meta.vec", texts=("head", "parts.body"), declared_language="meta.lang")
 
@@ -23,7 +23,7 @@ def test_all_but_the_vector_stays_byte_for_byte():
     source = Raw(
         b'{ "n": 12345678901234567890123,\r\n "d": 0.10000000000000000001e-400, "t": "\\u00e9\\ud800", "vec": [1] }'
     )
-    assert edit_source(source, "vec", b"[2.0]", {"language": b'"de"'}) == (
+    assert edit_source(source, {"vec": b"[2.0]", "language": b'"de"'}) == (
         b'{"n":12345678901234567890123,"d":0.10000000000000000001e-400,"t":"\\u00e9\\ud800","vec":[2.0],"language":"de"}'
     )
 
@@ -38,14 +38,32 @@ def test_all_but_the_vector_stays_byte_for_byte():
     ],
 )
 def test_a_vector_is_replaced_where_its_path_leads(source, path, expected):
-    made = edit_source(Raw(source), path, b"[2]", {})
+    made = edit_source(Raw(source), {path: b"[2]"})
     assert made == expected
     assert value_at(orjson.loads(made), path) == [2]
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (b'{"n": 1}', b'{"n":1,"a":{"b":{"c":[2]}}}'),
+        (b'{"a": {"d": 1.0}}', b'{"a":{"d":1.0,"b":{"c":[2]}}}'),
+        (b'{"a.b": {"d": 1}}', b'{"a.b":{"d":1,"c":[2]}}'),
+        (b'{"a": [{"d": 1}]}', b'{"a":[{"d": 1}],"a.b.c":[2]}'),
+        (b'{"a": null}', b'{"a":null,"a.b.c":[2]}'),
+    ],
+)
+def test_a_vector_is_added_where_its_path_leads_and_removed_again(source, expected):
+    made = edit_source(Raw(source), {"a.b.c": b"[2]"})
+    assert made == expected
+    removed = orjson.loads(edit_source(Raw(made), {"a.b.c": None}))
+    assert value_at(removed, "a.b.c") is None
+    assert {**orjson.loads(source), **removed} == removed
+
+
 def test_lines_of_a_document_become_one():
     source = Raw(b'{\n  "a": {\n    "b": [1,\r\n 2]\n  }\n}')
-    assert edit_source(source, "vec", None, {}) == b'{"a":{     "b": [1,   2]   }}'
+    assert edit_source(source, {"vec": None}) == b'{"a":{     "b": [1,   2]   }}'
 
 
 def test_strings_are_found_within_lists_and_under_names_with_dots():

@@ -1,0 +1,378 @@
+"""A new version of an index out of the texts that it holds, encoded by another model; and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from opensearchpy import OpenSearch
+
+from langshift.debias.debiaser import Debiaser
+from langshift.debias.detector import open_detector
+from langshift.debias.encoders import Matrix, identity, is_given, open_encoder
+from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.readable import unread_in_words
+from langshift.debias.vectors import LanguageVectors
+from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.ingest.adopt.adopt import keep_norms
+from langshift.ingest.adopt.transform import strings_at
+from langshift.ingest.config import EmbeddingPipeline, build_pipeline
+from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, full_text, is_usable
+from langshift.languages import UNDETERMINED
+from langshift.plugin import metadata, pipelines, stored_shift
+from langshift.plugin.index_body import copied_body, engine_of, mapped, require_engine
+from langshift.plugin.metadata import TEXT_FIELDS, FieldNames, value_at
+from langshift.plugin.raw_documents import StoredDocument, edit_source, parse_source
+from langshift.plugin.retune import require_blockable
+from langshift.plugin.transfer import run
+from langshift.plugin.transfer.state import ClientTransform, TransferListener, TransferPlan, TransferResult
+from langshift.plugin.unread import look
+from langshift.plugin.versions import IndexInfo, live, read_fingerprint, version_behind
+
+Source = Mapping[str, Any]
+
+
+class _Encoded(NamedTuple):
+    """What a text becomes; both None where it is empty, or its encoder makes no vector of it that has a cosine."""
+
+    vector: Matrix | None = None
+    stamp: Stamp | None = None
+
+
+@dataclass
+class DocumentEncoder:
+    """Makes documents of a version out of those of another, by their texts.
+
+    Attributes:
+        fields: the names of the documents' fields.
+        open: opens encoder and shift, when the first text is to be encoded.
+        vectors: hash of the language vectors, as stamps name them; None where there are none.
+    """
+
+    fields: FieldNames
+    open: Callable[[], EmbeddingPipeline]
+    vectors: str | None
+
+    @cached_property
+    def _pipeline(self) -> EmbeddingPipeline:
+        return self.open()
+
+    def transform(self) -> ClientTransform:
+        """The way of a document, for a transfer."""
+        return ClientTransform(self.convert, self.fields.vector, self.fields.stamp)
+
+    def convert(self, documents: Sequence[StoredDocument], counterparts: Sequence[Source | None]) -> list[bytes]:
+        """Documents with the vector of their text, and its stamp; without either where there is no text.
+
+        Args:
+            documents: as one version has them.
+            counterparts: as the other has them by now: where text and language are the same, its vector and stamp stay.
+
+        Raises:
+            LangshiftError: the encoder cannot be opened, or fails.
+        """
+        sources = [parse_source(document.source) for document in documents]
+        made = [self._reused(source, there) for source, there in zip(sources, counterparts, strict=True)]
+        todo = [number for number, one in enumerate(made) if one is None]
+        for number, encoded in zip(todo, self.encode([sources[number] for number in todo]), strict=True):
+            made[number] = encoded
+        return [
+            edit_source(document.source, {self.fields.vector: _json(one.vector), self.fields.stamp: _json(one.stamp)})
+            for document, one in zip(documents, made, strict=True)
+            if one is not None
+        ]
+
+    def encode(self, sources: Sequence[Source]) -> list[_Encoded]:
+        """Vector and stamp of each document.
+
+        Raises:
+            LangshiftError: the encoder cannot be opened, or fails.
+        """
+        made = [_Encoded()] * len(sources)
+        texts = {number: text for number, source in enumerate(sources) if (text := self.text(source))}
+        if not texts:
+            return made
+        pipeline = self._pipeline
+        vectors = pipeline.encoder.encode_documents(list(texts.values()))
+        shifted, stamps = debias_batch(vectors, [self._language(sources[number]) for number in texts], pipeline)
+        for number, vector, moved, stamp in zip(texts, vectors, shifted, stamps, strict=True):
+            if is_usable(vector, moved):
+                # Of vectors that an index keeps, the hash may be that of a file with another address of the encoder.
+                made[number] = _Encoded(moved, {**stamp, "vectors": self.vectors})
+        return made
+
+    def text(self, source: Source) -> str:
+        """What is encoded of a document: title and text, or the text fields of an index with names of its own."""
+        if self.fields.texts:
+            return " ".join(text for name in self.fields.texts for text in strings_at(source, name)).strip()
+        return full_text(*self._title_and_text(source))
+
+    def _title_and_text(self, source: Source) -> tuple[str, str]:
+        language = value_at(source, self.fields.language)
+        title, text = (_in_language(source.get(field), language) for field in TEXT_FIELDS)
+        return title, text
+
+    def _language(self, source: Source) -> DocumentLanguage:
+        """The language that the document has; with a soft shift, also what else it may be in."""
+        tag, confidence = self._tag(source), value_at(source, self.fields.confidence)
+        certainty = confidence if isinstance(confidence, float | int) else 0.0
+        if not self._pipeline.soft:
+            return DocumentLanguage(tag, certainty, {})
+        if certainty == 1:
+            # It named its language.
+            return DocumentLanguage(tag, certainty, {tag: 1.0})
+        title, text = self._title_and_text(source)
+        return DocumentLanguage(tag, certainty, self._pipeline.detector.posteriors(text or title))
+
+    def _tag(self, source: Source) -> str:
+        stamp = value_at(source, self.fields.stamp)
+        if isinstance(stamp, Mapping) and stamp.get("alpha") is not None:
+            return stored_shift.own_tag(source, stamp, self.fields, same=False)
+        language = value_at(source, self.fields.language)
+        return language if isinstance(language, str) else UNDETERMINED
+
+    def _reused(self, source: Source, there: Source | None) -> _Encoded | None:
+        """Vector and stamp that the other version has of the same text; None where it has none of that."""
+        if there is None or (self.text(source), self._tag(source)) != (self.text(there), self._tag(there)):
+            return None
+        return _Encoded(value_at(there, self.fields.vector), value_at(there, self.fields.stamp))
+
+
+def _in_language(field: Any, language: object) -> str:  # noqa: ANN401 - any JSON
+    """The text of a field that has one in each language; empty where there is none."""
+    if not isinstance(field, Mapping):
+        return field if isinstance(field, str) else ""
+    # A document whose language was updated may have kept its former text, too.
+    found = [field[language]] if language in field else field.values()
+    return " ".join(text for text in found if isinstance(text, str))
+
+
+def _json(value: object) -> bytes | None:
+    return None if value is None else orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+@dataclass(frozen=True)
+class ReencodeRequest:
+    """What is asked for.
+
+    Attributes:
+        encoder: how the encoder is asked for.
+        trust_remote_code: whether to run code that comes with a model.
+        vectors: a file of language vectors; None for those shipped.
+        alpha: scale of all languages; None for what the vectors recommend, else 1.
+    """
+
+    encoder: str
+    trust_remote_code: bool = False
+    vectors: Path | None = None
+    alpha: float | None = None
+
+    def open(self, made: Fingerprint) -> EmbeddingPipeline:
+        """Open encoder and language vectors, for documents that are moved by the method of an index.
+
+        Raises:
+            UsageError: they cannot be used, or not together.
+            LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
+        """
+        if is_given(self.encoder):
+            raise UsageError(
+                f"The encoder {self.encoder} encodes no texts: name the one that the new version is to have, such as "
+                "use-m, st:NAME_OR_PATH or http:URL#MODEL."
+            )
+        encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code)
+        return build_pipeline(encoder, open_detector(), self.vectors, self.alpha, method=made.method, soft=made.soft)
+
+
+class ReencodeResult(NamedTuple):
+    """A version with vectors of another encoder.
+
+    Attributes:
+        done: what the transfer did.
+        without_vector: documents of the live version that have none.
+        notes: what is left to do, in sentences.
+    """
+
+    done: TransferResult
+    without_vector: int
+    notes: Sequence[str] = ()
+
+
+def reencode(
+    client: OpenSearch,
+    name: str,
+    wanted: ReencodeRequest,
+    *,
+    patience: float = 300,
+    watch: TransferListener = lambda _: None,
+) -> ReencodeResult:
+    """Make a version with the vectors of another encoder from the live one, and let the alias stand for it.
+
+    Killed at any moment, it leaves the version before live and complete, and goes on when it is run again.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        wanted: encoder, language vectors and scale.
+        patience: seconds to wait for a cluster that takes nothing.
+        watch: told how far it is.
+
+    Raises:
+        UsageError: what is asked for cannot be used together.
+        FingerprintError: the vectors were fitted with another encoder.
+        ClusterError: there is no such index, or the cluster does not do its part.
+        LangshiftError: the encoder fails.
+    """
+    # A version that is named by itself is refused: others stand behind the alias by and by.
+    version_behind(client, name)
+    left = run.finish_abandoned(client, name)
+    index = live(client, name)
+    pipeline = wanted.open(index.fingerprint)
+    fingerprint = _fingerprint(pipeline, index.fingerprint)
+    # By what a later run knows a version that it may go on with; which langshift begins does not matter.
+    requested = {field: value for field, value in fingerprint.to_dict().items() if field != "langshift"}
+    if not index.fingerprint.differences(fingerprint):
+        run.clear_abandoned(client, name)
+        # One that was killed right after the swap has just been finished: that is what was asked for.
+        finished = left is not None and left.requested == requested
+        done = left if left is not None and finished else TransferResult(name, index.index, index.index, requested)
+        return ReencodeResult(replace(done, documents=index.documents), _without_vector(client, index.index, index))
+    require_blockable(client, index.index, "reencode")
+    body, notes = _body(client, index, pipeline, fingerprint)
+    hash_ = pipeline.debias.vectors.hash if pipeline.debias.vectors else None
+    document_encoder = DocumentEncoder(index.fields, lambda: pipeline, hash_)
+
+    def gate(version: str) -> None:
+        if pipeline.debias.method == "shift":
+            # Asked only now, as somebody may have put it there meanwhile.
+            shift = stored_shift.of_debias(pipeline.debias)
+            pipelines.inherit_pipeline(client, index.index, version, shift, index.fields)
+        _require_vectors(client, index, version, document_encoder, pipeline.encoder.id)
+
+    plan = TransferPlan(name, body, requested, document_encoder.transform(), "reencode")
+    done = run.transfer(client, plan, watch=watch, gate=gate, patience=patience)
+    notes += unread_in_words(fingerprint.encoder, look(client, done.index, index.languages))
+    return ReencodeResult(done, _without_vector(client, done.index, index), notes)
+
+
+def _fingerprint(pipeline: EmbeddingPipeline, before: Fingerprint) -> Fingerprint:
+    """Of the new version: languages are detected anew for a soft shift alone."""
+    made = pipeline.fingerprint()
+    return made if pipeline.soft else replace(made, detector=before.detector)
+
+
+def _without_vector(client: OpenSearch, version: str, index: IndexInfo) -> int:
+    query = {"bool": {"must_not": [{"exists": {"field": index.fields.vector}}]}}
+    return int(client.count(index=version, body={"query": query})["count"])
+
+
+def _body(
+    client: OpenSearch, index: IndexInfo, pipeline: EmbeddingPipeline, fingerprint: Fingerprint
+) -> tuple[dict[str, Any], list[str]]:
+    """The new version's body, and what people have to know of it."""
+    body = copied_body(client, index.index)
+    mappings, settings = body["mappings"], body["settings"]["index"]
+    meta, notes = mappings["_meta"], []
+    field = mapped(mappings, index.fields.vector)
+    assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
+    field["dimension"] = fingerprint.dimension
+    keep_norms(settings, engine_of(mappings, metadata.read_flat_settings(client, index.index), index.fields.vector))
+    for part in (metadata.VECTORS, metadata.QUERIES, metadata.UNREAD):
+        meta.pop(part, None)
+    meta |= {metadata.FINGERPRINT: fingerprint.to_dict(), **stored_shift.to_metadata(pipeline.debias)}
+    if meta.pop(metadata.ANCHORS, None) is not None:
+        notes.append(
+            f"The calibration of anchored search was for the former vectors: run `langshift anchors calibrate "
+            f"{index.name}` again."
+        )
+    if (there := pipelines.installed(client, index.index)) is not None:
+        # The new version gets one of its own, when it is complete.
+        del settings["default_pipeline"]
+        first = f", and so must the pipeline {there.first.name}" if there.first else ""
+        notes.append(f"Clients that write vectors to {index.name} must now send those of {fingerprint.encoder}{first}.")
+    require_engine(client, body)
+    return body, notes
+
+
+# Each is encoded again; batches and numeric precision of a server change a vector by far less than this part of its
+# norm, and another text by far more.
+_SAMPLED, _TOLERANCE = 16, 0.02
+
+
+def _require_vectors(
+    client: OpenSearch, index: IndexInfo, version: str, document_encoder: DocumentEncoder, encoder: str
+) -> None:
+    """Encode a sample of the new version's documents again, before writers wait, and compare.
+
+    Raises:
+        ClusterError: a vector is another.
+    """
+    body = {"size": _SAMPLED, "query": {"function_score": {"random_score": {}}}}
+    hits = client.search(index=version, body=body)["hits"]["hits"]
+    for hit, made in zip(hits, document_encoder.encode([hit["_source"] for hit in hits]), strict=True):
+        stored = value_at(hit["_source"], index.fields.vector)
+        if not _agree(stored, made.vector):
+            raise ClusterError(
+                f"The vector of document {hit['_id']} in {version} is not the one that {encoder} gives for its text, "
+                f"so {index.name} still points to {index.index}: check that the encoder always gives the same vector "
+                "for the same text, then run the command again."
+            )
+
+
+def _agree(stored: list[float] | None, made: Matrix | None) -> bool:
+    if stored is None or made is None:
+        return stored is None and made is None
+    vectors = np.asarray(stored, np.float64), made.astype(np.float64)
+    if len(vectors[0]) != len(vectors[1]):
+        return False
+    return bool(np.linalg.norm(vectors[0] - vectors[1]) <= _TOLERANCE * np.linalg.norm(vectors[1]))
+
+
+def reencoded_back(client: OpenSearch, index: str, before: str, *, trust_remote_code: bool = False) -> ClientTransform:
+    """How documents that were written since a reencode become documents of the version before.
+
+    Its encoder is opened only if a text is to be encoded: what a document's update leaves as it was keeps its vector.
+
+    Args:
+        client: the cluster.
+        index: the live version.
+        before: the version before.
+        trust_remote_code: whether to run code that comes with its model.
+    """
+    meta = metadata.read_metadata(client, before)
+    made, fields = read_fingerprint(client, before), FieldNames.from_meta(meta)
+    if pipelines.installed(client, index) is not None and made.method == "shift":
+        # Clients go on writing through the alias, also where the live one alone has got a pipeline.
+        pipelines.inherit_pipeline(client, index, before, stored_shift.from_metadata(meta, before), fields)
+
+    def open_pipeline() -> EmbeddingPipeline:
+        begin = f"What was written to {index} must be encoded with {made.encoder} for {before}"
+        if is_given(made.encoder):
+            raise UsageError(
+                f"{begin}, but these vectors came with the data, and nothing here can make them: use "
+                "`langshift reencode` with an encoder that can."
+            )
+        try:
+            debias = _debias_of(meta, made, before)
+            encoder = open_encoder(made.encoder, trust_remote_code=trust_remote_code)
+            installed = replace(made, **identity(encoder))
+            made.require_same(installed, before, "make the same encoder available again")
+        except LangshiftError as error:
+            raise type(error)(f"{begin}, so nothing was changed: {error}") from error
+        return EmbeddingPipeline(encoder, debias, open_detector(), soft=made.soft)
+
+    return DocumentEncoder(fields, open_pipeline, made.vectors).transform()
+
+
+def _debias_of(meta: Source, made: Fingerprint, index: str) -> Debiaser:
+    """What moves the documents of an index, by what it keeps itself."""
+    shift = stored_shift.from_metadata(meta, index)
+    if shift.pivot is None:
+        return Debiaser(None, alpha=0.0)
+    encoder = made.encoder, made.revision, made.document_prefix, made.dimension, made.normalised
+    known = LanguageVectors(shift.pivot, shift.vectors, {}, *encoder, "the index")
+    return Debiaser(known, "shift", shift.alpha, shift.alphas)

@@ -1,0 +1,231 @@
+"""Copying documents through this process, page by page, where the cluster alone cannot make those of the target."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import orjson
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError
+
+from langshift.client import address, make_client
+from langshift.plugin.raw_documents import RawPage, RawSerializer, StoredDocument, decode_hit, hit_bytes
+from langshift.plugin.transfer import reindex_tasks
+from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted
+from langshift.plugin.transfer.state import ClientTransform, Transfer, TransferAborted
+from langshift.retry import RetryBudget, prefetch, retry_until_available
+from langshift.server_errors import INDEX_NOT_FOUND, Unreadable
+from langshift.settings import Settings
+
+# Documents of a page and of its parts: one is converted while the one before is written, so that a run which is killed
+# loses the work of a page at most.
+_PAGE, _PART = 512, 256
+# Of the first page, until it is known how large documents are; and bytes of a page, and of a request.
+_FIRST, _PAGE_BYTES, _REQUEST_BYTES = 64, 16 << 20, 8 << 20
+# A page may take long to convert.
+_KEPT = "1h"
+
+
+def copy_here(
+    run: Transfer,
+    transform: ClientTransform,
+    source: Mapping[str, Any],
+    version_type: Literal["external", "external_gte"],
+    on_progress: Callable[[CopyCounts], None],
+) -> CopyCounts:
+    """Copy the documents that a query finds.
+
+    What is read next, what is converted and what is written overlap.
+
+    Args:
+        run: the run.
+        transform: how a document becomes one of the target.
+        source: query and slice; empty for all documents.
+        version_type: ``external`` leaves alone what the target has in the same version or a later one, which is not
+            converted either; ``external_gte`` writes the same version again, as it may be another document's: one that
+            was deleted and made anew.
+        on_progress: is told how far this is, again and again.
+
+    Returns:
+        How many documents were written, and how many were left as they are.
+
+    Raises:
+        TaskInterrupted: a node that held a part of the live version is gone; what was copied by then is there.
+        TransferAborted: the target can never take one of the documents.
+        TransferSuperseded: by another run.
+        Unreadable, OpenSearchException: the cluster did not do its part for as long as patience lasts.
+    """
+    written = conflicts = 0
+    stopping = threading.Event()
+    with ExitStack() as stack:
+        writer = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="copy"))
+        # Whoever is interrupted does not wait for a cluster that takes nothing.
+        stack.callback(stopping.set)
+        reading = make_client(Settings.from_env(), address(run.client), retries=0, serializer=RawSerializer())
+        stack.enter_context(reading)
+        pages = prefetch(_pages(run, reading, source, whole=version_type == "external"))
+        stack.callback(pages.close)
+        pending: Future[CopyCounts] | None = None
+
+        def settle() -> None:
+            nonlocal written, conflicts
+            if pending is not None:
+                done = pending.result()
+                written, conflicts = written + done.written, conflicts + done.conflicts
+                on_progress(CopyCounts(written, conflicts))
+
+        for page in pages:
+            conflicts += page.present
+            on_progress(CopyCounts(written, conflicts))
+            for start in range(0, len(page.documents), _PART):
+                part = slice(start, start + _PART)
+                documents = page.documents[part]
+                sources = transform.convert(documents, page.counterparts[part])
+                settle()
+                lines = list(map(partial(_lines, version_type), documents, sources))
+                pending = writer.submit(_write, run, [one.id for one in documents], lines, stopping)
+        settle()
+    return CopyCounts(written, conflicts)
+
+
+class _Page(NamedTuple):
+    """Documents to convert.
+
+    Attributes:
+        documents: as the live version has them.
+        counterparts: ``_source`` of each as the target has it; None where it lacks it.
+        present: how many more the target has already.
+    """
+
+    documents: Sequence[StoredDocument]
+    counterparts: Sequence[Mapping[str, Any] | None]
+    present: int = 0
+
+
+def _pages(run: Transfer, reading: OpenSearch, source: Mapping[str, Any], *, whole: bool) -> Iterator[_Page]:
+    with ExitStack() as stack:
+        pit = run.retry(lambda: stack.enter_context(reindex_tasks.point_in_time(run.client, run.source, _KEPT)))
+        most = min(_PAGE, run.retry(reindex_tasks.page_size, run.client, run.source))
+        size = min(_FIRST, most)
+        request = {**source, **pit, "version": True}
+        while True:
+            hits = run.retry(_search, run.source, reading, {**request, "size": size})
+            if hits:
+                documents = list(map(decode_hit, hits))
+                compare = _without_present if whole else _with_counterparts
+                yield run.retry(compare, run, documents)
+            if len(hits) < size:
+                return
+            request["search_after"] = documents[-1].sort
+            size = max(1, min(most, _PAGE_BYTES * len(hits) // sum(map(len, hits))))
+
+
+def _search(index: str, reading: OpenSearch, request: dict[str, Any]) -> list[bytes]:
+    try:
+        page: RawPage = reading.search(body=request, params={"allow_partial_search_results": "false"})
+    except NotFoundError as error:
+        raise TaskInterrupted(f"a node that held a shard of {index} has left the cluster") from error
+    return list(map(hit_bytes, page.hits.hits))
+
+
+def _without_present(run: Transfer, documents: Sequence[StoredDocument]) -> _Page:
+    """Those that the target lacks, or has in an earlier version."""
+    found = _get(run, documents, _source="false")
+    lacking = [
+        document
+        for document, there in zip(documents, found, strict=True)
+        if not there["found"] or there["_version"] < document.version
+    ]
+    return _Page(lacking, [None] * len(lacking), len(documents) - len(lacking))
+
+
+def _with_counterparts(run: Transfer, documents: Sequence[StoredDocument]) -> _Page:
+    return _Page(documents, [there["_source"] if there["found"] else None for there in _get(run, documents)])
+
+
+def _get(run: Transfer, documents: Sequence[StoredDocument], **params: str) -> list[dict[str, Any]]:
+    keys = [{"_id": one.id, **({} if one.routing is None else {"routing": one.routing})} for one in documents]
+    found: list[dict[str, Any]] = run.client.mget(index=run.target, body={"docs": keys}, params=params)["docs"]
+    for one in found:
+        if "error" in one:
+            raise Unreadable(f"Index {run.target} cannot return document {one['_id']}.")
+    return found
+
+
+def _lines(version_type: str, document: StoredDocument, source: bytes) -> bytes:
+    """A document's lines of a bulk request."""
+    action: dict[str, Any] = {"_id": document.id, "version": document.version, "version_type": version_type}
+    if document.routing is not None:
+        action["routing"] = document.routing
+    return orjson.dumps({"index": action}) + b"\n" + source + b"\n"
+
+
+def _write(run: Transfer, ids: Sequence[str], lines: Sequence[bytes], stopping: threading.Event) -> CopyCounts:
+    written = conflicts = 0
+    for start, end in _requests(lines):
+        done = _send(run, ids[start:end], lines[start:end], stopping)
+        written, conflicts = written + done.written, conflicts + done.conflicts
+    return CopyCounts(written, conflicts)
+
+
+def _requests(lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Where requests begin and end that are not too large."""
+    start = size = 0
+    for number, one in enumerate(lines):
+        if size and size + len(one) > _REQUEST_BYTES:
+            yield start, number
+            start, size = number, 0
+        size += len(one)
+    if size:
+        yield start, len(lines)
+
+
+def _send(run: Transfer, ids: Sequence[str], lines: Sequence[bytes], stopping: threading.Event) -> CopyCounts:
+    """Write documents, those again that the target does not take at this moment."""
+    left, written, conflicts = list(zip(ids, lines, strict=True)), 0, 0
+    budget = RetryBudget(run.seconds)
+
+    def send() -> None:
+        nonlocal left, written, conflicts
+        # Another run may have removed the target, of which a write would make an index of its name.
+        run.mark.read()
+        body = b"".join(one for _, one in left)
+        # Pipelines have seen these documents already.
+        answer = run.client.bulk(index=run.target, body=body, params={"pipeline": "_none"})
+        again, why = [], ""
+        for (id_, one), item in zip(left, answer["items"], strict=True):
+            result = item["index"]
+            error = result.get("error")
+            if error is None:
+                written += 1
+            elif result["status"] == _CONFLICT:
+                conflicts += 1
+            elif _is_temporary(result["status"], error):
+                again.append((id_, one))
+                why = reindex_tasks.reason(error)
+            else:
+                raise TransferAborted(f"Document {id_} cannot be copied: {reindex_tasks.reason(error)}.")
+        if len(again) < len(left):
+            budget.taken()
+        left = again
+        if left:
+            raise Unreadable(
+                f"The cluster accepts no documents into {run.target} ({why}): run the command again to resume."
+            )
+
+    retry_until_available(send, budget, stopping)
+    return CopyCounts(written, conflicts)
+
+
+_CONFLICT, _BUSY, _FAILED = 409, 429, 500
+
+
+def _is_temporary(status: int, error: Mapping[str, Any]) -> bool:
+    """Whether a document is refused for what passes: a cluster in trouble, a full disk, no memory left for graphs."""
+    if status == _BUSY or status >= _FAILED or error.get("type") in ("cluster_block_exception", INDEX_NOT_FOUND):
+        return True
+    words = str(error).lower()
+    return "circuit breaker" in words or "circuit_break" in words
