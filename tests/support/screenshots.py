@@ -32,7 +32,7 @@ MOST_BYTES = 200_000
 COLOURS = 128
 PATIENCE = 300_000
 # Of the demo's questions (volcano-ko-2) one whose hits change much: why do farmers stay on slopes that smoke?
-WORDS = "언제 재앙이 닥칠지 모르는데도 농부들은 왜 연기 나는 비탈을 떠나지 않나요?"
+WORDS = "위험한데도 왜 많은 농부가 베수비오산 비탈에 사나요?"
 
 
 COMPARED = "/evaluations/report?" + urlencode([("run", "demo/plain"), ("run", "demo/shifted")])
