@@ -91,7 +91,13 @@ def _model(threads: int) -> tuple[Any, Callable[[], object]]:
         def __del__(self) -> None:
             pass
 
+    # The package tells OpenMP by the environment, which other programs would inherit.
+    before = os.environ.get("OMP_NUM_THREADS")
     model = Model(num_threads=threads)
+    if before is None:
+        os.environ.pop("OMP_NUM_THREADS", None)
+    else:
+        os.environ["OMP_NUM_THREADS"] = before
     return model, partial(ThreadpoolController().limit, limits=1, user_api="openmp")
 
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -331,8 +332,14 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     from langshift.plugin.inventory import all_versions
     from langshift.plugin.versions import live
 
-    names = sorted({one.name for one in all_versions(client) if one.state == "live"})
-    for index in (live(client, name) for name in names):
+    found = []
+    # Somebody may not read all indices, or drop one meanwhile: nothing is wrong with the cluster then.
+    with suppress(LangshiftError, OpenSearchException):
+        names = sorted({one.name for one in all_versions(client) if one.state == "live"})
+        for name in names:
+            with suppress(LangshiftError, OpenSearchException):
+                found.append(live(client, name))
+    for index in found:
         for sentence in unread_in_words(index.fingerprint.encoder, index.unread):
             remedy = f"{sentence} Use one that can: langshift reencode {index.name} --encoder ENCODER."
             yield _finding(

@@ -138,7 +138,7 @@ def test_all_that_is_told_as_json(old, vectors):
     told = audited(old, "--vectors", vectors())
     assert list(told) == [
         *("old", "documents", "with_vector", "sample", "unusable", "fingerprint", "vectors", "languages"),
-        *("disagreements", "queries", "reference", "spread", "shift", "similarity", "nearest", "verdict"),
+        *("disagreements", "queries", "reference", "spread", "unread", "shift", "similarity", "nearest", "verdict"),
     ]
     assert told["old"]["name"] == told["old"]["index"] == old
     assert [told[name] for name in ("documents", "with_vector", "sample", "unusable")] == [158, 156, 156, 0]

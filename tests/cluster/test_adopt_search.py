@@ -73,6 +73,7 @@ def test_what_was_done_is_told_as_json(client, adopted):
         "folded": {},
         "without_vector": {},
         "vectorless": 2,
+        "unread": {},
         "retries": 0,
         "old": {"name": f"{old[:-4]}-alias", "index": old, "uuid": made},
         "fields": {

@@ -70,6 +70,11 @@ def test_misaligned_pairs_ask_for_care():
         "7% of the pairs look misaligned, which the shift tolerates, but the method affine and tuning do not",
     )
     assert verdict(replace(EVIDENCE, alignment=Alignment(1000, 0.4, False, 0, ()))) == (
+        "do not use",
+        "translations are no nearer than other texts: the encoder toy cannot read this language, or the pairs are not "
+        "translations",
+    )
+    assert verdict(replace(EVIDENCE, alignment=Alignment(1000, 0.9, False, 0, ()))) == (
         "use with care",
         "the encoder toy hardly distinguishes texts of this language, or they are not translations: "
         "misaligned pairs cannot be detected",
@@ -154,10 +159,10 @@ def test_a_file_is_judged_by_what_was_gathered_when_it_was_made(fitted):
     assert summary == f"{fitted}: towards en, encoder given; evidence from pairs"
     assert head.split() == ["language", "pairs", "norm", "halves", "needed", "suspect", "verdict"]
     words = {row.split()[0]: " ".join(row.split()[7:]) for row in rows[:4]}
-    assert words == {"de": "use", "ja": "use with care", "ru": "use with care", "th": "do not use"}
+    assert words == {"de": "use", "ja": "do not use", "ru": "use with care", "th": "do not use"}
     assert rows[4] == (
-        "ja: the encoder given hardly distinguishes texts of this language, or they are not translations: "
-        "misaligned pairs cannot be detected."
+        "ja: translations are no nearer than other texts: the encoder given cannot read this language, or the pairs "
+        "are not translations."
     )
     assert rows[5].startswith("ru: 1")
     assert rows[5].endswith(

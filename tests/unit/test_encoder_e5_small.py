@@ -128,13 +128,14 @@ SETTINGS = (
     "open_encoder('e5-small')\n"
     "from threadpoolctl import threadpool_info\n"
     "threads = [one['num_threads'] for one in threadpool_info() if one['user_api'] == 'openmp']\n"
-    "print(*threads, os.environ['OMP_WAIT_POLICY'])"
+    "print(*threads, os.environ['OMP_WAIT_POLICY'], os.environ.get('OMP_NUM_THREADS'))"
 )
 
 
-def test_the_settings_of_openmp():
-    assert run_python(SETTINGS).split() == [str(encoders.processors()), "passive"]
-    assert run_python(SETTINGS, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="active").split() == ["1", "active"]
+def test_the_settings_of_openmp(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert run_python(SETTINGS).split() == [str(encoders.processors()), "passive", "None"]
+    assert run_python(SETTINGS, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="active").split() == ["1", "active", "1"]
 
 
 def test_a_platform_without_the_package(monkeypatch):

@@ -98,7 +98,7 @@ def test_a_command_is_given_one_setting_among_its_own_options():
 
     assert CliRunner().invoke(asked, ["news", "--mode", "hybrid", "--size", "4"]).output == "news hybrid 4\n"
     assert [parameter.name for parameter in asked.params] == [
-        "name", "mode", "prefer_language", "spread", "fusion", "lexical_weight", "one_per_group", "size"
+        "name", "mode", "prefer_language", "one_per_group", "spread", "fusion", "lexical_weight", "size"
     ]  # fmt: skip
 
 
