@@ -126,15 +126,14 @@ def retry_until_available(action: Callable[[], T], patience: RetryBudget, stoppi
         wait=BACKOFF,
         stop=lambda _: patience.over or stopped.is_set(),
         sleep=sleep_using_event(stopped),
-        retry=retry_if_exception(is_transient),
+        retry=retry_if_exception(_passes),
         before_sleep=note,
         reraise=True,
     )
     return trying(action)
 
 
-def is_transient(error: BaseException) -> bool:
-    """Whether an error of the cluster's passes by itself, so that the same may be asked again."""
+def _passes(error: BaseException) -> bool:
     return isinstance(error, Unreadable) or (
         isinstance(error, OpenSearchException) and isinstance(classify(error, ""), Retryable)
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from langshift.debias import similarity
 from langshift.debias.debiaser import Debiaser
-from langshift.debias.readable import SAMPLED, LanguageSample, collapsed, measured, unread
+from langshift.debias.readable import SAMPLED, LanguageSample, collapsed, unread
 from langshift.debias.similarity import Floats, LanguageRows, NormalisedVectors
 from langshift.evaluate.audit import sample as sampling
 from langshift.evaluate.audit.sample import AuditQueries, LanguageDisagreement, LanguageMix, Sample
@@ -277,8 +277,7 @@ def _unread(encoder: str, sample: Sample, rows: Mapping[str, NDArray[np.intp]]) 
         tag: LanguageSample(sample.vectors[some], [sample.texts[row] for row in some])
         for tag, some in ((tag, rows[tag][:SAMPLED]) for tag in rows)
     }
-    noted = {tag for tag in collapsed(samples) if measured(encoder, tag) is None}
-    return unread(encoder, {tag: len(some) for tag, some in rows.items()}, noted)
+    return unread(encoder, {tag: len(some) for tag, some in rows.items()}, collapsed(samples))
 
 
 def _rows(sample: Sample, audit_queries: AuditQueries, known: Sequence[str]) -> LanguageRows:

@@ -24,11 +24,12 @@ from langshift.evaluate.runs import parse_names
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
 from langshift.output import emit_json, note, progress, warn
 from langshift.parameters import (
+    ALPHA,
     ENCODER,
     PATH,
     REMOTE_CODE,
-    SHARE,
     THREADS,
+    VECTORS,
     Command,
     FiniteRange,
     json_or_tables,
@@ -61,7 +62,7 @@ _encoding_options = option_group(
     EncodingOptions,
     ENCODER,
     REMOTE_CODE,
-    option("--vectors FILE", "Language vectors. [default: those that come with langshift]"),
+    VECTORS,
     option("--pivot LANGUAGE", "Convert the language vectors to this pivot.", rare=True),
     option("--cache FOLDER", "Keep the encodings here for the next run.", rare=True),
 )
@@ -148,11 +149,7 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
     default="shift",
     callback=partial(parse_list, example="none,shift,affine"),
 )
-@option(
-    "--alpha A",
-    "How much of the shift to apply, 0 to 1. [default: what the vectors recommend, else 1]",
-    SHARE,
-)
+@ALPHA
 @option(
     "--shift-queries LIST",
     "Whether queries are shifted, too: never, always or auto (as the language vectors recommend).",
