@@ -6,7 +6,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 # Where it is set, each of the many processes that the tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test paper soak evidence wheel lint docs pages smoke bench bench-bulk bench-search clean
+.PHONY: help demo test paper soak evidence wheel lint docs pages vectors smoke bench bench-bulk bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -72,6 +72,10 @@ lint: wheel  ## ruff; names; budget; generated pages; links of the site; mypy --
 	@$(PY) tools/generate_pages.py --check
 	@$(PY) $(SITE)
 	@$(PY) tests/support/check_wheel.py
+
+# An hour, nearly all of it for encoding with e5-small.
+vectors: $(VENV)/.installed-dev  ## fit and tune the language vectors that come with langshift, on NTREX-128, into debias/data
+	@$(PY) tools/ship_vectors.py
 
 smoke: wheel  ## the built wheel in a clean environment, as a newcomer would use it
 	@$(PY) tests/support/smoke_wheel.py

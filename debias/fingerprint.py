@@ -14,7 +14,7 @@ class Fingerprint:
     """The making of the vectors in an index, kept in its mapping under ``_meta.langshift``.
 
     Attributes:
-        encoder: encoder id, such as ``use-m``.
+        encoder: encoder id, such as ``e5-small``.
         revision: version of the encoder's weights.
         query_prefix: text that the encoder wants before a query.
         document_prefix: text that the encoder wants before a document.

@@ -1,13 +1,14 @@
-"""The demo: the bundled corpus indexed without and with the shift, and its questions asked of both."""
+"""The demo: the bundled corpus indexed without and with the shift, and its questions asked in three ways."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders import Encoder, Matrix
 from langshift.evaluate.compare.summary import ReplayPair
 from langshift.evaluate.datasets.dataset import CORPUS, DatasetQuery
 from langshift.ingest.config import build_pipeline
@@ -18,9 +19,41 @@ from langshift.retrieval.hits import Hit
 from langshift.retrieval.searcher import Searcher
 
 PLAIN, SHIFTED = "langshift-demo-plain", "langshift-demo-shifted"
-ENCODER = "use-m"
 FOLDER = Path(__file__).with_name("demo")
+#: What is added to the cosine of documents in the question's language, to get back what the shift takes there.
+PREFERENCE = 0.02
 _SHOWN = 10
+
+
+class OnceEncoder(Encoder):
+    """An encoder that encodes each text once: both indices have the same texts, and both get the same questions.
+
+    Args:
+        encoder: what encodes.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._documents: dict[str, Matrix] = {}
+        self._queries: dict[str, Matrix] = {}
+        for name in ("id", "revision", "dimension", "normalised", "query_prefix", "document_prefix", "longest"):
+            setattr(self, name, getattr(encoder, name))
+
+    def encode_documents(self, texts: Sequence[str]) -> Matrix:
+        """See ``Encoder.encode_documents``."""
+        return self._once(self._documents, self._encoder.encode_documents, texts)
+
+    def encode_queries(self, texts: Sequence[str]) -> Matrix:
+        """See ``Encoder.encode_queries``."""
+        return self._once(self._queries, self._encoder.encode_queries, texts)
+
+    def _once(
+        self, known: dict[str, Matrix], encode: Callable[[Sequence[str]], Matrix], texts: Sequence[str]
+    ) -> Matrix:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known.update(zip(new, encode(new), strict=True))
+        return np.array([known[text] for text in texts], np.float32).reshape(len(texts), self.dimension)
 
 
 class DemoExample(NamedTuple):
@@ -49,17 +82,18 @@ class DemoExample(NamedTuple):
         return {**known, "relevant": hit.group == self.query.group}
 
 
-def index_twice(client: OpenSearch, on_document: Callable[[int], None] = lambda _: None) -> None:
+def index_twice(client: OpenSearch, encoder: Encoder, on_document: Callable[[int], None] = lambda _: None) -> None:
     """Write the bundled corpus to both demo indices, which are replaced.
 
     Args:
         client: the cluster.
+        encoder: makes the vectors of both.
         on_document: called with the number of documents after each batch that is written.
 
     Raises:
         ClusterError: an index of that name is not langshift's, or the cluster fails.
     """
-    encoder, detector = open_encoder(ENCODER), open_detector()
+    detector = open_detector()
 
     def on_stage(stage: str, documents: int, _: float) -> None:
         if stage == "write":

@@ -182,7 +182,7 @@ class ReencodeRequest:
         if is_given(self.encoder):
             raise UsageError(
                 f"The encoder {self.encoder} encodes no texts: name the one that the new version is to have, such as "
-                "use-m, st:NAME_OR_PATH or http:URL#MODEL."
+                "e5-small, st:NAME_OR_PATH or http:URL#MODEL."
             )
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code)
         return build_pipeline(encoder, open_detector(), self.vectors, self.alpha, method=made.method, soft=made.soft)

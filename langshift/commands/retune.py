@@ -136,7 +136,7 @@ def retune(
 
 @click.command(cls=Command)
 @click.argument("name")
-@option("--encoder NAME", "The new encoder: use-m, e5-small, st:NAME_OR_PATH or http:URL.", required=True)
+@option("--encoder NAME", "The new encoder: e5-small, use-m, st:NAME_OR_PATH or http:URL.", required=True)
 @THREADS
 @REMOTE_CODE
 @VECTORS

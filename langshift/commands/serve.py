@@ -8,26 +8,40 @@ from typing import Any
 import click
 from opensearchpy import OpenSearch
 
-from langshift import errors
+from langshift import errors, parameters
 from langshift import output as terminal
 from langshift.client import open_cluster
 from langshift.commands.evaluate import replay_with_bars
-from langshift.evaluate.compare.summary import ReplayPair, describe_changes, side_by_side
+from langshift.debias.encoders import open_encoder
+from langshift.evaluate.compare.summary import ReplayPair, describe_changes, short_figure, side_by_side
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.demo import FOLDER, PLAIN, SHIFTED, DemoExample, example, index_twice
+from langshift.evaluate.demo import (
+    FOLDER,
+    PLAIN,
+    PREFERENCE,
+    SHIFTED,
+    DemoExample,
+    OnceEncoder,
+    example,
+    index_twice,
+)
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.replay.plan import ReplayOptions
-from langshift.evaluate.replay.replay import failures
+from langshift.evaluate.replay.replay import ReplayResult, failures
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.runs import command
 from langshift.parameters import JSON, Command, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import SearchSettings
 from langshift.settings import Settings
 
+_PREFERRED = f"{PREFERENCE:g}".removeprefix("0")
+_BAR = 40
 _COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
 _LEGEND = (
     "nDCG@20: how well the first 20 hits are ranked. TLR@20: how many of the relevant documents in other "
-    "languages are among them. SLR@20: how many of those in the question's own language, which a shift may lower."
+    "languages are among them. SLR@20: how many of those in the question's own language, which a shift lowers and a "
+    "preference raises."
 )
 
 
@@ -53,19 +67,23 @@ def demo(output: Path | None, as_json: bool) -> None:
     check_output(output)
     dataset = load_dataset(FOLDER)
     client = open_cluster()
+    encoder = OnceEncoder(open_encoder(parameters.default_encoder()))
     terminal.note(f"Indexing {len(dataset.documents):,} documents twice, to {PLAIN} and {SHIFTED}.")
     with terminal.progress() as bars:
         indexing = bars.add_task("Indexing", total=2 * len(dataset.documents), rate="")
-        index_twice(client, lambda done: bars.advance(indexing, done))
-    searchers = [Searcher(client, name) for name in (PLAIN, SHIFTED)]
-    terminal.note(f"Searching both with {len(dataset.queries):,} questions.")
+        index_twice(client, encoder, lambda done: bars.advance(indexing, done))
+    searchers = [Searcher(client, name, opened={encoder.id: encoder}) for name in (PLAIN, SHIFTED)]
+    terminal.note(f"Searching both with {len(dataset.queries):,} questions, the second with a language preference too.")
     # Both in turn, query by query: their latencies are of the same moments.
     before, after = replay_with_bars(client, searchers, dataset, ReplayOptions(group_scores=True))
+    setting = SearchSettings(preference=PREFERENCE)
+    (preferred,) = replay_with_bars(client, searchers[1:], dataset, ReplayOptions([setting], group_scores=True))
     compared = ReplayPair(dataset, before, after)
     shown = example(compared, *searchers)
-    document = _document(compared, shown, client)
-    places = [output / name for name in ("plain", "shifted")]
-    for replayed, place in zip((before, after), places, strict=True):
+    replays = {"plain": before, "shifted": after, "preferred": preferred}
+    document = _document(compared, replays, shown, client)
+    places = [output / name for name in replays]
+    for replayed, place in zip(replays.values(), places, strict=True):
         write_files(place, replayed, document[place.name])
     page = _report(places, output)
     document |= {"report": None if page is None else str(page), "seconds": round(perf_counter() - start, 1)}
@@ -73,21 +91,22 @@ def demo(output: Path | None, as_json: bool) -> None:
     if as_json:
         terminal.emit_json(document)
     else:
-        show(compared, shown)
+        show(compared, replays, shown)
         _show_report(page)
         terminal.out.print(f"\nFinished in {document['seconds']:.0f} s.")
-    for replayed in (before, after):
+    for replayed in replays.values():
         if replayed.failed:
             raise errors.LangshiftError(f"{replayed.index}: {failures(replayed)}")
 
 
-def _document(compared: ReplayPair, shown: DemoExample | None, client: OpenSearch) -> dict[str, Any]:
+def _document(
+    compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoExample | None, client: OpenSearch
+) -> dict[str, Any]:
     server = server_version(client)
-    sides = {"plain": compared.before, "shifted": compared.after}
     return {
-        **{name: result(side, server) for name, side in sides.items()},
-        "own_language_share": {name: compared.own_language_share(side) for name, side in sides.items()},
-        "words": describe_changes(compared),
+        **{name: result(side, server) for name, side in replays.items()},
+        "own_language_share": {name: compared.own_language_share(side) for name, side in replays.items()},
+        "words": [in_a_sentence(replays), *describe_changes(compared)],
         "example": shown.to_dict() if shown else None,
     }
 
@@ -113,8 +132,9 @@ def _show_report(page: Path | None) -> None:
     terminal.line(f"  search side by side: {terminal.program()} serve")
 
 
-def show(compared: ReplayPair, shown: DemoExample | None) -> None:
+def show(compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoExample | None) -> None:
     """Print the comparison for a person."""
+    _show_ways(compared, replays)
     _show_figures(compared)
     terminal.heading("\nWhat changed")
     for line in describe_changes(compared):
@@ -129,6 +149,33 @@ def show(compared: ReplayPair, shown: DemoExample | None) -> None:
     terminal.line(f"  {langshift} ingest CORPUS --index NAME")
 
 
+def in_a_sentence(replays: Mapping[str, ReplayResult]) -> str:
+    """What the shift gains in other languages, what it costs in the question's own, and what buys that back."""
+    other, own = (
+        [f"{replay.scores[name].mean or 0.0:.0%}" for replay in replays.values()] for name in ("TLR@20", "SLR@20")
+    )
+    return (
+        f"Of the answers in other languages, questions find {other[0]} without the shift, {other[1]} with it, and "
+        f"{other[2]} with --prefer-language {_PREFERRED} as well; of those in the question's own language {own[0]}, "
+        f"{own[1]} and {own[2]}."
+    )
+
+
+def _show_ways(compared: ReplayPair, replays: Mapping[str, ReplayResult]) -> None:
+    """The figures of each way to search, and a bar of the languages among the first hits."""
+    names = dict(zip(replays, ("plain", "shifted", f"shifted, --prefer-language {_PREFERRED}"), strict=True))
+    rows, bars = [], []
+    for key, replay in replays.items():
+        share = compared.own_language_share(replay)
+        rows.append([names[key], *(short_figure(replay.scores[name].mean or 0.0) for name in _COLUMNS)])
+        bars.append([names[key], "█" * round(share * _BAR) + "░" * (_BAR - round(share * _BAR)), short_figure(share)])
+    terminal.table(f"\nAll {len(compared.dataset.queries):,} questions", ["index", *_COLUMNS], rows, right={*_COLUMNS})
+    terminal.out.print(_LEGEND, markup=False)
+    title = "\nThe first 20 hits: solid in the question's own language, shaded in others"
+    terminal.table(title, ["index", "hits", "own"], bars, right={"own"})
+    terminal.out.print(f"\n{in_a_sentence(replays)}", markup=False)
+
+
 def _show_figures(compared: ReplayPair) -> None:
     before, after = compared.before, compared.after
     rows = [
@@ -138,7 +185,6 @@ def _show_figures(compared: ReplayPair) -> None:
     rows.append(["all", f"{len(before.answers):,}", *_cells(before.scores, after.scores)])
     terminal.heading(f"\nBefore and after the shift, by the question's language ({PLAIN} → {SHIFTED})")
     terminal.table(None, ["language", "n", *_COLUMNS], rows, right={"n", *_COLUMNS})
-    terminal.out.print(_LEGEND, markup=False)
 
 
 def _cells(before: Mapping[str, Scores], after: Mapping[str, Scores]) -> list[str]:

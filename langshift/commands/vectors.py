@@ -28,6 +28,7 @@ from langshift.parameters import (
     SHARE,
     THREADS,
     CommandGroup,
+    flag,
     json_or_tables,
     option,
     option_group,
@@ -55,7 +56,7 @@ def vectors() -> None:
 
     \b
     Example:
-      langshift vectors show use-m
+      langshift vectors show e5-small
     """
 
 
@@ -188,13 +189,16 @@ def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bo
 
 
 def fit_shown(
-    source: ParallelText, pivots: Sequence[str], encoder: Encoder, methods: Sequence[str] = ("shift",)
+    source: ParallelText,
+    pivots: Sequence[str],
+    encoder: Encoder,
+    **options: Any,  # noqa: ANN401 - fit's
 ) -> dict[str, LanguageVectors]:
-    """Fit with a progress bar over the rows."""
+    """Fit with a progress bar over the rows; ``options`` are for ``langshift.debias.fitting.fit.fit``."""
     with progress() as bars:
         task = bars.add_task("rows", total=source.total, rate="")
         return fit_vectors(
-            source, pivots, encoder, methods=methods, on_rows=lambda done, _: bars.update(task, completed=done)
+            source, pivots, encoder, on_rows=lambda done, _: bars.update(task, completed=done), **options
         )
 
 
@@ -417,6 +421,11 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     callback=partial(parse_list, example="shift,lir"),
     rare=True,
 )
+@flag(
+    "--documents-only",
+    "Fit no vectors of queries: half the work for a model that encodes queries in another way.",
+    rare=True,
+)
 @ENCODER
 @REMOTE_CODE
 @THREADS
@@ -430,6 +439,7 @@ def fit(
     languages: list[str] | None,
     pivots: list[str],
     methods: list[str],
+    documents_only: bool,
     encoder: str,
     trust_remote_code: bool,
     output: Path,
@@ -451,7 +461,7 @@ def fit(
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, **passages)
     opened = open_encoder(encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source))
-    made = fit_shown(source, pivots, opened, methods)
+    made = fit_shown(source, pivots, opened, methods=methods, documents_only=documents_only)
     source_name = pairs.resolve().name
     if passages["join_lines"] > 1:
         source_name += f", {passages['join_lines']} lines a passage"
@@ -471,11 +481,11 @@ def fit(
 @click.argument("file")
 @json_or_tables
 def show(file: str, as_json: bool) -> None:
-    """Show what is in FILE, or in the language vectors shipped for an encoder (use-m).
+    """Show what is in FILE, or in the language vectors shipped for an encoder (e5-small, use-m).
 
     \b
     Example:
-      langshift vectors show use-m
+      langshift vectors show e5-small
     """
     path = named_file(file)
     show_vectors(LanguageVectors.load(path), path if as_json else Path(file), as_json=as_json)
@@ -516,7 +526,7 @@ def check(
     \b
     Example:
       langshift vectors check mine.safetensors
-      langshift vectors check use-m --pairs parallel --join-lines 3
+      langshift vectors check e5-small --pairs parallel --join-lines 3
     """
     if pairs is None and (passages["documents"] is not None or passages["join_lines"] > 1):
         raise UsageError("--join-lines and --documents only apply to --pairs: give --pairs too.")
@@ -526,7 +536,7 @@ def check(
     if pairs is not None:
         source = _source(vectors, pairs, passages)
         opened = _encoder(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
-        fitted = fit_shown(source, [vectors.pivot], opened)[vectors.pivot]
+        fitted = fit_shown(source, [vectors.pivot], opened, documents_only=True)[vectors.pivot]
     elif not vectors.evidence:
         raise UsageError(f"{path} contains no evidence of how it was fitted: give parallel text with --pairs.")
     try:

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.demo import ENCODER, FOLDER
+from langshift.evaluate.demo import FOLDER
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
@@ -35,7 +35,7 @@ def hostile(demo, client, tmp_path_factory):  # noqa: ARG001 - the demo comes fi
         one["title"] = TITLES[number % len(TITLES)]
     corpus = tmp_path_factory.mktemp("hostile") / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(one) + "\n" for one in documents), encoding="utf-8")
-    making = build_pipeline(open_encoder(ENCODER), open_detector(), None, 1.0)
+    making = build_pipeline(open_encoder("use-m"), open_detector(), None, 1.0)
     load(client, str(corpus), name, making, lambda *_: None, LoadOptions(if_exists="replace"))
     # The way around langshift, which writes no such tag.
     client.update(index=name, id="bread-en", body={"doc": {"language": TAG}}, params={"refresh": "true"})

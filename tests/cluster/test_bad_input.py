@@ -182,7 +182,7 @@ def test_another_fingerprint(client, cluster_env, index_name, corpus):
 
 def test_unknown_encoder_and_bad_names(cluster_env, corpus, index_name):
     assert refusal(ingest(cluster_env, corpus, index_name, "--encoder", "bert")) == (
-        "Unknown encoder 'bert'; choose use-m, e5-small, st:NAME_OR_PATH (sentence-transformers), "
+        "Unknown encoder 'bert'; choose e5-small, use-m, st:NAME_OR_PATH (sentence-transformers), "
         "http:URL#MODEL (an embedding server), or given or given:NAME (vectors that come with the data)."
     )
     for name in ("News", "a b", "_x", "ä", "x" * 300):

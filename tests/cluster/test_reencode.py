@@ -258,7 +258,7 @@ def test_the_same_encoder_has_nothing_to_do(client, pipelines, documents, old, t
 def test_what_cannot_be_encoded_with_is_refused(client, pipelines, new, vectors):
     name = pipelines
     assert refused(run("reencode", name, "--encoder", "given")) == (
-        "The encoder given encodes no texts: name the one that the new version is to have, such as use-m, "
+        "The encoder given encodes no texts: name the one that the new version is to have, such as e5-small, "
         "st:NAME_OR_PATH or http:URL#MODEL.",
         2,
     )

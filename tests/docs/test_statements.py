@@ -62,7 +62,7 @@ def test_what_it_says_to_a_reverse_proxy_is_what_the_console_asks_for(console):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_the_extras_that_it_names_are_there(document):
-    named = re.findall(r"""pip install ['"](?:langshift|\.)\[(\w+)\]['"]""", document.read_text(encoding="utf-8"))
+    named = re.findall(r"""pip install ['"](?:langshift|\.)\[([\w-]+)\]['"]""", document.read_text(encoding="utf-8"))
     assert set(named) <= set(metadata("langshift").get_all("Provides-Extra"))
 
 

@@ -37,7 +37,7 @@ def index(client, done, tmp_path):
         options = ["--languages", LANGUAGES, "--multilingual-queries", *options]
         done("dataset", "convert", "xquad", DATA / "xquad", tmp_path / "xquad", *options)
         folder = tmp_path / "xquad" / "test" if "--split-by-article" in options else tmp_path / "xquad"
-        done("ingest", folder / "corpus.jsonl", "--index", NAME)
+        done("ingest", folder / "corpus.jsonl", "--index", NAME, "--encoder", "use-m")
         done("anchors", "calibrate", NAME)
         return folder
 

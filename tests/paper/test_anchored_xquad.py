@@ -37,7 +37,13 @@ def replayed(tmp_path, client, cluster_url, encoded_xquad):
         lines = (folder / "corpus.jsonl").read_text().splitlines(keepends=True)
         for begin in range(0, len(lines), AT_A_TIME):
             (tmp_path / "part.jsonl").write_text("".join(lines[begin : begin + AT_A_TIME]))
-            done("ingest", tmp_path / "part.jsonl", "--index", NAME, *(["--if-exists", "append"] if begin else []))
+            done(
+                "ingest",
+                tmp_path / "part.jsonl",
+                "--index",
+                NAME,
+                *(["--if-exists", "append"] if begin else ["--encoder", "use-m"]),
+            )
         done("anchors", "calibrate", NAME, "--sample", "200")
         settings = ["--setting", "dense", "--setting", "anchored"]
         done("evaluate", "modes", folder, "--index", NAME, *settings, "--output", tmp_path / "out")

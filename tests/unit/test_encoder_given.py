@@ -172,7 +172,7 @@ def test_the_encoder_stands_for_vectors_and_makes_none(name, revision):
     )
     assert message(lambda: open_encoder(name)) == (
         f"The encoder {name} uses vectors that come with the data, but there are none: "
-        "choose an encoder of text, such as use-m."
+        "choose an encoder of text, such as e5-small."
     )
 
 
@@ -276,7 +276,7 @@ def test_fit_refuses_texts_with_given_and_vectors_without(made, tmp_path):
     texts = write_lines(tmp_path / "texts.jsonl", [{"en": "a", "de": "b"}] * 3)
     assert refused(run(*fit, "--pairs", texts, "--encoder", "given:mine")) == (
         "The encoder given:mine uses vectors that come with the data, but there are none: "
-        "choose an encoder of text, such as use-m."
+        "choose an encoder of text, such as e5-small."
     )
 
 

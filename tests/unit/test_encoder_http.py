@@ -112,7 +112,7 @@ def test_an_address_with_a_secret_is_refused_and_not_shown(written):
 @pytest.mark.parametrize("name", ["m3", "http:", "st:", "use-m:2", "e5-small:2", "givens"])
 def test_there_is_no_such_encoder(name):
     assert message(UsageError, lambda: open_encoder(name)) == (
-        f"Unknown encoder {name!r}; choose use-m, e5-small, st:NAME_OR_PATH (sentence-transformers), "
+        f"Unknown encoder {name!r}; choose e5-small, use-m, st:NAME_OR_PATH (sentence-transformers), "
         "http:URL#MODEL (an embedding server), or given or given:NAME (vectors that come with the data)."
     )
 

@@ -368,5 +368,5 @@ def test_a_missing_extra_is_named(monkeypatch):
         open_st("any/model")
     assert str(refused.value) == (
         "The encoders st:NAME need an extra: pip install 'langshift[transformers]'; "
-        "or use --encoder use-m, which comes with langshift."
+        "or use an encoder that comes with langshift."
     )

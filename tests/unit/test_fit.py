@@ -128,6 +128,8 @@ def test_queries_have_vectors_of_their_own_where_the_encoder_tells_them_apart(mo
     assert sorted(encoder.asked) == sorted(["eins", "zwei", "one", "two", "หนึ่ง", "สี่", "four"])
     for tag, rows in [("de", [0, 1]), ("th", [0, 3])]:
         assert np.abs(made.query_vectors[tag] - difference(tag, "en", rows, ToyEncoder().encode_queries)).max() < 1e-6
+    made = fit(Texts(TEXTS), ["en"], encoder, documents_only=True)["en"]
+    assert (made.query_vectors, len(encoder.asked)) == ({}, 7)
     encoder = Counting()
     encoder.query_prefix = encoder.document_prefix
     made = fit(Texts(TEXTS), ["en"], encoder)["en"]
@@ -215,7 +217,7 @@ def test_texts_and_given_vectors_are_not_mixed_up():
         fit(Texts(TEXTS), ["en"], given_encoder())
     assert str(refused.value) == (
         "made contains text, but the encoder given uses vectors that come with the data; "
-        "choose an encoder of text, such as use-m."
+        "choose an encoder of text, such as e5-small."
     )
     with pytest.raises(UsageError) as refused:
         fit(Vectors(made_vectors(9)), ["en"], ToyEncoder())

@@ -105,7 +105,7 @@ def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
     for command in ("offline", "sweep"):
         assert refusal(command, none) == f"There is no dataset folder {none}: {holds}."
         assert refusal(command, data, "--encoder", "m3") == (
-            "Unknown encoder 'm3'; choose use-m, e5-small, st:NAME_OR_PATH (sentence-transformers), "
+            "Unknown encoder 'm3'; choose e5-small, use-m, st:NAME_OR_PATH (sentence-transformers), "
             "http:URL#MODEL (an embedding server), or given or given:NAME (vectors that come with the data)."
         )
         assert refusal(command, data, "--cache", file) == f"{file} is a file: name a folder for --cache."

@@ -44,6 +44,7 @@ def test_what_was_measured_counts_before_what_was_seen():
     counts = {"th": 9, "hi": 5, "fi": 20, "und": 7}
     assert unread("use-m", counts) == {"hi": 5}
     assert unread("use-m", counts, {"th", "fi", "sw"}) == {"fi": 20, "hi": 5}
+    assert unread("e5-small", counts, {"th"}) == {}
     assert unread("other", counts, {"th"}) == {"th": 9}
 
 

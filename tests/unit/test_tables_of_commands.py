@@ -214,7 +214,9 @@ def described_index():
 def demo():
     found = {name: scores(1.0) for name in serve._COLUMNS}
     replay = Of(scores=found, answers=range(COUNT), by_language=lambda: dict.fromkeys(LANGUAGES, found))
-    serve._show_figures(Of(before=replay, after=replay))
+    pair = Of(dataset=Of(queries=range(COUNT)), before=replay, after=replay, own_language_share=lambda _: 0.7)
+    serve._show_ways(pair, dict.fromkeys(("plain", "shifted", "preferred"), replay))
+    serve._show_figures(pair)
     hit = Of(language="zh-Hant", group="g", title=WIDE)
     serve._show_example(Of(query=Of(group="g", language="en", text=NAME), before=[hit] * 10, after=[hit] * 10))
 
