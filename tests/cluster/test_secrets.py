@@ -24,8 +24,8 @@ from small_dataset import write_small_dataset
 
 from .tls_proxy import Refuse, Rewrite, proxy
 
-USER, SECRET = "anna", "Mk7:quite/@%ß 'un\"ique"
-MARK = "Mk7"
+USER, SECRET = "anna", "Mk7xQ9vR:quite/@%ß 'un\"ique"
+MARK = "Mk7xQ9vR"
 REPEATED = "Authorization: Basic *** (***) ***"
 #: The password in every form that it is sent or written in.
 FORMS = {

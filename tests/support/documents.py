@@ -248,8 +248,12 @@ def _same_changes(mine, other):
 
 def _same_word(mine, other):
     if re.fullmatch(_SCORE, mine) and re.fullmatch(_SCORE, other):
-        return abs(float(mine.rstrip(_END)) - float(other.rstrip(_END))) <= _NEAR
+        return abs(_figure(mine) - _figure(other)) <= _NEAR
     return mine == other or _both_free(mine, other)
+
+
+def _figure(word):
+    return float(re.search(r"[+-]?0?\.\d+", word)[0])
 
 
 def _both_free(mine, other):
@@ -257,8 +261,7 @@ def _both_free(mine, other):
     return any(re.fullmatch(form, mine) and re.fullmatch(form, other) for form in _FREE)
 
 
-_END = ",.:"
-_SPEED, _SCORE = r"[\d,]+/s[,.]", rf"[+-]?0?\.\d+[{_END}]?"
+_SPEED, _SCORE = r"[\d,]+/s[,.]", r"\(?[+-]?0?\.\d+\)?[,.:]?"
 _MILLISECONDS_OR_SIZE, _HASH = r"\d+\.\d", r"[0-9a-f]{16}"
 _DAY, _DIFFERENCE = r"\d{4}-\d\d-\d\d", r"\d\.\de[+-]\d\d\.?"
 _FREE = (_SPEED, _MILLISECONDS_OR_SIZE, _HASH, _DAY, _DIFFERENCE)
