@@ -54,11 +54,14 @@ def xquad_texts(xquad, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def encoded_xquad(xquad, xquad_texts, e5_small):  # noqa: ARG001 - which knows them
-    """The same, with all passages and questions known to both encoders.
+def page_lock(pytestconfig):
+    """The file whose lock a process holds while it writes the page."""
+    return pytestconfig.cache.mkdir("langshift") / "page.lock"
 
-    To use-m because it is asked for them here: of two processes, each begins at another end.
-    """
+
+@pytest.fixture(scope="session")
+def encoded_xquad(xquad, xquad_texts):
+    """The same, with all passages and questions known to use-m; of two processes, each begins at another end."""
     texts = [text for kind in xquad_texts for of in kind.values() for text in of]
     parts = [texts[begin : begin + AT_A_TIME] for begin in range(0, len(texts), AT_A_TIME)]
     encoder = open_encoder("use-m")
