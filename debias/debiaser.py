@@ -52,19 +52,24 @@ def shift(vectors: Matrix, offset: NDArray[np.float32], alpha: float = 1.0) -> M
     return subtract(vectors, alpha * offset.astype(np.float64)) if alpha else vectors.copy()
 
 
-def soft_shift(vectors: Matrix, weights: NDArray[np.float64], offsets: Matrix) -> Matrix:
-    """Move documents of uncertain language: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
+def soft_shift(
+    vectors: Matrix, weights: NDArray[np.float64], offsets: Matrix, common: NDArray[np.float64] | None = None
+) -> Matrix:
+    """Move documents of uncertain language: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ − γ m``.
 
     Args:
         vectors: document embeddings z, shape (n, d), float32.
         weights: p(ℓ) α_ℓ of each document, shape (n, languages), float64; the posterior of the pivot language, and of
             languages without a vector, is left out: it moves nothing.
         offsets: V_ℓ, shape (languages, d), float32.
+        common: γ m, which every document loses once, shape (d,), float64; None for γ 0.
 
     Returns:
-        Shape (n, d), float32, a new array. A row with one weight is what ``shift`` gives with that alpha, and a row
-        without any what it was, both bit for bit.
+        Shape (n, d), float32, a new array. With γ 0 a row with one weight is what ``shift`` gives with that alpha, and
+        a row without any what it was, both bit for bit.
     """
+    if common is not None:
+        return subtract(vectors, weights @ offsets.astype(np.float64) + common)
     made: Matrix = vectors.copy()
     moved = weights.any(axis=1)
     made[moved] = subtract(vectors[moved], weights[moved] @ offsets.astype(np.float64))
@@ -116,6 +121,9 @@ class Debiaser(Scales):
         alpha: scale, 0 to 1: every method moves z to ``z + α (method(z) − z)``.
         alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
         shift_queries: whether queries of other languages than the pivot are moved as documents are.
+        gamma: scale γ of the common mean, 0 to 1, which all documents and all queries lose, whatever their language
+            (``shift`` alone): ``z̃ = z − α V_ℓ − γ m_D`` and ``q̃ = q − α V^Q_ℓ − γ m_Q``, where m_D and m_Q are the
+            pivot's mean embeddings of documents and of queries. With α 1 and γ 1 that is centering.
     """
 
     vectors: LanguageVectors | None
@@ -123,6 +131,7 @@ class Debiaser(Scales):
     alpha: float = 1.0
     alphas: Mapping[str, float] = field(default_factory=dict)
     shift_queries: bool = False
+    gamma: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse a method for which the file of language vectors holds nothing.
@@ -136,6 +145,16 @@ class Debiaser(Scales):
             raise UsageError(
                 f"The language vectors contain nothing for the method {self.method}: fit them with "
                 f"`langshift vectors fit --methods {self.method}`."
+            )
+        if not self.gamma:
+            return
+        if self.method != "shift":
+            raise UsageError(f"Only the method shift takes a gamma, not {self.method}.")
+        known = self.vectors
+        if known is None or any(known.common_mean(query=query) is None for query in (False, True)):
+            raise UsageError(
+                "The language vectors contain no mean of documents and queries for a gamma: fit them anew with "
+                "`langshift vectors fit`."
             )
 
     def key(self, language: str) -> str | None:
@@ -162,7 +181,7 @@ class Debiaser(Scales):
             languages: each one's tag, ``und`` where unknown.
 
         Returns:
-            Shape (n, d), float32, not normalised; rows that stay come back bit for bit.
+            Shape (n, d), float32, not normalised; rows that stay, as none does with γ above 0, come back bit for bit.
         """
         return self._moved(vectors, [self.key(tag) for tag in languages], query=False)
 
@@ -174,14 +193,16 @@ class Debiaser(Scales):
             languages: each one's tag, None or ``und`` where unknown.
 
         Returns:
-            Shape (n, d), float32; queries in the pivot language come back bit for bit.
+            Shape (n, d), float32; with γ 0 queries in the pivot language come back bit for bit.
         """
-        if not self.shift_queries and self.method not in QUERY_SIDE:
+        by_language = self.shift_queries or self.method in QUERY_SIDE
+        if not by_language and not self.gamma:
             return vectors
-        return self._moved(vectors, [self.key(tag or UNDETERMINED) for tag in languages], query=True)
+        keys = [self.key(tag or UNDETERMINED) if by_language else None for tag in languages]
+        return self._moved(vectors, keys, query=True)
 
     def soft(self, vectors: Matrix, posteriors: Sequence[Posterior]) -> Matrix:
-        """Documents moved by what they probably are: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
+        """Documents moved by what they probably are: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ − γ m_D``.
 
         Args:
             vectors: embeddings as the encoder makes them, shape (n, d), float32.
@@ -211,8 +232,13 @@ class Debiaser(Scales):
                     key = self.key(language)
                     if key is not None:
                         probable[row, place[key]] += probability
-            made[rows] = soft_shift(made[rows], probable * scales, offsets)
+            made[rows] = soft_shift(made[rows], probable * scales, offsets, self._common(query=False))
         return made
+
+    def _common(self, *, query: bool) -> NDArray[np.float64] | None:
+        """γ m, shape (d,), float64; None for γ 0."""
+        mean = self.vectors.common_mean(query=query) if self.vectors is not None and self.gamma else None
+        return None if mean is None else self.gamma * mean.astype(np.float64)
 
     @property
     def _fitted(self) -> Mapping[str, Matrix]:
@@ -225,9 +251,11 @@ class Debiaser(Scales):
     def _moved(self, vectors: Matrix, keys: Sequence[str | None], *, query: bool) -> Matrix:
         made = np.array(vectors, np.float32)
         known = self.vectors
-        if known is None or not any(keys):
+        if known is None:
             return made
-        named = np.array([key or "" for key in keys])
+        named, common = np.array([key or "" for key in keys]), self._common(query=query)
+        if common is not None:
+            made[named == ""] = subtract(made[named == ""], common)
         for key in sorted({key for key in keys if key}):
             places = np.flatnonzero(named == key)
             for start in range(0, len(places), _AT_ONCE):
@@ -246,11 +274,18 @@ class Debiaser(Scales):
             mean = known.means[key]
             return map_affine(vectors, mean, known.maps[key], mean - known.vectors[key], alpha)
         offset = known.query_vectors.get(key, known.vectors[key]) if query else known.vectors[key]
+        common = self._common(query=query)
+        if common is not None:
+            return subtract(vectors, alpha * offset.astype(np.float64) + common)
         return shift(vectors, offset, alpha)
 
 
 def recommended(
-    known: LanguageVectors | None, method: str = "shift", alpha: float | None = None, shift_queries: bool | None = None
+    known: LanguageVectors | None,
+    method: str = "shift",
+    alpha: float | None = None,
+    shift_queries: bool | None = None,
+    gamma: float = 0.0,
 ) -> Debiaser:
     """Complete what was given by what a file of language vectors recommends.
 
@@ -259,6 +294,7 @@ def recommended(
         method: one of ``METHODS``. What a file recommends was measured for ``shift`` alone.
         alpha: scale of all languages; None takes the file's scales, else 1.
         shift_queries: whether queries are shifted; None takes what the file recommends, else no.
+        gamma: scale of the common mean.
 
     Raises:
         UsageError: the file holds nothing for the method.
@@ -271,7 +307,7 @@ def recommended(
         alpha = known.alpha if measured and known.alpha is not None else 1.0
     if shift_queries is None:
         shift_queries = measured and bool(known.shift_queries)
-    return Debiaser(known, method, alpha, dict(alphas), shift_queries)
+    return Debiaser(known, method, alpha, dict(alphas), shift_queries, gamma)
 
 
 def applied_scales(stamp: Mapping[str, Any]) -> dict[str, float]:

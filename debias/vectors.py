@@ -67,6 +67,8 @@ class LanguageVectors:
         query_prefix: prefix with which ``query_vectors`` were encoded.
         query_vectors: tag -> V_ℓ of texts encoded as queries, shape (dimension,), float32; empty where the
             encoder makes no difference.
+        query_means: the pivot's tag -> mean embedding m_Q of its texts encoded as queries, shape (dimension,), float32;
+            empty where the encoder makes no difference, or nobody measured.
         means: tag -> mean embedding μ_ℓ, the pivot's included, shape (dimension,), float32; may be empty.
         directions: tag -> principal directions (``lir``), shape (rank, dimension), float32; may be empty.
         maps: tag -> W_ℓ (``affine``), shape (dimension, dimension), float32; may be empty.
@@ -88,6 +90,7 @@ class LanguageVectors:
     shift_queries: bool | None = None
     query_prefix: str = ""
     query_vectors: Vectors = field(default_factory=dict)
+    query_means: Vectors = field(default_factory=dict)
     means: Vectors = field(default_factory=dict)
     directions: Vectors = field(default_factory=dict)
     maps: Vectors = field(default_factory=dict)
@@ -97,6 +100,12 @@ class LanguageVectors:
     def key(self, language: str) -> str | None:
         """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""
         return vector_tag(language, self.pivot, self.vectors)
+
+    def common_mean(self, *, query: bool) -> NDArray[np.float32] | None:
+        """The pivot's mean embedding, m_D of documents or m_Q of queries, shape (d,); None where nobody measured it."""
+        if query and (self.query_means or self.query_vectors):
+            return self.query_means.get(self.pivot)
+        return self.means.get(self.pivot)
 
     @property
     def hash(self) -> str:
@@ -174,7 +183,14 @@ def shipped(encoder: str) -> Path | None:
 _HEADER = "langshift"
 _HOW_TO_FIT = "create one with `langshift vectors fit`"
 # Attribute -> what stands before the language in the names of its tensors.
-_PARTS = {"vectors": "", "query_vectors": "query", "means": "mean", "directions": "lir", "maps": "affine"}
+_PARTS = {
+    "vectors": "",
+    "query_vectors": "query",
+    "query_means": "query-mean",
+    "means": "mean",
+    "directions": "lir",
+    "maps": "affine",
+}
 
 
 def _read(path: Path) -> LanguageVectors:

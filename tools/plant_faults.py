@@ -137,8 +137,8 @@ FAULTS = [
     Fault(
         "queries are shifted although they are to stay",
         "debias/debiaser.py",
-        "if not self.shift_queries and self.method not in QUERY_SIDE:",
-        "if self.vectors is None:",
+        "by_language = self.shift_queries or self.method in QUERY_SIDE",
+        "by_language = self.vectors is not None",
         "tests/unit/test_debias.py tests/cluster/test_query_shift.py",
     ),
     Fault(

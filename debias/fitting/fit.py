@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from langshift.debias.debiaser import mean_difference
@@ -103,6 +104,8 @@ def _made(
     encoder: Encoder,
 ) -> LanguageVectors:
     means = {pair.language: mean_difference(pair.blocks.language, pair.blocks.pairs) for pair in pairs}
+    of_queries = np.zeros(source.dimension or encoder.dimension, np.float64)
+    asked = sum(pair.add_pivot_queries(of_queries) for pair in pairs)
     return LanguageVectors(
         pivot=pivot,
         vectors={pair.language: mean_difference(pair.blocks.difference, pair.blocks.pairs) for pair in pairs},
@@ -110,6 +113,7 @@ def _made(
         **{**identity(encoder), "dimension": source.dimension or encoder.dimension},
         source=source.shown,
         query_vectors={pair.language: found for pair in pairs if (found := pair.query_vector()) is not None},
+        query_means={pivot: mean_difference(of_queries, asked)} if asked else {},
         means={**means, pivot: languages[pivot].mean.astype("float32")},
         directions={tag: found for tag, sums in languages.items() if (found := sums.directions()) is not None},
         maps={pair.language: pair.moments.fit() for pair in pairs if pair.moments is not None},

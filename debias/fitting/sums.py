@@ -290,7 +290,7 @@ class PairSums:
         self.blocks = Blocks(dimension)
         self.alignment = AlignmentCheck()
         self.moments = PairMoments(dimension) if maps else None
-        self._queries = np.zeros(dimension, np.float64)
+        self._queries, self._pivot_queries = np.zeros(dimension, np.float64), np.zeros(dimension, np.float64)
         self._query_pairs = 0
 
     def add(
@@ -324,12 +324,19 @@ class PairSums:
 
     def add_queries(self, queries: Matrix, pivot_queries: Matrix) -> None:
         """Add pairs encoded as queries, shape (n, d) each."""
-        self._queries += queries.sum(axis=0, dtype=np.float64) - pivot_queries.sum(axis=0, dtype=np.float64)
+        of_pivot = pivot_queries.sum(axis=0, dtype=np.float64)
+        self._queries += queries.sum(axis=0, dtype=np.float64) - of_pivot
+        self._pivot_queries += of_pivot
         self._query_pairs += len(queries)
 
     def query_vector(self) -> NDArray[np.float32] | None:
         """The language vector of queries, shape (d,), float32; None where no text was encoded as one."""
         return (self._queries / self._query_pairs).astype(np.float32) if self._query_pairs else None
+
+    def add_pivot_queries(self, total: NDArray[np.float64]) -> int:
+        """Add the pivot's texts encoded as queries to a running sum, shape (d,); returns how many they are."""
+        total += self._pivot_queries
+        return self._query_pairs
 
 
 def add_queries(

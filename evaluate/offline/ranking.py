@@ -185,12 +185,15 @@ def repivoted(vectors: LanguageVectors, pivot: str) -> LanguageVectors:
         known = ", ".join(sorted({vectors.pivot, *vectors.vectors}))
         raise UsageError(f"The language vectors do not include the pivot {pivot!r}: they have {known}.")
     pairs = {tag: count for tag, count in vectors.pairs.items() if tag != pivot}
+    asked, of_queries = vectors.query_means.get(vectors.pivot), vectors.query_vectors.get(pivot)
     return replace(
         vectors,
         pivot=pivot,
         vectors=_turned(vectors.vectors, vectors.pivot, pivot),
         pairs=pairs | {vectors.pivot: vectors.pairs[pivot]},
-        query_vectors=_turned(vectors.query_vectors, vectors.pivot, pivot) if pivot in vectors.query_vectors else {},
+        query_vectors=_turned(vectors.query_vectors, vectors.pivot, pivot) if of_queries is not None else {},
+        # The old pivot's mean and the new one's difference from it.
+        query_means={} if asked is None or of_queries is None else {pivot: asked + of_queries},
         alpha=None,
         alphas={},
         shift_queries=None,
@@ -227,7 +230,8 @@ class OfflineSettings(NamedTuple):
         """Which vectors come out changed."""
         if not _moves(self.debias):
             return NOTHING
-        return BOTH_SIDES if self.debias.method in QUERY_SIDE or self.debias.shift_queries else DOCUMENTS
+        entire = self.debias.method in QUERY_SIDE or self.debias.shift_queries or self.debias.gamma
+        return BOTH_SIDES if entire else DOCUMENTS
 
     @property
     def alpha(self) -> str | None:
@@ -251,7 +255,7 @@ def _moves(debias: Debiaser) -> bool:
     """Whether any document can move."""
     if debias.method == "none" or debias.vectors is None:
         return False
-    return debias.method in QUERY_SIDE or bool(debias.alpha or any(debias.alphas.values()))
+    return debias.method in QUERY_SIDE or bool(debias.alpha or debias.gamma or any(debias.alphas.values()))
 
 
 def settings(
@@ -260,6 +264,7 @@ def settings(
     alpha: float | None,
     shift_queries: Sequence[str],
     sources: Sequence[LanguageSource],
+    gamma: float = 0.0,
 ) -> list[OfflineSettings]:
     """Every combination of methods, sources of languages and sides, once where several come to the same.
 
@@ -270,22 +275,28 @@ def settings(
             have none.
         shift_queries: names from ``SHIFT_QUERIES``.
         sources: what says the languages of documents.
+        gamma: scale of the common mean that shift takes off both sides.
 
     Raises:
         UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft.
     """
     found: dict[str, OfflineSettings] = {}
     for method, source, sides in product(methods, sources, shift_queries):
-        setting = _setting(known, method, alpha, SHIFT_QUERIES[sides], source)
+        setting = _setting(known, method, alpha, SHIFT_QUERIES[sides], source, gamma if method == "shift" else 0.0)
         found.setdefault(setting.name, setting)
     return list(found.values())
 
 
 def _setting(
-    known: LanguageVectors | None, method: str, alpha: float | None, shift_queries: bool | None, source: LanguageSource
+    known: LanguageVectors | None,
+    method: str,
+    alpha: float | None,
+    shift_queries: bool | None,
+    source: LanguageSource,
+    gamma: float,
 ) -> OfflineSettings:
     entire = method in QUERY_SIDE
-    debias = recommended(known, method, 1.0 if entire else alpha, False if entire else shift_queries)
+    debias = recommended(known, method, 1.0 if entire else alpha, False if entire else shift_queries, gamma)
     if entire and known is None:
         raise UsageError(f"The method {method} needs language vectors: name them with --vectors.")
     if not _moves(debias):
@@ -344,6 +355,7 @@ def evaluate(
         "language_from": str(setting.source),
         "detection": document_languages.detection,
         "beta": beta,
+        "gamma": setting.debias.gamma,
         "top_k": TOP_K,
         **summary(scores, asked=len(encoded.dataset.queries)),
         "by_language": summary_by_language(scores, encoded.languages.queries),

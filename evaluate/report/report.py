@@ -125,6 +125,7 @@ class RunInfo(msgspec.Struct, frozen=True):
         method: how an offline evaluation moved vectors.
         shift_queries: whether queries were shifted.
         beta: the language preference of an offline evaluation.
+        gamma: how much of the common mean it took off.
         fingerprint: what made the vectors.
         versions: of the programs.
         command: the command line.
@@ -137,6 +138,7 @@ class RunInfo(msgspec.Struct, frozen=True):
     method: str | None = None
     shift_queries: bool | None = None
     beta: float | None = None
+    gamma: float | None = None
     fingerprint: Mapping[str, Any] | None = None
     versions: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     command: str | None = None
@@ -169,6 +171,7 @@ def facts(run: ComparedRun, found: RunInfo) -> dict[str, str]:
         "setting": setting or found.mode,
         "queries shifted": found.shift_queries,
         "language preference": found.beta,
+        "gamma": found.gamma,
         "finished": f"{datetime.fromtimestamp(written, timezone.utc):%Y-%m-%d %H:%M:%S} UTC",
         "path": str(run.place),
         "dataset": dataset and dataset["folder"],

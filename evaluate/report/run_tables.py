@@ -102,8 +102,8 @@ def _show_measures(result: Mapping[str, Any]) -> None:
 
 
 def _headline(folder: Path, result: Mapping[str, Any], words: Sequence[str]) -> None:
-    beta = [f"beta {result['beta']:g}"] if result["beta"] else []
-    details = ", ".join(["exact search", *words, *beta])
+    scales = [f"{name} {result[name]:g}" for name in ("gamma", "beta") if result[name]]
+    details = ", ".join(["exact search", *words, *scales])
     heading(f"{folder}: {result['queries']['asked']:,} queries, {details}")
 
 

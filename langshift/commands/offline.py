@@ -28,6 +28,7 @@ from langshift.parameters import (
     ENCODER,
     PATH,
     REMOTE_CODE,
+    SHARE,
     THREADS,
     VECTORS,
     Command,
@@ -151,6 +152,13 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
 )
 @ALPHA
 @option(
+    "--gamma G",
+    "How much of the mean embedding, which all languages have in common, shift takes off both sides, 0 to 1.",
+    SHARE,
+    default=0.0,
+    rare=True,
+)
+@option(
     "--shift-queries LIST",
     "Whether queries are shifted, too: never, always or auto (as the language vectors recommend).",
     default="auto",
@@ -181,6 +189,7 @@ def offline(
     options: EncodingOptions,
     methods: list[str],
     alpha: float | None,
+    gamma: float,
     shift_queries: list[str],
     sources: list[encoding.LanguageSource],
     beta: float,
@@ -208,7 +217,7 @@ def offline(
     given = load_dataset(dataset)
     names = parse_names(measures, given)
     pipeline = open_dataset_pipeline(given, options, 0.0 if methods == ["none"] else alpha, methods)
-    rows = ranking.settings(pipeline.debias.vectors, methods, alpha, shift_queries, sources)
+    rows = ranking.settings(pipeline.debias.vectors, methods, alpha, shift_queries, sources, gamma)
     folders = _folders(output, rows)
     encoded = encode_shown(given, pipeline.encoder, options.cache)
     detections = encoding.resolve_document_languages(encoded, [setting.source for setting in rows], pipeline)

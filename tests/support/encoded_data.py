@@ -37,7 +37,7 @@ def vectors(of, pivot="en", **parts):
     made = {tag: np.array(vector, np.float32) for tag, vector in of.items()}
     tensors = {
         name: {tag: np.array(tensor, np.float32) for tag, tensor in parts.pop(name).items()}
-        for name in ("query_vectors", "means", "directions", "maps")
+        for name in ("query_vectors", "query_means", "means", "directions", "maps")
         if name in parts
     }
     return LanguageVectors(

@@ -32,6 +32,7 @@ def known(seed=0, norm=1.0, *, queries=False):
     return LanguageVectors(
         "en", vectors, dict.fromkeys(TAGS, 9), "toy", "1", "", DIMENSION, False, "made up",
         query_vectors={tag: rows() for tag in TAGS} if queries else {},
+        query_means={"en": rows()} if queries else {},
         means={tag: rows() for tag in ("en", *TAGS)},
         directions={tag: rows(1) / np.float32(norm) for tag in ("en", *TAGS)},
         maps={tag: rows(DIMENSION) for tag in TAGS},
@@ -197,6 +198,57 @@ def test_without_language_vectors_nothing_moves():
     assert np.array_equal(Debiaser(None).soft(rows, [{"de": 1.0}, {}]), rows)
 
 
+@given(SEEDS, NORMS, LANGUAGES, st.floats(0, 1), st.floats(0.05, 1), st.booleans())
+def test_gamma_takes_the_common_mean_off_every_document_and_every_query(seed, norm, languages, alpha, gamma, both):
+    file, rows = known(seed, norm, queries=True), texts(seed + 1, len(languages), norm)
+    debias = Debiaser(file, alpha=alpha, shift_queries=both, gamma=gamma)
+    for side, moved, mean, scale in (
+        (file.vectors, debias.documents(rows, languages), file.means["en"], alpha),
+        (file.query_vectors, debias.queries(rows, languages), file.query_means["en"], alpha if both else 0),
+    ):
+        for before, after, tag in zip(rows, moved, languages, strict=True):
+            key = file.key(tag) if tag != "und" else None
+            step = gamma * mean.astype(np.float64)
+            if key is not None and scale:
+                step = scale * side[key].astype(np.float64) + step
+            assert np.array_equal(after, (before.astype(np.float64) - step).astype(np.float32))
+
+
+@given(SEEDS, NORMS, LANGUAGES, st.floats(0, 1), st.floats(0.05, 1))
+def test_the_common_mean_goes_and_comes_back(seed, norm, languages, alpha, gamma):
+    file, rows = known(seed, norm), texts(seed + 1, len(languages), norm)
+    there = Debiaser(file, alpha=alpha, gamma=gamma).documents(rows, languages)
+    back = Debiaser(file, alpha=-alpha, gamma=-gamma).documents(there, languages)
+    assert (np.linalg.norm(back - rows, axis=1) <= 1e-5 * norm).all()
+
+
+@given(SEEDS, NORMS, LANGUAGES, st.floats(0.05, 1))
+def test_gamma_0_is_the_shift_alone_bit_for_bit(seed, norm, languages, alpha):
+    file, rows = known(seed, norm, queries=True), texts(seed + 1, len(languages), norm)
+    plain, zero = (Debiaser(file, alpha=alpha, shift_queries=True, **gamma) for gamma in ({}, {"gamma": 0.0}))
+    assert np.array_equal(plain.documents(rows, languages), zero.documents(rows, languages))
+    assert np.array_equal(plain.queries(rows, languages), zero.queries(rows, languages))
+    assert np.array_equal(Debiaser(file, gamma=0.0).queries(rows, languages), rows)
+
+
+@given(SEEDS, NORMS, LANGUAGES, st.floats(0, 1), st.floats(0.05, 1))
+def test_a_soft_shift_takes_the_common_mean_off_once(seed, norm, languages, alpha, gamma):
+    debias, rows = Debiaser(known(seed, norm), alpha=alpha, gamma=gamma), texts(seed + 1, len(languages), norm)
+    soft = debias.soft(rows, [{tag: 1.0} for tag in languages])
+    assert np.abs(soft - debias.documents(rows, languages)).max() <= 1e-6 * norm
+
+
+def test_alpha_1_and_gamma_1_are_centering():
+    file, rows = known(), texts(1, 3)
+    pivot = file.means["en"]
+    file = replace(file, vectors={tag: file.means[tag] - pivot for tag in TAGS})
+    ours, centred = (
+        debias.documents(rows, ["en", "de", "th"])
+        for debias in (Debiaser(file, gamma=1.0), Debiaser(file, "centering"))
+    )
+    assert np.abs(ours - centred).max() < 1e-6
+
+
 def test_refusals():
     bare = LanguageVectors("en", {"de": np.ones(2, np.float32)}, {"de": 9}, "toy", "1", "", 2, False, "made up")
     for make, told in (
@@ -210,6 +262,12 @@ def test_refusals():
             "`langshift vectors fit --methods affine`.",
         ),
         (lambda: Debiaser(known(), "affine").soft(texts(1, 1), [{}]), "Only the method shift can be soft, not affine."),
+        (lambda: Debiaser(known(), "affine", gamma=0.5), "Only the method shift takes a gamma, not affine."),
+        (
+            lambda: Debiaser(replace(known(queries=True), query_means={}), gamma=0.5),
+            "The language vectors contain no mean of documents and queries for a gamma: fit them anew with "
+            "`langshift vectors fit`.",
+        ),
     ):
         with pytest.raises(UsageError) as error:
             make()

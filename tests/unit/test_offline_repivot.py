@@ -24,6 +24,7 @@ def test_another_pivot_is_what_a_fit_towards_it_gives():
         "en",
         means,
         query_vectors={tag: asked[tag] - asked["en"] for tag in ("de", "th")},
+        query_means={"en": asked["en"]},
         maps={tag: np.eye(4) for tag in ("de", "th")},
         alpha=0.5,
         alphas={"de": 0.25},
@@ -32,10 +33,11 @@ def test_another_pivot_is_what_a_fit_towards_it_gives():
         tuning={"alpha": 0.5},
         **parts,
     )
-    german = about("de", means, query_vectors={tag: asked[tag] - asked["de"] for tag in ("en", "th")}, **parts)
+    of_queries = {tag: asked[tag] - asked["de"] for tag in ("en", "th")}
+    german = about("de", means, query_vectors=of_queries, query_means={"de": asked["de"]}, **parts)
     moved = repivoted(english, "de")
     assert (moved.pivot, moved.pairs) == ("de", {"en": 9, "th": 9})
-    for part in ("vectors", "query_vectors", "means", "directions"):
+    for part in ("vectors", "query_vectors", "query_means", "means", "directions"):
         here, there = getattr(moved, part), getattr(german, part)
         assert here.keys() == there.keys()
         for tag, tensor in there.items():

@@ -150,6 +150,7 @@ def found(ndcg, detection=None, beta=0.0):
         "queries": {"asked": 1190, **counts},
         "detection": detection,
         "beta": beta,
+        "gamma": 0.0,
         "by_language": {},
     }
 

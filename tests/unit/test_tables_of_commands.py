@@ -269,6 +269,7 @@ def offline_rows():
         "measures": MEANS,
         "queries": {"asked": COUNT},
         "beta": 0.1,
+        "gamma": 0.8,
         "detection": {"accuracy": 0.5, "unknown": COUNT},
     }
     debias = Of(method="centering", vectors=Of(pivot="zh-Hant"))
