@@ -36,8 +36,9 @@ class OnceEncoder(Encoder):
         self._encoder = encoder
         self._documents: dict[str, Matrix] = {}
         self._queries: dict[str, Matrix] = {}
-        for name in ("id", "revision", "dimension", "normalised", "query_prefix", "document_prefix", "longest"):
-            setattr(self, name, getattr(encoder, name))
+        self.id, self.revision = encoder.id, encoder.revision
+        self.dimension, self.normalised, self.longest = encoder.dimension, encoder.normalised, encoder.longest
+        self.query_prefix, self.document_prefix = encoder.query_prefix, encoder.document_prefix
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """See ``Encoder.encode_documents``."""

@@ -31,8 +31,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 MOST_BYTES = 200_000
 COLOURS = 128
 PATIENCE = 300_000
-# Of the demo's questions (volcano-ko-2) one whose hits change much: why do farmers stay on slopes that smoke?
-WORDS = "위험한데도 왜 많은 농부가 베수비오산 비탈에 사나요?"
+# Of the demo's questions (coffee-ko-1) one whose hits change much: why does a cappuccino keep me awake till midnight?
+WORDS = "저녁 식사 후에 카푸치노를 주문하면 왜 자정까지 눈이 말똥말똥한가요?"
 
 
 COMPARED = "/evaluations/report?" + urlencode([("run", "demo/plain"), ("run", "demo/shifted")])
