@@ -43,7 +43,8 @@ def check(here, wheel, env):
     run(here, env, *pip, wheel)
     print(run(here, env, langshift, "--version"), end="")
     assert "demo" in run(here, env, langshift, "--help")
-    assert len(json.loads(run(here, env, langshift, "vectors", "show", "use-m", "--json"))["languages"]) == 15
+    for encoder, count in (("e5-small", 38), ("use-m", 15)):
+        assert len(json.loads(run(here, env, langshift, "vectors", "show", encoder, "--json"))["languages"]) == count
     refused = subprocess.run([langshift, "up"], cwd=here, env=env, capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", NO_EXTRA), refused
 
