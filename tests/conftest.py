@@ -53,7 +53,7 @@ LEAST_MEMORY = 8 << 30  # bytes
 MOST_PROCESSES = 4
 #: Groups of tests, in the order in which they begin: what takes minutes one after the other comes first, lest the other
 #: processes wait for it at the end, and what takes least comes last.
-NODES, BROWSER, OTHERS, UNIT = range(4)
+NODES, BROWSER, LONG, OTHERS, UNIT = range(5)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         if item.get_closest_marker("xdist_group"):
             continue
         of = _group(item)
-        item.add_marker(pytest.mark.xdist_group(item.path.name if of in (OTHERS, UNIT) else str(of)))
+        item.add_marker(pytest.mark.xdist_group(item.path.name if of in (LONG, OTHERS, UNIT) else str(of)))
     yield  # in random order, and with the group in their names
     items.sort(key=_group)
 
@@ -107,6 +107,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 def _group(item: pytest.Item) -> int:
     if "new_home" in getattr(item, "fixturenames", ()):
         return NODES  # or another's server would take the port that one of theirs had before
+    if item.path.name.startswith("test_reproduction"):
+        return LONG
     return {"browser": BROWSER, "unit": UNIT}.get(item.path.parent.name, OTHERS)
 
 
