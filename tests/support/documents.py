@@ -190,18 +190,20 @@ def _printed(output):
     return "".join(f"{line.rstrip()}\n" for line in placed.splitlines())
 
 
-def differences(printed, shown):
+def differences(printed, shown, near=lambda _: _NEAR):
     """Lines of the output that say something else than the document shows.
 
-    Words and whole numbers must be the same; scores and measures (``.7802``, ``0.61``) within .006, as far as
-    approximate search and other processors move them; speeds, milliseconds, sizes, days, differences from NumPy
-    and hashes need only be such.
+    Words and whole numbers must be the same; scores and measures (``.7802``, ``0.61``) within .006, or what ``near``
+    says of their line, as far as approximate search and other processors move them; speeds, milliseconds, sizes, days,
+    differences from NumPy and hashes need only be such.
     """
     ours, theirs = printed.splitlines(), shown.splitlines()
     if len(ours) != len(theirs):
         return [f"{len(ours)} lines printed, {len(theirs)} shown"]
     return [
-        f"{mine!r} is shown as {other!r}" for mine, other in zip(ours, theirs, strict=True) if not _same(mine, other)
+        f"{mine!r} is shown as {other!r}"
+        for mine, other in zip(ours, theirs, strict=True)
+        if not _same(mine, other, near(mine))
     ]
 
 
@@ -227,28 +229,28 @@ def _as_good(mine, other):
     )
 
 
-def _same(mine, other):
+def _same(mine, other, near):
     if _CHANGES.search(mine) and _CHANGES.search(other):
         mine_changes, other_changes = _CHANGES.findall(mine), _CHANGES.findall(other)
-        if not _same_changes(mine_changes, other_changes):
+        if not _same_changes(mine_changes, other_changes, near):
             return False
         mine, other = _CHANGES.sub("", mine), _CHANGES.sub("", other)
     pairs = list(zip(mine.split(), other.split(), strict=False))
-    return len(mine.split()) == len(other.split()) and all(_same_word(a, b) for a, b in pairs)
+    return len(mine.split()) == len(other.split()) and all(_same_word(a, b, near) for a, b in pairs)
 
 
-def _same_changes(mine, other):
+def _same_changes(mine, other, near):
     """Whether two lists of the languages that change most say the same; those as near as the last may change places."""
     ours, theirs = ([abs(float(change)) for _, change in found] for found in (mine, other))
-    if len(ours) != len(theirs) or any(abs(a - b) > _NEAR for a, b in zip(ours, theirs, strict=True)):
+    if len(ours) != len(theirs) or any(abs(a - b) > near for a, b in zip(ours, theirs, strict=True)):
         return False
-    clear = [(language, change[0]) for language, change in mine if abs(float(change)) > min(ours) + _NEAR]
+    clear = [(language, change[0]) for language, change in mine if abs(float(change)) > min(ours) + near]
     return set(clear) <= {(language, change[0]) for language, change in other}
 
 
-def _same_word(mine, other):
+def _same_word(mine, other, near):
     if re.fullmatch(_SCORE, mine) and re.fullmatch(_SCORE, other):
-        return abs(_figure(mine) - _figure(other)) <= _NEAR
+        return abs(_figure(mine) - _figure(other)) <= near
     return mine == other or _both_free(mine, other)
 
 

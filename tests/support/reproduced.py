@@ -39,11 +39,22 @@ def run_blocks(numbers, folder, client, url, xquad, lock):
     return found
 
 
+def near(line):
+    """How far a line's figures may move: those of approximate search more, of one query language most.
+
+    A graph is another one with every load. Where a search by e5-small finds little in other languages, TLR@20 was .669
+    with one and .663 with another, and of Chinese questions .0642 and .0558. A test of its own holds nDCG@20 closer.
+    """
+    if re.match(r"[a-z]{2} .* 1,190( |$)", line):
+        return 0.02
+    return 0.012 if re.search(r" (1,190|9,520)( |$)", line) else 0.006
+
+
 def require_shown(number, printed):
     """Fail where the page showed something else."""
     shown = BLOCKS[number].shown
     line = PAGE.count("\n", 0, shown.span[0]) + 1
-    changed = differences(printed, shown.text)
+    changed = differences(printed, shown.text, near)
     place = f"{REPRODUCTION.relative_to(ROOT)}, the output from line {line} on"
     assert not changed, "\n".join([f"{place}, was stale and has been written anew:", *changed])
 
