@@ -223,7 +223,7 @@ class Debiaser(Scales):
             return made
         tags = sorted(known.vectors)
         offsets, scales = np.stack([known.vectors[tag] for tag in tags]), np.array([self.scale(tag) for tag in tags])
-        place = {tag: column for column, tag in enumerate(tags)}
+        place, common = {tag: column for column, tag in enumerate(tags)}, self._common(query=False)
         for start in range(0, len(made), _AT_ONCE):
             rows = slice(start, start + _AT_ONCE)
             probable = np.zeros((len(made[rows]), len(tags)))
@@ -232,7 +232,7 @@ class Debiaser(Scales):
                     key = self.key(language)
                     if key is not None:
                         probable[row, place[key]] += probability
-            made[rows] = soft_shift(made[rows], probable * scales, offsets, self._common(query=False))
+            made[rows] = soft_shift(made[rows], probable * scales, offsets, common)
         return made
 
     def _common(self, *, query: bool) -> NDArray[np.float64] | None:
@@ -251,19 +251,23 @@ class Debiaser(Scales):
     def _moved(self, vectors: Matrix, keys: Sequence[str | None], *, query: bool) -> Matrix:
         made = np.array(vectors, np.float32)
         known = self.vectors
-        if known is None:
+        if known is None or not (self.gamma or any(keys)):
             return made
         named, common = np.array([key or "" for key in keys]), self._common(query=query)
-        if common is not None:
-            made[named == ""] = subtract(made[named == ""], common)
-        for key in sorted({key for key in keys if key}):
+        for key in sorted({key or "" for key in keys}):
+            if not key and common is None:
+                continue
             places = np.flatnonzero(named == key)
             for start in range(0, len(places), _AT_ONCE):
                 rows = places[start : start + _AT_ONCE]
-                made[rows] = self._of_language(made[rows], key, known, query=query)
+                made[rows] = self._of_language(made[rows], key, known, common, query=query)
         return made
 
-    def _of_language(self, vectors: Matrix, key: str, known: LanguageVectors, *, query: bool) -> Matrix:
+    def _of_language(
+        self, vectors: Matrix, key: str, known: LanguageVectors, common: NDArray[np.float64] | None, *, query: bool
+    ) -> Matrix:
+        if not key and common is not None:
+            return subtract(vectors, common)
         alpha = self.scale(key)
         if self.method == "centering":
             # By the language's mean embedding: ``x̃ = x − α μ_ℓ`` (Shift, Appendix C.1, with α 1).
@@ -274,7 +278,6 @@ class Debiaser(Scales):
             mean = known.means[key]
             return map_affine(vectors, mean, known.maps[key], mean - known.vectors[key], alpha)
         offset = known.query_vectors.get(key, known.vectors[key]) if query else known.vectors[key]
-        common = self._common(query=query)
         if common is not None:
             return subtract(vectors, alpha * offset.astype(np.float64) + common)
         return shift(vectors, offset, alpha)
