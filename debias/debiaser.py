@@ -3,8 +3,9 @@
 What was done to a document's vector stands in its stamp, by which it is undone, or done again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import Matrix
 from langshift.debias.fitting.linear_maps import map_affine, remove_directions
-from langshift.debias.vectors import LanguageVectors, Vectors, vector_tag
+from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors, Recommendation, Vectors, vector_tag
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 
@@ -123,7 +124,7 @@ class Debiaser(Scales):
         shift_queries: whether queries of other languages than the pivot are moved as documents are.
         gamma: scale γ of the common mean, 0 to 1, which all documents and all queries lose, whatever their language
             (``shift`` alone): ``z̃ = z − α V_ℓ − γ m_D`` and ``q̃ = q − α V^Q_ℓ − γ m_Q``, where m_D and m_Q are the
-            pivot's mean embeddings of documents and of queries. With α 1 and γ 1 that is centering.
+            mean embeddings of documents and of queries in the pivot language. With α 1 and γ 1 that is centering.
     """
 
     vectors: LanguageVectors | None
@@ -150,10 +151,9 @@ class Debiaser(Scales):
             return
         if self.method != "shift":
             raise UsageError(f"Only the method shift takes a gamma, not {self.method}.")
-        known = self.vectors
-        if known is None or any(known.common_mean(query=query) is None for query in (False, True)):
+        if self.vectors is None or not self.vectors.common:
             raise UsageError(
-                "The language vectors contain no mean of documents and queries for a gamma: fit them anew with "
+                "The language vectors contain no common mean of documents and queries for a gamma: fit them anew with "
                 "`langshift vectors fit`."
             )
 
@@ -237,8 +237,9 @@ class Debiaser(Scales):
 
     def _common(self, *, query: bool) -> NDArray[np.float64] | None:
         """γ m, shape (d,), float64; None for γ 0."""
-        mean = self.vectors.common_mean(query=query) if self.vectors is not None and self.gamma else None
-        return None if mean is None else self.gamma * mean.astype(np.float64)
+        if self.vectors is None or not self.gamma:
+            return None
+        return self.gamma * self.vectors.common[QUERIES if query else DOCUMENTS].astype(np.float64)
 
     @property
     def _fitted(self) -> Mapping[str, Matrix]:
@@ -250,45 +251,45 @@ class Debiaser(Scales):
 
     def _moved(self, vectors: Matrix, keys: Sequence[str | None], *, query: bool) -> Matrix:
         made = np.array(vectors, np.float32)
-        known = self.vectors
-        if known is None or not (self.gamma or any(keys)):
-            return made
-        named, common = np.array([key or "" for key in keys]), self._common(query=query)
-        for key in sorted({key or "" for key in keys}):
-            if not key and common is None:
+        named = np.array([key or "" for key in keys])
+        for key in sorted(set(named.tolist())):
+            move = self._move(key, query=query)
+            if move is None:
                 continue
             places = np.flatnonzero(named == key)
             for start in range(0, len(places), _AT_ONCE):
                 rows = places[start : start + _AT_ONCE]
-                made[rows] = self._of_language(made[rows], key, known, common, query=query)
+                made[rows] = move(made[rows])
         return made
 
-    def _of_language(
-        self, vectors: Matrix, key: str, known: LanguageVectors, common: NDArray[np.float64] | None, *, query: bool
-    ) -> Matrix:
-        if not key and common is not None:
-            return subtract(vectors, common)
+    def _move(self, key: str, *, query: bool) -> Callable[[Matrix], Matrix] | None:
+        """What moves vectors by the tag of a language vector, empty for none; None where nothing does."""
+        known, common = self.vectors, self._common(query=query)
+        if known is None or not key:
+            return None if common is None else partial(subtract, step=common)
         alpha = self.scale(key)
-        if self.method == "centering":
-            # By the language's mean embedding: ``x̃ = x − α μ_ℓ`` (Shift, Appendix C.1, with α 1).
-            return shift(vectors, known.means[key], alpha)
         if self.method == "lir":
-            return remove_directions(vectors, known.directions[key], alpha)
+            return partial(remove_directions, directions=known.directions[key], alpha=alpha)
         if self.method == "affine":
             mean = known.means[key]
-            return map_affine(vectors, mean, known.maps[key], mean - known.vectors[key], alpha)
-        offset = known.query_vectors.get(key, known.vectors[key]) if query else known.vectors[key]
-        if common is not None:
-            return subtract(vectors, alpha * offset.astype(np.float64) + common)
-        return shift(vectors, offset, alpha)
+            offset = mean - known.vectors[key]
+            return partial(map_affine, mean=mean, map_=known.maps[key], pivot_mean=offset, alpha=alpha)
+        # Centering takes the language's mean embedding: ``x̃ = x − α μ_ℓ`` (Shift, Appendix C.1, with α 1).
+        offset = known.means[key] if self.method == "centering" else known.vectors[key]
+        if query and self.method == "shift":
+            offset = known.query_vectors.get(key, offset)
+        step = alpha * offset.astype(np.float64)
+        return partial(subtract, step=step if common is None else step + common)
 
 
 def recommended(
     known: LanguageVectors | None,
     method: str = "shift",
     alpha: float | None = None,
+    gamma: float | None = None,
     shift_queries: bool | None = None,
-    gamma: float = 0.0,
+    *,
+    documents_only: bool = False,
 ) -> Debiaser:
     """Complete what was given by what a file of language vectors recommends.
 
@@ -296,47 +297,66 @@ def recommended(
         known: the file; None moves nothing.
         method: one of ``METHODS``. What a file recommends was measured for ``shift`` alone.
         alpha: scale of all languages; None takes the file's scales, else 1.
+        gamma: scale of the common mean; None takes the file's, but 0 beside an alpha that was given.
         shift_queries: whether queries are shifted; None takes what the file recommends, else no.
-        gamma: scale of the common mean.
+        documents_only: take what is recommended where queries stay as they are.
 
     Raises:
-        UsageError: the file holds nothing for the method.
+        UsageError: the file holds nothing for the method or the gamma, or gamma was given where queries stay as they
+            are.
     """
     if known is None:
         return Debiaser(None, method, 0.0)
-    measured = method == "shift"
-    alphas = known.alphas if measured and alpha is None else {}
-    if alpha is None:
-        alpha = known.alpha if measured and known.alpha is not None else 1.0
-    if shift_queries is None:
-        shift_queries = measured and bool(known.shift_queries)
-    return Debiaser(known, method, alpha, dict(alphas), shift_queries, gamma)
+    if documents_only and gamma:
+        raise UsageError("A gamma moves queries too, so it does not go with documents only: leave one of them out.")
+    advice = recommendation(known, method, documents_only=documents_only)
+    if gamma is None:
+        gamma = advice.gamma if alpha is None else 0.0
+    alphas = dict(advice.alphas) if alpha is None else {}
+    queries = advice.shift_queries if shift_queries is None else shift_queries
+    return Debiaser(known, method, advice.alpha if alpha is None else alpha, alphas, queries, gamma)
+
+
+def recommendation(known: LanguageVectors, method: str = "shift", *, documents_only: bool = False) -> Recommendation:
+    """What a file of language vectors recommends for a method: alpha 1, where nobody has measured it."""
+    found = known.documents_only if documents_only else known.both_sides
+    return found if found is not None and method == "shift" else Recommendation()
+
+
+#: What stands for the common mean beside the tags of language vectors, where it says what moved a document.
+COMMON = "common"
 
 
 def applied_scales(stamp: Mapping[str, Any]) -> dict[str, float]:
-    """Tag of a language vector -> what it was multiplied with before it was subtracted, ``p(ℓ) α_ℓ``."""
+    """Tag of a language vector, or ``COMMON`` -> what it was multiplied with and subtracted: p(ℓ) α_ℓ, or γ."""
     alpha, alphas = float(stamp.get("alpha") or 0), stamp.get("alphas") or {}
-    language = stamp.get("language")
+    language, gamma = stamp.get("language"), float(stamp.get("gamma") or 0)
     probable = stamp.get("languages") or ({language: 1.0} if language else {})
-    return {tag: p * alphas.get(tag, alpha) for tag, p in probable.items()}
+    common = {COMMON: gamma} if gamma else {}
+    return {tag: p * alphas.get(tag, alpha) for tag, p in probable.items()} | common
 
 
 def nonzero_scales(stamp: Mapping[str, Any]) -> dict[str, float]:
-    """As ``applied_scales``, without the language vectors that moved nothing."""
+    """As ``applied_scales``, without what moved nothing."""
     return {tag: factor for tag, factor in applied_scales(stamp).items() if factor}
 
 
 def is_shifted(stamp: Mapping[str, Any]) -> bool:
     """Whether a vector with this stamp is another than the encoder's."""
+    return bool(stamp.get("gamma")) or is_shifted_by_language(stamp)
+
+
+def is_shifted_by_language(stamp: Mapping[str, Any]) -> bool:
+    """Whether a vector with this stamp lost a language vector."""
     return bool(stamp["alpha"] or any((stamp.get("alphas") or {}).values()))
 
 
 def subtracted(stamp: Mapping[str, Any], vectors: Vectors) -> NDArray[np.float64]:
-    """What a stamp says was subtracted from a vector: ``Σ_ℓ p(ℓ) α_ℓ V_ℓ``, or ``α V_ℓ`` of one language.
+    """What a stamp says was subtracted from a vector: ``Σ_ℓ p(ℓ) α_ℓ V_ℓ + γ m_D``, or ``α V_ℓ + γ m_D``.
 
     Args:
         stamp: of a document that was shifted with these vectors.
-        vectors: the index's language vectors, tag -> V_ℓ of shape (dimension,).
+        vectors: the index's: tag -> V_ℓ, ``COMMON`` -> m_D, each of shape (dimension,).
 
     Returns:
         Shape (dimension,), float64; a single 0 where nothing was.
@@ -346,12 +366,12 @@ def subtracted(stamp: Mapping[str, Any], vectors: Vectors) -> NDArray[np.float64
 
 
 def undo(stored: Matrix, stamp: Mapping[str, Any], vectors: Vectors) -> Matrix:
-    """The vector as the encoder made it, up to rounding: ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
+    """The vector as the encoder made it, up to rounding: ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ + γ m_D``.
 
     Args:
         stored: z̃, shape (dimension,), float32.
         stamp: of the document.
-        vectors: the index's language vectors, tag -> V_ℓ of shape (dimension,).
+        vectors: see ``subtracted``.
 
     Returns:
         Shape (dimension,), float32.
@@ -360,5 +380,5 @@ def undo(stored: Matrix, stamp: Mapping[str, Any], vectors: Vectors) -> Matrix:
 
 
 def shifted(raw: Matrix, stamp: Mapping[str, Any], vectors: Vectors) -> Matrix:
-    """The vector as it is stored with this stamp: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``; arguments as in ``undo``."""
+    """The vector as it is stored with this stamp: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ − γ m_D``; arguments as in ``undo``."""
     return subtract(raw, subtracted(stamp, vectors))

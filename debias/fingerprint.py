@@ -9,6 +9,12 @@ from typing import Any
 from langshift.errors import FingerprintError
 
 
+def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> str:
+    """``alpha 0.6 (th 0.3), gamma 0.7``; what differs by language and the common mean only where there is any."""
+    single = ", ".join(f"{tag} {own:g}" for tag, own in sorted(alphas.items()))
+    return f"alpha {alpha:g}{f' ({single})' if single else ''}{f', gamma {gamma:g}' if gamma else ''}"
+
+
 @dataclass(frozen=True)
 class Fingerprint:
     """The making of the vectors in an index, kept in its mapping under ``_meta.langshift``.
@@ -28,6 +34,9 @@ class Fingerprint:
         langshift: version that made the index.
         method: how documents were moved.
         soft: whether detected documents were moved by all languages that they may be in.
+        gamma: scale of the common mean, 0 to 1, which documents and queries lost.
+        means: how much of the language vectors and the common mean was taken from the index's own documents, see
+            ``index_means``; empty where all was fitted on parallel text.
     """
 
     encoder: str
@@ -44,6 +53,8 @@ class Fingerprint:
     alphas: Mapping[str, float] = field(default_factory=dict)
     method: str = "shift"
     soft: bool = False
+    gamma: float = 0.0
+    means: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift``."""
@@ -55,15 +66,20 @@ class Fingerprint:
         return cls(**{f.name: stored[f.name] for f in fields(cls) if f.name in stored})
 
     @property
+    def scales(self) -> str:
+        """How much documents were moved, see ``scales_in_words``."""
+        return scales_in_words(self.alpha, self.alphas, self.gamma)
+
+    @property
     def moves(self) -> bool:
         """Whether any document is moved."""
-        return self.vectors is not None and bool(self.alpha or any(self.alphas.values()))
+        return self.vectors is not None and bool(self.alpha or self.gamma or any(self.alphas.values()))
 
     def differences(self, other: Fingerprint) -> list[tuple[str, Any, Any]]:
         """Name, own value and other value of each field in which the two make different vectors."""
         mine, theirs = self.to_dict(), other.to_dict()
         # Recorded, but no reason to refuse: the same vectors come out.
-        same = {"langshift"}
+        same = {"langshift", "means"}
         if same_encoder((self.encoder, self.revision), (other.encoder, other.revision)):
             same.add("encoder")
         return [(name, mine[name], theirs[name]) for name in mine if name not in same and mine[name] != theirs[name]]

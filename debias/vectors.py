@@ -23,6 +23,8 @@ from langshift.files import write_bytes
 from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary
 
 Vectors = Mapping[str, NDArray[np.float32]]
+#: The two sides of a search, by which ``LanguageVectors.common`` is named.
+DOCUMENTS, QUERIES = "documents", "queries"
 
 
 def vector_tag(language: str, pivot: str | None, tags: Container[str]) -> str | None:
@@ -47,6 +49,25 @@ def vector_tag(language: str, pivot: str | None, tags: Container[str]) -> str | 
 
 
 @dataclass(frozen=True)
+class Recommendation:
+    """A setting that measurement recommends, see ``langshift vectors tune``.
+
+    Attributes:
+        alpha: scale of the shift, 0 to 1.
+        alphas: scales of single languages that differ from ``alpha``.
+        gamma: scale of the common mean, 0 to 1, which documents and queries lose.
+        shift_queries: whether queries of other languages than the pivot are shifted too.
+        preference: what a document in the searcher's language is given on top of its cosine.
+    """
+
+    alpha: float = 1.0
+    alphas: Mapping[str, float] = field(default_factory=dict)
+    gamma: float = 0.0
+    shift_queries: bool = False
+    preference: float = 0.0
+
+
+@dataclass(frozen=True)
 class LanguageVectors:
     """Language vectors ``V_ℓ`` of one encoder towards one pivot language.
 
@@ -60,15 +81,14 @@ class LanguageVectors:
         dimension: length of a vector.
         normalised: whether the encoder's vectors have norm 1.
         source: what the pairs were, for a person.
-        alpha: the scale recommended by measurement, or None.
-        alphas: recommended scales of single languages that differ from ``alpha``.
-        shift_queries: whether measurement recommends to shift queries of other languages too; None where
-            nobody measured.
+        both_sides: what is recommended where every query passes through langshift, or loses the same vectors in
+            another client; None where nobody measured.
+        documents_only: what is recommended where queries stay as they are; likewise.
         query_prefix: prefix with which ``query_vectors`` were encoded.
         query_vectors: tag -> V_ℓ of texts encoded as queries, shape (dimension,), float32; empty where the
             encoder makes no difference.
-        query_means: the pivot's tag -> mean embedding m_Q of its texts encoded as queries, shape (dimension,), float32;
-            empty where the encoder makes no difference, or nobody measured.
+        common: ``DOCUMENTS`` and ``QUERIES`` -> the mean embeddings m_D and m_Q of texts in the pivot language, encoded
+            as either, shape (dimension,), float32; empty where nobody measured.
         means: tag -> mean embedding μ_ℓ, the pivot's included, shape (dimension,), float32; may be empty.
         directions: tag -> principal directions (``lir``), shape (rank, dimension), float32; may be empty.
         maps: tag -> W_ℓ (``affine``), shape (dimension, dimension), float32; may be empty.
@@ -85,12 +105,11 @@ class LanguageVectors:
     dimension: int
     normalised: bool
     source: str
-    alpha: float | None = None
-    alphas: Mapping[str, float] = field(default_factory=dict)
-    shift_queries: bool | None = None
+    both_sides: Recommendation | None = None
+    documents_only: Recommendation | None = None
     query_prefix: str = ""
     query_vectors: Vectors = field(default_factory=dict)
-    query_means: Vectors = field(default_factory=dict)
+    common: Vectors = field(default_factory=dict)
     means: Vectors = field(default_factory=dict)
     directions: Vectors = field(default_factory=dict)
     maps: Vectors = field(default_factory=dict)
@@ -101,18 +120,13 @@ class LanguageVectors:
         """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""
         return vector_tag(language, self.pivot, self.vectors)
 
-    def common_mean(self, *, query: bool) -> NDArray[np.float32] | None:
-        """The pivot's mean embedding, m_D of documents or m_Q of queries, shape (d,); None where nobody measured it."""
-        if query and (self.query_means or self.query_vectors):
-            return self.query_means.get(self.pivot)
-        return self.means.get(self.pivot)
-
     @property
     def hash(self) -> str:
         """16 hexadecimal digits that name the numbers that move documents, whatever else the file holds."""
         digest = hashlib.sha256(orjson.dumps([self.pivot, self.encoder, self.revision, self.document_prefix]))
         # The means only move documents beside a map, and are named by it.
-        for tensors in (self.vectors, self.maps):
+        moving = {name: mean for name, mean in self.common.items() if name == DOCUMENTS}
+        for tensors in (self.vectors, self.maps, moving):
             for tag in sorted(tensors):
                 digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
         return digest.hexdigest()[:16]
@@ -186,7 +200,7 @@ _HOW_TO_FIT = "create one with `langshift vectors fit`"
 _PARTS = {
     "vectors": "",
     "query_vectors": "query",
-    "query_means": "query-mean",
+    "common": "common",
     "means": "mean",
     "directions": "lir",
     "maps": "affine",
@@ -209,7 +223,10 @@ def _read(path: Path) -> LanguageVectors:
         with safe_open(path, framework="numpy") as file:
             header = orjson.loads((file.metadata() or {})[_HEADER])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-        attributes = {**header, **{name: _of_part(tensors, part) for name, part in _PARTS.items()}}
+        attributes = {
+            **_with_recommendations(header),
+            **{name: _of_part(tensors, part) for name, part in _PARTS.items()},
+        }
         found = LanguageVectors(**attributes)
         msgspec.convert(attributes, LanguageVectors)
         if parse_tag(found.pivot) != found.pivot or any(count < 0 for count in found.pairs.values()):
@@ -220,6 +237,20 @@ def _read(path: Path) -> LanguageVectors:
     return found
 
 
+def _with_recommendations(header: dict[str, Any]) -> dict[str, Any]:
+    """A header with recommendations for both uses, where earlier versions wrote down one."""
+    if "both_sides" not in header:
+        alpha, alphas = header.pop("alpha", None), header.pop("alphas", {})
+        queries = header.pop("shift_queries", None)
+        tuned = alpha is not None or alphas or queries is not None
+        kept = {"alpha": 1.0 if alpha is None else alpha, "alphas": alphas}
+        header["documents_only"] = kept if tuned else None
+        header["both_sides"] = {**kept, "shift_queries": bool(queries)} if tuned else None
+    return header | {
+        name: msgspec.convert(header[name], Recommendation | None) for name in ("both_sides", "documents_only")
+    }
+
+
 def _require_sound(vectors: LanguageVectors, path: Path) -> None:
     """Refuse what was read where it cannot be used.
 
@@ -227,21 +258,31 @@ def _require_sound(vectors: LanguageVectors, path: Path) -> None:
         UsageError: naming the first thing that is wrong.
     """
     known = {*vectors.vectors, vectors.pivot}
-    strangers = any(set(getattr(vectors, name)) - known for name in (*_PARTS, "alphas", "evidence"))
+    advised = [advice for advice in (vectors.both_sides, vectors.documents_only) if advice is not None]
+    parts = [getattr(vectors, name) for name in (*_PARTS, "evidence") if name != "common"]
+    strangers = any(set(part) - known for part in (*parts, *(advice.alphas for advice in advised)))
     if len(known) < 2 or set(vectors.pairs) != known - {vectors.pivot} or vectors.pivot in vectors.vectors or strangers:
         raise UsageError(f"{path}: its header and its vectors name different languages; {_HOW_TO_FIT}.")
     if set(vectors.maps) - set(vectors.means):
         raise UsageError(f"{path} has a map for a language without its mean embedding; {_HOW_TO_FIT}.")
-    for alpha in [vectors.alpha, *vectors.alphas.values()]:
-        if alpha is not None and not 0 <= alpha <= 1:
-            raise UsageError(f"{path} recommends alpha {alpha}, but alpha must be between 0 and 1; {_HOW_TO_FIT}.")
+    if set(vectors.common) not in (set(), {DOCUMENTS, QUERIES}):
+        raise UsageError(f"{path} has a common mean for one side of a search only; {_HOW_TO_FIT}.")
+    for advice in advised:
+        numbers = [("alpha", alpha) for alpha in (advice.alpha, *advice.alphas.values())]
+        for name, number in (*numbers, ("gamma", advice.gamma), ("preference", advice.preference)):
+            if not 0 <= number <= 1:
+                raise UsageError(
+                    f"{path} recommends {name} {number}, but {name} must be between 0 and 1; {_HOW_TO_FIT}."
+                )
+        if advice.gamma and not vectors.common:
+            raise UsageError(f"{path} recommends a gamma without the common means that it takes off; {_HOW_TO_FIT}.")
     for name in _PARTS:
         for tag, tensor in getattr(vectors, name).items():
             _require_tensor(vectors.dimension, path, name, tag, tensor)
 
 
 def _require_tensor(dimension: int, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:
-    if parse_tag(tag) != tag:
+    if name != "common" and parse_tag(tag) != tag:
         raise UsageError(f"{path}: the tensor {tag!r} is not named after a language.")
     several = {"maps": (dimension, dimension), "directions": (*tensor.shape[:1], dimension)}
     shape = several.get(name, (dimension,))

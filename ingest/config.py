@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import orjson
 
-from langshift.debias.debiaser import INDEX_SIDE, QUERY_SIDE, Debiaser, recommended
+from langshift.debias.debiaser import INDEX_SIDE, QUERY_SIDE, Debiaser, recommendation, recommended
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.debias.encoders import Encoder, VectorSpec, identity, open_encoder
 from langshift.debias.fingerprint import Fingerprint
@@ -30,6 +32,8 @@ class EmbeddingPipeline:
         detector: names the languages.
         least_confidence: a posterior below this makes a document ``und``.
         soft: whether a detected document is moved by all languages that it may be in, as far as each is probable.
+        preference: the language preference that is recommended with the scales.
+        means: see ``Fingerprint``.
     """
 
     encoder: Encoder
@@ -37,6 +41,8 @@ class EmbeddingPipeline:
     detector: LanguageDetector
     least_confidence: float = LEAST_CONFIDENCE
     soft: bool = False
+    preference: float = 0.0
+    means: Mapping[str, Any] = field(default_factory=dict)
 
     def fingerprint(self) -> Fingerprint:
         """What an index with vectors of this making carries."""
@@ -49,6 +55,8 @@ class EmbeddingPipeline:
             vectors=vectors.hash if vectors else None,
             method=debias.method,
             soft=self.soft,
+            gamma=debias.gamma,
+            means=dict(self.means),
             detector=self.detector.id,
             langshift=VERSION,
         )
@@ -61,6 +69,8 @@ def build_pipeline(
     alpha: float | None,
     least_confidence: float = LEAST_CONFIDENCE,
     *,
+    gamma: float | None = None,
+    documents_only: bool = False,
     method: str = "shift",
     soft: bool = False,
 ) -> EmbeddingPipeline:
@@ -72,6 +82,8 @@ def build_pipeline(
         vectors: a file of language vectors; None takes those shipped for the encoder.
         alpha: scale of all languages; None takes what the vectors recommend, else 1.
         least_confidence: a detection below this makes a document ``und``.
+        gamma: scale of the common mean; None takes what the vectors recommend, but 0 beside an alpha.
+        documents_only: take what the vectors recommend where queries stay as they are.
         method: one of ``INDEX_SIDE``.
         soft: whether to move detected documents by all languages that they may be in.
 
@@ -86,12 +98,17 @@ def build_pipeline(
     if path is not None:
         known = LanguageVectors.load(path)
         known.require_encoder(encoder, str(path))
-    elif alpha != 0:
+    elif alpha != 0 or gamma:
         raise UsageError(
             f"There are no language vectors for the encoder {encoder.id}: give some with --vectors, "
             "or --alpha 0 to index without a shift."
         )
-    return EmbeddingPipeline(encoder, recommended(known, method, alpha), detector, least_confidence, soft)
+    debias = recommended(known, method, alpha, gamma, documents_only=documents_only)
+    preference = 0.0
+    if known is not None and alpha is None and gamma is None:
+        # With other scales nobody has measured one.
+        preference = recommendation(known, method, documents_only=documents_only).preference
+    return EmbeddingPipeline(encoder, debias, detector, least_confidence, soft, preference)
 
 
 def _require_index_side(method: str, *, soft: bool) -> None:
@@ -123,6 +140,8 @@ class PipelineOptions:
         soft: whether by all languages that each may be in.
         lid_model: a fastText model; None for the bundled one.
         least_confidence: a detection below this makes a document ``und``.
+        gamma: scale of the common mean; None for what the vectors recommend, but 0 beside an alpha.
+        documents_only: whether queries stay as they are.
     """
 
     encoder: str
@@ -133,6 +152,8 @@ class PipelineOptions:
     soft: bool
     lid_model: Path | None
     least_confidence: float
+    gamma: float | None = None
+    documents_only: bool = False
 
     def open(self, vector_spec: VectorSpec | None) -> EmbeddingPipeline:
         """Open encoder, detector and language vectors.
@@ -146,7 +167,8 @@ class PipelineOptions:
         """
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, vector_spec=vector_spec)
         given = encoder, open_detector(self.lid_model), self.vectors, self.alpha, self.least_confidence
-        return build_pipeline(*given, method=self.method, soft=self.soft)
+        shift = {"gamma": self.gamma, "documents_only": self.documents_only, "method": self.method, "soft": self.soft}
+        return build_pipeline(*given, **shift)
 
     def keep(self, file: Path) -> None:
         """Write them to a file of mode 0600."""

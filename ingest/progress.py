@@ -250,6 +250,7 @@ class LoadSummary:
         shift_settings = {
             "alpha": made.alpha,
             **({"alphas": dict(made.alphas)} if made.alphas else {}),
+            "gamma": made.gamma,
             **({"method": made.method} if made.method != "shift" else {}),
             **({"soft": True} if made.soft else {}),
         }
@@ -317,8 +318,7 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
 def moved_in_words(made: Fingerprint) -> str:
     """How the documents of an index were moved, such as ``shifted with alpha 1 (fr .5)``."""
     how = "softly " if made.soft else ""
-    alphas = ", ".join(f"{tag} {alpha:g}" for tag, alpha in made.alphas.items())
-    return f"{how}{_verb(made)} with alpha {made.alpha:g}{f' ({alphas})' if alphas else ''}"
+    return f"{how}{_verb(made)} with {made.scales}"
 
 
 def _verb(made: Fingerprint) -> str:

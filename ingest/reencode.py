@@ -17,7 +17,6 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import Matrix, identity, is_given, open_encoder
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread_in_words
-from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.adopt.adopt import keep_norms
 from langshift.ingest.adopt.transform import strings_at
@@ -165,12 +164,16 @@ class ReencodeRequest:
         trust_remote_code: whether to run code that comes with a model.
         vectors: a file of language vectors; None for those shipped.
         alpha: scale of all languages; None for what the vectors recommend, else 1.
+        gamma: scale of the common mean; None for what the vectors recommend, but 0 beside an alpha.
+        documents_only: whether queries stay as they are.
     """
 
     encoder: str
     trust_remote_code: bool = False
     vectors: Path | None = None
     alpha: float | None = None
+    gamma: float | None = None
+    documents_only: bool = False
 
     def open(self, made: Fingerprint) -> EmbeddingPipeline:
         """Open encoder and language vectors, for documents that are moved by the method of an index.
@@ -185,7 +188,8 @@ class ReencodeRequest:
                 "e5-small, st:NAME_OR_PATH or http:URL#MODEL."
             )
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code)
-        return build_pipeline(encoder, open_detector(), self.vectors, self.alpha, method=made.method, soft=made.soft)
+        shift = {"gamma": self.gamma, "documents_only": self.documents_only, "method": made.method, "soft": made.soft}
+        return build_pipeline(encoder, open_detector(), self.vectors, self.alpha, **shift)
 
 
 class ReencodeResult(NamedTuple):
@@ -283,7 +287,10 @@ def _body(
     keep_norms(settings, engine_of(mappings, metadata.read_flat_settings(client, index.index), index.fields.vector))
     for part in (metadata.VECTORS, metadata.QUERIES, metadata.UNREAD):
         meta.pop(part, None)
-    meta |= {metadata.FINGERPRINT: fingerprint.to_dict(), **stored_shift.to_metadata(pipeline.debias)}
+    meta |= {
+        metadata.FINGERPRINT: fingerprint.to_dict(),
+        **stored_shift.to_metadata(pipeline.debias, pipeline.preference),
+    }
     if meta.pop(metadata.ANCHORS, None) is not None:
         notes.append(
             f"The calibration of anchored search was for the former vectors: run `langshift anchors calibrate "
@@ -357,7 +364,7 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, trust_remote_
                 "`langshift reencode` with an encoder that can."
             )
         try:
-            debias = _debias_of(meta, made, before)
+            debias = _debias_of(meta, before)
             encoder = open_encoder(made.encoder, trust_remote_code=trust_remote_code)
             installed = replace(made, **identity(encoder))
             made.require_same(installed, before, "make the same encoder available again")
@@ -368,11 +375,9 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, trust_remote_
     return DocumentEncoder(fields, open_pipeline, made.vectors).transform()
 
 
-def _debias_of(meta: Source, made: Fingerprint, index: str) -> Debiaser:
+def _debias_of(meta: Source, index: str) -> Debiaser:
     """What moves the documents of an index, by what it keeps itself."""
     shift = stored_shift.from_metadata(meta, index)
     if shift.pivot is None:
         return Debiaser(None, alpha=0.0)
-    encoder = made.encoder, made.revision, made.document_prefix, made.dimension, made.normalised
-    known = LanguageVectors(shift.pivot, shift.vectors, {}, *encoder, "the index")
-    return Debiaser(known, "shift", shift.alpha, shift.alphas)
+    return Debiaser(stored_shift.known_vectors(meta, index), "shift", shift.alpha, shift.alphas, gamma=shift.gamma)

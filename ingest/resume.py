@@ -209,7 +209,7 @@ class LoadSession:
 
     def _begin(self, identity: dict[str, Any]) -> None:
         journal, options = self.journal, self.options
-        token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias)
+        token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias, self.pipeline.preference)
         # Who is killed between the two leaves a version that the next run knows for its own.
         journal.set_fact(_PLANNED, token)
         try:

@@ -110,9 +110,10 @@ def debias_batch(
     Returns:
         The vectors, shape (n, d), float32, and the stamps. ``alpha`` and ``language`` of a stamp are the scale
         and the vector that moved a document, also where the scale is 0; in a soft shift ``languages`` are the
-        vectors with their posteriors p(ℓ), exactly as used, so that ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ``, where α_ℓ is
-        ``alpha``, or what ``alphas`` says of ℓ. ``tag`` is the document's own tag where that says more than the field
-        ``language``, so that other language vectors can be applied later.
+        vectors with their posteriors p(ℓ), exactly as used, so that ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ + γ m_D``,
+        where α_ℓ is ``alpha``, or what ``alphas`` says of ℓ; γ is ``gamma``, absent where it is 0. ``tag`` is the
+        document's own tag where that says more than the field ``language``, so that other language vectors can be
+        applied later.
     """
     debias = pipeline.debias
     name = debias.vectors.hash if debias.vectors else None
@@ -124,7 +125,9 @@ def debias_batch(
     else:
         stamps = [_stamp(name, debias.named(tag), debias) for tag in languages]
         moved = debias.documents(vectors, languages)
+    common = {"gamma": debias.gamma} if debias.gamma else {}
     for tag, stamp in zip(languages, stamps, strict=True):
+        stamp.update(common)
         if tag != text_language(tag):
             stamp["tag"] = tag
     return moved, stamps

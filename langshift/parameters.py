@@ -185,6 +185,14 @@ ALPHA = option(
     "How much of the shift to apply, 0 to 1. [default: what the vectors recommend, else 1]",
     SHARE,
 )
+GAMMA = option(
+    "--gamma G",
+    "How much of the mean of all embeddings to take off documents and queries, 0 to 1. [default: what the vectors "
+    "recommend; 0 with --alpha]",
+    SHARE,
+    rare=True,
+)
+DOCUMENTS_ONLY = flag("--documents-only", "Leave queries as they are, so that any client can search.")
 PATIENCE = option(
     "--patience SECONDS",
     "How long to wait while the cluster accepts no requests.",

@@ -311,13 +311,7 @@ def _moved(made: Fingerprint) -> str:
         return f"No document was shifted (alpha 0); the index has {by}."
     how = "shifted" if made.method == "shift" else f"transformed by the method {made.method}"
     soft = ", weighted over all its possible languages" if made.soft else ""
-    return f"Each document was {how} with alpha {scales(made)} and {by}{soft}."
-
-
-def scales(made: Fingerprint) -> str:
-    """``0.6``, or ``0.6 (th 0.3)`` where single languages have scales of their own."""
-    single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in made.alphas.items())
-    return f"{made.alpha:g}" + (f" ({single})" if single else "")
+    return f"Each document was {how} with {made.scales} and {by}{soft}."
 
 
 def storage(found: Description) -> list[str]:
@@ -352,9 +346,12 @@ def held(one: Version) -> list[str]:
 
 
 def short_scales(one: Version) -> str:
-    """As ``scales``, and no longer than fits into a table."""
+    """The scale of the shift, no longer than fits into a table: ``0.6 (th 0.3)``, ``1, gamma 0.7``."""
     made = one.fingerprint
-    return scales(made) if len(made.alphas) < 2 else f"{made.alpha:g} ({len(made.alphas)} others)"
+    if len(made.alphas) < 2:
+        return made.scales.removeprefix("alpha ")
+    common = f", gamma {made.gamma:g}" if made.gamma else ""
+    return f"{made.alpha:g} ({len(made.alphas)} others){common}"
 
 
 def _size(one: Version) -> str:
@@ -405,8 +402,8 @@ def _of_documents(found: Description) -> Iterator[str]:
         yield f"{_were(stamps.other_vectors)} shifted {how}, and cannot be retuned: index such documents again."
     if stamps.other_scale:
         yield (
-            f"{_were(stamps.other_scale)} shifted with an alpha other than the index's: "
-            f"`langshift retune {name} {_scales(made)}` gives all documents the same alpha."
+            f"{_were(stamps.other_scale)} shifted with a scale other than the index's: "
+            f"`langshift retune {name} {_scales(made)}` gives all documents the same scale."
         )
 
 
@@ -446,7 +443,8 @@ def _of_unfinished(found: Description) -> Iterator[str]:
 
 def _scales(made: Fingerprint) -> str:
     single = (f"--alpha-for {shlex.quote(f'{tag}={alpha:g}')}" for tag, alpha in made.alphas.items())
-    return " ".join([f"--alpha {made.alpha:g}", *single])
+    common = [f"--gamma {made.gamma:g}"] if made.gamma else []
+    return " ".join([f"--alpha {made.alpha:g}", *common, *single])
 
 
 def _have(number: int) -> str:

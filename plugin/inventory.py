@@ -34,7 +34,7 @@ _WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"setting
 # What ``--json`` says of a version, in this order.
 _SHOWN = (
     *("name", "version", "state", "documents", "bytes"),
-    *(f"fingerprint.{name}" for name in ("encoder", "alpha", "alphas", "vectors")),
+    *(f"fingerprint.{name}" for name in ("encoder", "alpha", "alphas", "gamma", "vectors")),
     *("made", "write_blocked", "origin", "unfinished"),
 )
 

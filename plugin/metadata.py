@@ -230,25 +230,33 @@ def decoded(texts: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
     return {tag: np.frombuffer(base64.b64decode(text), "<f4").astype(np.float32) for tag, text in texts.items()}
 
 
-class QueryVectors(NamedTuple):
+class QuerySide(NamedTuple):
     """The query side of an index, kept in its mapping under ``_meta.langshift_queries``.
 
     The scales are those of the documents, which the fingerprint holds.
 
     Attributes:
-        recommended: whether measurement recommends to shift queries; None where nobody measured.
+        recommended: whether queries are to be shifted; None where nobody measured.
         vectors: tag -> V_ℓ of texts encoded as queries, shape (dimension,), float32, where it is not the one that
             documents are shifted by.
+        common: the common mean m_Q, shape (dimension,), float32; None where the index keeps none.
+        preference: the language preference that is recommended with the index's scales.
     """
 
-    recommended: bool | None
-    vectors: Mapping[str, NDArray[np.float32]]
+    recommended: bool | None = None
+    vectors: Mapping[str, NDArray[np.float32]] = {}
+    common: NDArray[np.float32] | None = None
+    preference: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_queries``."""
-        return {"recommended": self.recommended, "vectors": encoded(self.vectors)}
+        made: dict[str, Any] = {"recommended": self.recommended, "vectors": encoded(self.vectors)}
+        if self.common is not None:
+            made |= encoded({"common": self.common})
+        return made | {"preference": self.preference}
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> QueryVectors:
-        """Read what ``to_dict`` made, bit for bit."""
-        return cls(stored["recommended"], decoded(stored["vectors"]))
+    def from_dict(cls, stored: Mapping[str, Any]) -> QuerySide:
+        """Read what ``to_dict`` made, bit for bit; earlier versions kept neither mean nor preference."""
+        common = decoded({"common": stored["common"]})["common"] if "common" in stored else None
+        return cls(stored["recommended"], decoded(stored["vectors"]), common, stored.get("preference", 0.0))

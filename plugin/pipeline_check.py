@@ -9,7 +9,7 @@ import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.debias.debiaser import shifted, subtracted, undo
+from langshift.debias.debiaser import nonzero_scales, shifted, undo
 from langshift.errors import ClusterError
 from langshift.output import emit_json, line, note, pluralize
 from langshift.plugin import metadata, pipelines, shift_script
@@ -79,7 +79,7 @@ def compare(
     hits = client.search(index=index.index, body=body)["hits"]["hits"]
     for start in range(0, len(hits), _AT_ONCE):
         some = hits[start : start + _AT_ONCE]
-        raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift.vectors) for hit in some]
+        raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift.subtrahends) for hit in some]
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
         # Without what runs before the shift: that may make vectors of its own.
         own = {} if installed.first is None else {"pipeline": {"processors": [installed.shift_step]}}
@@ -89,19 +89,19 @@ def compare(
             result.documents += 1
             if result.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
                 result.off_norm, result.strange = result.off_norm + 1, result.strange or name
-            stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.vectors), raw)
+            stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.subtrahends), raw)
             result.stored = max(result.stored, stored)
             if "doc" not in answer:
                 result.refused += 1
                 result.refusal = result.refusal or shift_script.reason(answer["error"])
                 continue
             made, now = answer["doc"], _stamp(answer["doc"], fields)
-            cluster = difference(_vector(made, fields), shifted(raw, now, shift.vectors), raw)
+            cluster = difference(_vector(made, fields), shifted(raw, now, shift.subtrahends), raw)
             if cluster >= result.cluster:
                 result.cluster, result.worst = cluster, name
             # A document that was shifted by several languages is shifted by one where somebody says which.
             soft = bool(stamp.get("languages"))
-            if not soft and (subtracted(now, shift.vectors) != subtracted(stamp, shift.vectors)).any():
+            if not soft and nonzero_scales(now) != nonzero_scales(stamp):
                 result.other_language, result.renamed = result.other_language + 1, result.renamed or name
     return result
 

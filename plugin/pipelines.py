@@ -7,6 +7,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException, NotFoundError
 
 from langshift.debias.debiaser import Debiaser
+from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import UsageError
 from langshift.output import note
 from langshift.plugin import metadata, shift_script
@@ -143,8 +144,7 @@ def _description(index: str, shift: StoredShift) -> str:
     if shift.hash is None:
         how = "there are no language vectors, so nothing moves"
     else:
-        single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(shift.alphas.items()))
-        how = f"alpha {shift.alpha:g}{f' ({single})' if single else ''}, language vectors {shift.hash}"
+        how = f"{scales_in_words(shift.alpha, shift.alphas, shift.gamma)}, language vectors {shift.hash}"
     return f"Shifts documents for {index} by their language: {how}. Made by langshift {VERSION}."
 
 

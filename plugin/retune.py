@@ -7,13 +7,13 @@ from typing import Any, Literal, NamedTuple
 
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debiaser, recommended
+from langshift.debias.debiaser import Debiaser, recommendation, recommended
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError, UsageError
 from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, shift_script, stored_shift
 from langshift.plugin.index_body import copied_body, require_engine, vectors_come_back_normalised
-from langshift.plugin.metadata import FieldNames
+from langshift.plugin.metadata import FieldNames, QuerySide
 from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import (
@@ -141,11 +141,16 @@ class RetuneRequest:
             what ``vectors`` recommends.
         alphas: scales of single languages, by tag, set on top of that.
         vectors: a file of other language vectors; None for the index's own.
+        gamma: scale of the common mean; None leaves what the index has, or takes what ``vectors`` recommends, but 0
+            beside an alpha.
+        documents_only: whether to take what ``vectors`` recommends where queries stay as they are.
     """
 
     alpha: float | None = None
     alphas: Mapping[str, float] = field(default_factory=dict)
     vectors: Path | None = None
+    gamma: float | None = None
+    documents_only: bool = False
 
 
 class RetunePlan(NamedTuple):
@@ -181,15 +186,21 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
     given = _given(index, wanted.vectors)
     old = stored_shift.from_metadata(meta, index.index)
     new = _new(index, old, given, wanted)
-    fingerprint = replace(
-        made, pivot=new.pivot, vectors=new.hash, alpha=new.alpha, alphas=dict(new.alphas), langshift=VERSION
-    )
+    scales = {"alpha": new.alpha, "alphas": dict(new.alphas), "gamma": new.gamma}
+    means = made.means if given is None else {}
+    fingerprint = replace(made, pivot=new.pivot, vectors=new.hash, **scales, means=means, langshift=VERSION)
     new_meta = {**meta, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
+    # With other scales than the recommended ones nobody has measured a language preference.
+    own = wanted.alpha is not None or wanted.gamma is not None
     if given is not None:
+        advice = recommendation(given, documents_only=wanted.documents_only)
+        debias = Debiaser(given, "shift", new.alpha, new.alphas, advice.shift_queries, new.gamma)
         new_meta.pop(metadata.QUERIES, None)
-        new_meta.update(stored_shift.to_metadata(Debiaser(given, "shift", new.alpha, new.alphas)))
-    kept = (metadata.VECTORS, metadata.QUERIES)
-    differs = given is not None and any(new_meta.get(part) != meta.get(part) for part in kept)
+        new_meta.update(stored_shift.to_metadata(debias, 0.0 if own else advice.preference))
+    elif own and metadata.QUERIES in meta:
+        new_meta[metadata.QUERIES] = QuerySide.from_dict(meta[metadata.QUERIES])._replace(preference=0.0).to_dict()
+    kept = (metadata.VECTORS, metadata.QUERIES) if given is not None else ()
+    differs = any(new_meta.get(part) != meta.get(part) for part in kept)
     return RetunePlan(old, new, new_meta, differs or bool(made.differences(fingerprint)))
 
 
@@ -208,10 +219,14 @@ def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
 
 
 def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, wanted: RetuneRequest) -> StoredShift:
-    base = old if given is None else recommended(given)
+    base = old if given is None else recommended(given, gamma=wanted.gamma, documents_only=wanted.documents_only)
     alpha, alphas = (base.alpha, base.alphas) if wanted.alpha is None else (wanted.alpha, {})
+    gamma = wanted.gamma
+    if gamma is None:
+        # An alpha for vectors of its own comes without the gamma that was recommended with another.
+        gamma = base.gamma if given is None or wanted.alpha is None else 0.0
     vectors = old.vectors if given is None else given.vectors
-    if not vectors and (alpha or wanted.alphas):
+    if not vectors and (alpha or gamma or wanted.alphas):
         raise UsageError(
             f"Index {index.name} was built without language vectors, so nothing can be shifted: "
             "give some with --vectors."
@@ -222,9 +237,14 @@ def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, want
                 f"There is no language vector for {tag} to scale: --alpha-for accepts {', '.join(sorted(vectors))}."
             )
     scales = {tag: scale for tag, scale in sorted({**alphas, **wanted.alphas}.items()) if scale != alpha}
-    if given is None:
-        return replace(old, alpha=alpha, alphas=scales)
-    return StoredShift(given.hash, given.pivot, given.vectors, alpha, scales)
+    if given is not None:
+        return stored_shift.of_debias(Debiaser(given, "shift", alpha, scales, gamma=gamma))
+    if gamma and old.common is None:
+        raise UsageError(
+            f"Index {index.name} was built without the common means that a gamma takes off: give language vectors that "
+            "have them with --vectors."
+        )
+    return replace(old, alpha=alpha, alphas=scales, gamma=gamma)
 
 
 #: Looks at the live version and the new one by their names, and raises where the new one is not to go live.
@@ -268,6 +288,7 @@ def retune(
     new = plan.new
     # By what a later run knows a version that it may go on with.
     requested = {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}
+    requested["gamma"] = new.gamma
     if not plan.changes and all_agree(client, index, new):
         # Nothing goes on with what another run has left, which may hold up writers.
         run.clear_abandoned(client, name)

@@ -68,13 +68,14 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
         "dimension": len(every[0]) if every else 0,
         "fields": {name: named[name] for name in ("vector", "language", "confidence", "stamp", "told")},
         "split": not fields.texts,
-        "old": {"hash": old.hash, "vectors": {} if same else _plain(old.vectors)},
+        "old": {"hash": old.hash, "vectors": {} if same else _plain(old.subtrahends)},
         "new": {
             "hash": new.hash,
             "alpha": float(new.alpha),
             "alphas": {tag: float(alpha) for tag, alpha in new.alphas.items()},
+            "gamma": float(new.gamma),
             "keys": new.keys,
-            "vectors": _plain(new.vectors),
+            "vectors": _plain(new.subtrahends),
         },
         **({"codes": codes()} if pipeline else {}),
         "folds": folds(),
@@ -128,7 +129,7 @@ def count_stamps(client: OpenSearch, index: str, shift: StoredShift, fields: Fie
     vector, stamped = _vector(fields), {"exists": {"field": f"{fields.stamp}.alpha"}}
     agreed, same = matching_stamp_query(shift, fields), _same_vectors(shift, fields)
     # Nothing was taken from it by whatever vectors, and the pipeline can shift it.
-    unmoved = _alpha(fields, 0)
+    unmoved = {"bool": {"filter": [_alpha(fields, 0), _gamma(fields, 0)]}}
     kinds = {
         "without": {"bool": {"must_not": [stamped]}},
         "other_vectors": {"bool": {"filter": [stamped], "must_not": [same, unmoved]}},
@@ -151,7 +152,8 @@ def matching_stamp_query(shift: StoredShift, fields: FieldNames) -> Query:
         {"bool": {"filter": [{"terms": {name: tags}}, _alpha(fields, alpha)]}} for alpha, tags in languages.items()
     ]
     still = {"bool": {"must_not": [{"exists": {"field": name}}], "filter": [_alpha(fields, 0)]}}
-    return {"bool": {"filter": [_vector(fields), _same_vectors(shift, fields), _any(still, *moved)]}}
+    common = _gamma(fields, shift.gamma)
+    return {"bool": {"filter": [_vector(fields), _same_vectors(shift, fields), common, _any(still, *moved)]}}
 
 
 def _any(*queries: Query) -> Query:
@@ -164,6 +166,13 @@ def _vector(fields: FieldNames) -> Query:
 
 def _alpha(fields: FieldNames, alpha: float) -> Query:
     return {"term": {f"{fields.stamp}.alpha": alpha}}
+
+
+def _gamma(fields: FieldNames, gamma: float) -> Query:
+    name = f"{fields.stamp}.gamma"
+    given = {"term": {name: gamma}}
+    # Stamps that lost no common mean have none, and some of earlier versions.
+    return given if gamma else _any(given, {"bool": {"must_not": [{"exists": {"field": name}}]}})
 
 
 def _same_vectors(shift: StoredShift, fields: FieldNames) -> Query:

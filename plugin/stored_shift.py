@@ -11,19 +11,29 @@ from langcodes.data_dicts import MACROLANGUAGES
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debiaser, Scales, applied_scales, is_shifted, subtracted
+from langshift.debias.debiaser import (
+    COMMON,
+    Debiaser,
+    Scales,
+    applied_scales,
+    is_shifted,
+    is_shifted_by_language,
+    subtracted,
+)
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.vectors import LanguageVectors, vector_tag
+from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors, vector_tag
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin import metadata
-from langshift.plugin.metadata import FieldNames, QueryVectors, decoded, encoded, value_at
+from langshift.plugin.metadata import FieldNames, QuerySide, decoded, encoded, value_at
 from langshift.plugin.versions import IndexInfo, fingerprint_of
+
+Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class StoredShift(Scales):
-    """How the documents of an index are shifted: ``z̃ = z − α_ℓ V_ℓ``.
+    """How the documents of an index are shifted: ``z̃ = z − α_ℓ V_ℓ − γ m_D``.
 
     Attributes:
         hash: names the language vectors; None where there are none, and nothing moves.
@@ -31,17 +41,26 @@ class StoredShift(Scales):
         vectors: tag -> V_ℓ of documents, shape (dimension,), float32.
         alpha: scale of all languages.
         alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
+        gamma: scale of the common mean.
+        common: the common mean m_D of documents, shape (dimension,), float32; None where the index keeps none.
     """
 
     hash: str | None = None
     pivot: str | None = None
-    vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    vectors: Mapping[str, Vector] = field(default_factory=dict)
     alpha: float = 0.0
     alphas: Mapping[str, float] = field(default_factory=dict)
+    gamma: float = 0.0
+    common: Vector | None = None
 
     def key(self, language: str) -> str | None:
         """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""
         return vector_tag(language, self.pivot, self.vectors)
+
+    @property
+    def subtrahends(self) -> dict[str, Vector]:
+        """All that a stamp may say was subtracted from a document: tag -> V_ℓ, and ``COMMON`` -> m_D."""
+        return {**self.vectors, **({} if self.common is None else {COMMON: self.common})}
 
     @property
     def keys(self) -> dict[str, str]:
@@ -59,7 +78,8 @@ class StoredShift(Scales):
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_vectors``; the scales and the pivot are in the fingerprint."""
-        return {"hash": self.hash, "vectors": encoded(self.vectors)}
+        common = {} if self.common is None else encoded({COMMON: self.common})
+        return {"hash": self.hash, "vectors": encoded(self.vectors), **common}
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> StoredShift | None:
@@ -70,7 +90,8 @@ class StoredShift(Scales):
         entry = meta.get(metadata.VECTORS)
         if not entry or entry["hash"] != made.vectors:
             return None
-        return cls(made.vectors, made.pivot, decoded(entry["vectors"]), made.alpha, made.alphas)
+        common = decoded({COMMON: entry[COMMON]})[COMMON] if COMMON in entry else None
+        return cls(made.vectors, made.pivot, decoded(entry["vectors"]), made.alpha, made.alphas, made.gamma, common)
 
 
 ShiftQueries = Literal["auto", "always", "never"]
@@ -79,6 +100,8 @@ UNMOVED = Debiaser(None, alpha=0.0)
 
 def of_index(client: OpenSearch, index: IndexInfo, wanted: ShiftQueries) -> Debiaser:
     """What moves the queries of an index: by the same scales as its documents, towards the same pivot.
+
+    Where documents lost a common mean, queries lose theirs whatever is wanted: the one without the other finds less.
 
     Args:
         client: the cluster.
@@ -89,7 +112,7 @@ def of_index(client: OpenSearch, index: IndexInfo, wanted: ShiftQueries) -> Debi
         UsageError: queries are to be shifted always, and the index keeps nothing to shift them by.
     """
     made = index.fingerprint
-    if wanted == "never" or not made.moves:
+    if not made.moves or (wanted == "never" and not made.gamma):
         return UNMOVED
     noted = metadata.read_metadata(client, index.index)
     stored = noted.get(metadata.QUERIES) if made.method == "shift" else None
@@ -100,16 +123,13 @@ def of_index(client: OpenSearch, index: IndexInfo, wanted: ShiftQueries) -> Debi
                 why = f"was built with the method {made.method}, and queries are shifted only where documents are:"
             raise UsageError(f"Index {index.name} {why} search with --shift-queries never.")
         return UNMOVED
-    queries = QueryVectors.from_dict(stored)
-    if wanted == "auto" and not queries.recommended:
+    by_language = wanted == "always" or (wanted == "auto" and bool(QuerySide.from_dict(stored).recommended))
+    if not by_language and not made.gamma:
         return UNMOVED
-    shift = from_metadata(noted, index.index)
-    encoder = made.encoder, made.revision, made.document_prefix, made.dimension, made.normalised
-    known = LanguageVectors(shift.pivot or "", shift.vectors, {}, *encoder, "the index", query_vectors=queries.vectors)
-    return Debiaser(known, "shift", made.alpha, made.alphas, shift_queries=True)
+    known = known_vectors(noted, index.index)
+    return Debiaser(known, "shift", made.alpha, made.alphas, by_language, made.gamma)
 
 
-Vector = NDArray[np.float32]
 Source = Mapping[str, Any]
 
 
@@ -119,15 +139,43 @@ def of_debias(debias: Debiaser) -> StoredShift:
     if known is None:
         return StoredShift()
     alphas = {tag: alpha for tag, alpha in sorted(debias.alphas.items()) if alpha != debias.alpha}
-    return StoredShift(known.hash, known.pivot, known.vectors, debias.alpha, alphas)
+    common = known.common.get(DOCUMENTS)
+    return StoredShift(known.hash, known.pivot, known.vectors, debias.alpha, alphas, debias.gamma, common)
 
 
-def to_metadata(debias: Debiaser) -> dict[str, Any]:
-    """What an index of this making keeps under ``_meta``, so that whoever changes or searches it needs no file."""
-    if debias.vectors is None or debias.method != "shift":
+def to_metadata(debias: Debiaser, preference: float = 0.0) -> dict[str, Any]:
+    """What an index of this making keeps under ``_meta``, so that whoever changes or searches it needs no file.
+
+    Args:
+        debias: how its documents are moved, and its queries are to be.
+        preference: the language preference that is recommended with these scales.
+    """
+    known = debias.vectors
+    if known is None or debias.method != "shift":
         return {}
-    queries = QueryVectors(debias.vectors.shift_queries, debias.vectors.query_vectors)
+    queries = QuerySide(debias.shift_queries, known.query_vectors, known.common.get(QUERIES), preference)
     return {metadata.VECTORS: of_debias(debias).to_dict(), metadata.QUERIES: queries.to_dict()}
+
+
+def known_vectors(meta: Mapping[str, Any], index: str) -> LanguageVectors:
+    """The language vectors of an index, of documents and of queries, by its whole ``_meta``.
+
+    Args:
+        meta: the index's whole ``_meta``.
+        index: its name, for the message.
+
+    Raises:
+        ClusterError: see ``from_metadata``.
+    """
+    shift, made = from_metadata(meta, index), fingerprint_of(index, meta)
+    queries = QuerySide.from_dict(meta[metadata.QUERIES]) if metadata.QUERIES in meta else QuerySide()
+    encoder = made.encoder, made.revision, made.document_prefix, made.dimension, made.normalised
+    common = {}
+    if shift.common is not None and queries.common is not None:
+        common = {DOCUMENTS: shift.common, QUERIES: queries.common}
+    return LanguageVectors(
+        shift.pivot or "", shift.vectors, {}, *encoder, "the index", query_vectors=queries.vectors, common=common
+    )
 
 
 def read(client: OpenSearch, index: str) -> StoredShift:
@@ -187,9 +235,9 @@ def expected(
         same = old.hash == new.hash == stamp["vectors"]
         other = _other_stamp(stamp, own_tag(source, stamp, fields, same=same), new)
         # What was not moved may name vectors that this index never had.
-        before = subtracted(stamp, old.vectors) if is_shifted(stamp) else 0.0
+        before = subtracted(stamp, old.subtrahends) if is_shifted(stamp) else 0.0
         # In one step, so that nothing is rounded between.
-        made: Vector = (np.float64(np.float32(stored)) + before - subtracted(other, new.vectors)).astype(np.float32)
+        made: Vector = (np.float64(np.float32(stored)) + before - subtracted(other, new.subtrahends)).astype(np.float32)
         return made
 
     return lambda sources: [one(source) for source in sources]
@@ -214,11 +262,16 @@ def proportions(source: Source, shift: StoredShift, fields: FieldNames) -> dict[
 
 def _other_stamp(stamp: Mapping[str, Any], tag: str, new: StoredShift) -> dict[str, Any]:
     """The stamp of a document under another shift, as far as its vector goes."""
+    common = {"gamma": new.gamma}
     # An upsert in bulk leaves null there.
     if stamp.get("languages") is not None:
-        return {"languages": stamp["languages"], "alphas": {key: new.scale(key) for key in stamp["languages"]}}
+        return {
+            "languages": stamp["languages"],
+            "alphas": {key: new.scale(key) for key in stamp["languages"]},
+            **common,
+        }
     key = new.key(tag)
-    return {} if key is None else {"language": key, "alpha": new.scale(key)}
+    return common if key is None else {"language": key, "alpha": new.scale(key), **common}
 
 
 def own_tag(source: Source, stamp: Mapping[str, Any], fields: FieldNames, *, same: bool) -> str:
@@ -233,7 +286,7 @@ def own_tag(source: Source, stamp: Mapping[str, Any], fields: FieldNames, *, sam
     document_language = value_at(source, fields.language)
     language = document_language or UNDETERMINED
     # One that took nothing away may have kept the language of another; one of several languages has its likeliest.
-    sure = is_shifted(stamp) or stamp.get("languages") is not None
+    sure = is_shifted_by_language(stamp) or stamp.get("languages") is not None
     vector = matching_tag(stamp.get("language"), None if sure else document_language) or ""
     own = matching_tag(stamp.get("tag"), document_language)
     # Stamps of earlier langshifts have no tag, but the vector's may say more than the field of the language.

@@ -453,9 +453,9 @@ def unshifted_vector(
     if not by:
         return stored
     # Any client may write a stamp.
-    if shift is None or stamp.get("vectors") != shift.hash or not by.keys() <= shift.vectors.keys():
+    if shift is None or stamp.get("vectors") != shift.hash or not by.keys() <= shift.subtrahends.keys():
         return None
-    return undo(stored, stamp, shift.vectors)
+    return undo(stored, stamp, shift.subtrahends)
 
 
 def _cosine(one: Vector, other: Vector) -> float:

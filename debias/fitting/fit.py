@@ -10,7 +10,7 @@ from langshift.debias.encoders import Encoder, identity
 from langshift.debias.fitting.reliability import LanguageEvidence, reliability
 from langshift.debias.fitting.sums import BatchEncoder, LanguageSums, PairSums, add_queries
 from langshift.debias.parallel.columns import ParallelText, require_held
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors
 from langshift.errors import UsageError
 from langshift.output import pluralize
 from langshift.retry import prefetch
@@ -32,15 +32,16 @@ def fit(
 
     Memory is O(languages × pivots × dimension), and × dimension² for ``lir`` and ``affine``, whatever the
     number of pairs. A pair with an empty side is left out and counted as missing. Beside V_ℓ there are always the
-    means μ_ℓ, the evidence by which ``langshift vectors check`` judges, and, where the encoder encodes queries in
-    another way, V_ℓ of texts encoded as queries.
+    means μ_ℓ, the evidence by which ``langshift vectors check`` judges, the pivot's means m_D and m_Q of both sides,
+    and, where the encoder encodes queries in another way, V_ℓ of texts encoded as queries.
 
     Args:
         source: the parallel text, or given vectors.
         pivots: the pivot languages, in any form of their tags.
         encoder: the encoder; ``given`` for given vectors.
         methods: some of ``FITTED``.
-        documents_only: leave out the V_ℓ of queries; where queries are shifted, it is then by that of documents.
+        documents_only: leave out the V_ℓ of queries, and the means of both sides where queries are encoded in another
+            way; where queries are shifted, it is then by the V_ℓ of documents.
         on_rows: called with the rows done and how many there are, where that is known.
 
     Returns:
@@ -90,7 +91,15 @@ def fit(
                 f"{pair.language} out."
             )
     return {
-        pivot: _made(pivot, [pair for pair in pairs if pair.pivot == pivot], languages, done, source, encoder)
+        pivot: _made(
+            pivot,
+            [pair for pair in pairs if pair.pivot == pivot],
+            languages,
+            done,
+            source,
+            encoder,
+            has_queries=embedding.has_queries,
+        )
         for pivot in tags
     }
 
@@ -102,10 +111,16 @@ def _made(
     rows: int,
     source: ParallelText,
     encoder: Encoder,
+    *,
+    has_queries: bool,
 ) -> LanguageVectors:
     means = {pair.language: mean_difference(pair.blocks.language, pair.blocks.pairs) for pair in pairs}
+    mean = languages[pivot].mean.astype("float32")
     of_queries = np.zeros(source.dimension or encoder.dimension, np.float64)
     asked = sum(pair.add_pivot_queries(of_queries) for pair in pairs)
+    # Where the encoder makes no difference between documents and queries, their means are the same.
+    known = asked or not has_queries
+    common = {DOCUMENTS: mean, QUERIES: mean_difference(of_queries, asked) if asked else mean} if known else {}
     return LanguageVectors(
         pivot=pivot,
         vectors={pair.language: mean_difference(pair.blocks.difference, pair.blocks.pairs) for pair in pairs},
@@ -113,8 +128,8 @@ def _made(
         **{**identity(encoder), "dimension": source.dimension or encoder.dimension},
         source=source.shown,
         query_vectors={pair.language: found for pair in pairs if (found := pair.query_vector()) is not None},
-        query_means={pivot: mean_difference(of_queries, asked)} if asked else {},
-        means={**means, pivot: languages[pivot].mean.astype("float32")},
+        common=common,
+        means={**means, pivot: mean},
         directions={tag: found for tag, sums in languages.items() if (found := sums.directions()) is not None},
         maps={pair.language: pair.moments.fit() for pair in pairs if pair.moments is not None},
         evidence={pair.language: _evidence(pair, languages, rows).to_json() for pair in pairs},

@@ -199,11 +199,13 @@ class ParallelRows(NamedTuple):
         texts: n texts by language tag, ``""`` where a row has none in that language; empty for given vectors.
         vectors: given vectors by language tag, (n, d) float32, perhaps not writable, a row of NaN where there is
             none in that language; empty for texts.
+        openings: of joined rows the first row's text, by language tag; empty where texts are not joined.
     """
 
     places: Sequence[str]
     texts: Mapping[str, Sequence[str]]
     vectors: Mapping[str, NDArray[np.float32]]
+    openings: Mapping[str, Sequence[str]] = {}
 
 
 class ParallelText(Protocol):

@@ -19,8 +19,11 @@ class _PlacedTexts(ParallelText):
         rows = self._placed()
         while group := list(islice(rows, size)):
             places, texts = zip(*group, strict=True)
-            columns = zip(self.languages, zip(*texts, strict=True), strict=True)
-            yield ParallelRows(list(places), {tag: list(column) for tag, column in columns}, {})
+            yield ParallelRows(list(places), self._by_language(texts), {})
+
+    def _by_language(self, rows: Sequence[Sequence[str]]) -> dict[str, list[str]]:
+        columns = zip(self.languages, zip(*rows, strict=True), strict=True)
+        return {tag: list(column) for tag, column in columns}
 
     def _placed(self) -> Iterator[tuple[str, Sequence[str]]]:
         """The place of each row, and its texts in the order of the languages."""
@@ -177,15 +180,22 @@ class Passages(_PlacedTexts):
             if source.total not in (None, self._lines):
                 raise self._unequal(f"{source.total:,}")
 
-    def _placed(self) -> Iterator[_Row]:
-        """Read the source and join; places name the first and the last row."""
+    def batches(self, size: int) -> Iterator[ParallelRows]:
+        """Read the source and join; places name the first and the last row; see ``ParallelText``."""
+        passages = self._joined()
+        while group := list(islice(passages, size)):
+            places, texts, openings = zip(*group, strict=True)
+            yield ParallelRows(list(places), self._by_language(texts), {}, self._by_language(openings))
+
+    def _joined(self) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+        """Place, texts and first rows of each passage."""
         for _, of_document in groupby(self._with_document(), key=lambda pair: pair[0]):
             remaining = (row for _, row in of_document)
             while rows := list(islice(remaining, self._rows)):
                 places, texts = zip(*rows, strict=True)
                 # Half a translation is none.
                 whole = tuple(" ".join(of) if all(of) else "" for of in zip(*texts, strict=True))
-                yield _span(places), whole
+                yield _span(places), whole, texts[0]
 
     def _with_document(self) -> Iterator[tuple[str, _Row]]:
         """Each row of the source and the document that it belongs to."""

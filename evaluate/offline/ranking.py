@@ -185,18 +185,22 @@ def repivoted(vectors: LanguageVectors, pivot: str) -> LanguageVectors:
         known = ", ".join(sorted({vectors.pivot, *vectors.vectors}))
         raise UsageError(f"The language vectors do not include the pivot {pivot!r}: they have {known}.")
     pairs = {tag: count for tag, count in vectors.pairs.items() if tag != pivot}
-    asked, of_queries = vectors.query_means.get(vectors.pivot), vectors.query_vectors.get(pivot)
+    of_queries = vectors.query_vectors.get(pivot)
+    lost = bool(vectors.query_vectors) and of_queries is None
+    # The old pivot's means, each with the new one's difference from it.
+    moved = {
+        "documents": vectors.vectors[pivot],
+        "queries": vectors.vectors[pivot] if of_queries is None else of_queries,
+    }
     return replace(
         vectors,
         pivot=pivot,
         vectors=_turned(vectors.vectors, vectors.pivot, pivot),
         pairs=pairs | {vectors.pivot: vectors.pairs[pivot]},
         query_vectors=_turned(vectors.query_vectors, vectors.pivot, pivot) if of_queries is not None else {},
-        # The old pivot's mean and the new one's difference from it.
-        query_means={} if asked is None or of_queries is None else {pivot: asked + of_queries},
-        alpha=None,
-        alphas={},
-        shift_queries=None,
+        common={} if lost else {side: mean + moved[side] for side, mean in vectors.common.items()},
+        both_sides=None,
+        documents_only=None,
         maps={},
         evidence={},
         tuning={},
@@ -264,7 +268,7 @@ def settings(
     alpha: float | None,
     shift_queries: Sequence[str],
     sources: Sequence[LanguageSource],
-    gamma: float = 0.0,
+    gamma: float | None = None,
 ) -> list[OfflineSettings]:
     """Every combination of methods, sources of languages and sides, once where several come to the same.
 
@@ -275,14 +279,15 @@ def settings(
             have none.
         shift_queries: names from ``SHIFT_QUERIES``.
         sources: what says the languages of documents.
-        gamma: scale of the common mean that shift takes off both sides.
+        gamma: scale of the common mean that shift takes off both sides; None takes what the language vectors recommend,
+            but 0 beside an alpha, and where queries are never shifted.
 
     Raises:
         UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft.
     """
     found: dict[str, OfflineSettings] = {}
     for method, source, sides in product(methods, sources, shift_queries):
-        setting = _setting(known, method, alpha, SHIFT_QUERIES[sides], source, gamma if method == "shift" else 0.0)
+        setting = _setting(known, method, alpha, SHIFT_QUERIES[sides], source, gamma if method == "shift" else None)
         found.setdefault(setting.name, setting)
     return list(found.values())
 
@@ -293,14 +298,17 @@ def _setting(
     alpha: float | None,
     shift_queries: bool | None,
     source: LanguageSource,
-    gamma: float,
+    gamma: float | None,
 ) -> OfflineSettings:
     entire = method in QUERY_SIDE
-    debias = recommended(known, method, 1.0 if entire else alpha, False if entire else shift_queries, gamma)
+    # Where queries are never shifted, what is recommended for documents alone.
+    only = shift_queries is False and not gamma
+    queries = False if entire else shift_queries
+    debias = recommended(known, method, 1.0 if entire else alpha, gamma, queries, documents_only=only)
     if entire and known is None:
         raise UsageError(f"The method {method} needs language vectors: name them with --vectors.")
     if not _moves(debias):
-        return OfflineSettings(recommended(known, method, 0.0, False))
+        return OfflineSettings(recommended(known, method, 0.0, shift_queries=False))
     if source.soft and method != "shift":
         raise UsageError(
             f"--language-from {source} works only with the method shift, not {method}: leave {method} out of --method, "

@@ -177,7 +177,7 @@ def _describe_shift(found: ReplayResult) -> str:
     """How documents and queries were moved: ``alpha 1``, and what is not the usual."""
     made = found.fingerprint
     method = "soft shift, " if made.soft else "" if made.method == "shift" else f"{made.method}, "
-    return f"{method}alpha {made.alpha:g}{', queries shifted' if found.shift_queries else ''}"
+    return f"{method}{made.scales}{', queries shifted' if found.shift_queries else ''}"
 
 
 def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.errors import UsageError, require_extra
 from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
 from langshift.evaluate.report.run_tables import bars
@@ -60,7 +60,10 @@ class TuningReport:
 
     def recommended(self) -> LanguageVectors:
         """The language vectors with the recommendation and what it rests on."""
-        return replace(self.judge.vectors, **_setting(self.found.setting), tuning=self._record())
+        shifted = self.found.steps[0]
+        documents = shifted.setting if shifted.taken else PLAIN
+        advice = {"both_sides": _advice(self.found.setting), "documents_only": _advice(documents)}
+        return replace(self.judge.vectors, **advice, tuning=self._record())
 
     def document(self) -> dict[str, Any]:
         """All that was found."""
@@ -125,6 +128,10 @@ class TuningReport:
         """95 % intervals of the changes from alpha 0, over all queries."""
         before, after, interval = self.found.plain.figures, point.figures, self.found.weighing.interval
         return {name: interval(after[name] - before[name], self.judge.task.groups["all"]) for name in MEASURES}
+
+
+def _advice(setting: tune.ShiftSettings) -> Recommendation:
+    return Recommendation(setting.alpha, dict(setting.own), shift_queries=setting.shift_queries)
 
 
 def _setting(setting: tune.ShiftSettings) -> dict[str, Any]:

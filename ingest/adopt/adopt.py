@@ -68,7 +68,7 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
         metadata.FINGERPRINT: pipeline.fingerprint().to_dict(),
         "langshift_fields": fields.to_dict(),
         metadata.ORIGIN: Origin("adopt", old.index, old.uuid, (), at).to_dict(),
-        **stored_shift.to_metadata(pipeline.debias),
+        **stored_shift.to_metadata(pipeline.debias, pipeline.preference),
     }
     keep_norms(body["settings"]["index"], engine_of(old.mappings, old.settings, fields.vector))
     return body

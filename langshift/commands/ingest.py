@@ -32,8 +32,10 @@ from langshift.ingest.sources import open_source, require_readable
 from langshift.output import emit_json, line, note, out, pluralize, table
 from langshift.parameters import (
     ALPHA,
+    DOCUMENTS_ONLY,
     ENCODER,
     ENCODER_OF_INDEX,
+    GAMMA,
     JSON,
     PATIENCE,
     REMOTE_CODE,
@@ -74,7 +76,7 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
         default=0.5,
         rare=True,
     )
-    usual = (encoder, REMOTE_CODE, VECTORS, ALPHA)
+    usual = (encoder, REMOTE_CODE, VECTORS, ALPHA, GAMMA, DOCUMENTS_ONLY)
     return option_group("pipeline", _make_pipeline_options, *usual, *more, _LID_MODEL, least_confidence)
 
 

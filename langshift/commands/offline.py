@@ -153,9 +153,9 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
 @ALPHA
 @option(
     "--gamma G",
-    "How much of the mean embedding, which all languages have in common, shift takes off both sides, 0 to 1.",
+    "How much of the mean embedding, which all languages have in common, shift takes off both sides, 0 to 1. "
+    "[default: as recommended; 0 with --alpha]",
     SHARE,
-    default=0.0,
     rare=True,
 )
 @option(
@@ -189,7 +189,7 @@ def offline(
     options: EncodingOptions,
     methods: list[str],
     alpha: float | None,
-    gamma: float,
+    gamma: float | None,
     shift_queries: list[str],
     sources: list[encoding.LanguageSource],
     beta: float,

@@ -13,6 +13,7 @@ from rich.progress import Progress, Task
 
 from langshift import output
 from langshift.client import open_cluster
+from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.ingest import reencode as reencoding
@@ -20,6 +21,8 @@ from langshift.ingest.reencode import ReencodeResult
 from langshift.languages import parse_tag
 from langshift.parameters import (
     ALPHA,
+    DOCUMENTS_ONLY,
+    GAMMA,
     JSON,
     PATH,
     PATIENCE,
@@ -29,6 +32,7 @@ from langshift.parameters import (
     VECTORS,
     Command,
     FiniteRange,
+    flag,
     json_or_tables,
     option,
 )
@@ -62,7 +66,9 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     callback=parse_scales,
     multiple=True,
 )
-@option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha is given.")
+@option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha or --gamma is given.")
+@option("--gamma G", "How much of the mean of all embeddings to take off documents and queries, 0 to 1.", SHARE)
+@flag("--documents-only", "With --vectors: what they recommend where queries stay as they are.")
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
 @option("--gate DATASET", "Replay this dataset on both versions first, and check --fail-if.", PATH)
@@ -80,6 +86,8 @@ def retune(
     alpha: float | None,
     alphas: dict[str, float],
     vectors: Path | None,
+    gamma: float | None,
+    documents_only: bool,
     throttle: float | None,
     patience: float,
     gate: Path | None,
@@ -98,8 +106,10 @@ def retune(
       langshift retune news --alpha 0.6 --alpha-for th=0.3
       langshift retune news --alpha 0.6 --gate DATASET --fail-if 'SLR@20 < -0.01'
     """
-    if alpha is None and not alphas and vectors is None:
-        raise UsageError("There is nothing to change: give --alpha, --alpha-for or --vectors.")
+    if alpha is None and gamma is None and not alphas and vectors is None:
+        raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma or --vectors.")
+    if documents_only and vectors is None:
+        raise UsageError("--documents-only chooses what --vectors recommends: give --vectors too.")
     if (gate is None) != (not conditions):
         lacking = "a dataset with --gate" if gate is None else "conditions with --fail-if"
         raise UsageError(f"--gate and --fail-if must be used together: give {lacking} too.")
@@ -114,7 +124,7 @@ def retune(
         try:
             with output.progress() as bars:
                 shown = TransferReporter(bars)
-                request = retuning.RetuneRequest(alpha, alphas, vectors)
+                request = retuning.RetuneRequest(alpha, alphas, vectors, gamma, documents_only)
                 check = None if opened is None else _check(client, name, opened, shown, judged)
                 done = retuning.retune(
                     client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
@@ -141,6 +151,8 @@ def retune(
 @REMOTE_CODE
 @VECTORS
 @ALPHA
+@GAMMA
+@DOCUMENTS_ONLY
 @PATIENCE
 @JSON
 def reencode(
@@ -149,6 +161,8 @@ def reencode(
     trust_remote_code: bool,
     vectors: Path | None,
     alpha: float | None,
+    gamma: float | None,
+    documents_only: bool,
     patience: float,
     as_json: bool,
 ) -> None:
@@ -165,7 +179,7 @@ def reencode(
     """
     with sigterm_as_interrupt():
         client = open_cluster()
-        request = reencoding.ReencodeRequest(encoder, trust_remote_code, vectors, alpha)
+        request = reencoding.ReencodeRequest(encoder, trust_remote_code, vectors, alpha, gamma, documents_only)
         try:
             with output.progress() as bars:
                 watch = TransferReporter(bars).update
@@ -269,8 +283,7 @@ def _rate(task: Task) -> str:
 def retuned(done: TransferResult) -> str:
     """What a retune did, in a sentence."""
     asked = done.requested or {}
-    single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in asked["alphas"].items())
-    scales = f"alpha {asked['alpha']:g}{f' ({single})' if single else ''}"
+    scales = scales_in_words(asked["alpha"], asked["alphas"], asked.get("gamma", 0.0))
     if not done.changed:
         return f"{done.name} ({done.index}) already has {scales} and these language vectors: nothing was changed."
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
@@ -293,7 +306,8 @@ def reencoded(made: ReencodeResult) -> str:
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
     without = f" ({made.without_vector:,} without a vector)" if made.without_vector else ""
     return (
-        f"{done.name} now points to {done.index}, encoded with {asked['encoder']} and alpha {asked['alpha']:g}: "
+        f"{done.name} now points to {done.index}, encoded with {asked['encoder']} and "
+        f"{scales_in_words(asked['alpha'], {}, asked.get('gamma', 0.0))}: "
         f"{output.pluralize(done.documents, 'document')}{without}, {done.caught_up:,} caught up{deleted}, checked. The "
         f"previous version, {done.before}, is kept: `langshift rollback {done.name}` returns to it."
     )

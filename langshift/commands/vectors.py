@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ import numpy as np
 
 from langshift.debias.encoders import Encoder, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
+from langshift.debias.fingerprint import scales_in_words
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
 from langshift.debias.parallel import open_parallel
 from langshift.debias.parallel.columns import ParallelText
-from langshift.debias.vectors import LanguageVectors, shipped
+from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
 from langshift.errors import FingerprintError, UsageError
 from langshift.languages import parse_tag
 from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table, warn
@@ -269,10 +270,15 @@ def _methods(vectors: LanguageVectors) -> list[str]:
 
 def _recommended(vectors: LanguageVectors) -> str:
     """What measurement recommends, in words."""
-    if vectors.alpha is None and not vectors.alphas and vectors.shift_queries is None:
+    if vectors.both_sides is None or vectors.documents_only is None:
         return "alpha 1 (default: not tuned)"
-    queries = {None: "", True: ", queries shifted too", False: ", queries not shifted"}
-    return f"recommended: alpha {1 if vectors.alpha is None else vectors.alpha:g}{queries[vectors.shift_queries]}"
+    return f"recommended: {_advice(vectors.both_sides)}; documents only: {_advice(vectors.documents_only)}"
+
+
+def _advice(advice: Recommendation) -> str:
+    queries = ", queries shifted too" if advice.shift_queries else ", queries not shifted"
+    preference = f", language preference {advice.preference:g}" if advice.preference else ""
+    return f"{scales_in_words(advice.alpha, {}, advice.gamma)}{queries}{preference}"
 
 
 # What a language may have -> how it is printed.
@@ -291,7 +297,7 @@ def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
             "missing": missing if isinstance(missing, int) else None,
             "norm": float(np.linalg.norm(vector)),
             "query_norm": None if of_queries is None else float(np.linalg.norm(of_queries)),
-            "alpha": vectors.alphas.get(tag),
+            "alpha": vectors.both_sides.alphas.get(tag) if vectors.both_sides else None,
         }
         found[tag] = {name: figure for name, figure in figures.items() if figure is not None}
     return found
@@ -302,8 +308,8 @@ def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
     return _identity(vectors, path) | {
         **{name: getattr(vectors, name) for name in made},
         "methods": _methods(vectors),
-        "alpha": vectors.alpha,
-        "shift_queries": vectors.shift_queries,
+        "both_sides": None if vectors.both_sides is None else asdict(vectors.both_sides),
+        "documents_only": None if vectors.documents_only is None else asdict(vectors.documents_only),
         "languages": _languages(vectors),
     }
 

@@ -185,7 +185,7 @@ TransferListener = Callable[[TransferProgress], None]
 
 
 # Of what was asked for, what ``--json`` says.
-_SHOWN = ("encoder", "alpha", "alphas", "vectors")
+_SHOWN = ("encoder", "alpha", "alphas", "gamma", "vectors")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, open_journ
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin import inventory, metadata
-from langshift.plugin.metadata import QueryVectors
+from langshift.plugin.metadata import QuerySide
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchOptions
@@ -243,7 +243,7 @@ def test_an_index_of_another_method_keeps_nothing_either(client, made, known):
 
 def test_what_the_index_holds_is_the_files_numbers(client, indices, known):
     noted = metadata.read_metadata(client, f"{indices[True]}-v0001")
-    kept, documents = QueryVectors.from_dict(noted["langshift_queries"]), StoredShift.from_meta(noted)
+    kept, documents = QuerySide.from_dict(noted["langshift_queries"]), StoredShift.from_meta(noted)
     assert kept.recommended is True
     # Only what is not the documents' own.
     assert set(kept.vectors) == set(known.query_vectors)

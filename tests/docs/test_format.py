@@ -27,7 +27,7 @@ from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.transform import DocumentLanguage, debias_batch
 from langshift.plugin import metadata
 from langshift.plugin.index_body import own_mappings
-from langshift.plugin.metadata import USUAL, Origin, QueryVectors
+from langshift.plugin.metadata import USUAL, Origin, QuerySide
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.fit import store_calibration
@@ -148,7 +148,7 @@ ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
     [
         ("Fingerprint", "key", FINGERPRINT.to_dict()),
         ("langshift_vectors", "key", SHIFT.to_dict()),
-        ("langshift_queries", "key", QueryVectors(None, {}).to_dict()),
+        ("langshift_queries", "key", QuerySide(None, {}).to_dict()),
         ("langshift_fields", "key", USUAL.to_dict()),
         ("langshift_origin", "key", Origin("load", None, None, (), "").to_dict()),
         ("langshift_anchors", "key", calibrated()),

@@ -10,7 +10,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import FingerprintError
 from langshift.languages import analyzers, text_language
 from langshift.plugin.index_body import index_body
-from langshift.plugin.metadata import QueryVectors
+from langshift.plugin.metadata import QuerySide
 
 ONE = Fingerprint(
     encoder="use-m",
@@ -73,8 +73,8 @@ def test_the_same_weights_may_lie_elsewhere_and_a_server_may_move():
 
 def test_what_queries_are_shifted_by_is_kept_bit_for_bit():
     vectors = {"de": np.array([0.1, -1e-30, 3e30], np.float32), "th": np.zeros(3, np.float32)}
-    body = index_body(ONE, {"langshift_queries": QueryVectors(True, vectors).to_dict()})
-    kept = QueryVectors.from_dict(json.loads(json.dumps(body["mappings"]["_meta"]["langshift_queries"])))
+    body = index_body(ONE, {"langshift_queries": QuerySide(True, vectors).to_dict()})
+    kept = QuerySide.from_dict(json.loads(json.dumps(body["mappings"]["_meta"]["langshift_queries"])))
     assert kept.recommended is True
     assert set(kept.vectors) == {"de", "th"}
     for tag, vector in vectors.items():

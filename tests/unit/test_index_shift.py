@@ -15,7 +15,7 @@ from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError
 from langshift.languages import codes, document_language, folds, parse_tag, primary, text_language
 from langshift.plugin import stored_shift
-from langshift.plugin.metadata import USUAL, FieldNames, QueryVectors
+from langshift.plugin.metadata import USUAL, FieldNames, QuerySide
 from langshift.plugin.pipeline_check import difference
 from langshift.plugin.shift_script import matching_stamp_query, params, reason
 from langshift.plugin.stored_shift import StoredShift
@@ -94,7 +94,7 @@ def test_what_a_new_index_keeps():
     known = file(query_vectors=queries, shift_queries=True)
     kept = stored_shift.to_metadata(Debiaser(known, alpha=0.0))
     assert set(kept) == {"langshift_vectors", "langshift_queries"}
-    assert set(QueryVectors.from_dict(kept["langshift_queries"]).vectors) == {"de"}
+    assert set(QuerySide.from_dict(kept["langshift_queries"]).vectors) == {"de"}
     maps = {tag: np.eye(3, dtype=np.float32) for tag in known.vectors}
     assert stored_shift.to_metadata(Debiaser(replace(known, maps=maps), "affine")) == {}
     assert stored_shift.to_metadata(Debiaser(None, alpha=0.0)) == {}
@@ -117,7 +117,7 @@ def test_what_a_new_index_keeps():
 def test_what_cannot_be_had_is_refused(fields, told):
     made = replace(made_by(file()), vectors="abc", **fields)
     # Queries have vectors of their own there, so these are not the documents'.
-    queries = QueryVectors(None, vectors("de")).to_dict()
+    queries = QuerySide(None, vectors("de")).to_dict()
     with pytest.raises(ClusterError) as refused:
         stored_shift.from_metadata({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
     assert str(refused.value) == told

@@ -234,10 +234,9 @@ class IndexChoice(NamedTuple):
 
     @property
     def alpha_in_words(self) -> str:
-        """``1 (th 0.3)``."""
+        """``1 (th 0.3), gamma 0.7``."""
         made = self.version.fingerprint
-        single = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(made.alphas.items()))
-        return f"{self.alpha:g}" + (f" ({single})" if single and made.moves else "")
+        return made.scales.removeprefix("alpha ") if made.moves else "0"
 
 
 def choices(versions: Iterable[Version]) -> list[IndexChoice]:
