@@ -186,9 +186,16 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
     given = _given(index, wanted.vectors)
     old = stored_shift.from_metadata(meta, index.index)
     new = _new(index, old, given, wanted)
-    scales = {"alpha": new.alpha, "alphas": dict(new.alphas), "gamma": new.gamma}
-    means = made.means if given is None else {}
-    fingerprint = replace(made, pivot=new.pivot, vectors=new.hash, **scales, means=means, langshift=VERSION)
+    fingerprint = replace(
+        made,
+        pivot=new.pivot,
+        vectors=new.hash,
+        alpha=new.alpha,
+        alphas=dict(new.alphas),
+        gamma=new.gamma,
+        means=made.means if given is None else {},
+        langshift=VERSION,
+    )
     new_meta = {**meta, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
     # With other scales than the recommended ones nobody has measured a language preference.
     own = wanted.alpha is not None or wanted.gamma is not None

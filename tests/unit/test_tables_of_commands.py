@@ -169,8 +169,9 @@ def scored_run():
 
 def version(name, number):
     made = Of(
-        encoder=f"st:{NAME}/{WIDE}", alpha=0.123456, alphas={"zh-Hant": 0.12345}, vectors=f"{number}" * 16, made="2026"
-    )
+        encoder=f"st:{NAME}/{WIDE}", alphas={"zh-Hant": 0.12345}, vectors=f"{number}" * 16, made="2026",
+        scales="alpha 0.123456 (zh-Hant 0.12345), gamma 0.123456",
+    )  # fmt: skip
     return Of(
         name=name,
         version=f"{name}-v123456",
