@@ -242,7 +242,8 @@ class ShortlistVectors:
         return self.indexed if alpha is None and gamma is None else self.parts(alpha, gamma).sum(axis=1)
 
 
-# Within a language alpha and gamma hardly change the order: the first 20 at any are among so many of each.
+# Within a language alpha and gamma hardly change the order: the first 20 at any are among so many of each. (Of XQuAD's
+# with e5-small, alpha .7, from gamma .7 to no shift one in 300 is not, and to gamma 0 one in 3,500.)
 OF_EACH_LANGUAGE: Final = 30
 
 
@@ -310,7 +311,8 @@ def _numbers(
     fields = shortlist.target.index.fields
     searched = vector_of(shortlist.question).astype(np.float64)
     nothing = np.zeros(len(searched))
-    query = _query_rows(searched, nothing if query_mean is None else query_mean.astype(np.float64), shift.gamma)
+    mean = nothing if query_mean is None else query_mean.astype(np.float64)
+    query = np.stack([searched + shift.gamma * mean, mean])
     known = {tag: vector.astype(np.float64) for tag, vector in shift.subtrahends.items()}
     documents, stored_rows, gammas = list[Array](), list[Array](), list[float]()
     by: dict[str, dict[str, float]] = {}
@@ -355,11 +357,6 @@ def _numbers(
         unmovable=frozenset(unmovable),
         took=took,
     )
-
-
-def _query_rows(searched: Array, mean: Array, gamma: float) -> Array:
-    """``q`` and ``m_Q`` for a query that is searched with ``q - γ m_Q``, shape (2, dimension)."""
-    return np.stack([searched + gamma * mean, mean])
 
 
 def _movable(

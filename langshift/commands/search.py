@@ -199,8 +199,8 @@ _COMPARED = (
     "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among {}, "
     "the hits and the nearest after the shift."
 )
-_SUBTRACTED = "subtracted: what was subtracted from the document's vector, how much of which language vector"
-_BOTH_SIDES = " and of the common mean; the query lost as much of the queries' common mean."
+_SUBTRACTED = "subtracted: how much of which language vector was subtracted from the document's vector"
+_BOTH_SIDES = ", and how much of the common mean, which the query lost too."
 _RECOMMENDED = "Language preference {:g}, as the index recommends; --prefer-language 0 turns it off."
 _TRUST = (
     "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "
