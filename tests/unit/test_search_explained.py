@@ -14,9 +14,9 @@ LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
 
 def result(hits, **given):
     usual = {
-        "index": "news-v0001", "setting": SearchSettings("anchored", 0.02), "preference_from": "asked", "language": "de",
-        "shift_queries": False, "gamma": 0.0, "bonus": 0.01, "anchors": (), "compared": 100, "notes": (), "took": 3.0,
-        "requests": (),
+        "index": "news-v0001", "setting": SearchSettings("anchored", 0.02), "language": "de", "shift_queries": False,
+        "preference_from": "asked", "gamma": 0.0, "bonus": 0.01, "anchors": (), "compared": 100, "notes": (),
+        "took": 3.0, "requests": (),
     }  # fmt: skip
     return SearchResult(hits=tuple(hits), **(usual | given))
 
