@@ -1,19 +1,17 @@
 """An index whose documents and queries lost a common mean, and which recommends a language preference."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from command_line import langshift
-from searched import TEXTS, a_name, documents, drop
+from searched import ADVICE, TEXTS, a_name, both_sides, documents, drop
 
 from langshift import open_index
 from langshift.commands.evaluate import evaluate
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.retrieval.hits import SearchResult
@@ -22,18 +20,15 @@ from langshift.retrieval.settings import RECOMMENDED, USUAL, SearchOptions, Sear
 from langshift.retrieval.shortlist import rank, rank_at, similarity_breakdown
 from langshift.retrieval.steps import execute
 
-ALPHA, GAMMA, PREFERENCE = 0.5, 0.75, 0.125
+ALPHA, GAMMA, PREFERENCE = ADVICE.alpha, ADVICE.gamma, ADVICE.preference
 GERMAN = "Warum steigt und fällt das Meer?"
 ENCODERS = {}
 
 
 @pytest.fixture(scope="module")
 def known():
-    """The shipped vectors with common means, of a length that changes rankings."""
-    means = np.random.default_rng(7).standard_normal((2, 512)).astype(np.float32) * 0.03
-    advice = Recommendation(ALPHA, gamma=GAMMA, shift_queries=True, preference=PREFERENCE)
-    common = {"documents": means[0], "queries": means[1]}
-    return replace(LanguageVectors.load(shipped("use-m")), common=common, both_sides=advice)
+    """The vectors of the index."""
+    return both_sides()
 
 
 @pytest.fixture(scope="module")
