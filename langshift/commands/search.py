@@ -218,9 +218,9 @@ def show(result: SearchResult) -> None:
     for rank, hit in enumerate(result.hits, start=1):
         bonus = [f"{result.bonus_of(hit):+.4f}"] if result.bonus else []
         lost = [_subtracted(hit)] if subtracted else []
-        rows.append([str(rank), hit.language, *(_leg(hit, leg) for leg in legs), *bonus, *_shift(hit), *lost, hit.id])
+        rows.append([str(rank), hit.language, *(_leg(hit, leg) for leg in legs), *bonus, *_shift(hit), hit.id, *lost])
     out.print()
-    columns = ["rank", "language", *heads, *(["subtracted"] if subtracted else []), "_id"]
+    columns = ["rank", "language", *heads, "_id", *(["subtracted"] if subtracted else [])]
     table(None, columns, rows, right={"rank", *heads})
     if legs:
         out.print(Text(_MOVED if "moved" in legs else _LEGS.format(", ".join(legs))))

@@ -38,10 +38,10 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "",
-        "rank  language       dense      lexical    bonus       similarity  by vector  subtracted             _id",
-        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  de 1, common mean 0.7  [red]a",
-        "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  th 1                   b",
-        "   3  und                -       1.0000  +0.0000                -          -  -                      c",
+        "rank  language       dense      lexical    bonus       similarity  by vector  _id     subtracted",
+        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a  de 1, common mean 0.7",
+        "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b       th 1",
+        "   3  und                -       1.0000  +0.0000                -          -  c       -",
         "dense, lexical: the score from this leg of the search, and the rank in it, if there is one.",
         "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among 100 "
         "documents,",
