@@ -17,6 +17,7 @@ from langshift.ingest.resume import LoadOptions
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.hits import Hit
 from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import USUAL
 
 PLAIN, SHIFTED = "langshift-demo-plain", "langshift-demo-shifted"
 FOLDER = Path(__file__).with_name("demo")
@@ -122,7 +123,7 @@ def example(compared: ReplayPair, plain: Searcher, shifted: Searcher) -> DemoExa
         return None
     chosen = max(changed, key=lambda name: (max(gained[name], 0), changes[name] > 0, abs(changes[name]), name))
     query = ours[chosen]
-    found = (searcher.search(query.text, language=query.language, size=_SHOWN) for searcher in (plain, shifted))
+    found = (searcher.search(query.text, USUAL, language=query.language, size=_SHOWN) for searcher in (plain, shifted))
     return DemoExample(query, *(one.hits for one in found))
 
 
