@@ -56,8 +56,8 @@ def demo(output: Path | None, as_json: bool) -> None:
 
     The corpus has 44 topics in 12 languages, with two questions on each topic in every language. It is written
     to the indices langshift-demo-plain, langshift-demo-shifted (the paper's shift of documents) and
-    langshift-demo-both (documents and queries), which are replaced. At the end a report is written (its page is `report` of the JSON document, null without the extra console), and `langshift serve`
-    searches them side by side.
+    langshift-demo-both (documents and queries), which are replaced. At the end a report is written (its page is
+    `report` of the JSON document, null without the extra console), and `langshift serve` searches them side by side.
 
     \b
     Example:
