@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from langshift.debias.fingerprint import scales_in_words
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError, require_extra
 from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
@@ -20,7 +19,7 @@ from langshift.evaluate.report.tables import probability
 from langshift.evaluate.tune import tune
 from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.task import FOLDS
-from langshift.evaluate.tune.tune import PLAIN, MeasureChange, TuningPoint, TuningSettings, TuningStep
+from langshift.evaluate.tune.tune import PLAIN, MeasureChange, TuningPoint, TuningStep
 from langshift.files import atomic_write
 from langshift.output import format_change, format_score, heading, join_words, line, table
 from langshift.settings import VERSION
@@ -237,8 +236,8 @@ def _draw_frontiers(axes: Axes, report: TuningReport) -> None:
             axes.annotate(f"{point.setting.preference:g}", (cost, target), fontsize="small")
     least = report.mean(plain, COST) - report.found.budget
     axes.axvline(least, color="black", linestyle=":", label=f"budget {report.found.budget:g}")
-    axes.set(title="With more language preference", xlabel=COST, ylabel=TARGET)
-    axes.legend(fontsize="small")
+    axes.set(title="What the language preference trades", xlabel=COST, ylabel=TARGET)
+    axes.legend(fontsize="small", loc="lower left")
 
 
 def _title(report: TuningReport) -> str:
@@ -272,8 +271,8 @@ def describe_task(report: TuningReport) -> list[str]:
         f"{report.pairs}: {task.count:,} items in {join_words(languages)}. {len(task.items):,} queries, each about "
         f"{task.share:.0%} of an item, cut from its middle, search {len(task.encoded.ids):,} documents, the whole "
         "items; an item is relevant in every language.",
-        f"{judged} Every query language counts equally; the pivot is {vectors.pivot}. Each setting comes with the smallest "
-        f"language preference with which it costs at most {format_score(report.found.budget)} of {COST}.",
+        f"{judged} Every query language counts equally; the pivot is {vectors.pivot}. Each setting comes with the "
+        f"smallest language preference with which it costs at most {format_score(report.found.budget)} of {COST}.",
     ]
 
 
@@ -290,8 +289,8 @@ def recommendation(report: TuningReport) -> list[str]:
             )
         return [f"Do not shift this model: {why}. Recommended: alpha 0."]
     sentences = [
-        f"Recommended for searches through langshift: {setting_in_words(found.both_sides)}; "
-        f"for documents only: {setting_in_words(found.documents_only)}."
+        f"Recommended for searches through langshift: {found.both_sides.recommendation().words}; "
+        f"for documents only: {found.documents_only.recommendation().words}."
     ]
     for step in report.reported:
         target, cost = (held_out[step.name]["all"][measure] for measure in (TARGET, COST))
@@ -340,21 +339,14 @@ def change_of(found: MeasureChange) -> str:
     return f"{format_change(found.difference)} (95 % {interval(found)})"
 
 
-def setting_in_words(setting: TuningSettings) -> str:
-    """``alpha 0.9, gamma 0.8, queries shifted too, language preference 0.024``."""
-    queries = "queries shifted too" if setting.shift_queries else "queries not shifted"
-    preference = f", language preference {setting.preference:g}" if setting.preference else ""
-    return f"{scales_in_words(setting.alpha, {}, setting.gamma)}, {queries}{preference}"
-
-
 def show(report: TuningReport) -> None:
     """Print the task, both curves, what each step and each recommendation give on held-out items, and the words."""
     for sentence in describe_task(report):
         line(sentence)
     for name, points in report.found.curves.items():
-        heading(f"\n{_SAID[name].capitalize()}, by {varied(points)}")
+        heading(f"\n{_SAID[name].capitalize()}, by {varied(points)}, with bars for {TARGET}")
         _curve(points, report)
-    heading(f"\n{TARGET} on each fifth of the items, with the settings chosen on the other four")
+    heading(f"\nWhat each step changes in {TARGET} on fifths of the items, with settings chosen on the other four")
     _steps(report)
     for step in report.reported:
         heading(f"\n{_SAID[step.name].capitalize()} compared with nothing shifted, on the same fifths")
@@ -364,38 +356,35 @@ def show(report: TuningReport) -> None:
         line(sentence)
 
 
-def _setting_cells(setting: TuningSettings) -> list[str]:
-    scales = [f"{scale:g}" for scale in (setting.alpha, setting.gamma)]
-    return [*scales, "shifted" if setting.shift_queries else "-", f"{setting.preference:g}"]
-
-
-_SETTING = ["alpha", "gamma", "queries", "preference"]
-
-
 def _curve(points: Sequence[TuningPoint], report: TuningReport) -> None:
     means = [{name: report.mean(point, name) for name in MEASURES} for point in points]
     rows = [
-        [*_setting_cells(point.setting), *(format_score(mean[name]) for name in MEASURES), bar]
+        [
+            *(f"{scale:g}" for scale in point.setting[:2]),
+            "shifted" if point.setting.shift_queries else "-",
+            f"{point.setting.preference:g}",
+            *(format_score(mean[name]) for name in MEASURES),
+            bar,
+        ]
         for point, mean, bar in zip(points, means, bars([mean[TARGET] for mean in means]), strict=True)
     ]
-    heads = [*_SETTING, *MEASURES]
-    table(None, [*heads, f"{TARGET} as a bar"], rows, right=set(heads) - {"queries"})
+    heads = ["alpha", "gamma", "queries", "preference", *MEASURES]
+    table(None, [*heads, ""], rows, right=set(heads) - {"queries"})
 
 
 def _steps(report: TuningReport) -> None:
     rows = [
         [
             _SAID[step.name],
-            *_setting_cells(step.setting),
-            *map(format_score, (step.change.before, step.change.after)),
+            step.setting.recommendation().words,
             interval(step.change),
             probability(step.change.p),
             "yes" if step.taken else "no",
         ]
         for step in report.found.steps
     ]
-    heads = ["step", *_SETTING, "without", "with", "change, 95 %", "p", "gained"]
-    table(None, heads, rows, right=set(heads) - {"step", "queries", "gained"})
+    heads = ["step", "setting", "change, 95 %", "p", "gained"]
+    table(None, heads, rows, right={"change, 95 %", "p"}, prose={"setting"})
 
 
 def _held_out(groups: Mapping[str, Mapping[str, MeasureChange]], pivot: str) -> None:
@@ -410,5 +399,5 @@ def _held_out(groups: Mapping[str, Mapping[str, MeasureChange]], pivot: str) -> 
         for group, changes in groups.items()
         for measure, change in changes.items()
     ]
-    heads = ["queries", "measure", "alpha 0", "shifted", "change"]
+    heads = ["queries", "measure", "without", "with", "change"]
     table(None, heads, rows, right=set(heads[2:]))

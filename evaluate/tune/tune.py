@@ -265,10 +265,12 @@ def tune(judge: Judge, budget: float) -> TuningResult:
     before = (documents.setting, documents.held_out) if documents.taken else (PLAIN, plain.figures)
     both = chooser.step("both_sides", chooser.both_sides, *before)
     every = np.ones(len(judge.task.folds), bool)
-    line = chooser.gammas(both.setting) if judge.vectors.common else chooser.alphas(both.setting)
+    settings = chooser.gammas(both.setting) if judge.vectors.common else chooser.alphas(both.setting)
     curves = {
-        documents.name: chooser.affordable(chooser.alphas(PLAIN), every),
-        both.name: chooser.affordable(line, every),
+        documents.name: chooser.affordable([TuningSettings(alpha) for alpha in SCALES], every),
+        both.name: chooser.affordable(
+            [one for one in settings if one.shift_queries == both.setting.shift_queries], every
+        ),
     }
     return TuningResult(budget, plain, curves, [documents, both], chooser.weighing)
 
@@ -295,30 +297,29 @@ class _Chooser:
 
     def documents_only(self, mask: Mask) -> TuningPoint:
         """The smallest alpha that is as good as the best where queries stay as they are."""
-        settings = self.alphas(PLAIN)
+        settings = [TuningSettings(alpha) for alpha in SCALES]
         return self._smallest(settings, self._best(settings, mask), mask)
 
     def both_sides(self, mask: Mask) -> TuningPoint:
         """The smallest setting as good as the best: by gamma first, then with queries as they are, then by alpha.
 
-        The best is sought along lines: alpha with queries shifted, gamma at that alpha, alpha at that gamma. The grid
-        of all would take four times as long, and is flat about its highest place (e5-small, NTREX).
+        The best is sought along lines, with queries shifted and not: alpha, gamma at that alpha, alpha at that gamma.
+        The grid of all would take four times as long, and is flat about its highest place (e5-small, NTREX).
         """
-        best = self._best(self.alphas(TuningSettings(shift_queries=True)), mask)
-        for line in (self.gammas, self.alphas):
-            best = self._best(line(best.setting), mask)
-        gamma = self._smallest(self.gammas(best.setting), best, mask).setting
-        smaller = [line for queries in (False, True) for line in self.alphas(gamma._replace(shift_queries=queries))]
-        return self._smallest(smaller, best, mask)
+        best = self._best(self.alphas(PLAIN), mask)
+        for settings in (self.gammas, self.alphas):
+            best = self._best(settings(best.setting), mask)
+        smallest = self._smallest(self.gammas(best.setting), best, mask)
+        return self._smallest(self.alphas(smallest.setting), best, mask)
 
     def alphas(self, setting: TuningSettings) -> list[TuningSettings]:
-        """The setting at each alpha."""
-        return [setting._replace(alpha=alpha) for alpha in SCALES]
+        """The setting at each alpha, queries as they are and shifted."""
+        return [setting._replace(alpha=alpha, shift_queries=queries) for queries in (False, True) for alpha in SCALES]
 
     def gammas(self, setting: TuningSettings) -> list[TuningSettings]:
-        """The setting at each gamma, if the common means for it are known."""
+        """The setting at each gamma for which the file has common means, queries as they are and shifted."""
         gammas = SCALES if self._judge.vectors.common else SCALES[:1]
-        return [setting._replace(gamma=gamma) for gamma in gammas]
+        return [setting._replace(gamma=gamma, shift_queries=queries) for gamma in gammas for queries in (False, True)]
 
     def affordable(self, settings: Iterable[TuningSettings], mask: Mask) -> list[TuningPoint]:
         """The settings, each with the preference that it needs on some queries, without those that none helps."""
