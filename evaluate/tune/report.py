@@ -280,14 +280,10 @@ def recommendation(report: TuningReport) -> list[str]:
     """What to do, what it gains, and what it costs."""
     found, held_out = report.found, report.held_out
     if found.last is None:
-        (step,) = report.reported
-        target, why = held_out[step.name]["all"][TARGET], f"nothing raises {TARGET} within the budget"
-        if step.setting != PLAIN:
-            why = (
-                f"the setting chosen on the other items changes {TARGET} on held-out ones by {change_of(target)}, "
-                f"p {probability(target.p)}, which is not a gain beyond chance"
-            )
-        return [f"Do not shift this model: {why}. Recommended: alpha 0."]
+        return [
+            f"Do not shift this model: no setting raises {TARGET} by more than chance within the budget. "
+            "Recommended: alpha 0."
+        ]
     sentences = [
         f"Recommended for searches through langshift: {found.both_sides.recommendation().words}; "
         f"for documents only: {found.documents_only.recommendation().words}."
