@@ -342,7 +342,7 @@ def show(report: TuningReport) -> None:
     for name, points in report.found.curves.items():
         heading(f"\n{_SAID[name].capitalize()}, by {varied(points)}, with bars for {TARGET}")
         _curve(points, report)
-    heading(f"\nWhat each step changes in {TARGET} on fifths of the items, with settings chosen on the other four")
+    heading(f"\n{TARGET} on each fifth of the items, with the setting chosen on the other four")
     _steps(report)
     for step in report.reported:
         heading(f"\n{_SAID[step.name].capitalize()} compared with nothing shifted, on the same fifths")
