@@ -166,9 +166,17 @@ class PipelineOptions:
             LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
         """
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, vector_spec=vector_spec)
-        given = encoder, open_detector(self.lid_model), self.vectors, self.alpha, self.least_confidence
-        shift = {"gamma": self.gamma, "documents_only": self.documents_only, "method": self.method, "soft": self.soft}
-        return build_pipeline(*given, **shift)
+        return build_pipeline(
+            encoder,
+            open_detector(self.lid_model),
+            self.vectors,
+            self.alpha,
+            self.least_confidence,
+            gamma=self.gamma,
+            documents_only=self.documents_only,
+            method=self.method,
+            soft=self.soft,
+        )
 
     def keep(self, file: Path) -> None:
         """Write them to a file of mode 0600."""
