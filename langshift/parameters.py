@@ -193,6 +193,13 @@ GAMMA = option(
     rare=True,
 )
 DOCUMENTS_ONLY = flag("--documents-only", "Leave queries as they are, so that any client can search.")
+MEANS = option(
+    "--means WHAT",
+    "Where the common mean comes from: index (measured on the documents, the default where there is a gamma), or "
+    "vectors (the file's).",
+    click.Choice(["index", "vectors"]),
+    rare=True,
+)
 PATIENCE = option(
     "--patience SECONDS",
     "How long to wait while the cluster accepts no requests.",
