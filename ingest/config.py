@@ -216,9 +216,19 @@ class PipelineOptions:
         if kept is not None:
             unmoved = EmbeddingPipeline(encoder, stored_shift.UNMOVED, detector, self.least_confidence)
             return replace(unmoved, default_shift=True).of_index(kept, "the index")
-        shift = {"gamma": self.gamma, "documents_only": self.documents_only, "method": self.method, "soft": self.soft}
-        given = encoder, detector, self.vectors, self.alpha, self.least_confidence
-        return replace(build_pipeline(*given, **shift, means=self.means), default_shift=self.default_shift)
+        made = build_pipeline(
+            encoder,
+            detector,
+            self.vectors,
+            self.alpha,
+            self.least_confidence,
+            gamma=self.gamma,
+            documents_only=self.documents_only,
+            method=self.method,
+            soft=self.soft,
+            means=self.means,
+        )
+        return replace(made, default_shift=self.default_shift)
 
     @property
     def default_shift(self) -> bool:

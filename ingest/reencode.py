@@ -188,8 +188,16 @@ class ReencodeRequest:
                 "e5-small, st:NAME_OR_PATH or http:URL#MODEL."
             )
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code)
-        shift = {"gamma": self.gamma, "documents_only": self.documents_only, "method": made.method, "soft": made.soft}
-        return build_pipeline(encoder, open_detector(), self.vectors, self.alpha, **shift)
+        return build_pipeline(
+            encoder,
+            open_detector(),
+            self.vectors,
+            self.alpha,
+            gamma=self.gamma,
+            documents_only=self.documents_only,
+            method=made.method,
+            soft=made.soft,
+        )
 
 
 class ReencodeResult(NamedTuple):

@@ -179,16 +179,15 @@ THREADS = option(
     expose_value=False,
     callback=_use_threads,
 )
-VECTORS = option("--vectors FILE", "Language vectors. [default: those that come with langshift]")
+VECTORS = option("--vectors FILE", "Language vectors. [default: the shipped ones]")
 ALPHA = option(
     "--alpha A",
-    "How much of the shift to apply, 0 to 1. [default: what the vectors recommend, else 1]",
+    "Scale of the shift, 0 to 1. [default: as recommended]",
     SHARE,
 )
 GAMMA = option(
     "--gamma G",
-    "How much of the mean of all embeddings to take off documents and queries, 0 to 1. [default: what the vectors "
-    "recommend; 0 with --alpha]",
+    "Scale of the common mean. [default: as recommended]",
     SHARE,
     rare=True,
 )

@@ -236,14 +236,14 @@ class QuerySide(NamedTuple):
     The scales are those of the documents, which the fingerprint holds.
 
     Attributes:
-        recommended: whether queries are to be shifted; None where nobody measured.
+        recommended: whether queries are to be shifted.
         vectors: tag -> V_ℓ of texts encoded as queries, shape (dimension,), float32, where it is not the one that
             documents are shifted by.
         common: the common mean m_Q, shape (dimension,), float32; None where the index keeps none.
         preference: the language preference that is recommended with the index's scales.
     """
 
-    recommended: bool | None = None
+    recommended: bool = False
     vectors: Mapping[str, NDArray[np.float32]] = {}
     common: NDArray[np.float32] | None = None
     preference: float = 0.0
@@ -259,4 +259,4 @@ class QuerySide(NamedTuple):
     def from_dict(cls, stored: Mapping[str, Any]) -> QuerySide:
         """Read what ``to_dict`` made, bit for bit; earlier versions kept neither mean nor preference."""
         common = decoded({"common": stored["common"]})["common"] if "common" in stored else None
-        return cls(stored["recommended"], decoded(stored["vectors"]), common, stored.get("preference", 0.0))
+        return cls(bool(stored["recommended"]), decoded(stored["vectors"]), common, stored.get("preference", 0.0))

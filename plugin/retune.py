@@ -186,9 +186,16 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
     given = _given(index, wanted.vectors)
     old = stored_shift.from_metadata(meta, index.index)
     new = _new(index, old, given, wanted)
-    scales = {"alpha": new.alpha, "alphas": dict(new.alphas), "gamma": new.gamma}
-    means = made.means if given is None else {}
-    fingerprint = replace(made, pivot=new.pivot, vectors=new.hash, **scales, means=means, langshift=VERSION)
+    fingerprint = replace(
+        made,
+        pivot=new.pivot,
+        vectors=new.hash,
+        alpha=new.alpha,
+        alphas=dict(new.alphas),
+        gamma=new.gamma,
+        means=made.means if given is None else {},
+        langshift=VERSION,
+    )
     new_meta = {**meta, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
     # With other scales than the recommended ones nobody has measured a language preference.
     own = wanted.alpha is not None or wanted.gamma is not None
@@ -199,9 +206,13 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
         new_meta.update(stored_shift.to_metadata(debias, 0.0 if own else advice.preference))
     elif own and metadata.QUERIES in meta:
         new_meta[metadata.QUERIES] = QuerySide.from_dict(meta[metadata.QUERIES])._replace(preference=0.0).to_dict()
-    kept = (metadata.VECTORS, metadata.QUERIES) if given is not None else ()
-    differs = any(new_meta.get(part) != meta.get(part) for part in kept)
+    differs = given is not None and (old.to_dict() != new.to_dict() or _queries(meta) != _queries(new_meta))
     return RetunePlan(old, new, new_meta, differs or bool(made.differences(fingerprint)))
+
+
+def _queries(meta: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The query side of an index, as this version writes it down."""
+    return QuerySide.from_dict(meta[metadata.QUERIES]).to_dict() if metadata.QUERIES in meta else None
 
 
 def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:

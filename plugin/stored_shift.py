@@ -123,7 +123,7 @@ def of_index(client: OpenSearch, index: IndexInfo, wanted: ShiftQueries) -> Debi
                 why = f"was built with the method {made.method}, and queries are shifted only where documents are:"
             raise UsageError(f"Index {index.name} {why} search with --shift-queries never.")
         return UNMOVED
-    by_language = wanted == "always" or (wanted == "auto" and bool(QuerySide.from_dict(stored).recommended))
+    by_language = wanted == "always" or (wanted == "auto" and QuerySide.from_dict(stored).recommended)
     if not by_language and not made.gamma:
         return UNMOVED
     known = known_vectors(noted, index.index)

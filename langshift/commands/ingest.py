@@ -276,7 +276,6 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
 
     \b
     Example:
-      langshift ingest corpus.jsonl --index news
       langshift ingest corpus.jsonl --index news --template own.json --engine faiss-fp16
     """
     check_name(name)

@@ -153,8 +153,7 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
 @ALPHA
 @option(
     "--gamma G",
-    "How much of the mean embedding, which all languages have in common, shift takes off both sides, 0 to 1. "
-    "[default: as recommended; 0 with --alpha]",
+    "Scale of the common mean, which both sides lose. [default: as recommended; 0 with --alpha]",
     SHARE,
     rare=True,
 )

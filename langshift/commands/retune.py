@@ -67,7 +67,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     multiple=True,
 )
 @option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha or --gamma is given.")
-@option("--gamma G", "How much of the mean of all embeddings to take off documents and queries, 0 to 1.", SHARE)
+@option("--gamma G", "Scale of the common mean, which documents and queries lose, 0 to 1.", SHARE)
 @flag("--documents-only", "With --vectors: what they recommend where queries stay as they are.")
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE

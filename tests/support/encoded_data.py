@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from advice import advised
 
 from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
@@ -37,9 +38,9 @@ def vectors(of, pivot="en", **parts):
     made = {tag: np.array(vector, np.float32) for tag, vector in of.items()}
     tensors = {
         name: {tag: np.array(tensor, np.float32) for tag, tensor in parts.pop(name).items()}
-        for name in ("query_vectors", "query_means", "means", "directions", "maps")
+        for name in ("query_vectors", "common", "means", "directions", "maps")
         if name in parts
     }
     return LanguageVectors(
-        pivot, made, dict.fromkeys(of, 9), "toy", "1", "", dimension, False, "made up", **tensors, **parts
+        pivot, made, dict.fromkeys(of, 9), "toy", "1", "", dimension, False, "made up", **tensors, **advised(parts)
     )

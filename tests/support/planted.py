@@ -4,6 +4,7 @@ import re
 from functools import cache
 
 import numpy as np
+from advice import advised
 from parallel_source import Texts
 
 from langshift.debias.vectors import LanguageVectors
@@ -42,7 +43,7 @@ def known(vectors, pairs=100_000, **more):
     """Language vectors for the planted encoder, towards English, as though fitted on other text."""
     given = {tag: np.array(vector, np.float32) for tag, vector in vectors.items()}
     counts = dict.fromkeys(given, pairs)
-    return LanguageVectors("en", given, counts, "planted", "1", "", DIMENSION, False, "made up", **more)
+    return LanguageVectors("en", given, counts, "planted", "1", "", DIMENSION, False, "made up", **advised(more))
 
 
 class PlantedEncoder:

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+from advice import advised
 from given_data import run, write_lines
 
 from langshift.debias.vectors import LanguageVectors
@@ -28,7 +29,7 @@ def language_vectors(seed=1, tags=("de", "th", "zh-TW"), pivot=PIVOT, dimension=
         normalised=False,
         source="made up",
     )
-    return replace(made, **fields)
+    return replace(made, **advised(fields))
 
 
 def saved(folder, vectors, name="v.safetensors"):

@@ -32,7 +32,7 @@ def known(seed=0, norm=1.0, *, queries=False):
     return LanguageVectors(
         "en", vectors, dict.fromkeys(TAGS, 9), "toy", "1", "", DIMENSION, False, "made up",
         query_vectors={tag: rows() for tag in TAGS} if queries else {},
-        query_means={"en": rows()} if queries else {},
+        common={"documents": rows(), "queries": rows()},
         means={tag: rows() for tag in ("en", *TAGS)},
         directions={tag: rows(1) / np.float32(norm) for tag in ("en", *TAGS)},
         maps={tag: rows(DIMENSION) for tag in TAGS},
@@ -203,8 +203,8 @@ def test_gamma_takes_the_common_mean_off_every_document_and_every_query(seed, no
     file, rows = known(seed, norm, queries=True), texts(seed + 1, len(languages), norm)
     debias = Debiaser(file, alpha=alpha, shift_queries=both, gamma=gamma)
     for side, moved, mean, scale in (
-        (file.vectors, debias.documents(rows, languages), file.means["en"], alpha),
-        (file.query_vectors, debias.queries(rows, languages), file.query_means["en"], alpha if both else 0),
+        (file.vectors, debias.documents(rows, languages), file.common["documents"], alpha),
+        (file.query_vectors, debias.queries(rows, languages), file.common["queries"], alpha if both else 0),
     ):
         for before, after, tag in zip(rows, moved, languages, strict=True):
             key = file.key(tag) if tag != "und" else None
@@ -241,7 +241,8 @@ def test_a_soft_shift_takes_the_common_mean_off_once(seed, norm, languages, alph
 def test_alpha_1_and_gamma_1_are_centering():
     file, rows = known(), texts(1, 3)
     pivot = file.means["en"]
-    file = replace(file, vectors={tag: file.means[tag] - pivot for tag in TAGS})
+    common = {"documents": pivot, "queries": pivot}
+    file = replace(file, vectors={tag: file.means[tag] - pivot for tag in TAGS}, common=common)
     ours, centred = (
         debias.documents(rows, ["en", "de", "th"])
         for debias in (Debiaser(file, gamma=1.0), Debiaser(file, "centering"))
@@ -264,8 +265,8 @@ def test_refusals():
         (lambda: Debiaser(known(), "affine").soft(texts(1, 1), [{}]), "Only the method shift can be soft, not affine."),
         (lambda: Debiaser(known(), "affine", gamma=0.5), "Only the method shift takes a gamma, not affine."),
         (
-            lambda: Debiaser(replace(known(queries=True), query_means={}), gamma=0.5),
-            "The language vectors contain no mean of documents and queries for a gamma: fit them anew with "
+            lambda: Debiaser(replace(known(queries=True), common={}), gamma=0.5),
+            "The language vectors contain no common mean of documents and queries for a gamma: fit them anew with "
             "`langshift vectors fit`.",
         ),
     ):

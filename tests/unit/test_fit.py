@@ -122,7 +122,7 @@ def test_queries_have_vectors_of_their_own_where_the_encoder_tells_them_apart(mo
         assert np.abs(made.query_vectors[tag] - difference(tag, "en", rows, ToyEncoder().encode_queries)).max() < 1e-6
     assert len(encoder.asked) == len(set(encoder.asked)) == 11
     asked = ToyEncoder().encode_queries([TEXTS["en"][row] for row in (0, 1, 3, 4, 0, 3, 4)])
-    assert np.abs(made.query_means["en"] - asked.mean(axis=0)).max() < 1e-6
+    assert np.abs(made.common["queries"] - asked.mean(axis=0)).max() < 1e-6
     # Only the first pairs of each language are encoded once more: German has two of them before Thai has.
     monkeypatch.setattr(sums, "QUERY_PAIRS", 2)
     encoder = Counting()

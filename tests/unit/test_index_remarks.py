@@ -7,7 +7,7 @@ from described_index import LIVE, MADE, RETUNE, WELL
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.description import in_words, remarks, scales
+from langshift.plugin.description import in_words, remarks
 from langshift.plugin.index_body import VectorField
 from langshift.plugin.inventory import _named
 from langshift.plugin.shift_script import StampCounts
@@ -24,9 +24,9 @@ def test_documents_that_do_not_agree_with_the_index_are_counted_with_the_remedy(
         "again, with `langshift ingest` or after `langshift pipeline install news`.",
         "1 document was shifted by language vectors other than the index's (0123456789abcdef), and cannot be retuned: "
         "index such documents again.",
-        "3 documents were shifted with an alpha other than the index's: "
+        "3 documents were shifted with a scale other than the index's: "
         "`langshift retune news --alpha 0.6 --alpha-for th=0.3 --alpha-for zh-TW=0` gives all documents "
-        "the same alpha.",
+        "the same scale.",
     ]
     plain = replace(LIVE, fingerprint=PLAIN)
     assert remarks(replace(WELL, version=plain, stamps=StampCounts(9, 0, 2, 0))) == [
@@ -93,7 +93,8 @@ def test_a_fingerprint_in_words():
         "Each document was transformed by the method affine with alpha 0.6 and the language vectors 0123456789abcdef "
         "(pivot en), weighted over all its possible languages."
     )
-    assert scales(PLAIN) == "0"
+    assert PLAIN.scales == "alpha 0"
+    assert replace(PLAIN, alpha=0.6, alphas={"th": 0.3}, gamma=0.7).scales == "alpha 0.6 (th 0.3), gamma 0.7"
 
 
 @pytest.mark.parametrize("told", ["1", "01", "v1", "v0001", "news-v0001"])

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from advice import advised
 from hypothesis import given
 from hypothesis import strategies as st
 from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
@@ -34,7 +35,7 @@ def vectors(*tags):
 
 
 def file(pivot="en", tags=("de", "zh-TW"), **fields):
-    return LanguageVectors(pivot, vectors(*tags), {}, "toy", "1", "", 3, False, "made up", **fields)
+    return LanguageVectors(pivot, vectors(*tags), {}, "toy", "1", "", 3, False, "made up", **advised(fields))
 
 
 def made_by(known, **fields):
@@ -72,14 +73,15 @@ def test_how_others_spell_languages():
 
 
 def test_the_vectors_are_kept_bit_for_bit():
-    known = file(alphas={"de": 0.25, "zh-TW": 0.5})
-    shift = stored_shift.of_debias(Debiaser(known, alpha=0.5, alphas=known.alphas))
+    known = file(common={"documents": NUMBERS, "queries": -NUMBERS})
+    shift = stored_shift.of_debias(Debiaser(known, alpha=0.5, alphas={"de": 0.25, "zh-TW": 0.5}, gamma=0.75))
     assert (shift.hash, shift.pivot, shift.alpha, shift.alphas) == (known.hash, "en", 0.5, {"de": 0.25})
     assert (shift.scale("de"), shift.scale("zh-TW")) == (0.25, 0.5)
-    made = made_by(known, alphas={"de": 0.25})
+    made = made_by(known, alphas={"de": 0.25}, gamma=0.75)
     meta = {"langshift": made.to_dict(), "langshift_vectors": json.loads(json.dumps(shift.to_dict()))}
     back = StoredShift.from_meta(meta)
-    assert replace(back, vectors={}) == replace(shift, vectors={})
+    assert replace(back, vectors={}, common=None) == replace(shift, vectors={}, common=None)
+    assert back.common.tolist() == NUMBERS.tolist()
     for tag, vector in known.vectors.items():
         assert back.vectors[tag].dtype == np.float32
         assert (back.vectors[tag] == vector).all()
@@ -92,9 +94,15 @@ def test_the_vectors_are_kept_bit_for_bit():
 def test_what_a_new_index_keeps():
     queries = {"de": NUMBERS}
     known = file(query_vectors=queries, shift_queries=True)
-    kept = stored_shift.to_metadata(Debiaser(known, alpha=0.0))
+    kept = json.loads(json.dumps(stored_shift.to_metadata(Debiaser(known, alpha=0.0, shift_queries=True), 0.05)))
     assert set(kept) == {"langshift_vectors", "langshift_queries"}
-    assert set(QuerySide.from_dict(kept["langshift_queries"]).vectors) == {"de"}
+    side = QuerySide.from_dict(kept["langshift_queries"])
+    assert (set(side.vectors), side.recommended, side.common, side.preference) == ({"de"}, True, None, 0.05)
+    with_mean = replace(known, common={"documents": NUMBERS, "queries": -NUMBERS})
+    kept = json.loads(json.dumps(stored_shift.to_metadata(Debiaser(with_mean))))
+    assert QuerySide.from_dict(kept["langshift_queries"]).common.tolist() == (-NUMBERS).tolist()
+    # What an earlier version wrote down.
+    assert QuerySide.from_dict({"recommended": None, "vectors": {}}) == QuerySide()
     maps = {tag: np.eye(3, dtype=np.float32) for tag in known.vectors}
     assert stored_shift.to_metadata(Debiaser(replace(known, maps=maps), "affine")) == {}
     assert stored_shift.to_metadata(Debiaser(None, alpha=0.0)) == {}
@@ -117,7 +125,7 @@ def test_what_a_new_index_keeps():
 def test_what_cannot_be_had_is_refused(fields, told):
     made = replace(made_by(file()), vectors="abc", **fields)
     # Queries have vectors of their own there, so these are not the documents'.
-    queries = QuerySide(None, vectors("de")).to_dict()
+    queries = QuerySide(vectors=vectors("de")).to_dict()
     with pytest.raises(ClusterError) as refused:
         stored_shift.from_metadata({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
     assert str(refused.value) == told
@@ -202,11 +210,17 @@ def test_a_difference_is_relative_to_the_norm_of_the_vector():
     assert difference(np.float32([0, 1]), np.float32([0, 0]), np.float32([0, 0])) == 1
 
 
+NO_GAMMA = {"bool": {"must_not": [{"exists": {"field": "shift.gamma"}}]}}
+
+
 def test_agreeing_documents_have_the_scale_of_their_language():
     query = matching_stamp_query(SHIFT, USUAL)["bool"]["filter"]
     assert query[:2] == [{"exists": {"field": "embedding"}}, {"term": {"shift.vectors": "0123"}}]
-    _, german, thai = query[2]["bool"]["should"]
+    assert query[2] == {"bool": {"should": [{"term": {"shift.gamma": 0}}, NO_GAMMA], "minimum_should_match": 1}}
+    _, german, thai = query[3]["bool"]["should"]
     assert german["bool"]["filter"] == [{"terms": {"shift.language": ["de"]}}, {"term": {"shift.alpha": 0.5}}]
     assert thai["bool"]["filter"] == [{"terms": {"shift.language": ["th"]}}, {"term": {"shift.alpha": 0.25}}]
+    common = replace(SHIFT, gamma=0.75, common=NUMBERS)
+    assert matching_stamp_query(common, USUAL)["bool"]["filter"][2] == {"term": {"shift.gamma": 0.75}}
     own = matching_stamp_query(StoredShift(), FieldNames(vector="v", stamp="ls"))["bool"]["filter"]
     assert own[:2] == [{"exists": {"field": "v"}}, {"bool": {"must_not": [{"exists": {"field": "ls.vectors"}}]}}]

@@ -24,7 +24,7 @@ def test_another_pivot_is_what_a_fit_towards_it_gives():
         "en",
         means,
         query_vectors={tag: asked[tag] - asked["en"] for tag in ("de", "th")},
-        query_means={"en": asked["en"]},
+        common={"documents": means["en"], "queries": asked["en"]},
         maps={tag: np.eye(4) for tag in ("de", "th")},
         alpha=0.5,
         alphas={"de": 0.25},
@@ -34,10 +34,12 @@ def test_another_pivot_is_what_a_fit_towards_it_gives():
         **parts,
     )
     of_queries = {tag: asked[tag] - asked["de"] for tag in ("en", "th")}
-    german = about("de", means, query_vectors=of_queries, query_means={"de": asked["de"]}, **parts)
+    german = about(
+        "de", means, query_vectors=of_queries, common={"documents": means["de"], "queries": asked["de"]}, **parts
+    )
     moved = repivoted(english, "de")
     assert (moved.pivot, moved.pairs) == ("de", {"en": 9, "th": 9})
-    for part in ("vectors", "query_vectors", "query_means", "means", "directions"):
+    for part in ("vectors", "query_vectors", "common", "means", "directions"):
         here, there = getattr(moved, part), getattr(german, part)
         assert here.keys() == there.keys()
         for tag, tensor in there.items():
@@ -45,9 +47,9 @@ def test_another_pivot_is_what_a_fit_towards_it_gives():
             assert here[tag].dtype == np.float32
     assert moved.key("de") is None
     # Maps lead to English, and what was measured was measured with English.
-    left_out = ("maps", "alphas", "evidence", "tuning")
-    assert [getattr(moved, part) for part in left_out] == [{}, {}, {}, {}]
-    assert (moved.alpha, moved.shift_queries) == (None, None)
+    left_out = ("maps", "evidence", "tuning")
+    assert [getattr(moved, part) for part in left_out] == [{}, {}, {}]
+    assert (moved.both_sides, moved.documents_only) == (None, None)
     assert repivoted(english, "en") is english
 
 

@@ -28,7 +28,7 @@ def fitted(tmp_path):
     path = tmp_path / "fitted.safetensors"
     # With the identity as its map, and these means, affine is the shift.
     means |= {tag: draw.normal(size=512).astype(np.float32) for tag in known.vectors if tag != "de"}
-    replace(known, means=means, maps=maps, alpha=None, alphas={}, shift_queries=None).save(path)
+    replace(known, means=means, maps=maps, both_sides=None, documents_only=None).save(path)
     return path
 
 

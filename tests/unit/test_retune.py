@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from advice import advised
 from given_data import Made, run
 from shifted_index import DIMENSION, language_vectors, refused, saved
 
@@ -32,7 +33,7 @@ MADE = Fingerprint(
     langshift="0.0.9",
     alphas={"th": 0.5},
 )
-MINE = {"theirs": {"a": 1}, **to_metadata(Debiaser(KNOWN, alpha=0.75, alphas={"th": 0.5}))}
+MINE = {"theirs": {"a": 1}, **to_metadata(Debiaser(KNOWN, alpha=0.75, alphas={"th": 0.5}, shift_queries=True))}
 
 
 def made(wanted, fingerprint=MADE, mine=MINE):
@@ -89,7 +90,7 @@ def test_other_vectors_come_with_what_they_recommend_unless_something_else_is_as
 
 def test_the_same_vectors_with_another_recommendation_for_queries_are_a_change(tmp_path):
     assert not made(RetuneRequest(vectors=saved(tmp_path, KNOWN))).changes
-    path = saved(tmp_path, replace(KNOWN, shift_queries=False))
+    path = saved(tmp_path, replace(KNOWN, **advised({"alpha": 0.75, "alphas": {"th": 0.5}})))
     plan = made(RetuneRequest(vectors=path))
     assert plan.changes
     assert plan.meta["langshift_queries"]["recommended"] is False
@@ -191,7 +192,7 @@ BOTH = "--gate and --fail-if must be used together: give {} too."
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ([], "There is nothing to change: give --alpha, --alpha-for or --vectors."),
+        ([], "There is nothing to change: give --alpha, --alpha-for, --gamma or --vectors."),
         (["--alpha", 1, "--gate", "xquad"], BOTH.format("conditions with --fail-if")),
         (["--alpha", 1, "--fail-if", "SLR@20 < 0"], BOTH.format("a dataset with --gate")),
         (

@@ -15,7 +15,7 @@ from readable_tables import COLUMNS, require_readable
 
 from langshift import output
 from langshift.commands import cluster, compare, dataset, evaluate, index, ingest, search, serve, vectors
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.compare import comparison, findings, gate, significance
 from langshift.evaluate.measures.base import MeasureCell, MeasureTable, Scores
@@ -133,7 +133,8 @@ def language_vectors():
             normalised=False,
             source=NAME,
             query_vectors=made,
-            alphas=dict.fromkeys(LANGUAGES, 0.123456),
+            both_sides=Recommendation(alphas=dict.fromkeys(LANGUAGES, 0.123456)),
+            documents_only=Recommendation(),
             evidence={tag: {"missing": COUNT} for tag in LANGUAGES},
         ),
         Path(NAME),
@@ -168,8 +169,9 @@ def scored_run():
 
 def version(name, number):
     made = Of(
-        encoder=f"st:{NAME}/{WIDE}", alpha=0.123456, alphas={"zh-Hant": 0.12345}, vectors=f"{number}" * 16, made="2026"
-    )
+        encoder=f"st:{NAME}/{WIDE}", alphas={"zh-Hant": 0.12345}, vectors=f"{number}" * 16, made="2026",
+        scales="alpha 0.123456 (zh-Hant 0.12345), gamma 0.123456",
+    )  # fmt: skip
     return Of(
         name=name,
         version=f"{name}-v123456",

@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 from toy_encoder import ToyEncoder
 
 from langshift.debias.encoders import open_encoder
-from langshift.debias.vectors import LanguageVectors, shipped
+from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
 from langshift.errors import FingerprintError, UsageError
 
 MADE = LanguageVectors(
@@ -35,7 +35,7 @@ def test_saved_and_loaded(tmp_path):
     loaded = LanguageVectors.load(path)
     assert loaded.hash == MADE.hash
     assert loaded.pairs == MADE.pairs
-    assert (loaded.pivot, loaded.encoder, loaded.dimension, loaded.alpha) == ("en", "toy", 8, None)
+    assert (loaded.pivot, loaded.encoder, loaded.dimension, loaded.both_sides) == ("en", "toy", 8, None)
     assert all(np.array_equal(loaded.vectors[tag], MADE.vectors[tag]) for tag in MADE.vectors)
     assert [p.name for p in path.parent.iterdir()] == ["v.safetensors"]
 
@@ -45,9 +45,9 @@ def test_everything_that_was_fitted_comes_back(tmp_path):
     means = {**MADE.vectors, "en": np.ones(8, np.float32)}
     whole = replace(
         MADE,
-        alpha=0.5,
-        alphas={"th": 0.25},
-        shift_queries=True,
+        both_sides=Recommendation(0.5, {"th": 0.25}, 0.75, shift_queries=True, preference=0.05),
+        documents_only=Recommendation(0.5),
+        common={"documents": means["en"], "queries": np.zeros(8, np.float32)},
         query_prefix="query: ",
         query_vectors=MADE.vectors,
         means=means,
@@ -60,7 +60,7 @@ def test_everything_that_was_fitted_comes_back(tmp_path):
     loaded = LanguageVectors.load(path)
     for field in fields(whole):
         saved, read = getattr(whole, field.name), getattr(loaded, field.name)
-        if field.name in ("vectors", "query_vectors", "means", "directions", "maps"):
+        if field.name in ("vectors", "query_vectors", "common", "means", "directions", "maps"):
             assert saved.keys() == read.keys()
             assert all(np.array_equal(saved[tag], read[tag]) for tag in saved)
         else:
@@ -68,7 +68,7 @@ def test_everything_that_was_fitted_comes_back(tmp_path):
 
 
 def test_the_hash_follows_the_numbers_and_not_the_recommendation():
-    assert replace(MADE, alpha=0.6, source="other").hash == MADE.hash
+    assert replace(MADE, both_sides=Recommendation(0.6), source="other").hash == MADE.hash
     changed = {**MADE.vectors, "de": MADE.vectors["de"] + np.float32(1e-6)}
     assert replace(MADE, vectors=changed).hash != MADE.hash
     assert replace(MADE, pivot="fr").hash != MADE.hash
@@ -176,7 +176,7 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
         replace(MADE, pivot="de"),
         replace(MADE, vectors={}, pairs={}),
         replace(MADE, means=strangers),
-        replace(MADE, alphas={"fr": 0.5}),
+        replace(MADE, both_sides=Recommendation(alphas={"fr": 0.5})),
         replace(MADE, evidence={"fr": {}}),
     ):
         wrong.save(path)
@@ -185,19 +185,19 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
     for damaged in (
         {"pairs": None},
         {"pairs": dict.fromkeys(MADE.pairs, -1)},
-        {"alphas": 1},
+        {"both_sides": 1},
         {"evidence": {"de": "x"}},
         {"pivot": "zzz"},
         {"pivot": None},
         {"dimension": "8"},
-        {"alpha": "x"},
+        {"both_sides": {"alpha": "x"}},
         {"source": 1},
     ):
         header = orjson.dumps({**{f: getattr(MADE, f) for f in HEADER}, **damaged}).decode()
         save_file(dict(MADE.vectors), path, metadata={"langshift": header})
         with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; create one with"):
             LanguageVectors.load(path)
-    replace(MADE, alpha=5.0).save(path)
+    replace(MADE, both_sides=Recommendation(5.0)).save(path)
     with pytest.raises(UsageError, match=r"recommends alpha 5\.0, but alpha must be between 0 and 1; create one"):
         LanguageVectors.load(path)
 
