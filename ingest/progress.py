@@ -260,7 +260,7 @@ class LoadSummary:
         self.vectorless = tallies.get("vectorless", 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``langshift ingest --json`` prints it; some of what says how documents are made only if it is not usual."""
+        """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
         for name in ("vectorless", "means"):
