@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from advice import advised
 from command_line import langshift, refusal
 from toy_encoder import ToyEncoder
 
@@ -63,7 +64,7 @@ def file(known, tmp_path):
 
     def write(**fields):
         path = tmp_path / "toy.safetensors"
-        replace(known, **fields).save(path)
+        replace(known, **advised(fields)).save(path)
         return path
 
     return write
@@ -307,7 +308,9 @@ def test_the_command_line_says_what_was_done(cluster_env, index_name, corpus, tm
     use_m = LanguageVectors.load(shipped("use-m"))
     identity = dict.fromkeys(use_m.vectors, np.eye(512, dtype=np.float32))
     path = tmp_path / "maps.safetensors"
-    replace(use_m, means=dict(use_m.vectors), maps=identity, alpha=0.5, alphas={"th": 0.25}).save(path)
+    replace(use_m, means=dict(use_m.vectors), maps=identity, **advised({"alpha": 0.5, "alphas": {"th": 0.25}})).save(
+        path
+    )
     affine = ingest("affine", "--method", "affine", "--vectors", path)
     assert "mapped with alpha 1." in affine.stdout
     assert "No map for vi (1 document): not mapped." in affine.stderr

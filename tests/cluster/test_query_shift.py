@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import orjson
 import pytest
+from advice import advised
 from click.testing import CliRunner
 from command_line import langshift, refusal
 
@@ -35,7 +36,7 @@ def known():
     """The shipped vectors, with others on the query side for two languages, and scales of single languages."""
     use_m = LanguageVectors.load(shipped("use-m"))
     queries = {tag: factor * use_m.vectors[tag] for tag, factor in SHIFTED_BY.items()}
-    return replace(use_m, query_vectors=queries, alpha=0.5, alphas={"de": 0.25})
+    return replace(use_m, query_vectors=queries)
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +44,10 @@ def made(client, folder, known, tmp_path_factory):
     """Makes an index of the dataset with the vectors, with other fields where they are given; removed at the end."""
     names = []
 
-    def make(method="shift", alpha=None, **fields):
+    def make(method="shift", alpha=None, *, recommended=False, **fields):
         path = tmp_path_factory.mktemp("vectors") / "v.safetensors"
-        replace(known, **fields).save(path)
+        scales = {"alpha": 0.5, "alphas": {"de": 0.25}, "shift_queries": recommended}
+        replace(known, **advised(scales), **fields).save(path)
         names.append(f"langshift-test-{uuid.uuid4().hex[:8]}")
         making = build_pipeline(open_encoder("use-m"), open_detector(), path, alpha, method=method)
         load(client, str(folder / "corpus.jsonl"), names[-1], making)
@@ -58,8 +60,8 @@ def made(client, folder, known, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def indices(made):
-    """Indices by what their vectors recommend for queries; nobody measured for the third."""
-    return {recommended: made(shift_queries=recommended) for recommended in (True, False, None)}
+    """Indices by what their vectors recommend for queries."""
+    return {recommended: made(recommended=recommended) for recommended in (True, False)}
 
 
 def searcher(client, name, shift_queries="auto"):
@@ -74,9 +76,9 @@ def vector(opened, words, language=None):
 @pytest.mark.parametrize(
     ("recommended", "wanted", "shifted"),
     [
-        *[(recommended, "never", False) for recommended in (True, False, None)],
-        *[(recommended, "always", True) for recommended in (True, False, None)],
-        *[(True, "auto", True), (False, "auto", False), (None, "auto", False)],
+        *[(recommended, "never", False) for recommended in (True, False)],
+        *[(recommended, "always", True) for recommended in (True, False)],
+        *[(True, "auto", True), (False, "auto", False)],
     ],
 )
 def test_searching(client, indices, known, recommended, wanted, shifted):
@@ -132,8 +134,8 @@ def test_replaying(client, indices, dataset):
 
 
 def test_indices_share_encodings_but_not_what_shifts_them(client, indices, made, dataset, monkeypatch):
-    plain, other = made(alpha=0.0), made(shift_queries=True, alpha=1.0)
-    opened = [searcher(client, name, "always") for name in (plain, indices[True], indices[None], other)]
+    plain, other = made(alpha=0.0), made(recommended=True, alpha=1.0)
+    opened = [searcher(client, name, "always") for name in (plain, indices[True], indices[False], other)]
     encoded, encoder = [], opened[0].encoder
     encode = encoder.encode_queries
     monkeypatch.setattr(encoder, "encode_queries", lambda texts: encoded.extend(texts) or encode(texts))
@@ -203,7 +205,7 @@ def test_the_command_says_whether_it_shifted(cluster_env, indices):
 
 
 def test_an_index_that_holds_nothing_to_shift_queries_by(client, cluster_env, made, folder):
-    name = made(shift_queries=True)
+    name = made(recommended=True)
     index = f"{name}-v0001"
     assert set(client.indices.get_mapping(index=index)[index]["mappings"]["_meta"]) == {
         "langshift",
@@ -230,7 +232,7 @@ def test_an_index_that_holds_nothing_to_shift_queries_by(client, cluster_env, ma
 
 def test_an_index_of_another_method_keeps_nothing_either(client, made, known):
     maps = dict.fromkeys(known.vectors, np.eye(512, dtype=np.float32))
-    name = made("affine", shift_queries=True, means=dict(known.vectors), maps=maps)
+    name = made("affine", recommended=True, means=dict(known.vectors), maps=maps)
     with pytest.raises(UsageError) as refused:
         searcher(client, name, "always").search(GERMAN)
     assert str(refused.value) == (
@@ -251,4 +253,3 @@ def test_what_the_index_holds_is_the_files_numbers(client, indices, known):
     for tag, vector_ in documents.vectors.items():
         assert (vector_ == known.vectors[tag]).all()
         assert tag not in kept.vectors or (kept.vectors[tag] == known.query_vectors[tag]).all()
-    assert metadata.read_metadata(client, f"{indices[None]}-v0001")["langshift_queries"]["recommended"] is None

@@ -131,6 +131,7 @@ def test_json_and_what_would_change_nothing(client, name):
         "deleted": 0,
         "alpha": 0.6,
         "alphas": {},
+        "gamma": 0.0,
         "vectors": KNOWN.hash,
         "changed": True,
         "gate": None,
