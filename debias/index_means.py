@@ -34,7 +34,7 @@ _HALF, _FITTED, _MOST = 10, 0.3, 1 / 3
 Floats = NDArray[np.float64]
 
 
-class LanguageSums:
+class EmbeddingSums:
     """Sums of embeddings by the language vector that each would take, the pivot's under its own tag.
 
     Attributes:
@@ -87,7 +87,7 @@ def _weight(count: int) -> float:
     return count / (count + _HALF)
 
 
-def adapted(known: LanguageVectors, documents: LanguageSums, queries: LanguageSums | None = None) -> LanguageVectors:
+def adapted(known: LanguageVectors, documents: EmbeddingSums, queries: EmbeddingSums | None = None) -> LanguageVectors:
     """Bring language vectors and common means closer to an index's own text; see the module for the equations.
 
     Args:
@@ -123,7 +123,7 @@ def adapted(known: LanguageVectors, documents: LanguageSums, queries: LanguageSu
     return LanguageVectors(**{**kept, **found, "means": {}, "directions": {}, "maps": {}})
 
 
-def _moved(known: LanguageVectors, documents: LanguageSums, shares: Mapping[str, float]) -> dict[str, Floats]:
+def _moved(known: LanguageVectors, documents: EmbeddingSums, shares: Mapping[str, float]) -> dict[str, Floats]:
     """Tag -> ``V'_ℓ − V_ℓ``, of all languages that have a vector."""
     fitted = known.common[DOCUMENTS].astype(np.float64) if known.common else None
     mean = documents.common(known.vectors, fitted)

@@ -51,7 +51,7 @@ class EmbeddingPipeline:
     measures: bool = False
     default_shift: bool = False
 
-    def adapted(self, documents: index_means.LanguageSums) -> EmbeddingPipeline:
+    def adapted(self, documents: index_means.EmbeddingSums) -> EmbeddingPipeline:
         """Return it with language vectors that are adapted to a sample of an index; see ``index_means``."""
         assert self.debias.vectors is not None  # noqa: S101 - ``measures`` says so
         vectors = index_means.adapted(self.debias.vectors, documents)
@@ -200,12 +200,12 @@ class PipelineOptions:
     documents_only: bool = False
     means: Means | None = None
 
-    def open(self, vector_spec: VectorSpec | None, kept: Mapping[str, Any] | None = None) -> EmbeddingPipeline:
+    def open(self, vector_spec: VectorSpec | None, index_meta: Mapping[str, Any] | None = None) -> EmbeddingPipeline:
         """Open encoder, detector and language vectors.
 
         Args:
             vector_spec: what is known of vectors that come with the documents.
-            kept: the whole ``_meta`` of an index: its own shift is taken, whatever else was asked for.
+            index_meta: the whole ``_meta`` of an index: its own shift is taken, whatever else was asked for.
 
         Raises:
             UsageError: they cannot be used, or not together.
@@ -213,9 +213,9 @@ class PipelineOptions:
         """
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, vector_spec=vector_spec)
         detector = open_detector(self.lid_model)
-        if kept is not None:
+        if index_meta is not None:
             unmoved = EmbeddingPipeline(encoder, stored_shift.UNMOVED, detector, self.least_confidence)
-            return replace(unmoved, default_shift=True).of_index(kept, "the index")
+            return replace(unmoved, default_shift=True).of_index(index_meta, "the index")
         made = build_pipeline(
             encoder,
             detector,

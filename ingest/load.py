@@ -136,7 +136,7 @@ class LoadRun:
         vectors = self._opened.pipeline.debias.vectors
         assert vectors is not None  # noqa: S101 - ``measures`` says so
         first: list[EncodedBatch] = []
-        documents = index_means.LanguageSums(vectors)
+        documents = index_means.EmbeddingSums(vectors)
         for batch in batches:
             first.append(batch)
             documents.add(batch.vectors, [one.language for one in batch.detections])

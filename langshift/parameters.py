@@ -173,7 +173,7 @@ def _use_threads(_context: click.Context, _parameter: click.Parameter, threads: 
 #: Of a command that encodes much; it is given no argument.
 THREADS = option(
     "--threads N",
-    "Processors to encode with at most. [default: all that may be used]",
+    "Processors to encode with at most. [default: all]",
     click.IntRange(min=1),
     rare=True,
     expose_value=False,
@@ -194,8 +194,7 @@ GAMMA = option(
 DOCUMENTS_ONLY = flag("--documents-only", "Leave queries as they are, so that any client can search.")
 MEANS = option(
     "--means WHAT",
-    "Where the common mean comes from: index (measured on the documents, the default where there is a gamma), or "
-    "vectors (the file's).",
+    "Common mean of the index or the vectors. [default: index]",
     click.Choice(["index", "vectors"]),
     rare=True,
 )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.debias.debiaser import is_shifted
-from langshift.debias.index_means import SAMPLE, LanguageSums
+from langshift.debias.index_means import SAMPLE, EmbeddingSums
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError
 from langshift.languages import text_language
@@ -71,7 +71,7 @@ def _is_known(stamp: Source | None, shift: StoredShift | None) -> bool:
     return shift is None or stamp["vectors"] == shift.hash or not is_shifted(stamp)
 
 
-def measure(client: OpenSearch, index: IndexInfo, meta: Source, known: LanguageVectors) -> LanguageSums:
+def measure(client: OpenSearch, index: IndexInfo, meta: Source, known: LanguageVectors) -> EmbeddingSums:
     """Sum up what an index holds by language, of a sample with as many documents of each language as there are.
 
     Args:
@@ -85,7 +85,7 @@ def measure(client: OpenSearch, index: IndexInfo, meta: Source, known: LanguageV
     """
     require_vectors_as_written(client, index)
     stored_shift.from_metadata(meta, index.index)
-    sums, fields = LanguageSums(known), index.fields
+    sums, fields = EmbeddingSums(known), index.fields
     in_field = {text_language(tag) for tag in (known.pivot, *known.vectors)}
     tags = [tag for tag in index.languages if tag in in_field]
     size = -(-SAMPLE // max(1, len(tags)))

@@ -206,7 +206,7 @@ _SEED = 1
 def _measured(reader: IndexReader, fields: FieldNames, pipeline: EmbeddingPipeline) -> EmbeddingPipeline:
     """The pipeline with language vectors that are adapted to documents of the index at random."""
     assert pipeline.debias.vectors is not None  # noqa: S101 - ``measures`` says so
-    sums = index_means.LanguageSums(pipeline.debias.vectors)
+    sums = index_means.EmbeddingSums(pipeline.debias.vectors)
     for hit in reader.sample(index_means.SAMPLE, {"exists": {"field": fields.vector}}, _SEED):
         document = document_of(hit, fields, pipeline.encoder.dimension)
         if isinstance(document, Document) and document.embedding is not None:

@@ -265,7 +265,7 @@ def _make_load_options(*, template: Path | None, engine: Engine | None, **values
 )
 @json_or_tables
 def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptions, as_json: bool) -> None:
-    """Index CORPUS: detect each document's language, encode it, shift it, write it.
+    """Index CORPUS: detect each document's language, encode, shift and write it.
 
     CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
     Parquet file with such columns, or - for standard input. Of two documents with the same _id the later one
@@ -284,9 +284,9 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
         require_readable(corpus)
         made = _fingerprint_of_index(name)
         pipeline = replace(pipeline, encoder=parameters.default_encoder() if made is None else made.encoder)
-    kept = _kept_shift(name, pipeline) if options.if_exists == "append" else None
+    index_meta = _meta_of_index(name, pipeline) if options.if_exists == "append" else None
     # Vectors that come with the corpus are known when it is read, everything else before.
-    opened = None if is_given(pipeline.encoder) else pipeline.open(None, kept)
+    opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
         stack.enter_context(sigterm_as_interrupt())
         source = stack.enter_context(open_source(corpus, embeddings="refused" if opened else "needed"))
@@ -296,7 +296,7 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
             if options.resume:
                 raise UsageError(f"{message}: give a file, or leave --resume out.")
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
-        opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint_of_index(name)), kept)
+        opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint_of_index(name)), index_meta)
         client = open_cluster()
         watch = stack.enter_context(_reporter(client, name, corpus, pipeline))
         summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
@@ -386,7 +386,7 @@ def _fingerprint_of_index(name: str) -> Fingerprint | None:
         return None
 
 
-def _kept_shift(name: str, pipeline: PipelineOptions) -> dict[str, Any] | None:
+def _meta_of_index(name: str, pipeline: PipelineOptions) -> dict[str, Any] | None:
     """The ``_meta`` of an index that tells how documents for it are shifted, where no file of vectors does."""
     if not pipeline.default_shift or shipped(pipeline.encoder) is not None:
         return None

@@ -18,7 +18,7 @@ from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fingerprint import scales_in_words
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
-from langshift.debias.index_means import SAMPLE, LanguageSums, adapted, measured_in_words
+from langshift.debias.index_means import SAMPLE, EmbeddingSums, adapted, measured_in_words
 from langshift.debias.parallel import open_parallel
 from langshift.debias.parallel.columns import ParallelText
 from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
@@ -425,13 +425,13 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 @option("--pairs PATH", "Parallel text, or given vectors.")
 @option(
     "--from-index NAME",
-    "In place of --pairs: adapt language vectors to the documents of this index.",
+    "Adapt language vectors to the documents of this index.",
     dest="from_index",
 )
-@option("--queries LOG", "With --from-index: queries of its users, one JSON object with text on each line.", PATH)
+@option("--queries LOG", "With --from-index: its users' queries, JSON Lines with text.", PATH)
 @option(
     "--vectors FILE",
-    "With --from-index: the language vectors to adapt. [default: those that come with langshift]",
+    "With --from-index: what to adapt. [default: the shipped ones]",
     dest="fitted",
 )
 @option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
@@ -483,9 +483,8 @@ def fit(
     each other; or a TSV, JSONL or Parquet file with one column per language; or mMARCO's collections; or, with
     --encoder given, your own vectors. A pair with a missing side is left out and counted as missing.
 
-    With --from-index nothing is fitted anew: the common mean, and up to a third of each difference between languages,
-    are measured on the documents of an index, and on queries if there are any. The file is for `langshift retune` and
-    `langshift ingest`.
+    With --from-index the common mean, and up to a third of each difference between languages, are measured on the
+    documents of an index, and on queries if there are any.
 
     \b
     Example:
@@ -556,7 +555,7 @@ def _from_index(name: str, queries: Path | None, fitted: Path | None, *, trust_r
         known.require_encoder(encoder, name)
         pipeline = EmbeddingPipeline(encoder, UNMOVED, open_detector())
         read = read_queries(queries, pipeline, index.languages, SAMPLE)
-        asked = LanguageSums(known)
+        asked = EmbeddingSums(known)
         asked.add(read.vectors, read.tags)
     return replace(adapted(known, documents, asked), source=f"{known.source}, adapted to {index.index}")
 
