@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import is_shifted
+from langshift.debias.debiaser import is_shifted, undo
 from langshift.debias.index_means import SAMPLE, EmbeddingSums
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError
@@ -15,7 +15,7 @@ from langshift.languages import text_language
 from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, value_at
-from langshift.plugin.stored_shift import StoredShift, expected, own_tag
+from langshift.plugin.stored_shift import StoredShift, own_tag
 from langshift.plugin.versions import IndexInfo
 
 Source = Mapping[str, Any]
@@ -44,7 +44,6 @@ def draw(
         than shift has done stays.
     """
     fields, shift = FieldNames.from_meta(meta), StoredShift.from_meta(meta)
-    unshifted = None if shift is None else expected(shift, StoredShift(), fields)
     shown = [fields.vector, fields.stamp, fields.language, *more]
     found = {}
     for start in range(0, len(tags), _AT_ONCE):
@@ -58,10 +57,8 @@ def draw(
         for tag, answer in zip(some, client.msearch(body=searches)["responses"], strict=True):
             sources = [hit["_source"] for hit in answer.get("hits", {}).get("hits", [])]
             sources = [one for one in sources if _is_known(value_at(one, fields.stamp), shift)]
-            stored = [value_at(one, fields.vector) for one in sources]
-            vectors = stored if unshifted is None else unshifted(sources)
             if sources:
-                found[tag] = sources, np.array(vectors, dtype=np.float32)
+                found[tag] = sources, np.stack([_unshifted(one, fields, shift) for one in sources])
     return found
 
 
@@ -69,6 +66,11 @@ def _is_known(stamp: Source | None, shift: StoredShift | None) -> bool:
     if not stamp or "vectors" not in stamp:
         return False
     return shift is None or stamp["vectors"] == shift.hash or not is_shifted(stamp)
+
+
+def _unshifted(source: Source, fields: FieldNames, shift: StoredShift | None) -> NDArray[np.float32]:
+    stored, stamp = np.array(value_at(source, fields.vector), np.float32), value_at(source, fields.stamp)
+    return stored if shift is None or not is_shifted(stamp) else undo(stored, stamp, shift.subtrahends)
 
 
 def measure(client: OpenSearch, index: IndexInfo, meta: Source, known: LanguageVectors) -> EmbeddingSums:

@@ -190,9 +190,10 @@ def plan_retune(
     if given is None and wanted.means is None:
         given = _given(index, wanted.vectors)
     if given is not None and made.soft and given.hash != made.vectors:
+        option = "--vectors" if wanted.means is None else "--means"
         raise UsageError(
             f"Index {index.name} was shifted softly, and its documents store the probabilities of their languages only "
-            "for the vectors that it was built with: leave --vectors and --means out, or index the corpus again."
+            f"for the vectors that it was built with: leave {option} out, or index the corpus again with these."
         )
     old = stored_shift.from_metadata(meta, index.index)
     new = _new(index, old, given, wanted)
@@ -203,7 +204,7 @@ def plan_retune(
         alpha=new.alpha,
         alphas=dict(new.alphas),
         gamma=new.gamma,
-        means=made.means if given is None else {},
+        means=made.means if given is None else dict(given.measured),
         langshift=VERSION,
     )
     new_meta = {**meta, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
@@ -365,8 +366,9 @@ def retune(
     # By what a later run knows a version that it may go on with.
     requested = {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}
     requested["gamma"] = new.gamma
-    if own is not None and own.measured:
-        requested["means"] = dict(own.measured)
+    measured = plan.meta[metadata.FINGERPRINT]["means"]
+    if measured and (wanted.means or wanted.vectors):
+        requested["means"] = measured
     if not plan.changes and all_agree(client, index, new):
         # Nothing goes on with what another run has left, which may hold up writers.
         run.clear_abandoned(client, name)
