@@ -101,6 +101,9 @@ class LanguageVectors:
         maps: tag -> W_ℓ (``affine``), shape (dimension, dimension), float32; may be empty.
         evidence: tag -> what ``langshift vectors check`` judges by; may be empty.
         tuning: what ``langshift vectors tune`` measured; may be empty.
+        measured: what was taken from an index's own documents, see ``index_means``: ``vectors`` (the hash of those
+            that they were before), ``documents``, ``queries`` (how many) and ``shares`` (tag -> how much of its
+            difference to other languages); empty where all was fitted on parallel text.
     """
 
     pivot: str
@@ -122,6 +125,7 @@ class LanguageVectors:
     maps: Vectors = field(default_factory=dict)
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tuning: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self, language: str) -> str | None:
         """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""

@@ -9,15 +9,21 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
-from langshift.debias.encoders import Encoder, is_given, open_encoder
+from langshift.client import open_cluster
+from langshift.debias.detector import open_detector
+from langshift.debias.encoders import Encoder, VectorSpec, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
+from langshift.debias.index_means import SAMPLE, EmbeddingSums, adapted, measured_in_words
 from langshift.debias.parallel import open_parallel
 from langshift.debias.parallel.columns import ParallelText
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
+from langshift.evaluate.audit.sample import read_queries
+from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import parse_tag
 from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table, warn
 from langshift.parameters import (
@@ -34,6 +40,11 @@ from langshift.parameters import (
     option_group,
     parse_list,
 )
+from langshift.plugin.index_sample import measure
+from langshift.plugin.metadata import read_metadata
+from langshift.plugin.retune import fitted_vectors
+from langshift.plugin.stored_shift import UNMOVED
+from langshift.plugin.versions import live
 
 _PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
@@ -402,7 +413,18 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 
 
 @vectors.command("fit")
-@option("--pairs PATH", "Parallel text, or given vectors.", required=True)
+@option("--pairs PATH", "Parallel text, or given vectors.")
+@option(
+    "--from-index NAME",
+    "Adapt language vectors to the documents of this index.",
+    dest="from_index",
+)
+@option("--queries LOG", "With --from-index: its users' queries, JSON Lines with text.", PATH)
+@option(
+    "--vectors FILE",
+    "With --from-index: what to adapt. [default: the shipped ones]",
+    dest="fitted",
+)
 @option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
 @option(
     "--pivot LIST",
@@ -432,7 +454,10 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 @_passage_options
 @json_or_tables
 def fit(
-    pairs: Path,
+    pairs: Path | None,
+    from_index: str | None,
+    queries: Path | None,
+    fitted: Path | None,
     languages: list[str] | None,
     pivots: list[str],
     methods: list[str],
@@ -449,20 +474,37 @@ def fit(
     each other; or a TSV, JSONL or Parquet file with one column per language; or mMARCO's collections; or, with
     --encoder given, your own vectors. A pair with a missing side is left out and counted as missing.
 
+    With --from-index the common mean, and up to a third of each difference between languages, are measured on the
+    documents of an index, and on queries if there are any.
+
     \b
     Example:
       langshift vectors fit --pairs parallel --pivot en --output mine.safetensors
+      langshift vectors fit --from-index news --queries log.jsonl --output news.safetensors
       langshift vectors fit --pairs parallel --pivot en,de,zh --methods shift,affine --output vectors
     """
+    if from_index is not None:
+        _require_alone("--from-index", *_OF_PAIRS)
+        check_output(output)
+        made = _from_index(from_index, queries, fitted, trust_remote_code=trust_remote_code)
+        made.save(output)
+        show_vectors(made, output, as_json=as_json)
+        note(measured_in_words(made.measured))
+        note(f"Use it: langshift retune {from_index} --vectors {output}")
+        return
+    if queries is not None or fitted is not None:
+        raise UsageError("--queries and --vectors go with --from-index: give it, or leave them out.")
+    if pairs is None:
+        raise UsageError("Give parallel text with --pairs, or an index with --from-index.")
     files = _files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, **passages)
     opened = open_encoder(encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source))
-    made = fit_shown(source, pivots, opened, methods=methods, documents_only=documents_only)
+    found = fit_shown(source, pivots, opened, methods=methods, documents_only=documents_only)
     source_name = pairs.resolve().name
     if passages["join_lines"] > 1:
         source_name += f", {passages['join_lines']} lines a passage"
-    written = [(replace(made[pivot], source=source_name), file) for pivot, file in files.items()]
+    written = [(replace(found[pivot], source=source_name), file) for pivot, file in files.items()]
     for vectors, file in written:
         vectors.save(file)
     if as_json:
@@ -472,6 +514,41 @@ def fit(
     for vectors, file in written:
         show_vectors(vectors, file, as_json=False)
     note(f"Use it: langshift ingest CORPUS --index NAME --encoder {encoder} --vectors {written[0][1]}")
+
+
+# What only says how to fit on parallel text, by the names of the arguments.
+_OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "encoder", "join_lines", "documents")
+
+
+def _require_alone(option_name: str, *others: str) -> None:
+    """Refuse options beside one that stands in their place."""
+    context = click.get_current_context()
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in others and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(f"{option_name} does not go with {' and '.join(given)}: leave one or the other out.")
+
+
+def _from_index(name: str, queries: Path | None, fitted: Path | None, *, trust_remote_code: bool) -> LanguageVectors:
+    """Language vectors that are adapted to an index and to queries."""
+    client = open_cluster()
+    index = live(client, name)
+    known = fitted_vectors(index, fitted)
+    documents = measure(client, index, read_metadata(client, index.index), known)
+    asked = None
+    if queries is not None:
+        made = index.fingerprint
+        spec = VectorSpec(made.dimension, made.normalised)
+        encoder = open_encoder(made.encoder, trust_remote_code=trust_remote_code, vector_spec=spec)
+        known.require_encoder(encoder, name)
+        pipeline = EmbeddingPipeline(encoder, UNMOVED, open_detector())
+        read = read_queries(queries, pipeline, index.languages, SAMPLE)
+        asked = EmbeddingSums(known)
+        asked.add(read.vectors, read.tags)
+    return replace(adapted(known, documents, asked), source=f"{known.source}, adapted to {index.index}")
 
 
 @vectors.command("show")
