@@ -343,7 +343,7 @@ class _Chooser:
         return max(points, key=lambda point: self._mean(point, TARGET, mask))
 
     def _smallest(self, settings: Iterable[TuningSettings], best: TuningPoint, mask: Mask) -> TuningPoint:
-        """The first point that falls short of the best by no more than chance: the 95 % interval of the loss holds 0."""
+        """The first point that falls short of the best by no more than chance: 0 lies in the 95 % interval of that."""
         for point in self.affordable(settings, mask):
             loss = best.figures[TARGET] - point.figures[TARGET]
             if self.weighing.interval(loss, mask)[0] <= 0:
