@@ -16,7 +16,7 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.encoders import Encoder, identity
-from langshift.debias.fingerprint import same_encoder
+from langshift.debias.fingerprint import same_encoder, scales_in_words
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import write_bytes
@@ -66,6 +66,13 @@ class Recommendation:
     shift_queries: bool = False
     preference: float = 0.0
 
+    @property
+    def words(self) -> str:
+        """``alpha 0.9, gamma 0.8, queries shifted, preference 0.024``; scales of single languages are left out."""
+        queries = "queries shifted" if self.shift_queries else "queries not shifted"
+        preference = f", preference {self.preference:g}" if self.preference else ""
+        return f"{scales_in_words(self.alpha, {}, self.gamma)}, {queries}{preference}"
+
 
 @dataclass(frozen=True)
 class LanguageVectors:
@@ -94,6 +101,9 @@ class LanguageVectors:
         maps: tag -> W_ℓ (``affine``), shape (dimension, dimension), float32; may be empty.
         evidence: tag -> what ``langshift vectors check`` judges by; may be empty.
         tuning: what ``langshift vectors tune`` measured; may be empty.
+        measured: what was taken from an index's own documents, see ``index_means``: ``vectors`` (the hash of those
+            that they were before), ``documents``, ``queries`` (how many) and ``shares`` (tag -> how much of its
+            difference to other languages); empty where all was fitted on parallel text.
     """
 
     pivot: str
@@ -115,6 +125,7 @@ class LanguageVectors:
     maps: Vectors = field(default_factory=dict)
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tuning: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self, language: str) -> str | None:
         """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""

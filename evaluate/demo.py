@@ -84,7 +84,7 @@ class DemoExample(NamedTuple):
         return {**known, "relevant": hit.group == self.query.group}
 
 
-def index_each_way(client: OpenSearch, encoder: Encoder, on_document: Callable[[int], None] = lambda _: None) -> None:
+def index_variants(client: OpenSearch, encoder: Encoder, on_document: Callable[[int], None] = lambda _: None) -> None:
     """Write the bundled corpus to the demo's indices, which are replaced.
 
     Without a shift; with the paper's; and as is recommended for both sides of a search.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import orjson
 
+from langshift.debias import index_means
 from langshift.debias.debiaser import INDEX_SIDE, QUERY_SIDE, Debiaser, recommendation, recommended
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.debias.encoders import Encoder, VectorSpec, identity, open_encoder
@@ -17,9 +18,12 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
 from langshift.files import atomic_write
+from langshift.plugin import metadata, stored_shift
+from langshift.plugin.stored_shift import StoredShift
 from langshift.settings import VERSION
 
 LEAST_CONFIDENCE = 0.5
+Means = Literal["index", "vectors"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,9 @@ class EmbeddingPipeline:
         least_confidence: a posterior below this makes a document ``und``.
         soft: whether a detected document is moved by all languages that it may be in, as far as each is probable.
         preference: the language preference that is recommended with the scales.
-        means: see ``Fingerprint``.
+        measures: whether the vectors are to be adapted to the documents of a new index before any is written.
+        default_shift: whether nothing was asked for that concerns the shift, so that documents that are added to an
+            index take the index's own.
     """
 
     encoder: Encoder
@@ -42,7 +48,38 @@ class EmbeddingPipeline:
     least_confidence: float = LEAST_CONFIDENCE
     soft: bool = False
     preference: float = 0.0
-    means: Mapping[str, Any] = field(default_factory=dict)
+    measures: bool = False
+    default_shift: bool = False
+
+    def adapted(self, documents: index_means.EmbeddingSums) -> EmbeddingPipeline:
+        """Return it with language vectors that are adapted to a sample of an index; see ``index_means``."""
+        assert self.debias.vectors is not None  # noqa: S101 - ``measures`` says so
+        vectors = index_means.adapted(self.debias.vectors, documents)
+        return replace(self, debias=replace(self.debias, vectors=vectors), measures=False)
+
+    def of_index(self, meta: Mapping[str, Any], index: str) -> EmbeddingPipeline:
+        """Return it with the shift that an index keeps, for documents that are added to it.
+
+        Where a shift was asked for, it stays as it is, for ``Fingerprint.require_same``: but for vectors that the
+        index's own were adapted from, in place of which these are taken.
+
+        Args:
+            meta: the index's whole ``_meta``.
+            index: its name, for messages.
+        """
+        own, given = replace(self, measures=False), self.debias.vectors
+        if metadata.FINGERPRINT not in meta:
+            return own
+        made, shift = Fingerprint.from_dict(meta[metadata.FINGERPRINT]), StoredShift.from_meta(meta)
+        if made.method != "shift" or shift is None or self.debias.method != "shift":
+            return own
+        if self.default_shift:
+            known = None if shift.pivot is None else stored_shift.known_vectors(meta, index)
+            debias = Debiaser(known, "shift", made.alpha, made.alphas, gamma=made.gamma)
+            return replace(own, debias=debias, soft=made.soft)
+        if given is not None and made.means.get("vectors") == given.hash:
+            return replace(own, debias=replace(self.debias, vectors=stored_shift.known_vectors(meta, index)))
+        return own
 
     def fingerprint(self) -> Fingerprint:
         """What an index with vectors of this making carries."""
@@ -56,7 +93,7 @@ class EmbeddingPipeline:
             method=debias.method,
             soft=self.soft,
             gamma=debias.gamma,
-            means=dict(self.means),
+            means=dict(vectors.measured) if vectors else {},
             detector=self.detector.id,
             langshift=VERSION,
         )
@@ -73,6 +110,7 @@ def build_pipeline(
     documents_only: bool = False,
     method: str = "shift",
     soft: bool = False,
+    means: Means | None = None,
 ) -> EmbeddingPipeline:
     """Complete what was given: the shipped vectors, and the scales that they recommend, else 1.
 
@@ -86,10 +124,12 @@ def build_pipeline(
         documents_only: take what the vectors recommend where queries stay as they are.
         method: one of ``INDEX_SIDE``.
         soft: whether to move detected documents by all languages that they may be in.
+        means: whether a new index's vectors are adapted to its documents, or as fitted; None adapts them where there
+            is a gamma, unless they were adapted before.
 
     Raises:
         UsageError: the encoder has no shipped vectors and alpha is not 0, or a method that an index cannot be
-            made with.
+            made with, or for which nothing can be adapted.
         FingerprintError: the vectors were fitted with another encoder.
     """
     _require_index_side(method, soft=soft)
@@ -108,7 +148,10 @@ def build_pipeline(
     if known is not None and alpha is None and gamma is None:
         # With other scales nobody has measured one.
         preference = recommendation(known, method, documents_only=documents_only).preference
-    return EmbeddingPipeline(encoder, debias, detector, least_confidence, soft, preference)
+    if means == "index" and (known is None or method != "shift"):
+        raise UsageError("Only the method shift, with language vectors, takes means from an index: leave --means out.")
+    measures = means == "index" or (means is None and known is not None and bool(debias.gamma) and not known.measured)
+    return EmbeddingPipeline(encoder, debias, detector, least_confidence, soft, preference, measures)
 
 
 def _require_index_side(method: str, *, soft: bool) -> None:
@@ -142,6 +185,7 @@ class PipelineOptions:
         least_confidence: a detection below this makes a document ``und``.
         gamma: scale of the common mean; None for what the vectors recommend, but 0 beside an alpha.
         documents_only: whether queries stay as they are.
+        means: whether a new index's vectors are adapted to its documents, or as fitted; None for the usual.
     """
 
     encoder: str
@@ -154,21 +198,27 @@ class PipelineOptions:
     least_confidence: float
     gamma: float | None = None
     documents_only: bool = False
+    means: Means | None = None
 
-    def open(self, vector_spec: VectorSpec | None) -> EmbeddingPipeline:
+    def open(self, vector_spec: VectorSpec | None, index_meta: Mapping[str, Any] | None = None) -> EmbeddingPipeline:
         """Open encoder, detector and language vectors.
 
         Args:
             vector_spec: what is known of vectors that come with the documents.
+            index_meta: the whole ``_meta`` of an index: its own shift is taken, whatever else was asked for.
 
         Raises:
             UsageError: they cannot be used, or not together.
             LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
         """
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, vector_spec=vector_spec)
-        return build_pipeline(
+        detector = open_detector(self.lid_model)
+        if index_meta is not None:
+            unmoved = EmbeddingPipeline(encoder, stored_shift.UNMOVED, detector, self.least_confidence)
+            return replace(unmoved, default_shift=True).of_index(index_meta, "the index")
+        made = build_pipeline(
             encoder,
-            open_detector(self.lid_model),
+            detector,
             self.vectors,
             self.alpha,
             self.least_confidence,
@@ -176,7 +226,15 @@ class PipelineOptions:
             documents_only=self.documents_only,
             method=self.method,
             soft=self.soft,
+            means=self.means,
         )
+        return replace(made, default_shift=self.default_shift)
+
+    @property
+    def default_shift(self) -> bool:
+        """Whether nothing is asked for that concerns the shift."""
+        given = (self.vectors, self.alpha, self.gamma, self.documents_only or None, self.soft or None)
+        return self.method == "shift" and all(one is None for one in given)
 
     def keep(self, file: Path) -> None:
         """Write them to a file of mode 0600."""

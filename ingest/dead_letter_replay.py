@@ -1,10 +1,11 @@
 """Dead letters sent again: made by what the index was made with, under the versions that they had."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import partial
+from typing import Any
 
 import msgspec
 from opensearchpy import OpenSearch
@@ -12,7 +13,7 @@ from opensearchpy import OpenSearch
 from langshift.client import open_cluster
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
-from langshift.errors import FingerprintError, LangshiftError, UsageError
+from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.delivery import open_bulk_writer
@@ -23,11 +24,12 @@ from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Parser, SourceRow
 from langshift.ingest.progress import LoadProgress, dead_letters_say
 from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
-from langshift.ingest.transform import ActionBuilder, index_rows
+from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.output import emit_json, line, log_to, note, pluralize, printable
 from langshift.plugin import metadata
 from langshift.plugin.metadata import USUAL, FieldNames
-from langshift.plugin.versions import IndexInfo, Target, check_name, live
+from langshift.plugin.stored_shift import StoredShift
+from langshift.plugin.versions import Target, check_name, live
 from langshift.settings import Settings
 
 
@@ -109,7 +111,7 @@ def replay(
     builder = factory(pipeline, verdicts.settle, 0, lambda _: False)
     try:
         with open_bulk_writer(client, target, settle, PATIENCE) as (writer, chunk_sender):
-            index_rows(_rows(letters, pipeline, target.fields), builder, write)
+            index_batches(encoded_batches(_rows(letters, pipeline, target.fields), builder), builder, write)
     except LangshiftError as error:
         raise type(error)(f"{error} Dead letters that were not indexed are kept: replay them again.") from error
     finally:
@@ -166,8 +168,7 @@ def run_replay(name: str, *, as_json: bool) -> int:
             corpus = journal.identity.get("corpus")
             raise UsageError(f"The load of {corpus} into {name} was interrupted: continue it with --resume first.")
         index = live(client, name)
-        pipeline = _open_pipeline(place, index.fingerprint)
-        _require_not_retuned(client, index, pipeline.fingerprint())
+        pipeline = _open_pipeline(place, index.fingerprint, metadata.read_metadata(client, index.index))
         index.fingerprint.require_same(
             pipeline.fingerprint(), name, "load these documents again with the settings the index was built with"
         )
@@ -179,26 +180,8 @@ def run_replay(name: str, *, as_json: bool) -> int:
     return _report(name, total, verdicts, place, as_json=as_json)
 
 
-def _require_not_retuned(client: OpenSearch, index: IndexInfo, made: Fingerprint) -> None:
-    """Refuse letters of a load from before a retune to a single other scale, and tell how to load them with that.
-
-    Raises:
-        FingerprintError: they are.
-    """
-    now = index.fingerprint
-    came = metadata.read_origin(client, index.index)
-    if came is None or came.kind != "retune" or now.alphas:
-        return
-    if {field for field, _, _ in now.differences(made)} <= {"alpha", "alphas"} and now.alpha != made.alpha:
-        raise FingerprintError(
-            f"Index {index.name} was retuned after this load (alpha {now.alpha:g}, not {made.alpha:g}): load the "
-            f"corrected lines with `langshift ingest FILE --index {index.name} --if-exists append --alpha "
-            f"{now.alpha:g}` and the other options of that load, or go back with `langshift rollback {index.name}`."
-        )
-
-
-def _open_pipeline(place: LoadWorkspace, made: Fingerprint) -> EmbeddingPipeline:
-    """How the last load into the index made its documents."""
+def _open_pipeline(place: LoadWorkspace, made: Fingerprint, meta: Mapping[str, Any]) -> EmbeddingPipeline:
+    """How the last load into the index made its documents, with the shift that the index has now."""
     try:
         options = PipelineOptions.read(place.pipeline_options)
     except (OSError, ValueError, msgspec.DecodeError) as error:
@@ -206,7 +189,8 @@ def _open_pipeline(place: LoadWorkspace, made: Fingerprint) -> EmbeddingPipeline
             f"{place.pipeline_options} does not show how the documents of {place.name} are built: load those in "
             f"{place.dead_letters} again with `langshift ingest`."
         ) from error
-    return options.open(VectorSpec(made.dimension, made.normalised))
+    own = made.method == "shift" and StoredShift.from_meta(meta) is not None
+    return options.open(VectorSpec(made.dimension, made.normalised), meta if own else None)
 
 
 def _report(name: str, total: int, found: Verdicts, place: LoadWorkspace | None, *, as_json: bool) -> int:

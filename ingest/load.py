@@ -1,10 +1,12 @@
 """Indexing a corpus: each of its lines is then on the server or in the dead letters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TypeVar
 
 from opensearchpy import OpenSearch
 
+from langshift.debias import index_means
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetters
@@ -18,9 +20,9 @@ from langshift.ingest.documents import DocumentSource
 from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, OnStage, no_progress
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
 from langshift.ingest.sources import open_source
-from langshift.ingest.transform import index_rows
+from langshift.ingest.transform import ActionBuilder, EncodedBatch, encoded_batches, index_batches
 from langshift.output import note, pluralize
-from langshift.plugin import unread, version_writer
+from langshift.plugin import metadata, stored_shift, unread, version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.versions import Target
 from langshift.retry import RetryBudget, retry_until_available
@@ -30,6 +32,7 @@ T = TypeVar("T")
 
 _REPAIRS = 3  # rounds
 _NAMED = 10  # ids in a message
+_MOST_HELD = 10 * index_means.SAMPLE  # lines that are read before the first is written
 _LOST = "lost"  # the journal's name for lines that the server had confirmed, and lost
 
 
@@ -60,6 +63,7 @@ class LoadRun:
             if self._watch:
                 self._progress = self._watch.begin(self._source.total, self._opened.resumed)
             self._write(target)
+            self._summary.means = self._summary.made.means if target.created else {}
             checked = self._checked(target)
             before = target.live if target.created else None
             if before is not None:
@@ -110,13 +114,43 @@ class LoadRun:
         def wants(line: int) -> bool:
             return sample_priority(line) <= cutoff and self._journal.wants(line)
 
-        builder = opened.kind.builder_factory(opened.pipeline, settle, opened.base, wants)
+        def builder() -> ActionBuilder:
+            return opened.kind.builder_factory(opened.pipeline, settle, opened.base, wants)
+
         # The last line that an earlier run may have sent without the journal's knowing.
         doubtful = self._journal.last_line() + UNDELIVERED * COUNT if opened.goes_on else 0
+        batches = encoded_batches(self._source.read(self._journal.handled()), builder(), self._stage)
+        if opened.pipeline.measures:
+            batches = self._measured(target, batches)
         opening = open_bulk_writer(self._client, target, settle, opened.options.patience, doubtful)
         with opening as (writer, self._chunk_sender):
-            index_rows(self._source.read(self._journal.handled()), builder, writer.write, self._stage)
+            index_batches(batches, builder(), writer.write, self._stage)
         self._stage("write", 0, self._chunk_sender.limit.seconds)
+
+    def _measured(self, target: Target, batches: Iterator[EncodedBatch]) -> Iterator[EncodedBatch]:
+        """The same batches, after the first of them have told what documents are shifted by.
+
+        The version notes it before anything is written there: whoever resumes this load reads it from there, or
+        measures the same lines again.
+        """
+        vectors = self._opened.pipeline.debias.vectors
+        assert vectors is not None  # noqa: S101 - ``measures`` says so
+        first: list[EncodedBatch] = []
+        documents = index_means.EmbeddingSums(vectors)
+        for batch in batches:
+            first.append(batch)
+            documents.add(batch.vectors, [one.language for one in batch.detections])
+            if self._progress:
+                self._progress.measured(documents.seen)
+            # Of a corpus that only deletes, not all is held in memory.
+            if documents.seen >= index_means.SAMPLE or sum(len(one.rows) for one in first) >= _MOST_HELD:
+                break
+        self._opened.pipeline = pipeline = self._opened.pipeline.adapted(documents)
+        self._summary.made = made = pipeline.fingerprint()
+        shift = stored_shift.to_metadata(pipeline.debias, pipeline.preference)
+        noted = {metadata.FINGERPRINT: made.to_dict(), **shift}
+        self._patiently(lambda: metadata.change(self._client, target.index, noted))
+        return chain(first, batches)
 
     def _checked(self, target: Target) -> VerificationResult:
         """The final check; what was lost is written once more where that is possible."""

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from langshift import output
 from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.index_means import measured_in_words
 from langshift.debias.readable import unread_in_words
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.journal import RESULT
@@ -60,7 +61,13 @@ class LoadProgress:
         )
         # Lines tell how long it will take, documents how fast it goes: of each rich keeps account.
         self._writing = self._shown.add_task("documents", total=None, completed=documents, visible=False)
-        fields: dict[str, Any] = {"writing": self._shown.tasks[0], "retries": 0, "dead": 0, "at_once": 0}
+        fields: dict[str, Any] = {
+            "writing": self._shown.tasks[0],
+            "retries": 0,
+            "dead": 0,
+            "at_once": 0,
+            "measured": "",
+        }
         self._handling = self._shown.add_task("load", total=total, completed=handled, **fields)
 
     def __enter__(self) -> LoadProgress:
@@ -86,7 +93,13 @@ class LoadProgress:
             # Of two threads the one that counted first may come last: going back would count the way twice.
             self._handled, self._documents = max(self._handled, handled), max(self._documents, documents)
             self._shown.update(self._writing, completed=self._documents)
-            self._shown.update(self._handling, completed=self._handled, retries=retries, dead=dead, at_once=at_once)
+            counts = {"completed": self._handled, "retries": retries, "dead": dead, "at_once": at_once}
+            self._shown.update(self._handling, **counts, measured="")
+
+    def measured(self, documents: int) -> None:
+        """Tell on how many documents the common mean is measured so far, before the first is written."""
+        if not self._shown.disable:
+            self._shown.update(self._handling, measured=f"measuring {output.pluralize(documents, 'document')}")
 
 
 class _SingleLineProgress(Progress):
@@ -102,6 +115,7 @@ class _SingleLineProgress(Progress):
             "spinner": SpinnerColumn(table_column=unbroken()),
             "bar": BarColumn(bar_width=None),
             "count": _Count(unbroken()),
+            "measured": TextColumn("{task.fields[measured]}", table_column=unbroken()),
             "speed": _Speed(unbroken()),
             "time left": TimeRemainingColumn(table_column=unbroken()),
             "retries": TextColumn("retries {task.fields[retries]:,}", table_column=unbroken()),
@@ -121,7 +135,9 @@ class _SingleLineProgress(Progress):
 
 
 def _fitting(every: Mapping[str, ProgressColumn], task: Task) -> tuple[ProgressColumn, ...]:
-    without = () if task.total is not None else ("bar", "time left")
+    without: tuple[str, ...] = () if task.total is not None else ("bar", "time left")
+    if not task.fields["measured"]:
+        without += ("measured",)
     widths = {name: _width(column, task) for name, column in every.items() if name not in without}
     for name in _LEAST_IMPORTANT_FIRST:
         if sum(widths.values()) + len(widths) - 1 <= output.err.width:
@@ -154,7 +170,7 @@ class _Speed(ProgressColumn):
         return Text("-/s" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
 
 
-_LEAST_IMPORTANT_FIRST = ("at once", "retries", "spinner", "dead", "speed", "time left", "bar")
+_LEAST_IMPORTANT_FIRST = ("at once", "retries", "spinner", "dead", "measured", "speed", "time left", "bar")
 
 
 STAGES = ("read", "detect", "encode", "shift", "write")
@@ -195,6 +211,8 @@ class LoadSummary:
         vectorless: documents without a vector, which an adopted index may hold.
         resumed: lines that earlier runs had handled.
         retries: requests that were sent again in this run.
+        means: what of the language vectors was taken from the documents, see ``Fingerprint``; empty of a load that
+            added to an index.
         seconds: time spent in each stage of this run; stages overlap.
         dead_letters: the file of dead letters.
         log: the log.
@@ -222,6 +240,7 @@ class LoadSummary:
     vectorless: int = 0
     resumed: int = 0
     retries: int = 0
+    means: Mapping[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     dead_letters: str = ""
     log: str = ""
@@ -241,11 +260,12 @@ class LoadSummary:
         self.vectorless = tallies.get("vectorless", 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``langshift ingest --json`` prints it; ``alphas``, ``method``, ``soft``, ``vectorless`` if not usual."""
+        """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        if not self.vectorless:
-            counted.pop("vectorless")
+        for name in ("vectorless", "means"):
+            if not counted[name]:
+                counted.pop(name)
         made = self.made
         shift_settings = {
             "alpha": made.alpha,
@@ -286,7 +306,7 @@ def unfinished_versions(client: OpenSearch, name: str) -> list[str]:
 
 def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     """What a person should know of a load that went through, one sentence each."""
-    sentences = []
+    sentences = [measured_in_words(summary.means)] if summary.means else []
     if summary.cut:
         sentences.append(
             f"{pluralize(summary.cut, 'text')} longer than the {summary.longest:,} characters that "

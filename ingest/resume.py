@@ -19,9 +19,9 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource
 from langshift.ingest.transform import ActionBuilder
 from langshift.output import note, pluralize
-from langshift.plugin import stored_shift, version_writer
+from langshift.plugin import metadata, stored_shift, version_writer
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
-from langshift.plugin.versions import IfExists, Target, remove_impostor
+from langshift.plugin.versions import IfExists, Target, remove_impostor, version_behind
 from langshift.server_errors import failure
 
 ActionBuilderFactory = Callable[[EmbeddingPipeline, Settle, int, Callable[[int], bool]], ActionBuilder]
@@ -195,6 +195,10 @@ class LoadSession:
         journal.require_same(identity)
         index, uuid = journal.fact("index"), journal.fact("uuid")
         self.target = version_writer.reopen(self.client, name, index, uuid, fast=journal.fact("fast"))
+        meta = metadata.read_metadata(self.client, index)
+        # A version of its own that was not yet measured has no document.
+        if not (self.pipeline.measures and self.target.created) or meta[metadata.FINGERPRINT].get("means"):
+            self.pipeline = self.pipeline.of_index(meta, index)
         self.base, self.goes_on, self.resumed = journal.fact("base"), True, sum(journal.counts().values())
         note(f"Resuming the load into {name} ({index}): {pluralize(self.resumed, 'line')} already handled.")
 
@@ -209,6 +213,8 @@ class LoadSession:
 
     def _begin(self, identity: dict[str, Any]) -> None:
         journal, options = self.journal, self.options
+        if options.if_exists == "append" and (live := version_behind(self.client, self.place.name)) is not None:
+            self.pipeline = self.pipeline.of_index(metadata.read_metadata(self.client, live), live)
         token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias, self.pipeline.preference)
         # Who is killed between the two leaves a version that the next run knows for its own.
         journal.set_fact(_PLANNED, token)

@@ -1,4 +1,7 @@
-"""The five stages of indexing, read, detect, encode, shift, write: ``index_rows`` is the way of each document."""
+"""The five stages of indexing, read, detect, encode, shift, write.
+
+The way of each document is ``encoded_batches``, then ``index_batches``.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -278,21 +281,29 @@ _BATCH = 256
 _BATCH_BYTES = 8 << 20
 
 
-def index_rows(
-    rows: Iterator[SourceRow],
-    builder: ActionBuilder,
-    write: Callable[[list[BulkAction]], None],
-    on_stage: OnStage = no_progress,
-) -> None:
-    """Take lines through the five stages, a batch at a time.
+class EncodedBatch(NamedTuple):
+    """A batch of lines whose documents are detected and encoded.
 
-    While one batch is made, the next is read and those before are written, both in threads of their own.
+    Attributes:
+        rows: the lines.
+        detections: the language of each document among them.
+        vectors: their vectors before they are shifted, shape (documents, dimension), float32.
+    """
+
+    rows: list[SourceRow]
+    detections: list[DocumentLanguage]
+    vectors: Matrix
+
+
+def encoded_batches(
+    rows: Iterator[SourceRow], builder: ActionBuilder, on_stage: OnStage = no_progress
+) -> Iterator[EncodedBatch]:
+    """Read, detect and encode lines, a batch at a time; the next is read, in a thread of its own, while one is made.
 
     Args:
         rows: the lines.
-        builder: makes operations of them.
-        write: takes the operations of a batch, and waits while too many are under way.
-        on_stage: called after each stage but the last of each batch, with its documents and seconds.
+        builder: encodes them, and is used for nothing else.
+        on_stage: called after each stage of each batch, with its documents and seconds.
 
     Raises:
         LangshiftError: a stage fails.
@@ -303,10 +314,31 @@ def index_rows(
             detections = [detect_language(document, builder.pipeline) for document in documents]
         with _timed("encode", documents, on_stage if builder.encodes else no_progress):
             vectors = builder.encode(documents)
-        with _timed("shift", documents, on_stage):
-            shifted, stamps = debias_batch(vectors, detections, builder.pipeline)
-        encoded = starmap(EncodedDocument, zip(vectors, shifted, detections, stamps, strict=True))
-        write(builder.actions(batch, encoded))
+        yield EncodedBatch(batch, detections, vectors)
+
+
+def index_batches(
+    batches: Iterator[EncodedBatch],
+    builder: ActionBuilder,
+    write: Callable[[list[BulkAction]], None],
+    on_stage: OnStage = no_progress,
+) -> None:
+    """Shift batches and write them; those before are written in a thread of their own while the next is made.
+
+    Args:
+        batches: as ``encoded_batches`` makes them.
+        builder: makes operations of them.
+        write: takes the operations of a batch, and waits while too many are under way.
+        on_stage: called after each batch is shifted, with its documents and seconds.
+
+    Raises:
+        LangshiftError: a stage fails.
+    """
+    for batch in batches:
+        with _timed("shift", batch.detections, on_stage):
+            shifted, stamps = debias_batch(batch.vectors, batch.detections, builder.pipeline)
+        encoded = starmap(EncodedDocument, zip(batch.vectors, shifted, batch.detections, stamps, strict=True))
+        write(builder.actions(batch.rows, encoded))
 
 
 def _read(rows: Iterator[SourceRow], on_stage: OnStage) -> Iterator[list[SourceRow]]:
@@ -325,7 +357,7 @@ def _read(rows: Iterator[SourceRow], on_stage: OnStage) -> Iterator[list[SourceR
 
 
 @contextmanager
-def _timed(stage: str, documents: Sequence[Document], on_stage: OnStage) -> Iterator[None]:
+def _timed(stage: str, documents: Sequence[object], on_stage: OnStage) -> Iterator[None]:
     begun = time.perf_counter()
     yield
     on_stage(stage, len(documents), time.perf_counter() - begun)

@@ -23,7 +23,7 @@ COMMANDS = {
     "doctor": ("cluster", "Check what is installed and reachable, and suggest how to fix what is not."),
     "demo": ("serve", "Index the bundled corpus twice, without and with the shift, and show what changes."),
     "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
-    "ingest": ("ingest", "Index CORPUS: detect each document's language, encode it, shift it, write it."),
+    "ingest": ("ingest", "Index CORPUS: detect each document's language, encode, shift and write it."),
     "search": ("search", "Search the index NAME for WORDS."),
     "anchors": ("search", "Calibrate anchored search (langshift search --mode anchored) for an index."),
     "dead-letters": ("ingest", "List documents that could not be indexed, with the reasons, and send them again."),

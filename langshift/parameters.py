@@ -173,7 +173,7 @@ def _use_threads(_context: click.Context, _parameter: click.Parameter, threads: 
 #: Of a command that encodes much; it is given no argument.
 THREADS = option(
     "--threads N",
-    "Processors to encode with at most. [default: all that may be used]",
+    "Processors to encode with at most. [default: all]",
     click.IntRange(min=1),
     rare=True,
     expose_value=False,
@@ -192,6 +192,12 @@ GAMMA = option(
     rare=True,
 )
 DOCUMENTS_ONLY = flag("--documents-only", "Leave queries as they are, so that any client can search.")
+MEANS = option(
+    "--means WHAT",
+    "Common mean of the index or the vectors. [default: index]",
+    click.Choice(["index", "vectors"]),
+    rare=True,
+)
 PATIENCE = option(
     "--patience SECONDS",
     "How long to wait while the cluster accepts no requests.",

@@ -9,6 +9,7 @@ from opensearchpy import OpenSearch
 from rich.filesize import decimal
 
 from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.index_means import measured_in_words
 from langshift.debias.readable import unread, unread_in_words
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
@@ -307,6 +308,7 @@ def in_words(made: Fingerprint) -> list[str]:
     return [
         f"Its vectors were computed by the encoder {made.encoder}{revision}: {made.dimension} dimensions, {norm}{put}.",
         _moved(made),
+        *([measured_in_words(made.means)] if made.means else []),
         f"Languages were detected by {made.detector}; the index was built by langshift {made.langshift}.",
     ]
 

@@ -5,14 +5,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.debias.debiaser import Debiaser, recommendation, recommended
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.index_means import adapted
+from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
 from langshift.errors import ClusterError, UsageError
 from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, shift_script, stored_shift
-from langshift.plugin.index_body import copied_body, require_engine, vectors_come_back_normalised
+from langshift.plugin.index_body import copied_body, require_engine
+from langshift.plugin.index_sample import measure, require_vectors_as_written
 from langshift.plugin.metadata import FieldNames, QuerySide
 from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run
@@ -41,12 +44,7 @@ def require_retunable(client: OpenSearch, index: IndexInfo, vectors: str | None)
     name = index.index
     require_blockable(client, name, "retune")
     require_copied_from_primaries(client, name)
-    if vectors_come_back_normalised(client, name, index.fields.vector):
-        raise ClusterError(
-            f"Index {name} stores its vectors with the engine faiss, cosinesimil and derived source, which returns "
-            "them with norm 1 and not as they were written, so no shift can be undone: index the corpus again "
-            "with `langshift ingest --if-exists new-version`, which switches derived source off."
-        )
+    require_vectors_as_written(client, index)
     _require_stamps(client, index, vectors)
 
 
@@ -144,6 +142,8 @@ class RetuneRequest:
         gamma: scale of the common mean; None leaves what the index has, or takes what ``vectors`` recommends, but 0
             beside an alpha.
         documents_only: whether to take what ``vectors`` recommends where queries stay as they are.
+        means: whether language vectors and common means are adapted to the index's documents, or as fitted; None
+            leaves what the index has, or takes what ``vectors`` holds.
     """
 
     alpha: float | None = None
@@ -151,6 +151,7 @@ class RetuneRequest:
     vectors: Path | None = None
     gamma: float | None = None
     documents_only: bool = False
+    means: Literal["index", "vectors"] | None = None
 
 
 class RetunePlan(NamedTuple):
@@ -169,13 +170,16 @@ class RetunePlan(NamedTuple):
     changes: bool
 
 
-def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest) -> RetunePlan:
+def plan_retune(
+    index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest, given: LanguageVectors | None = None
+) -> RetunePlan:
     """Put together what a retune does.
 
     Args:
         index: the live version.
         meta: its whole ``_meta``.
         wanted: what is asked for.
+        given: the other language vectors, with what they recommend, where ``wanted.vectors`` are not taken as they are.
 
     Raises:
         UsageError: what is asked for cannot be had from this index, or the file cannot be read.
@@ -183,7 +187,14 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
         FingerprintError: the vectors were fitted with another encoder.
     """
     made = index.fingerprint
-    given = _given(index, wanted.vectors)
+    if given is None and wanted.means is None:
+        given = _given(index, wanted.vectors)
+    if given is not None and made.soft and given.hash != made.vectors:
+        option = "--vectors" if wanted.means is None else "--means"
+        raise UsageError(
+            f"Index {index.name} was shifted softly, and its documents store the probabilities of their languages only "
+            f"for the vectors that it was built with: leave {option} out, or index the corpus again with these."
+        )
     old = stored_shift.from_metadata(meta, index.index)
     new = _new(index, old, given, wanted)
     fingerprint = replace(
@@ -193,7 +204,7 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
         alpha=new.alpha,
         alphas=dict(new.alphas),
         gamma=new.gamma,
-        means=made.means if given is None else {},
+        means=made.means if given is None else dict(given.measured),
         langshift=VERSION,
     )
     new_meta = {**meta, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
@@ -219,14 +230,67 @@ def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
     """The vectors of the file that is asked for."""
     if path is None:
         return None
-    given, made = LanguageVectors.load(path), index.fingerprint
-    given.require_made_by(made.to_dict(), str(path))
-    if made.soft and given.hash != made.vectors:
-        raise UsageError(
-            f"Index {index.name} was shifted softly, and its documents store the probabilities of their languages only "
-            "for the vectors that it was built with: leave --vectors out, or index the corpus again with these."
-        )
+    given = LanguageVectors.load(path)
+    given.require_made_by(index.fingerprint.to_dict(), str(path))
     return given
+
+
+def fitted_vectors(index: IndexInfo, path: Path | None) -> LanguageVectors:
+    """The file of language vectors that an index's own can be adapted from: one that is given, or that is shipped.
+
+    Raises:
+        UsageError: there is none, or it was adapted before.
+        FingerprintError: the vectors were fitted with another encoder.
+    """
+    found = path or shipped(index.fingerprint.encoder)
+    given = _given(index, found)
+    if given is None:
+        raise UsageError(f"There are no language vectors for {index.fingerprint.encoder}: give some with --vectors.")
+    if given.measured:
+        raise UsageError(f"{found} was adapted to an index: give the language vectors that it was adapted from.")
+    return given
+
+
+def _of_own_text(
+    client: OpenSearch, index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
+) -> LanguageVectors | None:
+    """Vectors and means that are measured on the index, or as they were before; None where it has these already."""
+    made = index.fingerprint
+    own = stored_shift.known_vectors(meta, index.index)
+    known = own
+    if wanted.vectors is not None:
+        known = fitted_vectors(index, wanted.vectors)
+    elif made.vectors is None:
+        raise UsageError(f"Index {index.name} was built without language vectors: give some with --vectors.")
+    elif made.means:
+        path, before = shipped(made.encoder), made.means["vectors"]
+        if path is None or (known := LanguageVectors.load(path)).hash != before:
+            raise UsageError(
+                f"The language vectors of {index.name} were adapted from a file with the hash {before}, which does not "
+                "come with this langshift: give it with --vectors."
+            )
+    found = adapted(known, measure(client, index, meta, known)) if wanted.means == "index" else known
+    if wanted.vectors is not None:
+        return found
+    if found.measured.get("vectors") == own.measured.get("vectors") and _agree(found, own):
+        return None
+    queries = QuerySide.from_dict(meta[metadata.QUERIES]) if metadata.QUERIES in meta else QuerySide()
+    kept = Recommendation(made.alpha, made.alphas, made.gamma, bool(queries.recommended), queries.preference)
+    return replace(found, both_sides=kept, documents_only=kept)
+
+
+# Of a vector's length: what taking a shift back may leave.
+_ROUNDING = 1e-5
+
+
+def _agree(one: LanguageVectors, other: LanguageVectors) -> bool:
+    """Whether two sets of vectors and means are the same but for rounding."""
+    for mine, theirs in ((one.vectors, other.vectors), (one.common, other.common)):
+        if mine.keys() != theirs.keys():
+            return False
+        if any(np.linalg.norm(mine[tag] - theirs[tag]) > _ROUNDING * np.linalg.norm(mine[tag]) for tag in mine):
+            return False
+    return True
 
 
 def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, wanted: RetuneRequest) -> StoredShift:
@@ -235,7 +299,7 @@ def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, want
     gamma = wanted.gamma
     if gamma is None:
         # An alpha for vectors of its own comes without the gamma that was recommended with another.
-        gamma = base.gamma if given is None or wanted.alpha is None else 0.0
+        gamma = base.gamma if wanted.vectors is None or wanted.alpha is None else 0.0
     vectors = old.vectors if given is None else given.vectors
     if not vectors and (alpha or gamma or wanted.alphas):
         raise UsageError(
@@ -295,11 +359,16 @@ def retune(
     left = run.finish_abandoned(client, name)
     index = live(client, name)
     body = copied_body(client, index.index)
-    plan = plan_retune(index, body["mappings"]["_meta"], wanted)
+    meta = body["mappings"]["_meta"]
+    own = None if wanted.means is None else _of_own_text(client, index, meta, wanted)
+    plan = plan_retune(index, meta, wanted, own)
     new = plan.new
     # By what a later run knows a version that it may go on with.
     requested = {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}
     requested["gamma"] = new.gamma
+    measured = plan.meta[metadata.FINGERPRINT]["means"]
+    if measured and (wanted.means or wanted.vectors):
+        requested["means"] = measured
     if not plan.changes and all_agree(client, index, new):
         # Nothing goes on with what another run has left, which may hold up writers.
         run.clear_abandoned(client, name)

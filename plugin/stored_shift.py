@@ -192,6 +192,23 @@ def to_metadata(debias: Debiaser, preference: float = 0.0) -> dict[str, Any]:
     return {metadata.VECTORS: of_debias(debias).to_dict(), metadata.QUERIES: queries.to_dict()}
 
 
+@dataclass(frozen=True)
+class IndexVectors(LanguageVectors):
+    """Language vectors as an index keeps them.
+
+    Attributes:
+        name: the hash that the index and its stamps know them by; that of a file names the address of its encoder,
+            which may have been another.
+    """
+
+    name: str = ""
+
+    @property
+    def hash(self) -> str:
+        """The hash by which the index knows them."""
+        return self.name
+
+
 def known_vectors(meta: Mapping[str, Any], index: str) -> LanguageVectors:
     """The language vectors of an index, of documents and of queries, by its whole ``_meta``.
 
@@ -208,8 +225,16 @@ def known_vectors(meta: Mapping[str, Any], index: str) -> LanguageVectors:
     common = {}
     if shift.common is not None and queries.common is not None:
         common = {DOCUMENTS: shift.common, QUERIES: queries.common}
-    return LanguageVectors(
-        shift.pivot or "", shift.vectors, {}, *encoder, "the index", query_vectors=queries.vectors, common=common
+    return IndexVectors(
+        shift.pivot or "",
+        shift.vectors,
+        {},
+        *encoder,
+        "the index",
+        query_vectors=queries.vectors,
+        common=common,
+        measured=made.means,
+        name=shift.hash or "",
     )
 
 

@@ -3,18 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.debias.readable import FEWEST, SAMPLED, LanguageSample, collapsed, measured, unread
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
+from langshift.plugin.index_sample import draw
 from langshift.plugin.metadata import TEXT_FIELDS, FieldNames, value_at
-from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.versions import fingerprint_of
 
-# Others to compare a load's languages with, and how many documents of a shard are drawn from.
-_COMPARED, _DRAWN_FROM = 5, 5000
+# Others to compare a load's languages with.
+_COMPARED = 5
 _LANGUAGES = 1000
 
 
@@ -61,30 +60,10 @@ def look(client: OpenSearch, index: str, written: Iterable[str]) -> dict[str, in
 
 def _draw(client: OpenSearch, index: str, meta: Mapping[str, Any], tags: list[str]) -> dict[str, LanguageSample]:
     """Documents of each language, drawn at random, with their vectors before the shift."""
-    fields, shift = FieldNames.from_meta(meta), StoredShift.from_meta(meta)
-    texts = fields.texts or TEXT_FIELDS
+    texts = FieldNames.from_meta(meta).texts or TEXT_FIELDS
     # What a method other than shift has done stays: it maps each language as a whole, and makes no texts alike.
-    unshifted = None if shift is None else expected(shift, StoredShift(), fields)
-    searches: list[dict[str, Any]] = []
-    for tag in tags:
-        chosen = [{"term": {fields.language: tag}}, {"exists": {"field": fields.vector}}]
-        random = {"seed": len(tags), "field": "_seq_no"}
-        query = {"function_score": {"query": {"bool": {"filter": chosen}}, "random_score": random}}
-        shown = [fields.vector, fields.stamp, fields.language, *texts]
-        searches += [
-            {"index": index},
-            {"query": query, "size": SAMPLED, "_source": shown, "terminate_after": _DRAWN_FROM},
-        ]
-    answers = client.msearch(body=searches)["responses"]
-    samples = {}
-    for tag, answer in zip(tags, answers, strict=True):
-        sources = [hit["_source"] for hit in answer.get("hits", {}).get("hits", [])]
-        sources = [one for one in sources if "vectors" in (value_at(one, fields.stamp) or {})]
-        stored = [value_at(one, fields.vector) for one in sources]
-        vectors = stored if unshifted is None else unshifted(sources)
-        if sources:
-            samples[tag] = LanguageSample(np.array(vectors, dtype=np.float32), [_text(one, texts) for one in sources])
-    return samples
+    drawn = draw(client, index, meta, tags, SAMPLED, texts)
+    return {tag: LanguageSample(vectors, [_text(one, texts) for one in of]) for tag, (of, vectors) in drawn.items()}
 
 
 def _text(source: Mapping[str, Any], fields: Iterable[str]) -> str:

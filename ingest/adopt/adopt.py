@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from opensearchpy import OpenSearch
 
+from langshift.debias import index_means
 from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.errors import LangshiftError, UsageError
@@ -21,6 +22,7 @@ from langshift.ingest.documents import Document
 from langshift.ingest.load import load_source
 from langshift.ingest.progress import LoadReporter, LoadSummary, no_progress
 from langshift.ingest.resume import LoadOptions, LoadStrategy
+from langshift.ingest.transform import detect_language
 from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift
 from langshift.plugin.index_body import DERIVED, LUCENE, VectorField, copied_body, engine_of, mapped, own_mappings
@@ -192,7 +194,24 @@ def open_for_adoption(
         vector_spec = _sampled_vector_spec(old, sample, fields)
         pipeline = pipeline_options.open(vector_spec)
         _require_encoder(old, there.vector, pipeline, vector_spec)
+        if pipeline.measures:
+            pipeline = _measured(reader, fields, pipeline)
         yield AdoptableIndex(old, reader, fields, pipeline, vector_spec)
+
+
+# An audit judges by other documents than these.
+_SEED = 1
+
+
+def _measured(reader: IndexReader, fields: FieldNames, pipeline: EmbeddingPipeline) -> EmbeddingPipeline:
+    """The pipeline with language vectors that are adapted to documents of the index at random."""
+    assert pipeline.debias.vectors is not None  # noqa: S101 - ``measures`` says so
+    sums = index_means.EmbeddingSums(pipeline.debias.vectors)
+    for hit in reader.sample(index_means.SAMPLE, {"exists": {"field": fields.vector}}, _SEED):
+        document = document_of(hit, fields, pipeline.encoder.dimension)
+        if isinstance(document, Document) and document.embedding is not None:
+            sums.add(document.embedding[None], [detect_language(document, pipeline).language])
+    return pipeline.adapted(sums)
 
 
 def require_name(client: OpenSearch, old: OldIndex, name: str, options: LoadOptions) -> None:

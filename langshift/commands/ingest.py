@@ -16,6 +16,7 @@ from langshift import parameters
 from langshift.client import open_cluster
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.vectors import shipped
 from langshift.errors import ClusterError, UsageError
 from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.audit.audit import audit as audit_index
@@ -37,6 +38,7 @@ from langshift.parameters import (
     ENCODER_OF_INDEX,
     GAMMA,
     JSON,
+    MEANS,
     PATIENCE,
     REMOTE_CODE,
     SHARE,
@@ -50,6 +52,7 @@ from langshift.parameters import (
     option,
     option_group,
 )
+from langshift.plugin import metadata
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
@@ -76,7 +79,7 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
         default=0.5,
         rare=True,
     )
-    usual = (encoder, REMOTE_CODE, VECTORS, ALPHA, GAMMA, DOCUMENTS_ONLY)
+    usual = (encoder, REMOTE_CODE, VECTORS, ALPHA, GAMMA, DOCUMENTS_ONLY, MEANS)
     return option_group("pipeline", _make_pipeline_options, *usual, *more, _LID_MODEL, least_confidence)
 
 
@@ -262,7 +265,7 @@ def _make_load_options(*, template: Path | None, engine: Engine | None, **values
 )
 @json_or_tables
 def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptions, as_json: bool) -> None:
-    """Index CORPUS: detect each document's language, encode it, shift it, write it.
+    """Index CORPUS: detect each document's language, encode, shift and write it.
 
     CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
     Parquet file with such columns, or - for standard input. Of two documents with the same _id the later one
@@ -281,8 +284,9 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
         require_readable(corpus)
         made = _fingerprint_of_index(name)
         pipeline = replace(pipeline, encoder=parameters.default_encoder() if made is None else made.encoder)
+    index_meta = _meta_of_index(name, pipeline) if options.if_exists == "append" else None
     # Vectors that come with the corpus are known when it is read, everything else before.
-    opened = None if is_given(pipeline.encoder) else pipeline.open(None)
+    opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
         stack.enter_context(sigterm_as_interrupt())
         source = stack.enter_context(open_source(corpus, embeddings="refused" if opened else "needed"))
@@ -292,7 +296,7 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
             if options.resume:
                 raise UsageError(f"{message}: give a file, or leave --resume out.")
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
-        opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint_of_index(name)))
+        opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint_of_index(name)), index_meta)
         client = open_cluster()
         watch = stack.enter_context(_reporter(client, name, corpus, pipeline))
         summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
@@ -378,6 +382,17 @@ def _fingerprint_of_index(name: str) -> Fingerprint | None:
     """What made an index; None where there is none that can be asked."""
     try:
         return live(open_cluster(), name).fingerprint
+    except ClusterError:
+        return None
+
+
+def _meta_of_index(name: str, pipeline: PipelineOptions) -> dict[str, Any] | None:
+    """The ``_meta`` of an index that tells how documents for it are shifted, where no file of vectors does."""
+    if not pipeline.default_shift or shipped(pipeline.encoder) is not None:
+        return None
+    try:
+        client = open_cluster()
+        return metadata.read_metadata(client, live(client, name).index)
     except ClusterError:
         return None
 

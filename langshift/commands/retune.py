@@ -14,9 +14,11 @@ from rich.progress import Progress, Task
 from langshift import output
 from langshift.client import open_cluster
 from langshift.debias.fingerprint import scales_in_words
+from langshift.debias.index_means import measured_in_words
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.ingest import reencode as reencoding
+from langshift.ingest.config import Means
 from langshift.ingest.reencode import ReencodeResult
 from langshift.languages import parse_tag
 from langshift.parameters import (
@@ -68,6 +70,12 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 )
 @option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha or --gamma is given.")
 @option("--gamma G", "Scale of the common mean, which documents and queries lose, 0 to 1.", SHARE)
+@option(
+    "--means WHAT",
+    "Take the common mean, and a part of the differences between languages, from the index's own documents: index; or "
+    "go back to what was fitted: vectors.",
+    click.Choice(["index", "vectors"]),
+)
 @flag("--documents-only", "With --vectors: what they recommend where queries stay as they are.")
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
@@ -87,6 +95,7 @@ def retune(
     alphas: dict[str, float],
     vectors: Path | None,
     gamma: float | None,
+    means: Means | None,
     documents_only: bool,
     throttle: float | None,
     patience: float,
@@ -106,8 +115,8 @@ def retune(
       langshift retune news --alpha 0.6 --alpha-for th=0.3
       langshift retune news --alpha 0.6 --gate DATASET --fail-if 'SLR@20 < -0.01'
     """
-    if alpha is None and gamma is None and not alphas and vectors is None:
-        raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma or --vectors.")
+    if alpha is None and gamma is None and means is None and not alphas and vectors is None:
+        raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma, --means or --vectors.")
     if documents_only and vectors is None:
         raise UsageError("--documents-only chooses what --vectors recommends: give --vectors too.")
     if (gate is None) != (not conditions):
@@ -124,7 +133,7 @@ def retune(
         try:
             with output.progress() as bars:
                 shown = TransferReporter(bars)
-                request = retuning.RetuneRequest(alpha, alphas, vectors, gamma, documents_only)
+                request = retuning.RetuneRequest(alpha, alphas, vectors, gamma, documents_only, means)
                 check = None if opened is None else _check(client, name, opened, shown, judged)
                 done = retuning.retune(
                     client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
@@ -286,11 +295,12 @@ def retuned(done: TransferResult) -> str:
     scales = scales_in_words(asked["alpha"], asked["alphas"], asked.get("gamma", 0.0))
     if not done.changed:
         return f"{done.name} ({done.index}) already has {scales} and these language vectors: nothing was changed."
+    measured = f" {measured_in_words(asked['means'])}" if "means" in asked else ""
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
     return (
         f"{done.name} now points to {done.index} with {scales}: {output.pluralize(done.documents, 'document')}, "
         f"{done.caught_up:,} caught up{deleted}, checked. The previous version, {done.before}, is kept: "
-        f"`langshift rollback {done.name}` returns to it."
+        f"`langshift rollback {done.name}` returns to it.{measured}"
     )
 
 

@@ -24,7 +24,7 @@ from langshift.evaluate.demo import (
     DemoExample,
     OnceEncoder,
     example,
-    index_each_way,
+    index_variants,
 )
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.replay.plan import ReplayOptions
@@ -72,7 +72,7 @@ def demo(output: Path | None, as_json: bool) -> None:
     terminal.note(f"Indexing {len(dataset.documents):,} documents three times, to {PLAIN}, {SHIFTED} and {BOTH}.")
     with terminal.progress() as bars:
         indexing = bars.add_task("Indexing", total=3 * len(dataset.documents), rate="")
-        index_each_way(client, encoder, lambda done: bars.advance(indexing, done))
+        index_variants(client, encoder, lambda done: bars.advance(indexing, done))
     plain, shifted, both = (Searcher(client, name, opened={encoder.id: encoder}) for name in (PLAIN, SHIFTED, BOTH))
     terminal.note(f"Searching them with {len(dataset.queries):,} questions, the last two with a language preference.")
     # Both in turn, query by query: their latencies are of the same moments.

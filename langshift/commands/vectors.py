@@ -9,16 +9,21 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
-from langshift.debias.encoders import Encoder, is_given, open_encoder
+from langshift.client import open_cluster
+from langshift.debias.detector import open_detector
+from langshift.debias.encoders import Encoder, VectorSpec, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
-from langshift.debias.fingerprint import scales_in_words
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
+from langshift.debias.index_means import SAMPLE, EmbeddingSums, adapted, measured_in_words
 from langshift.debias.parallel import open_parallel
 from langshift.debias.parallel.columns import ParallelText
-from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
+from langshift.evaluate.audit.sample import read_queries
+from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import parse_tag
 from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table, warn
 from langshift.parameters import (
@@ -35,6 +40,11 @@ from langshift.parameters import (
     option_group,
     parse_list,
 )
+from langshift.plugin.index_sample import measure
+from langshift.plugin.metadata import read_metadata
+from langshift.plugin.retune import fitted_vectors
+from langshift.plugin.stored_shift import UNMOVED
+from langshift.plugin.versions import live
 
 _PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
@@ -88,13 +98,15 @@ def tune(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure on parallel text how far to shift documents with FILE, and write the recommendation to FILE.
+    """Measure on parallel text how far to shift with FILE, and write what is recommended to FILE.
 
     A search task is built from the text: about ten words from the middle of an item are a query in each language, and
-    the whole item is to be found in every language. The alpha with the highest TLR@20 is searched for, as long as
-    SLR@20 falls by no more than --budget; then whether queries should be shifted too, and whether single languages
-    need an alpha of their own. Each is recommended only if it gains more than chance on fifths of the text that had
-    no part in the choice; if nothing does, alpha 0 is recommended: do not shift this model.
+    the whole item is to be found in every language. Two settings are recommended: one that moves documents only, and
+    one for searches through langshift, which may also take off the common mean (gamma) and shift queries. Each comes
+    with the smallest language preference with which SLR@20 falls by no more than --budget, has the highest TLR@20 that
+    can be had so, and is the smallest that chance alone may tell from that. It is recommended only if it gains more
+    than chance on fifths of the text that had no part in the choice; if neither does, alpha 0 is recommended: do not
+    shift this model.
 
     \b
     Example:
@@ -246,11 +258,14 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
     if as_json:
         emit_json(_document(vectors, path))
         return
+    settings = {"recommended": vectors.both_sides, "documents only": vectors.documents_only}
+    advised = {use: advice for use, advice in settings.items() if advice is not None}
     for text in (
         f"{path}: {pluralize(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
         f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
         f"fitted on {vectors.source}",
-        f"methods {', '.join(_methods(vectors))}; {_recommended(vectors)}",
+        f"methods {', '.join(_methods(vectors))}{'' if advised else '; alpha 1 (default: not tuned)'}",
+        *(f"{use}: {advice.words}" for use, advice in advised.items()),
     ):
         line(printable(text))
     languages = _languages(vectors)
@@ -266,19 +281,6 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
 def _methods(vectors: LanguageVectors) -> list[str]:
     held = {"shift": vectors.vectors, "centering": vectors.means, "lir": vectors.directions, "affine": vectors.maps}
     return [method for method, tensors in held.items() if tensors]
-
-
-def _recommended(vectors: LanguageVectors) -> str:
-    """What measurement recommends, in words."""
-    if vectors.both_sides is None or vectors.documents_only is None:
-        return "alpha 1 (default: not tuned)"
-    return f"recommended: {_advice(vectors.both_sides)}; documents only: {_advice(vectors.documents_only)}"
-
-
-def _advice(advice: Recommendation) -> str:
-    queries = ", queries shifted too" if advice.shift_queries else ", queries not shifted"
-    preference = f", language preference {advice.preference:g}" if advice.preference else ""
-    return f"{scales_in_words(advice.alpha, {}, advice.gamma)}{queries}{preference}"
 
 
 # What a language may have -> how it is printed.
@@ -411,7 +413,18 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 
 
 @vectors.command("fit")
-@option("--pairs PATH", "Parallel text, or given vectors.", required=True)
+@option("--pairs PATH", "Parallel text, or given vectors.")
+@option(
+    "--from-index NAME",
+    "Adapt language vectors to the documents of this index.",
+    dest="from_index",
+)
+@option("--queries LOG", "With --from-index: its users' queries, JSON Lines with text.", PATH)
+@option(
+    "--vectors FILE",
+    "With --from-index: what to adapt. [default: the shipped ones]",
+    dest="fitted",
+)
 @option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
 @option(
     "--pivot LIST",
@@ -441,7 +454,10 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 @_passage_options
 @json_or_tables
 def fit(
-    pairs: Path,
+    pairs: Path | None,
+    from_index: str | None,
+    queries: Path | None,
+    fitted: Path | None,
     languages: list[str] | None,
     pivots: list[str],
     methods: list[str],
@@ -458,20 +474,37 @@ def fit(
     each other; or a TSV, JSONL or Parquet file with one column per language; or mMARCO's collections; or, with
     --encoder given, your own vectors. A pair with a missing side is left out and counted as missing.
 
+    With --from-index the common mean, and up to a third of each difference between languages, are measured on the
+    documents of an index, and on queries if there are any.
+
     \b
     Example:
       langshift vectors fit --pairs parallel --pivot en --output mine.safetensors
+      langshift vectors fit --from-index news --queries log.jsonl --output news.safetensors
       langshift vectors fit --pairs parallel --pivot en,de,zh --methods shift,affine --output vectors
     """
+    if from_index is not None:
+        _require_alone("--from-index", *_OF_PAIRS)
+        check_output(output)
+        made = _from_index(from_index, queries, fitted, trust_remote_code=trust_remote_code)
+        made.save(output)
+        show_vectors(made, output, as_json=as_json)
+        note(measured_in_words(made.measured))
+        note(f"Use it: langshift retune {from_index} --vectors {output}")
+        return
+    if queries is not None or fitted is not None:
+        raise UsageError("--queries and --vectors go with --from-index: give it, or leave them out.")
+    if pairs is None:
+        raise UsageError("Give parallel text with --pairs, or an index with --from-index.")
     files = _files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, **passages)
     opened = open_encoder(encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source))
-    made = fit_shown(source, pivots, opened, methods=methods, documents_only=documents_only)
+    found = fit_shown(source, pivots, opened, methods=methods, documents_only=documents_only)
     source_name = pairs.resolve().name
     if passages["join_lines"] > 1:
         source_name += f", {passages['join_lines']} lines a passage"
-    written = [(replace(made[pivot], source=source_name), file) for pivot, file in files.items()]
+    written = [(replace(found[pivot], source=source_name), file) for pivot, file in files.items()]
     for vectors, file in written:
         vectors.save(file)
     if as_json:
@@ -481,6 +514,41 @@ def fit(
     for vectors, file in written:
         show_vectors(vectors, file, as_json=False)
     note(f"Use it: langshift ingest CORPUS --index NAME --encoder {encoder} --vectors {written[0][1]}")
+
+
+# What only says how to fit on parallel text, by the names of the arguments.
+_OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "encoder", "join_lines", "documents")
+
+
+def _require_alone(option_name: str, *others: str) -> None:
+    """Refuse options beside one that stands in their place."""
+    context = click.get_current_context()
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in others and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(f"{option_name} does not go with {' and '.join(given)}: leave one or the other out.")
+
+
+def _from_index(name: str, queries: Path | None, fitted: Path | None, *, trust_remote_code: bool) -> LanguageVectors:
+    """Language vectors that are adapted to an index and to queries."""
+    client = open_cluster()
+    index = live(client, name)
+    known = fitted_vectors(index, fitted)
+    documents = measure(client, index, read_metadata(client, index.index), known)
+    asked = None
+    if queries is not None:
+        made = index.fingerprint
+        spec = VectorSpec(made.dimension, made.normalised)
+        encoder = open_encoder(made.encoder, trust_remote_code=trust_remote_code, vector_spec=spec)
+        known.require_encoder(encoder, name)
+        pipeline = EmbeddingPipeline(encoder, UNMOVED, open_detector())
+        read = read_queries(queries, pipeline, index.languages, SAMPLE)
+        asked = EmbeddingSums(known)
+        asked.add(read.vectors, read.tags)
+    return replace(adapted(known, documents, asked), source=f"{known.source}, adapted to {index.index}")
 
 
 @vectors.command("show")

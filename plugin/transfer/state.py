@@ -185,7 +185,7 @@ TransferListener = Callable[[TransferProgress], None]
 
 
 # Of what was asked for, what ``--json`` says.
-_SHOWN = ("encoder", "alpha", "alphas", "gamma", "vectors")
+_SHOWN = ("encoder", "alpha", "alphas", "gamma", "vectors", "means")
 
 
 @dataclass(frozen=True)

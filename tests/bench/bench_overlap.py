@@ -20,7 +20,7 @@ from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source
-from langshift.ingest.transform import ActionBuilder, index_rows
+from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.plugin import version_writer
 from langshift.plugin.inventory import drop_all
 
@@ -83,7 +83,7 @@ def encode(corpus, making):
     """All that comes before writing, and nothing else."""
     builder, items = ActionBuilder(making, refuse, 1 << 40, lambda _: False), []
     with open_source(corpus) as source:
-        index_rows(iter(list(source.read(()))), builder, items.extend)
+        index_batches(encoded_batches(iter(list(source.read(()))), builder), builder, items.extend)
     return items
 
 

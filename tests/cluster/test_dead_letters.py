@@ -5,13 +5,17 @@ import stat
 import time
 from itertools import repeat
 
+import numpy as np
 import pytest
 from command_line import langshift, refusal, started
 from fault_proxy import fault_proxy
 from faults import delayed
 from faulty_load import FaultyLoad
-from given_data import run, write_lines
-from shifted_index import Corpus, language_vectors, printed, refused, saved
+from given_data import run
+from shifted_index import Corpus, language_vectors, printed, saved, sources
+
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.settings import Settings
 
 DIMENSION = 4
 
@@ -221,20 +225,18 @@ def killed_after(load, command, bulks):
 
 
 @pytest.mark.usefixtures("cluster_env")
-def test_after_a_retune_it_is_told_how_to_load_them_with_its_scale(index_name, tmp_path):
+def test_after_a_retune_they_take_the_shift_that_the_index_has_now(client, index_name, tmp_path):
     corpus = Corpus(tmp_path, each=1)
     with corpus.path.open("a") as file:
         file.write("no JSON\n")
-    vectors = saved(tmp_path, language_vectors(alpha=1.0))
-    options = ("--index", index_name, "--encoder", "given", "--vectors", vectors)
+    known = language_vectors(alpha=1.0)
+    options = ("--index", index_name, "--encoder", "given", "--vectors", saved(tmp_path, known), "--alpha", 1)
     assert run("ingest", corpus.path, *options).exit_code == 3
     printed(run("retune", index_name, "--alpha", 0.3, "--json"))
-    assert refused(run("dead-letters", "replay", "--index", index_name)) == (
-        f"Index {index_name} was retuned after this load (alpha 0.3, not 1): load the corrected lines with `langshift "
-        f"ingest FILE --index {index_name} --if-exists append --alpha 0.3` and the other options of that load, or go "
-        f"back with `langshift rollback {index_name}`.",
-        1,
-    )
-    mended = write_lines(tmp_path / "mended.jsonl", [corpus.line("de-0") | {"_id": "mended"}])
-    done = run("ingest", mended, *options, "--if-exists", "append", "--alpha", 0.3)
-    assert done.exit_code == 0, done.exception
+    letters = LoadWorkspace.of(Settings.from_env().home, client, index_name).dead_letters
+    letter = json.loads(letters.read_text())
+    letters.write_text(json.dumps(letter | {"document": json.dumps(corpus.line("de-0") | {"_id": "mended"})}) + "\n")
+    assert printed(run("dead-letters", "replay", "--index", index_name, "--json"))["left"] == 0
+    stored = sources(client, index_name)["mended"]
+    assert (stored["shift"]["alpha"], stored["shift"]["vectors"]) == (0.3, known.hash)
+    np.testing.assert_allclose(stored["embedding"], corpus.expected("de-0", known, 0.3), rtol=1e-5)

@@ -13,7 +13,7 @@ from langshift import errors
 from langshift.commands.serve import demo
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.demo import index_each_way
+from langshift.evaluate.demo import index_variants
 from langshift.plugin.versions import live, unfinished, versions_of
 from langshift.settings import Settings
 
@@ -48,7 +48,7 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        index_each_way(client, open_encoder("use-m"), interrupt)
+        index_variants(client, open_encoder("use-m"), interrupt)
     assert unfinished(client, plain) == [f"{plain}-v0001"]
     demo_document(names, dataset, tmp_path / "first")
     assert [live(client, name).documents for name in names] == [48, 48, 48]

@@ -97,7 +97,7 @@ def test_another_method_is_refused(client, name):
 
 def test_vectors_that_do_not_come_back_as_they_were_written_are_refused(client, name, monkeypatch):
     # The cluster of the tests may have no faiss; which indices these are is tested where that is decided.
-    monkeypatch.setattr("langshift.plugin.retune.vectors_come_back_normalised", lambda *_: True)
+    monkeypatch.setattr("langshift.plugin.index_sample.vectors_come_back_normalised", lambda *_: True)
     assert refused(run("retune", name, "--alpha", 0.5)) == (
         f"Index {name}-v0001 stores its vectors with the engine faiss, cosinesimil and derived source, which returns "
         "them with norm 1 and not as they were written, so no shift can be undone: index the corpus again "

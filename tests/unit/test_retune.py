@@ -192,7 +192,7 @@ BOTH = "--gate and --fail-if must be used together: give {} too."
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ([], "There is nothing to change: give --alpha, --alpha-for, --gamma or --vectors."),
+        ([], "There is nothing to change: give --alpha, --alpha-for, --gamma, --means or --vectors."),
         (["--alpha", 1, "--gate", "xquad"], BOTH.format("conditions with --fail-if")),
         (["--alpha", 1, "--fail-if", "SLR@20 < 0"], BOTH.format("a dataset with --gate")),
         (
