@@ -16,7 +16,7 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.encoders import Encoder, identity
-from langshift.debias.fingerprint import same_encoder
+from langshift.debias.fingerprint import same_encoder, scales_in_words
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import write_bytes
@@ -65,6 +65,13 @@ class Recommendation:
     gamma: float = 0.0
     shift_queries: bool = False
     preference: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """``alpha 0.9, gamma 0.8, queries shifted, preference 0.024``; scales of single languages are left out."""
+        queries = "queries shifted" if self.shift_queries else "queries not shifted"
+        preference = f", preference {self.preference:g}" if self.preference else ""
+        return f"{scales_in_words(self.alpha, {}, self.gamma)}, {queries}{preference}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The demo: the bundled corpus indexed without and with the shift, and its questions asked in three ways."""
+"""The demo: the bundled corpus indexed in three ways, and its questions asked in four."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,8 +17,9 @@ from langshift.ingest.resume import LoadOptions
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.hits import Hit
 from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import USUAL
 
-PLAIN, SHIFTED = "langshift-demo-plain", "langshift-demo-shifted"
+PLAIN, SHIFTED, BOTH = "langshift-demo-plain", "langshift-demo-shifted", "langshift-demo-both"
 FOLDER = Path(__file__).with_name("demo")
 #: What is added to the cosine of documents in the question's language, to get back what the shift takes there.
 PREFERENCE = 0.02
@@ -26,7 +27,7 @@ _SHOWN = 10
 
 
 class OnceEncoder(Encoder):
-    """An encoder that encodes each text once: both indices have the same texts, and both get the same questions.
+    """An encoder that encodes each text once: all indices have the same texts, and get the same questions.
 
     Args:
         encoder: what encodes.
@@ -83,12 +84,14 @@ class DemoExample(NamedTuple):
         return {**known, "relevant": hit.group == self.query.group}
 
 
-def index_twice(client: OpenSearch, encoder: Encoder, on_document: Callable[[int], None] = lambda _: None) -> None:
-    """Write the bundled corpus to both demo indices, which are replaced.
+def index_variants(client: OpenSearch, encoder: Encoder, on_document: Callable[[int], None] = lambda _: None) -> None:
+    """Write the bundled corpus to the demo's indices, which are replaced.
+
+    Without a shift; with the paper's; and as is recommended for both sides of a search.
 
     Args:
         client: the cluster.
-        encoder: makes the vectors of both.
+        encoder: makes the vectors of all.
         on_document: called with the number of documents after each batch that is written.
 
     Raises:
@@ -102,7 +105,7 @@ def index_twice(client: OpenSearch, encoder: Encoder, on_document: Callable[[int
 
     # A demo that was cut off is given up.
     anew = LoadOptions(if_exists="replace")
-    for name, alpha in ((PLAIN, 0.0), (SHIFTED, 1.0)):
+    for name, alpha in ((PLAIN, 0.0), (SHIFTED, 1.0), (BOTH, None)):
         drop_all(client, name)
         load(client, str(FOLDER / CORPUS), name, build_pipeline(encoder, detector, None, alpha), on_stage, anew)
 
@@ -122,7 +125,7 @@ def example(compared: ReplayPair, plain: Searcher, shifted: Searcher) -> DemoExa
         return None
     chosen = max(changed, key=lambda name: (max(gained[name], 0), changes[name] > 0, abs(changes[name]), name))
     query = ours[chosen]
-    found = (searcher.search(query.text, language=query.language, size=_SHOWN) for searcher in (plain, shifted))
+    found = (searcher.search(query.text, USUAL, language=query.language, size=_SHOWN) for searcher in (plain, shifted))
     return DemoExample(query, *(one.hits for one in found))
 
 

@@ -20,12 +20,13 @@ from langshift.plugin.inventory import Version, versions_of
 from langshift.plugin.metadata import TEXT_FIELDS, FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
-from langshift.plugin.stored_shift import StoredShift
+from langshift.plugin.stored_shift import StoredShift, moves_queries, queries_of
 from langshift.plugin.versions import alias_of, check_name, version_behind
 
 BINS: Final = 10
 LOW, FAIR = 0.5, 0.8
 _LANGUAGES = 1000
+_SEARCH_PIPELINE = "search.default_pipeline"
 
 
 class LanguageConfidence(NamedTuple):
@@ -134,6 +135,8 @@ class Description:
         replicas: copies of each shard beside the first.
         auto_expand_replicas: such as ``0-1``; None where the number of replicas is fixed.
         unread: languages that its encoder does not read, with their documents.
+        meta: its whole ``_meta``.
+        search_pipeline: the search pipeline that all searches of it run through; None where there is none.
     """
 
     version: Version
@@ -150,6 +153,8 @@ class Description:
     replicas: int
     auto_expand_replicas: str | None
     unread: Mapping[str, int] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    search_pipeline: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it, less what is told in words."""
@@ -162,6 +167,7 @@ class Description:
             "without_vector": self.without_vector,
             "stamps": None if self.stamps is None else self.stamps._asdict(),
             "unread": dict(self.unread),
+            "queries": {"moved": moves_queries(self.meta), "preference": queries_of(self.meta).preference},
             "fields": self.fields.to_dict(),
             "vector": None if self.vector is None else self.vector._asdict(),
             "texts": [one._asdict() for one in self.texts],
@@ -200,7 +206,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
     filled = counts["texts"]["buckets"] if analyzers else {}
     shift = StoredShift.from_meta(found["_meta"])
     languages = {one["key"]: int(one["doc_count"]) for one in counts["languages"]["buckets"]}
-    pipeline = settings.get("index.default_pipeline")
+    pipeline, search_pipeline = (settings.get(f"index.{name}") for name in ("default_pipeline", _SEARCH_PIPELINE))
     expanded = str(settings.get("index.auto_expand_replicas", "false"))
     return Description(
         version=version,
@@ -218,6 +224,8 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
             if filled[field]["doc_count"]
         ],
         default_pipeline=None if pipeline in (None, "_none") else str(pipeline),
+        search_pipeline=None if search_pipeline in (None, "_none") else str(search_pipeline),
+        meta=found["_meta"],
         shards=int(settings["index.number_of_shards"]),
         replicas=int(settings["index.number_of_replicas"]),
         auto_expand_replicas=None if expanded == "false" else expanded,
@@ -334,6 +342,31 @@ def storage(found: Description) -> list[str]:
     ]
 
 
+def of_queries(name: str, meta: Mapping[str, Any]) -> list[str]:
+    """What is done to queries, and what a client must know that searches by itself, in sentences.
+
+    Args:
+        name: the index's name.
+        meta: its whole ``_meta``.
+    """
+    made, queries, sentences = Fingerprint.from_dict(meta[metadata.FINGERPRINT]), queries_of(meta), []
+    if moves_queries(meta):
+        by = ["their language vector"] if queries.recommended else []
+        by += [f"the common mean (gamma {made.gamma:g})"] if made.gamma else []
+        sentences.append(
+            f"Both sides: queries lose {' and '.join(by)}, too. langshift subtracts that by itself; any other client "
+            f"must subtract what `langshift index describe {name} --query-vectors` prints."
+        )
+    elif made.moves:
+        sentences.append("Documents only: queries are searched with as they are, by any client.")
+    if queries.preference:
+        sentences.append(
+            f"Searches prefer documents in the searcher's language by {queries.preference:g} (cosine) unless they are "
+            "given another --prefer-language."
+        )
+    return sentences
+
+
 def short_name(one: Version) -> str:
     """``v0001``: a version beside the name of its index."""
     return one.version.removeprefix(f"{one.name}-")
@@ -381,7 +414,20 @@ def source(one: Version) -> str:
 
 def remarks(found: Description) -> list[str]:
     """Sentences on a version and those beside it; none where all is well."""
-    return [*_of_documents(found), *_of_the_engine(found), *_of_the_block(found), *_of_unfinished(found)]
+    parts = (_of_documents, _of_the_engine, of_searchers, _of_the_block, _of_unfinished)
+    return [sentence for part in parts for sentence in part(found)]
+
+
+def of_searchers(found: Description) -> Iterator[str]:
+    """A warning where queries must be moved, and there is a sign of clients that are not langshift."""
+    name, search = found.version.name, found.search_pipeline
+    if not moves_queries(found.meta) or (found.default_pipeline is None and search is None):
+        return
+    sign = f"searches of {name} run through the pipeline {search}" if search else f"other clients write to {name}"
+    yield (
+        f"Check how others search: {sign}, and a vector search that does not pass through langshift finds less in it "
+        f"unless it subtracts what `langshift index describe {name} --query-vectors` prints."
+    )
 
 
 def _of_documents(found: Description) -> Iterator[str]:

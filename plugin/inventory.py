@@ -26,7 +26,10 @@ VersionOperation = Literal["load", "retune", "reencode", "rollback"]
 
 _BLOCKS = ("write", "read_only", "read_only_allow_delete")
 # All but the language vectors, which may be large.
-_META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN)
+_META = (
+    *(metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN),
+    *(f"{metadata.QUERIES}.{name}" for name in ("common", "preference")),
+)
 _SETTINGS = ("creation_date", "uuid", *(f"blocks.{name}" for name in _BLOCKS))
 _WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"settings.index.{name}" for name in _SETTINGS))
 
@@ -57,6 +60,8 @@ class Version:
         origin: what made it, and of what, as ``_meta.langshift_origin`` says; None where it does not say.
         unfinished: by which command; None where it is finished.
         blocks: the version that this command has blocked for its last step; None where it has blocked none.
+        preference: the language preference that is recommended with the scales of its shift.
+        common_means: whether it keeps the means that a gamma takes off documents and queries.
     """
 
     name: str
@@ -71,6 +76,8 @@ class Version:
     origin: Mapping[str, Any] | None
     unfinished: VersionOperation | None
     blocks: str | None
+    preference: float = 0.0
+    common_means: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
@@ -113,7 +120,7 @@ def _version(
 ) -> Version:
     name, meta, settings = alias_of(index), found["mappings"]["_meta"], found["settings"]["index"]
     unfinished = meta.get(metadata.UNFINISHED)
-    transfer = transfer_note_from_metadata(meta)
+    transfer, queries = transfer_note_from_metadata(meta), meta.get(metadata.QUERIES, {})
     state: State = "live" if name in found.get("aliases", {}) else "unfinished" if unfinished else "kept"
     return Version(
         name=name,
@@ -128,6 +135,8 @@ def _version(
         origin=_origin(meta, transfer),
         unfinished=None if state != "unfinished" else "load" if transfer is None else transfer[0],
         blocks=transfer[1]["from"] if transfer is not None and transfer[1].get("blocked") else None,
+        preference=queries.get("preference", 0.0),
+        common_means="common" in queries,
     )
 
 

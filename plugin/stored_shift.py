@@ -130,6 +130,41 @@ def of_index(client: OpenSearch, index: IndexInfo, wanted: ShiftQueries) -> Debi
     return Debiaser(known, "shift", made.alpha, made.alphas, by_language, made.gamma)
 
 
+def queries_of(meta: Mapping[str, Any]) -> QuerySide:
+    """What an index keeps of queries, by its whole ``_meta``; nothing where it keeps nothing."""
+    return QuerySide.from_dict(meta[metadata.QUERIES]) if metadata.QUERIES in meta else QuerySide()
+
+
+def moves_queries(meta: Mapping[str, Any]) -> bool:
+    """Whether queries of an index are moved as its documents are, by its whole ``_meta``."""
+    if metadata.FINGERPRINT not in meta:
+        return False
+    made = Fingerprint.from_dict(meta[metadata.FINGERPRINT])
+    return made.moves and (bool(made.gamma) or queries_of(meta).recommended)
+
+
+def query_steps(client: OpenSearch, index: IndexInfo) -> dict[str, Any]:
+    """What a client that searches an index by itself must subtract from the vector of a query: ``α V^Q_ℓ + γ m_Q``.
+
+    Args:
+        client: the cluster.
+        index: the index.
+
+    Returns:
+        ``steps``: tag of a language vector, and ``und`` for all other languages -> numbers, shape (dimension,), zeros
+        where queries are searched with as they are; ``keys``: a language tag in lower case -> which of them it takes,
+        where it is not ``und``.
+    """
+    debias, keys = of_index(client, index, "auto"), dict[str, str]()
+    if debias.shift_queries:
+        keys = {tag: key for tag, key in of_debias(debias).keys.items() if debias.key(key) is not None}
+    tags = [UNDETERMINED, *sorted(set(keys.values()))]
+    # What is left of nothing.
+    moved = debias.queries(np.zeros((len(tags), index.fingerprint.dimension), np.float32), tags)
+    steps = {tag: (0 - row).tolist() for tag, row in zip(tags, moved, strict=True)}
+    return {"index": index.index, "steps": steps, "keys": keys}
+
+
 Source = Mapping[str, Any]
 
 
@@ -185,7 +220,7 @@ def known_vectors(meta: Mapping[str, Any], index: str) -> LanguageVectors:
         ClusterError: see ``from_metadata``.
     """
     shift, made = from_metadata(meta, index), fingerprint_of(index, meta)
-    queries = QuerySide.from_dict(meta[metadata.QUERIES]) if metadata.QUERIES in meta else QuerySide()
+    queries = queries_of(meta)
     encoder = made.encoder, made.revision, made.document_prefix, made.dimension, made.normalised
     common = {}
     if shift.common is not None and queries.common is not None:

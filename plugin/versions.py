@@ -87,6 +87,7 @@ class IndexInfo:
         counts: how many documents each of the languages has.
         texts: languages whose texts have a field, ``text.<language>``, and with it an analyzer of their own.
         unread: languages that its encoder does not read, with their documents.
+        preference: the language preference that is recommended with the scales of its shift.
     """
 
     name: str
@@ -99,6 +100,7 @@ class IndexInfo:
     counts: Mapping[str, int]
     texts: frozenset[str]
     unread: Mapping[str, int] = field(default_factory=dict)
+    preference: float = 0.0
 
 
 def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> IndexInfo:
@@ -143,6 +145,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
         counts=counts,
         texts=frozenset(mappings.get("properties", {}).get("text", {}).get("properties", {})),
         unread=unread(fingerprint.encoder, counts, meta.get(metadata.UNREAD, ())),
+        preference=meta.get(metadata.QUERIES, {}).get("preference", 0.0),
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,8 +116,8 @@ class ShiftEffect:
     """What the shift of the index did to a hit's nearness to the query.
 
     Attributes:
-        moved: tag of a language vector -> what it was multiplied with before it was subtracted from the document's
-            vector; empty where that is as the encoder made it.
+        moved: tag of a language vector, or ``common`` for the common mean -> what it was multiplied with before it was
+            subtracted from the document's vector; empty where that is as the encoder made it.
         similarity_before: cosine of the query's and the document's vector as the encoder made them; None where that
             cannot be known.
         similarity_after: cosine of the vectors that are searched with.
@@ -229,6 +229,17 @@ def group_of(source: Mapping[str, Any]) -> str | None:
     return _first(value_at(source, GROUP))
 
 
+#: Where a language preference comes from.
+PreferenceOrigin = Literal["asked", "index"]
+
+
+def preference_origin(given: SearchSettings, used: SearchSettings) -> PreferenceOrigin | None:
+    """Where the preference that a search used comes from; None where it used none, and nobody asked for none."""
+    if given.preference is not None:
+        return "asked"
+    return "index" if used.preference else None
+
+
 @dataclass(frozen=True)
 class SearchResult:
     """What a search found.
@@ -236,8 +247,11 @@ class SearchResult:
     Attributes:
         index: the version of the index that was searched.
         setting: how.
+        preference_from: whether the setting's preference was ``asked`` for, or is what the ``index`` recommends; None
+            where there is none.
         language: of the query, as given or detected; ``und`` where unknown.
-        shift_queries: whether the query was shifted as documents are, unless it is in the pivot language.
+        shift_queries: whether the query was shifted by its language as documents are, unless it is in the pivot.
+        gamma: how much of the common mean the query lost, as documents did; 0 where it was searched by words alone.
         hits: best first.
         bonus: what was added to the scores of hits in the query's language, by the language preference and by the
             mode anchored, on the scale of the scores; below 0 its amount was added to those of all others.
@@ -250,8 +264,10 @@ class SearchResult:
 
     index: str
     setting: SearchSettings
+    preference_from: PreferenceOrigin | None
     language: str
     shift_queries: bool
+    gamma: float
     hits: tuple[Hit, ...]
     bonus: float
     anchors: tuple[Anchor, ...]
@@ -270,8 +286,10 @@ class SearchResult:
         return {
             "index": self.index,
             **asdict(self.setting),
+            "preference_from": self.preference_from,
             "language": self.language,
             "shift_queries": self.shift_queries,
+            "gamma": self.gamma,
             "hits": [_hit(hit) for hit in self.hits],
             "bonus": self.bonus,
             "anchors": [asdict(anchor) for anchor in self.anchors],

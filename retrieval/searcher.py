@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: d
 
 
 def preference_notes(index: IndexInfo, question: settings.SearchQuery, setting: settings.SearchSettings) -> list[str]:
-    """Why a language preference has no effect, where it has none."""
+    """Why a language preference that was asked for has no effect, where it has none."""
     if not setting.preference:
         return []
     if question.language == UNDETERMINED:
@@ -148,11 +148,12 @@ class Searcher:
     def language(self, words: str, setting: settings.SearchSettings = settings.USUAL) -> Detection:
         """The language of a query, detected among those of the index's documents.
 
-        Where a vector is searched with and queries are shifted, languages without a document may be meant just as well.
+        Where a vector is searched with and queries are shifted by language, languages without a document may be meant
+        just as well.
         """
         among = set(self.index.languages)
-        if setting.needs_vector and self.query_debias.vectors is not None:
-            known = self.query_debias.vectors
+        known = self.query_debias.vectors if setting.needs_vector and self.query_debias.shift_queries else None
+        if known is not None:
             among |= {text_language(tag) for tag in (known.pivot, *known.vectors)}
         return self._detector.detect(words, among=among)
 
@@ -163,8 +164,12 @@ class Searcher:
         return [fusion for fusion, since in _SINCE.items() if number is not None and version_tuple(number) >= since]
 
     @cached_property
+    def _metadata(self) -> dict[str, Any]:
+        return metadata.read_metadata(self.client, self.index.index)
+
+    @cached_property
     def _shift(self) -> tuple[stored_shift.StoredShift | None, str | None]:
-        return hits.known_shift(metadata.read_metadata(self.client, self.index.index), self.index.index)
+        return hits.known_shift(self._metadata, self.index.index)
 
     @cached_property
     def trust(self) -> AnchorModel:
@@ -227,13 +232,16 @@ class Searcher:
         return settings.SearchContext(self.index, fuses, self.trust if setting.mode == "anchored" else None, legs)
 
     def search(
-        self, words: str, setting: settings.SearchSettings = settings.USUAL, **how: Unpack[settings.ResultArguments]
+        self,
+        words: str,
+        setting: settings.SearchSettings = settings.RECOMMENDED,
+        **how: Unpack[settings.ResultArguments],
     ) -> hits.SearchResult:
         """The best hits for a query.
 
         Args:
             words: the query.
-            setting: how to search.
+            setting: how to search; without a preference with the one that the index recommends.
             **how: see ``ResultArguments``.
 
         Raises:
@@ -251,7 +259,7 @@ class Searcher:
     def result_plan(
         self,
         words: str,
-        setting: settings.SearchSettings = settings.USUAL,
+        setting: settings.SearchSettings = settings.RECOMMENDED,
         *,
         language: str | None = None,
         size: int = 10,
@@ -266,12 +274,13 @@ class Searcher:
         settings.require_query(words, size)
         checked = self._filters.checked(filters)
         tag = self._tag(words, setting, language)
+        given, setting = setting, setting.for_index(self.index, text_language(tag))
         raw = self.encode([words]) if explain or setting.needs_vector else None
         vector = None if raw is None else self.move(raw, [tag])[0]
         question = settings.SearchQuery(words, text_language(tag), vector)
         shift, unknown = self._shift if explain else (None, None)
         plan = self.plan(question, setting, size=size, filters=checked, legs=explain)
-        shift_queries = setting.needs_vector and self.query_debias.shift_queries
+        moved = self.query_debias if setting.needs_vector else stored_shift.UNMOVED
         notes = self.remarks if setting.mode == "anchored" else []
 
         def read_result() -> SearchPlan[hits.SearchResult]:
@@ -285,13 +294,15 @@ class Searcher:
             return hits.SearchResult(
                 index=index.index,
                 setting=setting,
+                preference_from=hits.preference_origin(given, setting),
                 language=question.language,
-                shift_queries=shift_queries,
+                shift_queries=moved.shift_queries,
+                gamma=moved.gamma,
                 hits=tuple(hits.to_hit(hit, index.fields, seen.get(hit.id)) for hit in found.hits),
                 bonus=found.how.bonus,
                 anchors=found.how.anchors,
                 compared=len(seen),
-                notes=(*notes, *found.notes, *preference_notes(index, question, setting), *why),
+                notes=(*notes, *found.notes, *preference_notes(index, question, given), *why),
                 took=found.took,
                 requests=tuple(requests),
             )
@@ -350,8 +361,14 @@ class Searcher:
             return f"Alpha cannot be changed: {index} does not store what is needed to reverse its shift exactly."
         return None if shift.vectors else f"Alpha cannot be changed: {index} stores no language vectors."
 
+    @cached_property
+    def _query_mean(self) -> NDArray[np.float32] | None:
+        """The common mean m_Q of queries, shape (dimension,); None where the index keeps none."""
+        stored = self._metadata.get(metadata.QUERIES)
+        return None if stored is None else metadata.QuerySide.from_dict(stored).common
+
     def vectors(self, shortlist: Shortlist) -> SearchPlan[ShortlistVectors]:
-        """What a shortlist needs to be ranked at any alpha, see ``rank_at``.
+        """What a shortlist needs to be ranked at any alpha and gamma, see ``rank_at``.
 
         Raises:
             UsageError: alpha cannot be moved, or the query has no vector.
@@ -361,4 +378,4 @@ class Searcher:
             raise UsageError(self.shiftable or "")
         if "dense" in shortlist.lacks:
             raise UsageError(shortlist.lacks["dense"])
-        return fetch_vectors(shortlist, shift)
+        return fetch_vectors(shortlist, shift, self._query_mean)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, get_args
 
@@ -115,7 +115,8 @@ class SearchSettings:
     Attributes:
         mode: ``dense``, ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
         preference: the language preference beta, in units of cosine: what a document in the searcher's language
-            is given more than others. Below 0 the others are given more (``--spread``).
+            is given more than others. Below 0 the others are given more (``--spread``). None, where nobody asked for
+            any, is what the index recommends; where nothing resolves that, as in evaluations, it is none.
         fusion: how ``hybrid`` puts its two legs together.
         lexical_weight: the share of the words in ``hybrid``, 0 to 1; that of the vectors is the rest.
         one_per_group: whether of a translation group one document is shown, the one in the searcher's language
@@ -123,7 +124,7 @@ class SearchSettings:
     """
 
     mode: Mode = "dense"
-    preference: float = 0.0
+    preference: float | None = 0.0
     fusion: Fusion = "min-max"
     lexical_weight: float = 0.3
     one_per_group: bool = False
@@ -131,10 +132,32 @@ class SearchSettings:
     @property
     def needs_vector(self) -> bool:
         """Whether the question's vector is needed: in all modes but lexical without a preference."""
-        return self.mode != "lexical" or self.preference != 0
+        return self.mode != "lexical" or bool(self.preference)
+
+    @property
+    def as_given(self) -> SearchSettings:
+        """The setting without what an index may recommend: a preference that nobody asked for is none."""
+        return replace(self, preference=self.preference or 0.0)
+
+    def for_index(self, index: IndexInfo, language: str) -> SearchSettings:
+        """The setting for a query, with the preference that an index recommends where nobody asked for another.
+
+        That is for searches by vectors, in a language that the index has documents in: ``lexical`` knows no cosines,
+        and would need the query's vector for it.
+
+        Args:
+            index: what is searched.
+            language: primary tag of the query's language.
+        """
+        if self.preference is not None:
+            return self
+        recommended = index.preference if self.mode != "lexical" and language in index.languages else 0.0
+        return replace(self, preference=recommended)
 
 
 USUAL: Final = SearchSettings()
+#: As usual, with the language preference that the index recommends.
+RECOMMENDED: Final = SearchSettings(preference=None)
 
 # The approximate search looks at no fewer candidates than this: fewer cost recall, not time.
 LEAST_CANDIDATES: Final = 100
@@ -174,7 +197,7 @@ class SearchRequest:
     @property
     def preference(self) -> float:
         """The language preference, in units of cosine: none where the question's language is not known."""
-        return 0.0 if self.question.language == UNDETERMINED else self.setting.preference
+        return 0.0 if self.question.language == UNDETERMINED else self.setting.preference or 0.0
 
     @property
     def favoured(self) -> str | None:
@@ -217,7 +240,8 @@ def setting_of(
 
     Args:
         mode: one of ``MODES``.
-        prefer_language: beta, in units of cosine, 0 to 2: what a document in the searcher's language is given more.
+        prefer_language: beta, in units of cosine, 0 to 2: what a document in the searcher's language is given more; 0
+            for none, and None, without a spread, for what the index recommends.
         spread: beta of the opposite: what a document in another language is given more.
         fusion: how ``hybrid`` puts its legs together.
         lexical_weight: the share of the words in ``hybrid``, 0 to 1.
@@ -240,7 +264,7 @@ def setting_of(
         _require_one_of("fusion", fusion, FUSIONS)
     return SearchSettings(
         mode=mode,
-        preference=(beta or 0.0) - (away or 0.0),
+        preference=None if beta is None and away is None else (beta or 0.0) - (away or 0.0),
         fusion=fusion or USUAL.fusion,
         lexical_weight=USUAL.lexical_weight if weight is None else weight,
         one_per_group=one_per_group,
@@ -325,7 +349,8 @@ search_options = option_group(
     SearchOptions,
     option(
         "--shift-queries WHEN",
-        "Whether queries are shifted, too: never, always or auto (as the language vectors recommend).",
+        "Whether queries are shifted by language, too: never, always or auto (as the language vectors recommend). The "
+        "common mean is always subtracted where the index's documents lost theirs.",
         click.Choice(get_args(ShiftQueries)),
         default="auto",
         rare=True,
@@ -338,6 +363,8 @@ search_options = option_group(
 def read_setting(text: str) -> SearchSettings:
     """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the usual mode.
 
+    It is for evaluations: without a preference there is none.
+
     Raises:
         UsageError: it is none.
     """
@@ -346,14 +373,14 @@ def read_setting(text: str) -> SearchSettings:
         words = shlex.split(text)
         if words and not words[0].startswith("-"):
             words = ["--mode", *words]
-        found: SearchSettings = command.main(words, prog_name="--setting", standalone_mode=False)
+        given: SearchSettings = command.main(words, prog_name="--setting", standalone_mode=False)
     except ValueError:
         raise UsageError(f"The setting {text!r} is not complete: a quotation mark is missing.") from None
     except click.ClickException as error:
         raise UsageError(f"The setting {text!r} cannot be used: {error.format_message().rstrip('.')}.") from error
     except UsageError as error:
         raise UsageError(f"The setting {text!r} cannot be used: {error}") from error
-    return found
+    return given.as_given
 
 
 def format_settings(setting: SearchSettings) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from langshift.debias import similarity
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.readable import SAMPLED, LanguageSample, collapsed, unread
 from langshift.debias.similarity import Floats, LanguageRows, NormalisedVectors
+from langshift.debias.vectors import DOCUMENTS
 from langshift.evaluate.audit import sample as sampling
 from langshift.evaluate.audit.sample import AuditQueries, LanguageDisagreement, LanguageMix, Sample
 from langshift.ingest.adopt.adopt import AdoptableIndex
@@ -250,7 +251,8 @@ def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
     if queries and known:
         asked = sampling.read_queries(queries, opened.pipeline, known, size)
     moved = debias.documents(sample.vectors, sample.tags)
-    moved_queries = debias.queries(asked.vectors, asked.tags)
+    moved_queries = (debias if asked.file else of_one_side(debias)).queries(asked.vectors, asked.tags)
+    by_language = replace(debias, gamma=0.0).documents(sample.vectors, sample.tags)
     before, after = (
         NormalisedVectors(similarity.with_norm_1(of_queries), similarity.with_norm_1(of_documents))
         for of_queries, of_documents in ((asked.vectors, sample.vectors), (moved_queries, moved))
@@ -267,9 +269,19 @@ def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
         near=_near(before, after, rows),
         reference=reference,
         spread=spread,
-        judged=judge_languages(sample, moved, rows, debias, reference, cosines),
+        # All documents alike lose the common mean, which says nothing of a language.
+        judged=judge_languages(sample, by_language, rows, debias, reference, cosines),
         unread=_unread(opened.pipeline.encoder.id, sample, rows.documents),
     )  # fmt: skip
+
+
+def of_one_side(debias: Debiaser) -> Debiaser:
+    """The shift for documents that stand in for queries: they lose what documents do, where queries lose anything."""
+    known = debias.vectors
+    if known is None:
+        return debias
+    common = dict.fromkeys(known.common, known.common[DOCUMENTS])
+    return replace(debias, vectors=replace(known, query_vectors={}, common=common))
 
 
 def _unread(encoder: str, sample: Sample, rows: Mapping[str, NDArray[np.intp]]) -> dict[str, int]:

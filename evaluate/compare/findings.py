@@ -221,6 +221,7 @@ def _row(compared: SettingsComparison, row: SettingRow) -> dict[str, Any]:
         "version": found.version,
         "setting": asdict(found.setting),
         "shift_queries": found.shift_queries,
+        "gamma": found.gamma,
         "measures": {name: scores.mean for name, scores in found.scores.items()},
         "queries": {name: scores.queries for name, scores in found.scores.items()},
         **({"top1": top1} if top1 else {}),

@@ -122,7 +122,7 @@ def rank(
     place = {name: position for position, name in enumerate(names)}
     rankings: dict[str, list[tuple[str, float]]] = {}
     groups: dict[str, dict[str, float]] = {}
-    for first, scores in _blocks(placed, order):
+    for first, scores in score_blocks(placed, order):
         for row, query in zip(scores, encoded.dataset.queries[first : first + len(scores)], strict=True):
             language = encoded.languages.queries[query.id]
             if beta and language:
@@ -135,7 +135,7 @@ def rank(
     return ExactRankings(rankings, groups)
 
 
-def _blocks(placed: DebiasedVectors, order: NDArray[np.int64]) -> Iterator[tuple[int, Matrix]]:
+def score_blocks(placed: DebiasedVectors, order: NDArray[np.int64]) -> Iterator[tuple[int, Matrix]]:
     """Yield the first query of each block and its scores, shape (queries, documents), float32, in ``order``.
 
     Products are summed up in 64 bits, so that equal vectors get equal scores wherever they stand.

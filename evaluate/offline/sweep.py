@@ -1,8 +1,9 @@
-"""Sweeps of alpha and beta from one encoding: the best on one half of the data, reported on the other."""
+"""Sweeps of alpha, beta and gamma from one encoding: the best on one half of the data, reported on the other."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 from langshift.debias.debiaser import Debiaser
@@ -69,12 +70,16 @@ class SweepPoint:
         alphas: scales of single languages that differ from it.
         beta: language preference.
         scores: measure -> figures over all queries.
+        gamma: scale of the common mean, which both sides lose.
+        shift_queries: whether queries of other languages than the pivot are shifted too.
     """
 
     alpha: float
     alphas: Mapping[str, float]
     beta: float
     scores: Mapping[str, Scores] = field(repr=False)
+    gamma: float = 0.0
+    shift_queries: bool = False
 
     def mean(self, measure: str, queries: Sequence[str]) -> float | None:
         """A measure over some of the queries."""
@@ -92,6 +97,7 @@ class SweepResult(NamedTuple):
         languages: language vector -> one point for each alpha of that language, the others at the best.
         own: each language at its own best alpha.
         betas: beta -> one point for each of a few alphas.
+        grid: a point for every alpha with every gamma, queries as they are and shifted; empty without gammas.
     """
 
     halves: QueryHalves
@@ -101,6 +107,7 @@ class SweepResult(NamedTuple):
     languages: Mapping[str, Sequence[SweepPoint]]
     own: SweepPoint
     betas: Mapping[float, Sequence[SweepPoint]]
+    grid: Sequence[SweepPoint]
 
 
 class Sweeper:
@@ -121,7 +128,13 @@ class Sweeper:
         self._depth = depth(names)
 
     def point(
-        self, alpha: float, alphas: Mapping[str, float] | None = None, beta: float = 0.0, *, shift_queries: bool = False
+        self,
+        alpha: float,
+        alphas: Mapping[str, float] | None = None,
+        beta: float = 0.0,
+        *,
+        gamma: float = 0.0,
+        shift_queries: bool = False,
     ) -> SweepPoint:
         """Search exactly at one setting, and score.
 
@@ -129,14 +142,18 @@ class Sweeper:
             alpha: scale of the shift.
             alphas: scales of single languages that differ from it.
             beta: what a document in the query's language gets on top of its cosine.
+            gamma: scale of the common mean, which both sides lose.
             shift_queries: whether queries of other languages than the pivot are shifted too.
+
+        Raises:
+            UsageError: a gamma, where the language vectors have no common means.
         """
         own = dict(alphas or {})
-        placed = debias_vectors(self._encoded, Debiaser(self._vectors, "shift", alpha, own, shift_queries))
+        placed = debias_vectors(self._encoded, Debiaser(self._vectors, "shift", alpha, own, shift_queries, gamma))
         ranked = rank(self._encoded, placed, beta=beta, depth=self._depth)
-        found = SweepPoint(alpha, own, beta, score_ranked(self._names, self._encoded, ranked))
+        scores = score_ranked(self._names, self._encoded, ranked)
         self._on_point(f"alpha {alpha:g}")
-        return found
+        return SweepPoint(alpha, own, beta, scores, gamma, shift_queries)
 
     def shiftable(self) -> list[str]:
         """The language vectors that documents of this dataset take, sorted."""
@@ -145,9 +162,14 @@ class Sweeper:
 
 
 def sweep(
-    sweeper: Sweeper, parts: QueryHalves, select: str, alphas: Sequence[float], betas: Sequence[float]
+    sweeper: Sweeper,
+    parts: QueryHalves,
+    select: str,
+    alphas: Sequence[float],
+    betas: Sequence[float],
+    gammas: Sequence[float] = (),
 ) -> SweepResult:
-    """Try every alpha for all languages, then for each language alone, then every beta.
+    """Try every alpha for all languages, then for each language alone, then every beta, then every gamma.
 
     Args:
         sweeper: searches.
@@ -155,9 +177,10 @@ def sweep(
         select: the measure that is to be high.
         alphas: what to try, ascending.
         betas: language preferences to try, each at the smallest, the best and the largest alpha.
+        gammas: scales of the common mean to try, each at every alpha, with queries as they are and shifted.
 
     Raises:
-        UsageError: the measure has no figure on the development half.
+        UsageError: the measure has no figure on the development half, or the language vectors have no common means.
     """
     points = [sweeper.point(alpha) for alpha in alphas]
     best = _best(points, select, parts.development, points[0].alpha)
@@ -171,7 +194,11 @@ def sweep(
     combined = sweeper.point(best.alpha, own) if own else best
     few = sorted({alphas[0], best.alpha, alphas[-1]})
     preferred = {beta: [sweeper.point(alpha, beta=beta) if beta else known[alpha] for alpha in few] for beta in betas}
-    return SweepResult(parts, select, points, best, languages, combined, preferred)
+    grid = [
+        sweeper.point(alpha, gamma=gamma, shift_queries=queries) if gamma or queries else known[alpha]
+        for queries, alpha, gamma in product((False, True), alphas, gammas)
+    ]
+    return SweepResult(parts, select, points, best, languages, combined, preferred, grid)
 
 
 def _best(
@@ -225,6 +252,10 @@ def document(
         },
         "own_alphas": _point(found.own, found, names),
         "beta": [_point(point, found, names) for points in found.betas.values() for point in points],
+        "grid": [
+            {"gamma": point.gamma, "shift_queries": point.shift_queries, **_point(point, found, names)}
+            for point in found.grid
+        ],
         "warnings": list(encoded.languages.warnings),
     }
 

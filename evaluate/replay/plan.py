@@ -121,6 +121,11 @@ class ReplayTarget(NamedTuple):
         return self.setting.needs_vector and self.searcher.query_debias.shift_queries
 
     @property
+    def gamma(self) -> float:
+        """How much of the common mean queries lose, as documents did."""
+        return self.searcher.query_debias.gamma if self.setting.needs_vector else 0.0
+
+    @property
     def trust(self) -> AnchorModel | None:
         """What ``anchored`` reckons with in the index; None in other modes."""
         return self.searcher.trust if self.setting.mode == "anchored" else None

@@ -40,6 +40,7 @@ class ReplayResult:
         scores: measure -> figures.
         warnings: sentences on what makes the figures less than they seem.
         shift_queries: whether queries in other languages than the pivot were shifted.
+        gamma: how much of the common mean queries lost, as documents did.
         load: how the queries were sent.
         sending: how that went.
         group_scores: query id -> every document of its target -> score, None where it has none; empty if not
@@ -60,6 +61,7 @@ class ReplayResult:
     scores: Mapping[str, Scores]
     warnings: Sequence[str]
     shift_queries: bool = False
+    gamma: float = 0.0
     load: LoadProfile = field(default_factory=LoadProfile)
     sending: LoadStats = field(default_factory=LoadStats)
     group_scores: GroupScores = field(default_factory=dict, repr=False)
@@ -155,6 +157,7 @@ def replay_all(
             scores=scores,
             warnings=warnings + [f"{name}: {measured.note}" for name, measured in scores.items() if measured.note],
             shift_queries=target.shift_queries,
+            gamma=target.gamma,
             load=options.load,
             sending=sending,
             group_scores=group_scores,

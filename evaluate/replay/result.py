@@ -41,6 +41,7 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         "mode": replay.setting.mode,
         "setting": asdict(replay.setting),
         "shift_queries": replay.shift_queries,
+        "gamma": replay.gamma,
         "trust": None if replay.trust is None else {**replay.trust.to_dict(), "calibrated": replay.trust.calibrated},
         "top_k": TOP_K,
         **summary(replay.scores, asked=len(replay.answers)),

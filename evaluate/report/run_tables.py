@@ -13,7 +13,7 @@ from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures.fairness import OUTCOMES, TOP1
 from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
 from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
-from langshift.evaluate.offline.sweep import SweepResult
+from langshift.evaluate.offline.sweep import SweepPoint, SweepResult
 from langshift.evaluate.replay.overlap import DEPTH, Drift, Drifts
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import latency
@@ -25,7 +25,7 @@ _BAR = 30
 
 
 def show_sweep(found: SweepResult, names: Sequence[str]) -> None:
-    """Print the curve of alpha, what the settings give on the other half, each language's curve, and the betas."""
+    """Print the curve of alpha, what it gives on the other half, each language's curve, the betas and the gammas."""
     halves, select = found.halves, found.select
     heading(f"Development half ({len(halves.development):,} queries, {halves.units[0]:,} clusters by {halves.by})")
     means = [point.mean(select, halves.development) for point in found.alphas]
@@ -45,6 +45,11 @@ def show_sweep(found: SweepResult, names: Sequence[str]) -> None:
     if found.betas:
         heading("\nLanguage preference, over all queries")
         _show_betas(found, names)
+    for shifted, words in ((False, "not shifted"), (True, "shifted")):
+        points = [point for point in found.grid if point.shift_queries is shifted]
+        if points:
+            heading(f"\nAlpha by gamma, queries {words}: {select}, over all queries")
+            _show_gammas(points, select)
 
 
 def _show_languages(found: SweepResult) -> None:
@@ -63,6 +68,14 @@ def _show_betas(found: SweepResult, names: Sequence[str]) -> None:
         for point in points
     ]
     output.table(None, ["beta", "alpha", *names], rows, right={"beta", "alpha", *names})
+
+
+def _show_gammas(points: Sequence[SweepPoint], select: str) -> None:
+    alphas, gammas = (list(dict.fromkeys(scales)) for scales in zip(*((p.alpha, p.gamma) for p in points), strict=True))
+    means = {(point.alpha, point.gamma): format_score(point.scores[select].mean, 3) for point in points}
+    rows = [[f"{alpha:g}", *(means[alpha, gamma] for gamma in gammas)] for alpha in alphas]
+    heads = ["alpha", *(f"{gamma:g}" for gamma in gammas)]
+    output.table(None, heads, rows, right=set(heads))
 
 
 def bars(values: Sequence[float | None]) -> list[str]:

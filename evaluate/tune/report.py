@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from langshift.debias.vectors import LanguageVectors, Recommendation
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError, require_extra
 from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
 from langshift.evaluate.report.run_tables import bars
 from langshift.evaluate.report.tables import probability
 from langshift.evaluate.tune import tune
+from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.task import FOLDS
-from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, PLAIN, TARGET, MeasureChange, TuningPoint
+from langshift.evaluate.tune.tune import PLAIN, MeasureChange, TuningPoint, TuningStep
 from langshift.files import atomic_write
 from langshift.output import format_change, format_score, heading, join_words, line, table
 from langshift.settings import VERSION
@@ -48,22 +49,26 @@ class TuningReport:
     same_text: bool
 
     @property
-    def reported_step(self) -> tune.TuningStep:
-        """The step whose held-out figures are shown: the last taken, else the first that would shift anything."""
-        shifting = (step for step in self.found.steps if step.setting != PLAIN)
-        return self.found.last or next(shifting, self.found.steps[0])
+    def reported(self) -> list[TuningStep]:
+        """The steps whose held-out figures are shown: those taken, else the first that would move anything."""
+        steps = self.found.steps
+        moving = [step for step in steps if step.setting != PLAIN] or list(steps)
+        return [step for step in steps if step.taken] or moving[:1]
 
     @cached_property
-    def held_out(self) -> dict[str, dict[str, MeasureChange]]:
-        """Which queries -> measure -> its change from no shift at all, on held-out items."""
-        return {name: self.found.changes(self.reported_step, mask) for name, mask in self.judge.task.groups.items()}
+    def held_out(self) -> dict[str, dict[str, dict[str, MeasureChange]]]:
+        """Step -> which queries -> measure -> its change from nothing shifted, on held-out items."""
+        groups = self.judge.task.groups
+        return {
+            step.name: {group: self.found.changes(step, mask) for group, mask in groups.items()}
+            for step in self.reported
+        }
 
     def recommended(self) -> LanguageVectors:
-        """The language vectors with the recommendation and what it rests on."""
-        shifted = self.found.steps[0]
-        documents = shifted.setting if shifted.taken else PLAIN
-        advice = {"both_sides": _advice(self.found.setting), "documents_only": _advice(documents)}
-        return replace(self.judge.vectors, **advice, tuning=self._record())
+        """The language vectors with both recommendations and what they rest on."""
+        found = self.found
+        both, documents = found.both_sides.recommendation(), found.documents_only.recommendation()
+        return replace(self.judge.vectors, both_sides=both, documents_only=documents, tuning=self._record())
 
     def document(self) -> dict[str, Any]:
         """All that was found."""
@@ -72,15 +77,19 @@ class TuningReport:
             "absent": list(self.absent),
             "too_few_items": list(self.few),
             "curve": {name: self._curve(points) for name, points in self.found.curves.items()},
+            "frontier": {name: self._curve(points) for name, points in self.frontiers.items()},
             "steps": [_step(step) for step in self.found.steps],
         }
 
     def _record(self) -> dict[str, Any]:
-        """What the file keeps: what was measured, on what, and the curve in brief."""
+        """What the file keeps: what was measured, on what, and the curves in brief."""
         judge, found = self.judge, self.found
         task = judge.task
         return {
-            "recommended": _setting(found.setting),
+            "recommended": {
+                "both_sides": found.both_sides._asdict(),
+                "documents_only": found.documents_only._asdict(),
+            },
             "shift": found.last is not None,
             "pairs": self.pairs,
             "items": task.count,
@@ -93,17 +102,30 @@ class TuningReport:
             "budget": found.budget,
             "folds": FOLDS,
             "blocks": len(np.unique(task.blocks)),
-            "chosen_by": self.reported_step.name,
             "held_out": {
-                name: {measure: _change(change) for measure, change in changes.items()}
-                for name, changes in self.held_out.items()
+                step: {
+                    group: {measure: _change(change) for measure, change in changes.items()}
+                    for group, changes in groups.items()
+                }
+                for step, groups in self.held_out.items()
             },
             "curve": {
-                name: [[point.setting.alpha, *self._means(point).values()] for point in points]
+                name: [[*point.setting, *self._means(point).values()] for point in points]
                 for name, points in found.curves.items()
             },
-            "curve_columns": ["alpha", *MEASURES],
+            "curve_columns": [*PLAIN._fields, *MEASURES],
             "langshift": VERSION,
+        }
+
+    @cached_property
+    def frontiers(self) -> dict[str, list[TuningPoint]]:
+        """Reported step -> its setting at language preferences from 0 to twice the one that is recommended."""
+        return {
+            step.name: [
+                self.judge.at(step.setting._replace(preference=round(part * step.setting.preference, 4)))
+                for part in _PARTS[: None if step.setting.preference else 1]
+            ]
+            for step in self.reported
         }
 
     def mean(self, point: TuningPoint, measure: str, group: str = "all") -> float:
@@ -114,10 +136,10 @@ class TuningReport:
         return {name: round(self.mean(point, name, group), 4) for name in MEASURES}
 
     def _curve(self, points: Sequence[TuningPoint]) -> list[dict[str, Any]]:
-        """The curve with each group's means, and the interval of each change from alpha 0."""
+        """The curve with each group's means, and the interval of each change from nothing shifted."""
         return [
             {
-                "alpha": point.setting.alpha,
+                **point.setting._asdict(),
                 **{group: self._means(point, group) for group in self.judge.task.groups},
                 "change": {measure: list(bounds) for measure, bounds in self.intervals(point).items()},
             }
@@ -125,21 +147,17 @@ class TuningReport:
         ]
 
     def intervals(self, point: TuningPoint) -> Mapping[str, tuple[float, float]]:
-        """95 % intervals of the changes from alpha 0, over all queries."""
+        """95 % intervals of the changes from nothing shifted, over all queries."""
         before, after, interval = self.found.plain.figures, point.figures, self.found.weighing.interval
         return {name: interval(after[name] - before[name], self.judge.task.groups["all"]) for name in MEASURES}
 
 
-def _advice(setting: tune.ShiftSettings) -> Recommendation:
-    return Recommendation(setting.alpha, dict(setting.own), shift_queries=setting.shift_queries)
+# Of the recommended preference, along a frontier.
+_PARTS = tuple(fifth / 5 for fifth in range(11))
 
 
-def _setting(setting: tune.ShiftSettings) -> dict[str, Any]:
-    return {"alpha": setting.alpha, "alphas": dict(setting.own), "shift_queries": setting.shift_queries}
-
-
-def _step(step: tune.TuningStep) -> dict[str, Any]:
-    return {"name": step.name, **_setting(step.setting), "taken": step.taken, TARGET: _change(step.change)}
+def _step(step: TuningStep) -> dict[str, Any]:
+    return {"name": step.name, **step.setting._asdict(), "taken": step.taken, TARGET: _change(step.change)}
 
 
 def _change(change: MeasureChange) -> dict[str, float]:
@@ -147,9 +165,9 @@ def _change(change: MeasureChange) -> dict[str, float]:
 
 
 FORMATS = (".svg", ".png", ".pdf")
-_COLOURS = {TARGET: BLUE, "nDCG@20": GREEN, COST: VERMILION}
-_LINES = {"documents": "-", "both": "--"}
-_SAID = {"documents": "documents shifted", "both": "queries shifted too"}
+_COLOURS = {TARGET: BLUE, "nDCG@20": GREEN}
+_LINES = {"documents_only": "-", "both_sides": "--"}
+_SAID = {"documents_only": "documents only", "both_sides": "both sides"}
 
 
 def require_plotting(path: Path) -> None:
@@ -168,7 +186,7 @@ def require_plotting(path: Path) -> None:
 
 
 def plot(report: TuningReport, path: Path) -> None:
-    """Draw both curves: what is gained over alpha 0 on the left, what it costs on the right.
+    """Draw the curves at the budget on the left, and what a language preference trades for what on the right.
 
     Args:
         report: what was found.
@@ -180,36 +198,46 @@ def plot(report: TuningReport, path: Path) -> None:
     # Letters stay letters, and the same curves give the same bytes.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "langshift"}):
         drawn = Figure(figsize=(10, 4.5), layout="constrained")
-        gains, losses = drawn.subplots(1, 2)
-        for measure in (TARGET, "nDCG@20"):
-            _curves(gains, report, measure)
-        _curves(losses, report, COST)
-        losses.axhline(-report.found.budget, color="black", linestyle=":", label=f"budget {report.found.budget:g}")
-        _dress(gains, report, "What it gains")
-        _dress(losses, report, "What it costs")
+        gains, trades = drawn.subplots(1, 2)
+        _draw_curves(gains, report)
+        _draw_frontiers(trades, report)
         drawn.suptitle(_title(report))
         format_ = path.suffix.lower().removeprefix(".")
         with atomic_write(path) as partial:
             drawn.savefig(partial, format=format_, dpi=150, metadata={"Date": None} if format_ == "svg" else None)
 
 
-def _curves(axes: Axes, report: TuningReport, measure: str) -> None:
-    """One measure's change from alpha 0 along alpha, both curves, each with its interval as a band."""
-    plain, colour = report.mean(report.found.plain, measure), _COLOURS[measure]
+def _draw_curves(axes: Axes, report: TuningReport) -> None:
+    """What each scale gains over nothing shifted, within the budget; the band is the interval of TLR."""
     for name, points in report.found.curves.items():
-        changes = [report.mean(point, measure) - plain for point in points]
-        axes.plot(ALPHAS, changes, _LINES[name], color=colour, marker="o", ms=3, label=f"{measure}, {_SAID[name]}")
-        if name == "documents":
-            low, high = zip(*(report.intervals(point)[measure] for point in points), strict=True)
-            axes.fill_between(ALPHAS, low, high, color=colour, alpha=0.15, linewidth=0)
-
-
-def _dress(axes: Axes, report: TuningReport, title: str) -> None:
+        scale = varied(points)
+        scales = [getattr(point.setting, scale) for point in points]
+        for measure, colour in _COLOURS.items():
+            plain, label = report.mean(report.found.plain, measure), f"{measure}, {_SAID[name]} by {scale}"
+            changes = [report.mean(point, measure) - plain for point in points]
+            axes.plot(scales, changes, _LINES[name], color=colour, marker="o", ms=3, label=label)
+        low, high = zip(*(report.intervals(point)[TARGET] for point in points), strict=True)
+        axes.fill_between(scales, low, high, color=_COLOURS[TARGET], alpha=0.15, linewidth=0)
     axes.axhline(0, color="grey", linewidth=0.8)
-    axes.axvline(report.found.setting.alpha, color="black", linewidth=0.8, label="recommended alpha")
+    title = f"What it gains where {COST} falls by at most {report.found.budget:g}"
+    axes.set(title=title, xlabel="alpha or gamma", ylabel="change from nothing shifted")
     axes.yaxis.set_major_formatter("{x:+.3f}")
-    axes.set(title=title, xlabel="alpha", ylabel="change from alpha 0")
     axes.legend(fontsize="small")
+
+
+def _draw_frontiers(axes: Axes, report: TuningReport) -> None:
+    """What is found in other languages against what is found in the query's own, along the language preference."""
+    plain = report.found.plain
+    axes.plot(report.mean(plain, COST), report.mean(plain, TARGET), "s", color="black", label="nothing shifted")
+    for name, points in report.frontiers.items():
+        costs, targets = ([report.mean(point, measure) for point in points] for measure in (COST, TARGET))
+        axes.plot(costs, targets, _LINES[name], color=VERMILION, marker="o", ms=3, label=_SAID[name])
+        for point, cost, target in zip(points[::5], costs[::5], targets[::5], strict=True):
+            axes.annotate(f"{point.setting.preference:g}", (cost, target), fontsize="small")
+    least = report.mean(plain, COST) - report.found.budget
+    axes.axvline(least, color="black", linestyle=":", label=f"budget {report.found.budget:g}")
+    axes.set(title="What the language preference trades", xlabel=COST, ylabel=TARGET)
+    axes.legend(fontsize="small", loc="lower left")
 
 
 def _title(report: TuningReport) -> str:
@@ -217,8 +245,13 @@ def _title(report: TuningReport) -> str:
     languages = len(set(task.languages.tolist()))
     return (
         f"{vectors.encoder}, pivot {vectors.pivot}, on {report.pairs}: {len(task.items):,} queries in {languages} "
-        "languages\nbands: 95 % intervals over blocks of items, documents shifted"
+        f"languages\nbands: 95 % intervals of {TARGET} over blocks of items"
     )
+
+
+def varied(points: Sequence[TuningPoint]) -> str:
+    """Which scale a curve is along."""
+    return "gamma" if len({point.setting.gamma for point in points}) > 1 else "alpha"
 
 
 # Where nearly everything is found, little can be lost.
@@ -238,29 +271,31 @@ def describe_task(report: TuningReport) -> list[str]:
         f"{report.pairs}: {task.count:,} items in {join_words(languages)}. {len(task.items):,} queries, each about "
         f"{task.share:.0%} of an item, cut from its middle, search {len(task.encoded.ids):,} documents, the whole "
         "items; an item is relevant in every language.",
-        f"{judged} Every query language counts equally; the pivot is {vectors.pivot}, and the shift may cost at most "
-        f"{format_score(report.found.budget)} of {COST}.",
+        f"{judged} Every query language counts equally; the pivot is {vectors.pivot}. Each setting comes with the "
+        f"smallest language preference with which it costs at most {format_score(report.found.budget)} of {COST}.",
     ]
 
 
 def recommendation(report: TuningReport) -> list[str]:
     """What to do, what it gains, and what it costs."""
-    overall = report.held_out["all"]
-    target, cost = overall[TARGET], overall[COST]
-    if report.found.last is None:
-        why = f"no alpha above 0 raises {TARGET} within the budget"
-        if report.reported_step.setting != PLAIN:
-            why = (
-                f"the alpha chosen on the other items changes {TARGET} on held-out ones by {change_of(target)}, "
-                f"p {probability(target.p)}, which is not a gain beyond chance"
-            )
-        return [f"Do not shift this model: {why}. Recommended: alpha 0."]
-    return [
-        f"Recommended: {_setting_sentence(report)}.",
-        f"On held-out items {TARGET} changes from {format_score(target.before)} to {format_score(target.after)}: "
-        f"{change_of(target)}, p {probability(target.p)}; {COST} from {format_score(cost.before)} to "
-        f"{format_score(cost.after)}: {change_of(cost)}.",
+    found, held_out = report.found, report.held_out
+    if found.last is None:
+        return [
+            f"Do not shift this model: no setting raises {TARGET} by more than chance within the budget. "
+            "Recommended: alpha 0."
+        ]
+    sentences = [
+        f"Recommended for searches through langshift: {found.both_sides.recommendation().words}; "
+        f"for documents only: {found.documents_only.recommendation().words}."
     ]
+    for step in report.reported:
+        target, cost = (held_out[step.name]["all"][measure] for measure in (TARGET, COST))
+        sentences.append(
+            f"On held-out items, {_SAID[step.name]}, {TARGET} changes from {format_score(target.before)} to "
+            f"{format_score(target.after)}: {change_of(target)}, p {probability(target.p)}; {COST} from "
+            f"{format_score(cost.before)} to {format_score(cost.after)}: {change_of(cost)}."
+        )
+    return sentences
 
 
 def warnings(report: TuningReport) -> list[str]:
@@ -273,18 +308,20 @@ def warnings(report: TuningReport) -> list[str]:
             f"Not measured: {join_words(list(report.few))}, in which too few items have text to cut a query from; "
             "a higher --sample may help."
         )
-    overall = report.held_out["all"][COST]
-    if overall.before > _EASY:
+    before = report.mean(report.found.plain, COST)
+    if before > _EASY:
         notes.append(
-            f"{COST} is {format_score(overall.before)} with nothing shifted, so this task can hardly show what a shift "
+            f"{COST} is {format_score(before)} with nothing shifted, so this task can hardly show what a shift "
             "costs: a higher --sample makes the task harder."
         )
     # A mean can hide a group of queries whose own loss is beyond the budget.
     names = {"all": "over all queries", "pivot": "for queries in the pivot language", "others": "for the other queries"}
-    losses = {names[group]: -changes[COST].difference for group, changes in report.held_out.items()}
-    over = [f"{format_score(loss)} {name}" for name, loss in losses.items() if loss > report.found.budget]
-    if report.found.last and over:
-        notes.append(f"On held-out items {COST} falls by more than the budget: by {join_words(over)}.")
+    for step in filter(lambda step: step.taken, report.found.steps):
+        losses = {names[group]: -changes[COST].difference for group, changes in report.held_out[step.name].items()}
+        over = [f"{format_score(loss)} {name}" for name, loss in losses.items() if loss > report.found.budget]
+        if over:
+            said = f"{COST} falls by more than the budget: by {join_words(over)}."
+            notes.append(f"On held-out items, {_SAID[step.name]}, {said}")
     return notes
 
 
@@ -298,71 +335,56 @@ def change_of(found: MeasureChange) -> str:
     return f"{format_change(found.difference)} (95 % {interval(found)})"
 
 
-def _setting_sentence(report: TuningReport) -> str:
-    setting, pivot = report.found.setting, report.judge.vectors.pivot
-    own = [f"{alpha:g} for {key}" for key, alpha in setting.own]
-    alphas = join_words([*own, f"{setting.alpha:g} for {'every other' if own else 'every'} language"])
-    queries = f"queries in languages other than {pivot} shifted too" if setting.shift_queries else "queries not shifted"
-    return f"alpha {alphas}; {queries}"
-
-
-_QUERIES = {"documents": "queries not shifted", "both": "and queries in languages other than the pivot too"}
-_STEPS = {"documents": "shift documents", "queries": "shift queries too", "languages": "alphas by language"}
-
-
 def show(report: TuningReport) -> None:
-    """Print the task, both curves, what each step and the recommendation give on held-out items, and the words."""
+    """Print the task, both curves, what each step and each recommendation give on held-out items, and the words."""
     for sentence in describe_task(report):
         line(sentence)
     for name, points in report.found.curves.items():
-        heading(f"\nDocuments shifted, {_QUERIES[name]}")
-        _curve(report, points)
-    heading(f"\nStep by step: {TARGET} on each fifth of the items, with the settings chosen on the other four")
+        heading(f"\n{_SAID[name].capitalize()}, by {varied(points)}, with bars for {TARGET}")
+        _curve(points, report)
+    heading(f"\n{TARGET} on each fifth of the items, with the setting chosen on the other four")
     _steps(report)
-    heading(f"\nNo shift compared with the step {_STEPS[report.reported_step.name]!r}, on the same fifths")
-    _held_out(report)
+    for step in report.reported:
+        heading(f"\n{_SAID[step.name].capitalize()} compared with nothing shifted, on the same fifths")
+        _held_out(report.held_out[step.name], report.judge.vectors.pivot)
     line("")
     for sentence in recommendation(report):
         line(sentence)
 
 
-def _curve(report: TuningReport, points: Sequence[TuningPoint]) -> None:
+def _curve(points: Sequence[TuningPoint], report: TuningReport) -> None:
     means = [{name: report.mean(point, name) for name in MEASURES} for point in points]
-    least = means[0][COST] - report.found.budget
     rows = [
         [
-            f"{point.setting.alpha:g}",
+            *(f"{scale:g}" for scale in point.setting[:2]),
+            "shifted" if point.setting.shift_queries else "-",
+            f"{point.setting.preference:g}",
             *(format_score(mean[name]) for name in MEASURES),
             bar,
-            "over budget" if mean[COST] < least else "",
         ]
         for point, mean, bar in zip(points, means, bars([mean[TARGET] for mean in means]), strict=True)
     ]
-    table(None, ["alpha", *MEASURES, f"{TARGET} as a bar", ""], rows, right={"alpha", *MEASURES})
+    heads = ["alpha", "gamma", "queries", "preference", *MEASURES]
+    table(None, [*heads, ""], rows, right=set(heads) - {"queries"})
 
 
 def _steps(report: TuningReport) -> None:
     rows = [
         [
-            _STEPS[step.name],
-            _alphas(step.setting),
-            *map(format_score, (step.change.before, step.change.after)),
+            _SAID[step.name],
+            step.setting.recommendation().words,
             interval(step.change),
             probability(step.change.p),
             "yes" if step.taken else "no",
         ]
         for step in report.found.steps
     ]
-    heads = ["step", "alpha", "without", "with", "change, 95 %", "p", "gained"]
-    table(None, heads, rows, right={"alpha", "without", "with", "change, 95 %", "p"}, prose={"alpha"})
+    heads = ["step", "setting", "change, 95 %", "p", "gained"]
+    table(None, heads, rows, right={"change, 95 %", "p"}, prose={"setting"})
 
 
-def _alphas(setting: tune.ShiftSettings) -> str:
-    return ", ".join([f"{setting.alpha:g}", *(f"{key} {alpha:g}" for key, alpha in setting.own)])
-
-
-def _held_out(report: TuningReport) -> None:
-    said = {"all": "all", "pivot": f"in {report.judge.vectors.pivot}", "others": "in other languages"}
+def _held_out(groups: Mapping[str, Mapping[str, MeasureChange]], pivot: str) -> None:
+    said = {"all": "all", "pivot": f"in {pivot}", "others": "in other languages"}
     rows = [
         [
             said[group] if measure == TARGET else "",
@@ -370,8 +392,8 @@ def _held_out(report: TuningReport) -> None:
             *map(format_score, (change.before, change.after)),
             change_of(change),
         ]
-        for group, changes in report.held_out.items()
+        for group, changes in groups.items()
         for measure, change in changes.items()
     ]
-    heads = ["queries", "measure", "alpha 0", "shifted", "change"]
+    heads = ["queries", "measure", "without", "with", "change"]
     table(None, heads, rows, right=set(heads[2:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -216,6 +217,11 @@ class TuningTask:
         folds: NDArray[np.int64] = items // _BLOCK * FOLDS // -(-self.count // _BLOCK)
         return folds
 
+    @cached_property
+    def document_languages(self) -> NDArray[np.str_]:
+        """Tag of each document, shape (documents,)."""
+        return np.array([self.encoded.languages.tags[name] for name in self.encoded.ids])
+
     def with_queries(self, mask: Mask) -> EncodedDataset:
         """The same documents, searched with some of the questions.
 
@@ -298,20 +304,20 @@ def held_out_vectors(vectors: LanguageVectors, task: TuningTask, fold: int) -> L
 
     ``V_ℓ' = V_ℓ - n/N (v_fold - v_rest)``, with n of the N pairs in the fold and v the mean differences of the
     sampled pairs in and outside of it: what a fit on all other pairs would give, exactly so where every pair was
-    sampled and v_rest is that fit. A language whose items all lie in the fold is left without a shift. Of the
-    vectors of queries the same is taken: their own differences are not known here, and are much the same.
+    sampled and v_rest is that fit. A language whose items all lie in the fold is left without a shift. The common
+    means lose likewise what the pivot's texts in the fold have in them. Of the vectors and the mean of queries the
+    same is taken as of documents: their own are not known here, and differ between items much as those do.
 
     Args:
         vectors: fitted on the text that the task was made from.
         task: encoded items.
         fold: the fold whose items are taken out.
     """
-    tags = np.array([task.encoded.languages.tags[name] for name in task.encoded.ids])
-    items, inside = task.document_items, task.document_folds == fold
+    tags, items, inside = task.document_languages, task.document_items, task.document_folds == fold
     pivot = np.full(task.count, -1)
     pivot[items[tags == task.pivot]] = np.flatnonzero(tags == task.pivot)
     moved, moved_queries = dict(vectors.vectors), dict(vectors.query_vectors)
-    for tag in sorted(set(tags) - {task.pivot}):
+    for tag in sorted(set(tags.tolist()) - {task.pivot}):
         rows = np.flatnonzero(tags == tag)
         here = inside[rows]
         if not here.any():
@@ -320,11 +326,14 @@ def held_out_vectors(vectors: LanguageVectors, task: TuningTask, fold: int) -> L
         for of in (moved, moved_queries):
             if tag in of:
                 of[tag] = _without(of[tag], differences, here, vectors.pairs[tag])
-    return replace(vectors, vectors=moved, query_vectors=moved_queries)
+    rows = np.flatnonzero(tags == task.pivot)
+    texts, here = task.encoded.documents[rows].astype(np.float64), inside[rows]
+    common = {side: _without(mean, texts, here, max(vectors.pairs.values())) for side, mean in vectors.common.items()}
+    return replace(vectors, vectors=moved, query_vectors=moved_queries, common=common)
 
 
 def _without(vector: Matrix, differences: NDArray[np.float64], here: Mask, pairs: int) -> Matrix:
-    """A mean over pairs without those of the sampled differences that are ``here``."""
+    """A mean over pairs, or texts, without those of the sampled ones that are ``here``."""
     if here.all():
         return np.zeros_like(vector)
     excess = differences[here].mean(axis=0) - differences[~here].mean(axis=0)

@@ -1,22 +1,25 @@
-"""How far to shift: chosen on some folds of the items, judged on the others, taken where the gain is no chance.
+"""What to recommend: chosen on some folds of the items, judged on the others, taken where the gain is no chance.
 
-Three steps, each against what stands after the one before: shift documents at one alpha; shift queries too, at
-an alpha chosen for that; give single languages their own alpha. What is chosen is the setting with the highest
-TLR@20 over all queries, every query language alike, whose SLR@20 is at most the budget below that of alpha 0.
+Two steps: documents alone, at one alpha, judged against nothing shifted; and both sides, without the common mean and
+with queries shifted, judged against the documents alone. Each setting comes with the language preference that it needs:
+the smallest with which SLR@20 over all queries, every query language alike, is at most the budget below that of nothing
+shifted. Of these the one with the highest TLR@20 is sought, and of those that chance alone may tell from it the
+smallest is chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.debiaser import Debiaser
+from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.evaluate.compare.significance import LEVEL, SEED, Floats, paired_tests
-from langshift.evaluate.offline.sweep import Sweeper
+from langshift.evaluate.tune.search import COST, MEASURES, TARGET, TuningCandidates, find_candidates
 from langshift.evaluate.tune.task import FOLDS, Mask, TuningTask, held_out_vectors
 
 _RESAMPLES = 9_999
@@ -107,26 +110,24 @@ class Weighing(NamedTuple):
         return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
-TARGET, COST = "TLR@20", "SLR@20"
-MEASURES = (TARGET, COST, "nDCG@20", "R@20")
-
-
-class ShiftSettings(NamedTuple):
-    """How documents, and perhaps queries, are shifted.
+class TuningSettings(NamedTuple):
+    """How both sides are moved, and what documents in the query's language get.
 
     Attributes:
         alpha: scale of the shift.
-        own: language vector and its own alpha, sorted, for those that differ from ``alpha``.
+        gamma: scale of the common mean, which both sides lose.
         shift_queries: whether queries of other languages than the pivot are shifted too.
+        preference: what a document in the query's language gets on top of its cosine.
     """
 
     alpha: float = 0.0
-    own: tuple[tuple[str, float], ...] = ()
+    gamma: float = 0.0
     shift_queries: bool = False
+    preference: float = 0.0
 
-    def with_own(self, alphas: Mapping[str, float]) -> ShiftSettings:
-        """The same with alphas of single languages in the place of those that it has."""
-        return self._replace(own=tuple(sorted((key, alpha) for key, alpha in alphas.items() if alpha != self.alpha)))
+    def recommendation(self) -> Recommendation:
+        """The same for the file of language vectors."""
+        return Recommendation(**self._asdict())
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ class TuningPoint:
         figures: measure -> each query's figure, shape (queries,), in the task's order.
     """
 
-    setting: ShiftSettings
+    setting: TuningSettings
     figures: Mapping[str, Floats] = field(repr=False)
 
 
@@ -161,33 +162,34 @@ class Judge:
             on_point: called after each search.
         """
         self.task, self.vectors = task, vectors
-        self._on_point, self._known = on_point, dict[ShiftSettings, TuningPoint]()
-        parts = [(np.ones(len(task.folds), bool), vectors)]
+        self._on_point, self._known = on_point, dict[TuningSettings, TuningCandidates]()
+        self._parts = [(np.ones(len(task.folds), bool), vectors)]
         if same_text:
-            parts = [(task.folds == fold, held_out_vectors(vectors, task, fold)) for fold in range(FOLDS)]
-        self._parts = [(mask, Sweeper(task.with_queries(mask), fitted, MEASURES)) for mask, fitted in parts]
-        self.keys = self._parts[0][1].shiftable()
+            self._parts = [(task.folds == fold, held_out_vectors(vectors, task, fold)) for fold in range(FOLDS)]
 
-    def at(self, setting: ShiftSettings) -> TuningPoint:
-        """Search at a setting, and score; from memory where that was done before."""
+    def candidates(self, setting: TuningSettings) -> TuningCandidates:
+        """Search at a setting, whatever its preference; from memory where that was done before."""
+        setting = setting._replace(preference=0.0, shift_queries=setting.shift_queries and setting.alpha > 0)
         if setting not in self._known:
-            figures = {name: np.empty(len(self.task.items)) for name in MEASURES}
-            queries = np.array([query.id for query in self.task.encoded.dataset.queries])
-            for mask, sweeper in self._parts:
-                point = sweeper.point(setting.alpha, dict(setting.own), shift_queries=setting.shift_queries)
-                for name, scores in point.scores.items():
-                    figures[name][mask] = [scores.per_query[query] for query in queries[mask]]
-            self._known[setting] = TuningPoint(setting, figures)
+            parts = []
+            for mask, vectors in self._parts:
+                debias = Debiaser(vectors, "shift", setting.alpha, {}, setting.shift_queries, setting.gamma)
+                parts.append(find_candidates(self.task, mask, debias))
+            places = np.argsort(np.concatenate([np.flatnonzero(mask) for mask, _ in self._parts]))
+            self._known[setting] = TuningCandidates(*(np.concatenate(of)[places] for of in zip(*parts, strict=True)))
             self._on_point()
         return self._known[setting]
 
-    def curve(self, alphas: Sequence[float], *, shift_queries: bool = False) -> list[TuningPoint]:
-        """One point for each alpha, all languages alike; alpha 0 leaves queries as they are, too."""
-        return [self.at(ShiftSettings(alpha, shift_queries=shift_queries and alpha > 0)) for alpha in alphas]
+    def at(self, setting: TuningSettings) -> TuningPoint:
+        """Search at a setting, and score."""
+        return TuningPoint(setting, self.candidates(setting).figures(setting.preference))
 
 
-ALPHAS = tuple(tenth / 10 for tenth in range(11))
-PLAIN = ShiftSettings()
+#: Scales of the shift, and of the common mean, that are tried; ascending.
+SCALES = tuple(tenth / 10 for tenth in range(11))
+PLAIN = TuningSettings()
+# A preference is given to so many digits, rounded up.
+_PRECISION = 3
 # Figures that differ by less come from another order of the same sums.
 _DIGITS, _TOLERANCE = 12, 1e-12
 Choice = Callable[[Mask], TuningPoint]
@@ -195,10 +197,10 @@ Choice = Callable[[Mask], TuningPoint]
 
 @dataclass(frozen=True)
 class TuningStep:
-    """One thing that can be shifted more than before, and whether that pays.
+    """One of the two recommendations, and whether it pays.
 
     Attributes:
-        name: ``documents``, ``queries`` or ``languages``.
+        name: ``documents_only`` or ``both_sides``.
         setting: what is chosen on all folds.
         held_out: measure -> each query's figure at the setting chosen on the other folds, shape (queries,).
         change: of TLR@20 over all queries, held out, from what stood before.
@@ -206,7 +208,7 @@ class TuningStep:
     """
 
     name: str
-    setting: ShiftSettings
+    setting: TuningSettings
     held_out: Mapping[str, Floats] = field(repr=False)
     change: MeasureChange
     taken: bool
@@ -217,20 +219,18 @@ class TuningResult(NamedTuple):
 
     Attributes:
         budget: how much SLR@20 may fall.
-        curves: a point for each alpha: ``documents`` shifted, and ``both``, queries shifted too.
-        steps: what was tried, in order.
+        plain: what is found with nothing shifted.
+        curves: step -> a point for each scale: of alpha for documents alone, of gamma (of alpha, where the file has no
+            common means) for both sides; each with the preference that it needs.
+        steps: the two, documents alone first.
         weighing: how queries count.
     """
 
     budget: float
+    plain: TuningPoint
     curves: Mapping[str, Sequence[TuningPoint]]
     steps: Sequence[TuningStep]
     weighing: Weighing
-
-    @property
-    def plain(self) -> TuningPoint:
-        """What is found with nothing shifted."""
-        return self.curves["documents"][0]
 
     @property
     def last(self) -> TuningStep | None:
@@ -238,12 +238,17 @@ class TuningResult(NamedTuple):
         return next((step for step in reversed(self.steps) if step.taken), None)
 
     @property
-    def setting(self) -> ShiftSettings:
-        """What is recommended."""
+    def documents_only(self) -> TuningSettings:
+        """What is recommended where queries stay as they are."""
+        return self.steps[0].setting if self.steps[0].taken else PLAIN
+
+    @property
+    def both_sides(self) -> TuningSettings:
+        """What is recommended where queries may be moved, too."""
         return self.last.setting if self.last else PLAIN
 
     def changes(self, step: TuningStep, mask: Mask) -> dict[str, MeasureChange]:
-        """Measure -> its change from no shift at all, held out, over some of the queries."""
+        """Measure -> its change from nothing shifted, held out, over some of the queries."""
         return {name: self.weighing.change(self.plain.figures[name], step.held_out[name], mask) for name in MEASURES}
 
 
@@ -252,30 +257,32 @@ def tune(judge: Judge, budget: float) -> TuningResult:
 
     Args:
         judge: searches the task.
-        budget: how much SLR@20 may fall from that of alpha 0.
+        budget: how much SLR@20 may fall from that of nothing shifted.
     """
     chooser = _Chooser(judge, budget)
-    documents, both = judge.curve(ALPHAS), judge.curve(ALPHAS, shift_queries=True)
-    shifted = chooser.step("documents", lambda mask: chooser.best(documents, mask), PLAIN, documents[0].figures)
-    before = (shifted.setting, shifted.held_out) if shifted.taken else (PLAIN, documents[0].figures)
-    queries = chooser.step("queries", lambda mask: chooser.best(both, mask), *before)
-    common = queries.setting if queries.taken else before[0]
-    steps = [shifted, queries]
-    # One language alone was tried at every alpha already.
-    if len(judge.keys) > 1:
-        before = (common, judge.at(common).figures)
-        steps.append(chooser.step("languages", lambda mask: chooser.with_own_alphas(common, mask), *before))
-    return TuningResult(budget, {"documents": documents, "both": both}, steps, chooser.weighing)
+    plain = judge.at(PLAIN)
+    documents = chooser.step("documents_only", chooser.documents_only, PLAIN, plain.figures)
+    before = (documents.setting, documents.held_out) if documents.taken else (PLAIN, plain.figures)
+    both = chooser.step("both_sides", chooser.both_sides, *before)
+    every = np.ones(len(judge.task.folds), bool)
+    settings = chooser.gammas(both.setting) if judge.vectors.common else chooser.alphas(both.setting)
+    curves = {
+        documents.name: chooser.affordable([TuningSettings(alpha) for alpha in SCALES], every),
+        both.name: chooser.affordable(
+            [one for one in settings if one.shift_queries == both.setting.shift_queries], every
+        ),
+    }
+    return TuningResult(budget, plain, curves, [documents, both], chooser.weighing)
 
 
 class _Chooser:
-    """Chooses among points by what they give on some of the queries."""
+    """Chooses among settings by what they give on some of the queries."""
 
     def __init__(self, judge: Judge, budget: float) -> None:
         self._judge, self._budget, self._folds = judge, budget, judge.task.folds
         self.weighing = Weighing.of(judge.task)
 
-    def step(self, name: str, choice: Choice, stands: ShiftSettings, before: Mapping[str, Floats]) -> TuningStep:
+    def step(self, name: str, choice: Choice, stands: TuningSettings, before: Mapping[str, Floats]) -> TuningStep:
         """Choose on all folds for the recommendation, and on all but one for judging on that one."""
         every = np.ones(len(self._folds), bool)
         held_out = {measure: np.empty(len(self._folds)) for measure in MEASURES}
@@ -288,47 +295,60 @@ class _Chooser:
         change = self.weighing.change(before[TARGET], held_out[TARGET], every)
         return TuningStep(name, setting, held_out, change, change.gained and setting != stands)
 
-    def best(self, points: Sequence[TuningPoint], mask: Mask) -> TuningPoint:
-        """The point with the highest TLR within the budget, where the first always is; among equals the first."""
-        allowed = [points[0], *(point for point in points[1:] if self._within_budget(point, mask))]
-        return max(allowed, key=lambda point: self._mean(point, TARGET, mask))
+    def documents_only(self, mask: Mask) -> TuningPoint:
+        """The smallest alpha that is as good as the best where queries stay as they are."""
+        settings = [TuningSettings(alpha) for alpha in SCALES]
+        return self._smallest(settings, self._best(settings, mask), mask)
 
-    def with_own_alphas(self, common: ShiftSettings, mask: Mask) -> TuningPoint:
-        """The point with single languages' own alphas, and the alpha that is best for the others beside these.
+    def both_sides(self, mask: Mask) -> TuningPoint:
+        """The smallest setting as good as the best: by gamma first, then with queries as they are, then by alpha.
 
-        What is common was chosen on all folds, before and after alike: what this step gains, own alphas gain.
+        The best is sought along lines, with queries shifted and not: alpha, gamma at that alpha, alpha at that gamma.
+        The grid of all would take four times as long, and is flat about its highest place (e5-small, NTREX).
         """
-        own = self.own_alphas(common, mask)
-        if not own:
-            return self._judge.at(common)
-        others = (common._replace(alpha=alpha).with_own(own) for alpha in _nearest_alphas(common))
-        return self.best([self._judge.at(setting) for setting in others], mask)
+        best = self._best(self.alphas(PLAIN), mask)
+        for settings in (self.gammas, self.alphas):
+            best = self._best(settings(best.setting), mask)
+        smallest = self._smallest(self.gammas(best.setting), best, mask)
+        return self._smallest(self.alphas(smallest.setting), best, mask)
 
-    def own_alphas(self, common: ShiftSettings, mask: Mask) -> dict[str, float]:
-        """Language vector -> its own alpha, where that gains more than chance on these queries.
+    def alphas(self, setting: TuningSettings) -> list[TuningSettings]:
+        """The setting at each alpha, queries as they are and shifted."""
+        return [setting._replace(alpha=alpha, shift_queries=queries) for queries in (False, True) for alpha in SCALES]
 
-        Each language is tried by itself, the others as they are in common; none gets its own alpha where all
-        of these together would cost more than the budget.
-        """
-        stands = self._judge.at(common)
-        near = _nearest_alphas(common)
-        found = {}
-        for key in self._judge.keys:
-            best = self.best([self._judge.at(common.with_own({key: alpha})) for alpha in near], mask)
-            if best is not stands:
-                found[key] = best
-        gains = {key: point.figures[TARGET] - stands.figures[TARGET] for key, point in found.items()}
-        chances = self.weighing.p_values(gains, mask) if gains else {}
-        own = {key: dict(found[key].setting.own)[key] for key, chance in chances.items() if chance < LEVEL}
-        return own if self._within_budget(self._judge.at(common.with_own(own)), mask) else {}
+    def gammas(self, setting: TuningSettings) -> list[TuningSettings]:
+        """The setting at each gamma for which the file has common means, queries as they are and shifted."""
+        gammas = SCALES if self._judge.vectors.common else SCALES[:1]
+        return [setting._replace(gamma=gamma, shift_queries=queries) for gamma in gammas for queries in (False, True)]
 
-    def _within_budget(self, point: TuningPoint, mask: Mask) -> bool:
-        loss = self._mean(self._judge.at(PLAIN), COST, mask) - self._mean(point, COST, mask)
-        return loss <= self._budget + _TOLERANCE
+    def affordable(self, settings: Iterable[TuningSettings], mask: Mask) -> list[TuningPoint]:
+        """The settings, each with the preference that it needs on some queries, without those that none helps."""
+        needed = ((setting, self._preference(setting, mask)) for setting in settings)
+        return [self._judge.at(one._replace(preference=least)) for one, least in needed if least is not None]
+
+    def _preference(self, setting: TuningSettings, mask: Mask) -> float | None:
+        """The smallest language preference that keeps the budget; None where none does."""
+        least = self._mean(self._judge.at(PLAIN), COST, mask) - self._budget - _TOLERANCE
+        thresholds, weights = self._judge.candidates(setting).thresholds()[mask], self.weighing.weights[mask]
+        order = np.argsort(thresholds)
+        kept = np.cumsum(weights[order]) / weights.sum()
+        reached = order[np.searchsorted(kept, least) :][:1]
+        needed = float(thresholds[reached[0]]) if len(reached) else np.inf
+        digits = 10**_PRECISION
+        return float(np.ceil(max(needed, 0.0) * digits) / digits) if needed <= 1 else None
+
+    def _best(self, settings: Iterable[TuningSettings], mask: Mask) -> TuningPoint:
+        """The point with the highest TLR within the budget; among equals, and where none is, the first."""
+        points = self.affordable(settings, mask) or [self._judge.at(PLAIN)]
+        return max(points, key=lambda point: self._mean(point, TARGET, mask))
+
+    def _smallest(self, settings: Iterable[TuningSettings], best: TuningPoint, mask: Mask) -> TuningPoint:
+        """The first point that chance alone may tell from the best: 0 lies in the 95 % interval of what it lacks."""
+        for point in self.affordable(settings, mask):
+            lacking = best.figures[TARGET] - point.figures[TARGET]
+            if self.weighing.interval(lacking, mask)[0] <= 0:
+                return point
+        return best
 
     def _mean(self, point: TuningPoint, measure: str, mask: Mask) -> float:
         return round(self.weighing.mean(point.figures[measure], mask), _DIGITS)
-
-
-def _nearest_alphas(setting: ShiftSettings) -> list[float]:
-    return sorted(ALPHAS, key=lambda alpha: abs(alpha - setting.alpha))

@@ -332,9 +332,10 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
 
 
 def _indices(client: OpenSearch) -> Iterator[Finding]:
-    """The indices with documents that their encoder does not read; others are as they should be."""
+    """What is wrong with indices: documents that their encoder does not read, searches that may be sent raw queries."""
     # Only here: NumPy is not needed to start or stop a server.
     from langshift.debias.readable import unread_in_words
+    from langshift.plugin.description import describe, of_searchers
     from langshift.plugin.inventory import all_versions
     from langshift.plugin.versions import live
 
@@ -351,6 +352,9 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
             yield _finding(
                 f"index {index.name}", "warning", f"{index.fingerprint.encoder} cannot read all of it", remedy
             )
+        with suppress(LangshiftError, OpenSearchException):
+            for sentence in of_searchers(describe(client, index.name)):
+                yield _finding(f"index {index.name}", "warning", "others may search it with raw queries", sentence)
 
 
 def _rights(client: OpenSearch, *, secured: bool) -> Finding:

@@ -285,7 +285,7 @@ def replay_command(
     opened: dict[str, Encoder] = {}
     searchers = [Searcher(client, name, search, opened) for name in names]
     scored = output is not None or "LPR" in (chosen or ())
-    options = ReplayOptions([setting], load, chosen, logged, group_scores=scored)
+    options = ReplayOptions([setting.as_given], load, chosen, logged, group_scores=scored)
     found = replay_with_bars(client, searchers, data, options, output)
     documents = [result(one, server) for one in found]
     compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []

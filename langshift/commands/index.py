@@ -9,7 +9,7 @@ from langshift.client import open_cluster
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table
 from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, option
-from langshift.plugin import description, pipelines
+from langshift.plugin import description, metadata, pipelines, stored_shift
 from langshift.plugin.description import held, short_name, short_scales
 from langshift.plugin.inventory import Version, all_versions, run_drop
 from langshift.plugin.pipeline_check import run_verify
@@ -59,6 +59,8 @@ def install(name: str, after: str | None, as_json: bool) -> None:
     if first is not None:
         so_far = ", the previous default pipeline," if first.was_default else ""
         note(f"The pipeline {first.name}{so_far} runs before it.")
+    for sentence in description.of_queries(name, metadata.read_metadata(client, index))[:1]:
+        note(sentence)
     if shift.hash is None:
         note(f"{index} has no language vectors: documents get a stamp, but their vectors are not shifted.")
 
@@ -157,8 +159,9 @@ def list_(as_json: bool) -> None:
 
 @index.command()
 @click.argument("name")
+@flag("--query-vectors", "Print as JSON what a client of another kind must subtract from a query's vector.")
 @json_or_tables
-def describe(name: str, as_json: bool) -> None:
+def describe(name: str, query_vectors: bool, as_json: bool) -> None:
     """Describe the index NAME, or the version of that name.
 
     The description shows how it was built, what it contains in which language, how it is stored, and what is wrong
@@ -168,13 +171,18 @@ def describe(name: str, as_json: bool) -> None:
     Example:
       langshift index describe news
     """
-    found = description.describe(open_cluster(), name)
+    client = open_cluster()
+    if query_vectors:
+        emit_json(stored_shift.query_steps(client, live(client, name)))
+        return
+    found = description.describe(client, name)
     index_remarks = description.remarks(found)
     if as_json:
         emit_json({**found.to_dict(), "remarks": index_remarks})
         return
     made = description.in_words(found.version.fingerprint)
-    for sentence in (*description.first_lines(found), *made, *description.storage(found)):
+    asked = description.of_queries(found.version.name, found.meta)
+    for sentence in (*description.first_lines(found), *made, *asked, *description.storage(found)):
         line(sentence)
     _beside(found.versions)
     _languages(found)

@@ -263,7 +263,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
         numbers = sorted({float(part) for part in (given or "").split(",") if part.strip()})
     except ValueError:
         numbers = [-1.0]
-    highest = 1.0 if parameter.name == "alphas" else float("inf")
+    highest = float("inf") if parameter.name == "betas" else 1.0
     if any(not 0 <= number <= highest or number == float("inf") for number in numbers) or (given and not numbers):
         reach = "from 0 to 1" if highest == 1 else "of 0 or more"
         raise click.BadParameter(f"{given!r} is not a comma-separated list of numbers {reach}, such as 0,.02,.05,.1.")
@@ -275,6 +275,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
 @THREADS
 @_encoding_options
 @option("--alpha LIST", "Alphas to try.", dest="alphas", default=_ALPHAS, callback=_numbers)
+@option("--gamma LIST", "Scales of the common mean to try, such as 0,.5,1.", dest="gammas", callback=_numbers)
 @option("--prefer-language LIST", "Language preferences to try, such as 0,.02,.05.", dest="betas", callback=_numbers)
 @option("--measures NAMES", "Measures to report; the first one chooses the best alpha.")
 @json_or_tables
@@ -282,6 +283,7 @@ def sweep(
     dataset: Path,
     options: EncodingOptions,
     alphas: list[float],
+    gammas: list[float],
     betas: list[float],
     measures: str | None,
     as_json: bool,
@@ -291,7 +293,8 @@ def sweep(
     Every alpha is tried for all languages together, then for one language at a time with the others at the
     best alpha. The best is chosen on one half of the queries and reported on the other; queries of one
     article (or, if the dataset names no articles, of one group) stay in one half. --prefer-language
-    adds a table of language preferences, over all queries, at the smallest, the best and the largest alpha.
+    adds a table of language preferences, over all queries, at the smallest, the best and the largest alpha;
+    --gamma adds one of every alpha with every gamma, with queries as they are, and one with queries shifted.
 
     \b
     Example:
@@ -310,8 +313,9 @@ def sweep(
         task = bars.add_task("Searching", total=None, rate="")
         sweeper = Sweeper(encoded, vectors, names, lambda setting: bars.update(task, advance=1, rate=setting))
         steps = len(sweeper.shiftable()) * (len(alphas) - 1)
-        bars.update(task, total=len(alphas) + steps + 1 + len(betas) * min(3, len(alphas)))
-        found = run_sweep(sweeper, parts, select, alphas, betas)
+        pairs = len(betas) * min(3, len(alphas)) + 2 * len(gammas) * len(alphas)
+        bars.update(task, total=len(alphas) + steps + 1 + pairs)
+        found = run_sweep(sweeper, parts, select, alphas, betas, gammas)
     warn(encoded.languages.warnings)
     if as_json:
         emit_json(sweep_document(found, encoded, pipeline, names))

@@ -6,6 +6,7 @@ import click
 from rich.text import Text
 
 from langshift.client import open_cluster
+from langshift.debias.debiaser import COMMON
 from langshift.debias.encoders import is_given
 from langshift.errors import UsageError
 from langshift.languages import require_tag
@@ -161,6 +162,9 @@ def search(
     --mode balanced  by vectors, the best 5 of each language
     --mode anchored  by vectors, guided by words to the same content in every language
 
+    Without --prefer-language and --spread, the language preference that the index recommends is used, if it recommends
+    one, in all modes but lexical; --prefer-language 0 turns it off.
+
     \b
     Example:
       langshift search news "how do tides come about" --filter language=th --filter language=de
@@ -195,6 +199,9 @@ _COMPARED = (
     "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among {}, "
     "the hits and the nearest after the shift."
 )
+_SUBTRACTED = "subtracted: how much of which language vector was subtracted from the document's vector"
+_BOTH_SIDES = ", and how much of the common mean, which the query lost too."
+_RECOMMENDED = "Language preference {:g}, as the index recommends; --prefer-language 0 turns it off."
 _TRUST = (
     "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "
     "query's own vector, and by whether it is in the query's language; weight: how much of its vector was added to "
@@ -206,19 +213,32 @@ def show(result: SearchResult) -> None:
     """Print each hit's legs, its bonus and what the shift did, then the anchors, and what the figures mean."""
     legs = list(dict.fromkeys(leg for hit in result.hits for leg in hit.legs))
     heads = [*legs, *(["bonus"] if result.bonus else []), "similarity", "by vector"]
+    subtracted = any(hit.shift is not None and hit.shift.moved for hit in result.hits)
     rows = []
     for rank, hit in enumerate(result.hits, start=1):
         bonus = [f"{result.bonus_of(hit):+.4f}"] if result.bonus else []
-        rows.append([str(rank), hit.language, *(_leg(hit, leg) for leg in legs), *bonus, *_shift(hit), hit.id])
+        lost = [_subtracted(hit)] if subtracted else []
+        rows.append([str(rank), hit.language, *(_leg(hit, leg) for leg in legs), *bonus, *_shift(hit), hit.id, *lost])
     out.print()
-    table(None, ["rank", "language", *heads, "_id"], rows, right={"rank", *heads})
+    columns = ["rank", "language", *heads, "_id", *(["subtracted"] if subtracted else [])]
+    table(None, columns, rows, right={"rank", *heads})
     if legs:
         out.print(Text(_MOVED if "moved" in legs else _LEGS.format(", ".join(legs))))
     if result.compared:
         out.print(Text(_COMPARED.format(pluralize(result.compared, "document"))))
+    if subtracted:
+        out.print(Text(_SUBTRACTED + (_BOTH_SIDES if result.gamma else ".")))
+    if result.preference_from == "index":
+        out.print(Text(_RECOMMENDED.format(result.setting.preference)))
     if result.anchors:
         out.print()
         _anchors(result)
+
+
+def _subtracted(hit: Hit) -> str:
+    """``th 0.8, common mean 0.7``."""
+    moved = {} if hit.shift is None else hit.shift.moved
+    return ", ".join(f"{'common mean' if tag == COMMON else tag} {scale:g}" for tag, scale in moved.items()) or _NONE
 
 
 def _anchors(result: SearchResult) -> None:

@@ -16,6 +16,7 @@ from langshift.debias.encoders import open_encoder
 from langshift.evaluate.compare.summary import ReplayPair, describe_changes, short_figure, side_by_side
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import (
+    BOTH,
     FOLDER,
     PLAIN,
     PREFERENCE,
@@ -23,7 +24,7 @@ from langshift.evaluate.demo import (
     DemoExample,
     OnceEncoder,
     example,
-    index_twice,
+    index_variants,
 )
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.replay.plan import ReplayOptions
@@ -47,16 +48,16 @@ _LEGEND = (
 
 @click.command(cls=Command)
 @option(
-    "--output FOLDER", "Write the runs of both indices and the report here. [default: results/demo in LANGSHIFT_HOME]"
+    "--output FOLDER", "Write the runs of all indices and the report here. [default: results/demo in LANGSHIFT_HOME]"
 )
 @json_or_tables
 def demo(output: Path | None, as_json: bool) -> None:
-    """Index the bundled corpus twice, without and with the shift, and show what changes.
+    """Index the bundled corpus without the shift, with it, and as recommended, and show what changes.
 
     The corpus has 44 topics in 12 languages, with two questions on each topic in every language. It is written
-    to the indices langshift-demo-plain and langshift-demo-shifted, which are replaced. At the end a report on both
-    is written (its page is `report` of the JSON document, null without the extra console), and `langshift serve`
-    searches them side by side.
+    to the indices langshift-demo-plain, langshift-demo-shifted (the paper's shift of documents) and
+    langshift-demo-both (documents and queries), which are replaced. At the end a report is written (its page is
+    `report` of the JSON document, null without the extra console), and `langshift serve` searches them side by side.
 
     \b
     Example:
@@ -68,19 +69,22 @@ def demo(output: Path | None, as_json: bool) -> None:
     dataset = load_dataset(FOLDER)
     client = open_cluster()
     encoder = OnceEncoder(open_encoder(parameters.default_encoder()))
-    terminal.note(f"Indexing {len(dataset.documents):,} documents twice, to {PLAIN} and {SHIFTED}.")
+    terminal.note(f"Indexing {len(dataset.documents):,} documents three times, to {PLAIN}, {SHIFTED} and {BOTH}.")
     with terminal.progress() as bars:
-        indexing = bars.add_task("Indexing", total=2 * len(dataset.documents), rate="")
-        index_twice(client, encoder, lambda done: bars.advance(indexing, done))
-    searchers = [Searcher(client, name, opened={encoder.id: encoder}) for name in (PLAIN, SHIFTED)]
-    terminal.note(f"Searching both with {len(dataset.queries):,} questions, the second with a language preference too.")
+        indexing = bars.add_task("Indexing", total=3 * len(dataset.documents), rate="")
+        index_variants(client, encoder, lambda done: bars.advance(indexing, done))
+    plain, shifted, both = (Searcher(client, name, opened={encoder.id: encoder}) for name in (PLAIN, SHIFTED, BOTH))
+    terminal.note(f"Searching them with {len(dataset.queries):,} questions, the last two with a language preference.")
     # Both in turn, query by query: their latencies are of the same moments.
-    before, after = replay_with_bars(client, searchers, dataset, ReplayOptions(group_scores=True))
-    setting = SearchSettings(preference=PREFERENCE)
-    (preferred,) = replay_with_bars(client, searchers[1:], dataset, ReplayOptions([setting], group_scores=True))
+    before, after = replay_with_bars(client, [plain, shifted], dataset, ReplayOptions(group_scores=True))
+    # A replay takes no preference unasked, so the recommended one is asked for, too.
+    settings = {"preferred": (shifted, PREFERENCE), "both": (both, both.index.preference)}
+    replays = {"plain": before, "shifted": after}
+    for name, (searcher, preference) in settings.items():
+        asked = ReplayOptions([SearchSettings(preference=preference)], group_scores=True)
+        (replays[name],) = replay_with_bars(client, [searcher], dataset, asked)
     compared = ReplayPair(dataset, before, after)
-    shown = example(compared, *searchers)
-    replays = {"plain": before, "shifted": after, "preferred": preferred}
+    shown = example(compared, plain, shifted)
     document = _document(compared, replays, shown, client)
     places = [output / name for name in replays]
     for replayed, place in zip(replays.values(), places, strict=True):
@@ -144,26 +148,27 @@ def show(compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoE
     words = shown.query.text if shown else compared.dataset.queries[0].text
     terminal.heading("\nTry next")
     langshift = terminal.program()
-    terminal.line(f'  {langshift} search {SHIFTED} "{words}"')
+    terminal.line(f'  {langshift} search {BOTH} "{words}"')
     terminal.line(f'  {langshift} search {PLAIN} "{words}"')
     terminal.line(f"  {langshift} ingest CORPUS --index NAME")
 
 
 def in_a_sentence(replays: Mapping[str, ReplayResult]) -> str:
-    """What the shift gains in other languages, what it costs in the question's own, and what buys that back."""
+    """What the shift gains in other languages, what it costs in the question's own, and what both sides make of it."""
     other, own = (
         [f"{replay.scores[name].mean or 0.0:.0%}" for replay in replays.values()] for name in ("TLR@20", "SLR@20")
     )
     return (
-        f"Of the answers in other languages, questions find {other[0]} without the shift, {other[1]} with it, and "
-        f"{other[2]} with --prefer-language {_PREFERRED} as well; of those in the question's own language {own[0]}, "
-        f"{own[1]} and {own[2]}."
+        f"Of the answers in other languages, questions find {other[0]} without the shift, {other[1]} with it, "
+        f"{other[2]} with --prefer-language {_PREFERRED} as well, and {other[3]} with both sides as recommended; of "
+        f"those in the question's own language {own[0]}, {own[1]}, {own[2]} and {own[3]}."
     )
 
 
 def _show_ways(compared: ReplayPair, replays: Mapping[str, ReplayResult]) -> None:
     """The figures of each way to search, and a bar of the languages among the first hits."""
-    names = dict(zip(replays, ("plain", "shifted", f"shifted, --prefer-language {_PREFERRED}"), strict=True))
+    ways = ("plain", "shifted", f"shifted, --prefer-language {_PREFERRED}", "both sides, as recommended")
+    names = dict(zip(replays, ways, strict=True))
     rows, bars = [], []
     for key, replay in replays.items():
         share = compared.own_language_share(replay)

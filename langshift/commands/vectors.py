@@ -13,13 +13,12 @@ import numpy as np
 from langshift.client import open_cluster
 from langshift.debias.encoders import Encoder, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
-from langshift.debias.fingerprint import scales_in_words
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
 from langshift.debias.index_means import measured_in_words
 from langshift.debias.parallel import open_parallel
 from langshift.debias.parallel.columns import ParallelText
-from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
 from langshift.evaluate.audit.own_vectors import fit_to_index
 from langshift.languages import parse_tag
@@ -92,13 +91,15 @@ def tune(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure on parallel text how far to shift documents with FILE, and write the recommendation to FILE.
+    """Measure on parallel text how far to shift with FILE, and write what is recommended to FILE.
 
     A search task is built from the text: about ten words from the middle of an item are a query in each language, and
-    the whole item is to be found in every language. The alpha with the highest TLR@20 is searched for, as long as
-    SLR@20 falls by no more than --budget; then whether queries should be shifted too, and whether single languages
-    need an alpha of their own. Each is recommended only if it gains more than chance on fifths of the text that had
-    no part in the choice; if nothing does, alpha 0 is recommended: do not shift this model.
+    the whole item is to be found in every language. Two settings are recommended: one that moves documents only, and
+    one for searches through langshift, which may also take off the common mean (gamma) and shift queries. Each comes
+    with the smallest language preference with which SLR@20 falls by no more than --budget, has the highest TLR@20 that
+    can be had so, and is the smallest that chance alone may tell from that. It is recommended only if it gains more
+    than chance on fifths of the text that had no part in the choice; if neither does, alpha 0 is recommended: do not
+    shift this model.
 
     \b
     Example:
@@ -250,11 +251,14 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
     if as_json:
         emit_json(_document(vectors, path))
         return
+    settings = {"recommended": vectors.both_sides, "documents only": vectors.documents_only}
+    advised = {use: advice for use, advice in settings.items() if advice is not None}
     for text in (
         f"{path}: {pluralize(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
         f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
         f"fitted on {vectors.source}",
-        f"methods {', '.join(_methods(vectors))}; {_recommended(vectors)}",
+        f"methods {', '.join(_methods(vectors))}{'' if advised else '; alpha 1 (default: not tuned)'}",
+        *(f"{use}: {advice.words}" for use, advice in advised.items()),
     ):
         line(printable(text))
     languages = _languages(vectors)
@@ -270,19 +274,6 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
 def _methods(vectors: LanguageVectors) -> list[str]:
     held = {"shift": vectors.vectors, "centering": vectors.means, "lir": vectors.directions, "affine": vectors.maps}
     return [method for method, tensors in held.items() if tensors]
-
-
-def _recommended(vectors: LanguageVectors) -> str:
-    """What measurement recommends, in words."""
-    if vectors.both_sides is None or vectors.documents_only is None:
-        return "alpha 1 (default: not tuned)"
-    return f"recommended: {_advice(vectors.both_sides)}; documents only: {_advice(vectors.documents_only)}"
-
-
-def _advice(advice: Recommendation) -> str:
-    queries = ", queries shifted too" if advice.shift_queries else ", queries not shifted"
-    preference = f", language preference {advice.preference:g}" if advice.preference else ""
-    return f"{scales_in_words(advice.alpha, {}, advice.gamma)}{queries}{preference}"
 
 
 # What a language may have -> how it is printed.

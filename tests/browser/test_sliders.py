@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from console_page import address, drag, hits, ids, question, scores, settled, slider
 from playwright.sync_api import expect
+from searched import ADVICE, a_name, both_sides, drop
 
+from langshift.debias.detector import open_detector
+from langshift.debias.encoders import open_encoder
+from langshift.ingest.config import build_pipeline
+from langshift.ingest.load import load
 from langshift.retrieval.searcher import Searcher
 
 WORDS = question("en")
@@ -104,6 +109,52 @@ def test_the_language_preference(page, demo, way, found):
     assert ids(page, "left") == [hit.id for hit in spread]
     assert [hit.id for hit in preferred] != [hit.id for hit in spread]
     assert way.asked == []
+
+
+@pytest.fixture(scope="module")
+def both(client, demo, tmp_path_factory):
+    """Name of an index of the same documents, which keeps common means and recommends a preference."""
+    path, name = tmp_path_factory.mktemp("both") / "v.safetensors", a_name()
+    both_sides().save(path)
+    pipeline = build_pipeline(open_encoder("use-m"), open_detector(), path, None)
+    load(client, str(demo.dataset / "corpus.jsonl"), name, pipeline)
+    yield name
+    drop(client, name)
+
+
+def test_gamma_and_the_preference_of_the_index(page, demo, both, way, found):
+    opened(page, demo, WORDS, right=both)
+    indexed = ids(page, "right")
+    assert indexed == [hit.id for hit in found(both, WORDS)]
+    way.count()
+    gamma = slider(page, "right", "gamma")
+    expect(slider(page, "left", "gamma")).to_have_count(0)
+    gamma.focus()
+    lists = {}
+    for key, value in (("Home", "0"), ("End", "1")):
+        page.keyboard.press(key)
+        settled(page, f"right.gamma={value}")
+        expect(page.locator("#right-heading")).to_contain_text(f"gamma {value} (as indexed: 0.5, gamma 0.75)")
+        lists[value] = ids(page, "right")
+    assert len({tuple(one) for one in (indexed, *lists.values())}) > 1
+    gamma.fill(f"{ADVICE.gamma}")
+    expect(page).not_to_have_url(re.compile("gamma"))
+    assert ids(page, "right") == indexed
+    preference = slider(page, "right", "prefer")
+    assert preference.input_value() == f"{ADVICE.preference}"
+    preference.fill("0")
+    settled(page, "right.prefer=0")
+    off = [hit.id for hit in found(both, WORDS, prefer_language=0)]
+    assert ids(page, "right") == off != indexed
+    assert way.asked == []
+    page.reload()
+    assert (ids(page, "right"), preference.input_value()) == (off, "0")
+    # An index that is chosen brings its own.
+    page.locator("#left-index").select_option(both)
+    settled(page, f"left={both}")
+    expect(slider(page, "left", "prefer")).to_have_value(f"{ADVICE.preference}")
+    expect(slider(page, "left", "gamma")).to_have_value(f"{ADVICE.gamma}")
+    assert ids(page, "left") == indexed
 
 
 def test_the_share_of_the_words_in_hybrid(page, demo, way, found):

@@ -11,6 +11,9 @@ import pytest
 from console_process import sentence, serving
 from fault_proxy import fault_proxy
 from given_data import run, write_lines
+from searched import both_sides, drop
+
+from langshift import open_index
 
 TEXTS = {
     "en": "The river floods the fields in spring, and the farmers wait for it.",
@@ -24,6 +27,7 @@ BREAD = {
     "ar": "ينتفخ الخبز لأن الخميرة تحول السكر إلى غاز.",
     "th": "ขนมปังฟูเพราะยีสต์เปลี่ยนน้ำตาลเป็นแก๊ส",
 }
+RIVER = "when does the river flood?"
 EVIL = "<script>alert('x')</script>"
 # What a script's fetch says of itself.
 FETCH = {"sec-fetch-mode": "cors", "sec-fetch-site": "same-origin"}
@@ -50,6 +54,27 @@ def pair(client, cluster_url, tmp_path_factory):
     yield names
     for index in client.indices.get(index=f"{stem}*"):
         client.indices.delete(index=index)
+
+
+@pytest.fixture(scope="module")
+def both(client, cluster_url, pair, tmp_path_factory):
+    """An index whose documents and queries lost a common mean, and which recommends a language preference."""
+    folder, name = tmp_path_factory.mktemp("both"), f"{pair[0].removesuffix('-plain')}-both"
+    both_sides().save(folder / "v.safetensors")
+    lines = [{"_id": f"river-{tag}", "text": text, "language": tag} for tag, text in TEXTS.items()]
+    lines += [{"_id": f"bread-{tag}", "text": text, "language": tag} for tag, text in BREAD.items()]
+    corpus = write_lines(folder / "corpus.jsonl", lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENSEARCH_URL", cluster_url)
+        done = run("ingest", corpus, "--index", name, "--encoder", "use-m", "--vectors", folder / "v.safetensors")
+        assert done.exit_code == 0, (done.output, done.exception)
+        # What the index recommends, and what a slider at 0 must find.
+        with open_index(name) as index:
+            results = {beta: index.search(RIVER, language="de", prefer_language=beta) for beta in (None, 0)}
+    found = {beta: [hit.id for hit in result.hits] for beta, result in results.items()}
+    assert found[None] != found[0]
+    yield name, found
+    drop(client, name)
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +182,49 @@ def test_a_moved_slider_asks_the_cluster_for_nothing(ask, behind):
 def test_the_plain_index_at_the_shifted_ones_alpha_ranks_as_that(ask):
     answer = ask(q="when does the river flood?", left__alpha="1")
     assert ids(answer, "left") == ids(answer, "right")
+
+
+def slider(answer, name):
+    """Value and default of a slider; None where there is none."""
+    found = re.search(rf'name="{name}" [^>]*? value="([^"]*)" data-default="([^"]*)"', answer.text)
+    return found and found.groups()
+
+
+def test_the_preference_that_the_index_recommends_is_the_default_and_0_can_be_chosen(ask, both):
+    name, found = both
+    answer = ask(q=RIVER, lang="de", right=name)
+    assert ids(answer, "right") == found[None]
+    assert slider(answer, "right.prefer") == ("0.125", "0.125")
+    assert slider(answer, "left.prefer") == ("0", "0")
+    assert "the index recommends 0.125" in answer.text
+    assert "prefer" not in address(answer)
+    off = ask(q=RIVER, lang="de", right=name, right__prefer="0")
+    assert ids(off, "right") == found[0]
+    assert slider(off, "right.prefer") == ("0", "0.125")
+    assert "right.prefer=0" in address(off)
+    # By words alone it is not used, and what is not asked for is not spoken of.
+    assert slider(ask(q=RIVER, right=name, right__mode="lexical"), "right.prefer") == ("0", "0")
+    assert "no language is preferred" not in ask(q="12345", lang="und", right=name).text
+
+
+def test_gamma_has_a_slider_where_the_index_keeps_common_means(ask, both):
+    name, _ = both
+    answer = ask(q=RIVER, right=name, left__gamma="0.5")
+    assert (slider(answer, "right.gamma"), slider(answer, "left.gamma")) == (("0.75", "0.75"), None)
+    assert "gamma" not in address(answer)
+    # Both scales taken back: what a search of vectors as the encoder made them finds.
+    plain = ask(q=RIVER, left=name, left__alpha="0", left__gamma="0", left__prefer="0", right=name, right__prefer="0")
+    assert "left.alpha=0&left.gamma=0&left.prefer=0" in address(plain)
+    assert sorted(ids(plain, "left")) == sorted(ids(plain, "right"))
+    assert f"langshift retune {name} --alpha 0 --gamma 0</pre>" in plain.text
+    assert "alpha 0, gamma 0 (as indexed: 0.5, gamma 0.75)" in plain.text
+    moved = ask(q=RIVER, left=name, left__gamma="0.25", right=name)
+    assert "gamma 0.25 (as indexed: 0.5, gamma 0.75)" in moved.text
+    why = ask("/search/hit", q=RIVER, left=name, left__gamma="0.25", side="left", id="river-de").text
+    for words in ("alpha 0, gamma 0", "As indexed: alpha 0.5, gamma 0.75", "As selected: gamma 0.25"):
+        assert words in why
+    assert "From the common mean" in why
+    assert "0.250 times the common mean" in why
 
 
 def test_one_per_group_lists_the_translations_inside_the_hit(ask):

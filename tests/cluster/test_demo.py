@@ -13,7 +13,7 @@ from langshift import errors
 from langshift.commands.serve import demo
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.demo import index_twice
+from langshift.evaluate.demo import index_variants
 from langshift.plugin.versions import live, unfinished, versions_of
 from langshift.settings import Settings
 
@@ -40,7 +40,7 @@ def names(client):
 
 @pytest.mark.usefixtures("cluster_env")
 def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
-    plain, shifted = names
+    plain, shifted, both = names
     dataset = of_topics(4)
 
     # A demo that was interrupted is in nobody's way.
@@ -48,10 +48,10 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        index_twice(client, open_encoder("use-m"), interrupt)
+        index_variants(client, open_encoder("use-m"), interrupt)
     assert unfinished(client, plain) == [f"{plain}-v0001"]
     demo_document(names, dataset, tmp_path / "first")
-    assert [live(client, name).documents for name in names] == [48, 48]
+    assert [live(client, name).documents for name in names] == [48, 48, 48]
 
     # Another demo replaces both indices, leaves nothing of the first, and prints for a person. Without a place to
     # write to, it keeps its runs and the report in langshift's home.
@@ -65,13 +65,13 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     told = {line.split()[0] for line in shown if "→" in line}
     assert {query.language for query in dataset.queries} | {"all"} <= told
     assert "What changed" in shown
-    assert [len(bar) for line in shown for bar in re.findall("[█░]{2,}", line)] == [40, 40, 40]
-    assert sum(line.startswith(f'  langshift search {shifted} "') for line in shown) == 1
+    assert [len(bar) for line in shown for bar in re.findall("[█░]{2,}", line)] == [40, 40, 40, 40]
+    assert sum(line.startswith(f'  langshift search {both} "') for line in shown) == 1
     kept = Settings.from_env().home / "results" / "demo"
     assert [line for line in shown if line.startswith("  report: ")] == [f"  report: {kept / 'report.html'}"]
     assert sum(line.startswith("  search side by side: ") and line.endswith(" serve") for line in shown) == 1
     assert sorted(path.name for path in kept.iterdir()) == [
-        *("plain", "preferred", "report.csv", "report.html", "report.md", "report.tex", "shifted")
+        *("both", "plain", "preferred", "report.csv", "report.html", "report.md", "report.tex", "shifted")
     ]
 
     # Without the extra, the demo says in one line what is missing, and is done.
@@ -83,4 +83,4 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
         "The report with figures and the console need an extra: pip install 'langshift[console]'"
         in said.stdout.splitlines()
     )
-    assert sorted(path.name for path in (tmp_path / "bare").iterdir()) == ["plain", "preferred", "shifted"]
+    assert sorted(path.name for path in (tmp_path / "bare").iterdir()) == ["both", "plain", "preferred", "shifted"]

@@ -155,11 +155,11 @@ def test_the_command_explains_in_a_table_that_nothing_breaks(name, cluster_env):
     assert "\x1b" not in done.stdout
     head, *rows = explained.splitlines()
     assert head.split() == [
-        "rank", "language", "dense", "lexical", "bonus", "similarity", "by", "vector", "_id",
+        "rank", "language", "dense", "lexical", "bonus", "similarity", "by", "vector", "_id", "subtracted",
     ]  # fmt: skip
     german = next(row for row in rows if "tides-de" in row)
     assert re.search(
-        r"de +0\.\d{4} \(\d\) +\d\.\d{4} \(\d\) +\+0\.\d{4} +-?0\.\d{4} → -?0\.\d{4} +\d → \d +tides-de", german
+        r"de +0\.\d{4} \(\d\) +\d\.\d{4} \(\d\) +\+0\.\d{4} +-?0\.\d{4} → -?0\.\d{4} +\d → \d +tides-de +de 1", german
     )
     assert "+0.0000" in next(row for row in rows if "tides-en" in row)
     told = " ".join(explained.split())
@@ -195,7 +195,9 @@ def test_anchors_are_explained_with_what_they_were_trusted_for(client, name, clu
     assert (done.returncode, done.stderr) == (0, f"{note}\n")
     _, hits, anchors = done.stdout.split("\n\n")
     head = hits.splitlines()[0].split()
-    assert head == ["rank", "language", "dense", "moved", "lexical", "bonus", "similarity", "by", "vector", "_id"]
+    assert head == [
+        "rank", "language", "dense", "moved", "lexical", "bonus", "similarity", "by", "vector", "_id", "subtracted"
+    ]  # fmt: skip
     told = " ".join(hits.split())
     assert (
         "moved: by the vector that the anchors moved it to; lexical: by words; each with the rank among the hits."
@@ -230,8 +232,8 @@ def test_json_has_all_of_it(client, name, cluster_env):
     done = langshift("search", name, "Moon Mond", "--mode", "hybrid", "--explain", "--json", url=cluster_env)
     answer = json.loads(done.stdout)
     assert set(answer) == {
-        "index", "mode", "preference", "fusion", "lexical_weight", "one_per_group", "language", "shift_queries", "hits",
-        "bonus", "anchors", "compared", "notes", "took", "requests",
+        "index", "mode", "preference", "fusion", "lexical_weight", "one_per_group", "preference_from", "language",
+        "shift_queries", "gamma", "hits", "bonus", "anchors", "compared", "notes", "took", "requests",
     }  # fmt: skip
     assert answer["requests"] is None
     for hit in answer["hits"]:

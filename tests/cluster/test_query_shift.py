@@ -44,9 +44,10 @@ def made(client, folder, known, tmp_path_factory):
     """Makes an index of the dataset with the vectors, with other fields where they are given; removed at the end."""
     names = []
 
-    def make(method="shift", alpha=None, *, recommended=False, **fields):
+    def make(method="shift", alpha=None, *, recommended=False, gamma=0.0, preference=0.0, **fields):
         path = tmp_path_factory.mktemp("vectors") / "v.safetensors"
         scales = {"alpha": 0.5, "alphas": {"de": 0.25}, "shift_queries": recommended}
+        scales |= {"gamma": gamma, "preference": preference}
         replace(known, **advised(scales), **fields).save(path)
         names.append(f"langshift-test-{uuid.uuid4().hex[:8]}")
         making = build_pipeline(open_encoder("use-m"), open_detector(), path, alpha, method=method)
@@ -253,3 +254,27 @@ def test_what_the_index_holds_is_the_files_numbers(client, indices, known):
     for tag, vector_ in documents.vectors.items():
         assert (vector_ == known.vectors[tag]).all()
         assert tag not in kept.vectors or (kept.vectors[tag] == known.query_vectors[tag]).all()
+
+
+def test_other_clients_are_told_what_to_subtract(client, cluster_env, made, known, indices):
+    """By three lines of Python, as docs/clients.md has them, queries are what langshift searches with."""
+    mean = known.vectors["th"]
+    gamma = made(recommended=True, gamma=0.75, common={"documents": mean, "queries": 2 * mean}, preference=0.05)
+    for name, sides in ((gamma, "Both sides"), (indices[True], "Both sides"), (indices[False], "Documents only")):
+        told = json.loads(langshift("index", "describe", name, "--query-vectors", url=cluster_env).stdout)
+        opened = searcher(client, name)
+        for words, language in ((GERMAN, "de"), ("ทะเล", "th"), (PIVOT, "en"), (PIVOT, "vi"), (PIVOT, "und")):
+            step = told["steps"][told["keys"].get(language, "und")]
+            (raw,) = opened.encode([words])
+            assert np.abs(np.subtract(raw, step) - vector(opened, words, language)).max() < 1e-6
+        said = langshift("index", "describe", name, url=cluster_env).stdout
+        assert sides in said
+        assert ("by 0.05 (cosine)" in said) == (name == gamma)
+    said = langshift("index", "describe", gamma, url=cluster_env).stdout
+    assert "queries lose their language vector and the common mean (gamma 0.75), too." in said
+    # The sign of other clients: they write to it.
+    assert langshift("pipeline", "install", gamma, url=cluster_env).stderr.startswith("Both sides: queries lose")
+    remarks = json.loads(langshift("index", "describe", gamma, "--json", url=cluster_env).stdout)["remarks"]
+    assert [one for one in remarks if one.startswith(f"Check how others search: other clients write to {gamma}")]
+    said = " ".join(langshift("doctor", url=cluster_env).stdout.split())
+    assert "others may search it with raw queries" in said

@@ -190,6 +190,10 @@ def test_the_tables_of_the_papers_figures_repeat_its_outputs():
 # docs/clients.md: each block is sent to an index of the vectors that it is about.
 
 
+# Queries are shifted, too.
+META = {metadata.VECTORS: SHIFT.to_dict(), metadata.QUERIES: metadata.QuerySide(recommended=True).to_dict()}
+
+
 @pytest.fixture
 def own(names):
     return names("news", "my-embedding")
@@ -197,7 +201,7 @@ def own(names):
 
 @pytest.fixture
 def index(client, own):
-    target = version_writer.open_for_writing(client, own["news"], FINGERPRINT, {metadata.VECTORS: SHIFT.to_dict()})
+    target = version_writer.open_for_writing(client, own["news"], FINGERPRINT, META)
     version_writer.publish(client, target)
     return target.index
 

@@ -138,8 +138,13 @@ def run(kind, text, folder, **variables):
     and its environment.
     """
     if kind == "python":
-        with redirect_stdout(io.StringIO()) as out:
-            exec(compile(text, "<block>", "exec"), {"__name__": "__main__"})
+        here = Path.cwd()
+        os.chdir(folder)
+        try:
+            with redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, "<block>", "exec"), {"__name__": "__main__"})
+        finally:
+            os.chdir(here)
         return _printed(out.getvalue())
     printed = []
     for words, script in _parts(text, variables):

@@ -2,9 +2,13 @@
 
 import json
 import uuid
+from dataclasses import replace
+
+import numpy as np
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
+from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin import inventory
@@ -31,6 +35,17 @@ def make_index(client, path, name, *, alpha=None, lines=None, **how):
     """Load the corpus, or other lines, into an index, as ``choose`` is told."""
     path.write_text("".join(json.dumps(line) + "\n" for line in lines or documents()), encoding="utf-8")
     load(client, str(path), name, build_pipeline(open_encoder("use-m"), open_detector(), None, alpha, **how))
+
+
+#: What the vectors of ``both_sides`` recommend.
+ADVICE = Recommendation(0.5, gamma=0.75, shift_queries=True, preference=0.125)
+
+
+def both_sides():
+    """The vectors shipped for use-m with common means, of a length that changes rankings, and with ``ADVICE``."""
+    means = np.random.default_rng(7).standard_normal((2, 512)).astype(np.float32) * 0.03
+    common = {"documents": means[0], "queries": means[1]}
+    return replace(LanguageVectors.load(shipped("use-m")), common=common, both_sides=ADVICE)
 
 
 def a_name():

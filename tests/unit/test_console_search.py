@@ -31,6 +31,8 @@ from langshift.web.search.why import beginning
 
 TAGS = st.sampled_from(["ar", "de", "en", "he", "th", "und", "zh"])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+PREFERENCES = st.none() | st.floats(-0.2, 0.2).map(lambda value: value + 0.0)
+SCALES = st.none() | st.floats(0, 1).map(lambda value: value + 0.0)
 SIDES = st.builds(
     SearchSide,
     index=st.none() | st.sampled_from(["news", "langshift-demo-plain", "rp8-v0001", "no-such-index"]),
@@ -38,19 +40,20 @@ SIDES = st.builds(
         st.builds(
             SearchSettings,
             mode=st.sampled_from([mode for mode in MODES if mode != "hybrid"]),
-            preference=st.floats(-0.2, 0.2).map(lambda value: value + 0.0),
+            preference=PREFERENCES,
             one_per_group=st.booleans(),
         ),
         st.builds(
             SearchSettings,
             mode=st.just("hybrid"),
-            preference=st.floats(-0.2, 0.2).map(lambda value: value + 0.0),
+            preference=PREFERENCES,
             fusion=st.sampled_from(FUSIONS),
             lexical_weight=st.floats(0, 1).map(lambda value: value + 0.0),
             one_per_group=st.booleans(),
         ),
     ),
-    alpha=st.none() | st.floats(0, 1).map(lambda value: value + 0.0),
+    alpha=SCALES,
+    gamma=SCALES,
 )
 STATES = st.builds(
     SearchState,
@@ -77,7 +80,13 @@ def test_every_state_has_one_link(state: SearchState) -> None:
     assert read(state.address()).address() == state.address()
 
 
-@given(st.lists(st.tuples(st.sampled_from(["q", "lang", "size", "filter", "left", "left.alpha", "right.mode"]), TEXTS)))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["q", "lang", "size", "filter", "left", "left.alpha", "left.gamma", "right.mode"]), TEXTS
+        )
+    )
+)
 def test_whatever_stands_in_an_address_is_a_state_or_told_in_one_sentence(pairs: list[tuple[str, str]]) -> None:
     try:
         state = parse_state(pairs)
@@ -103,12 +112,12 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
         "de",
         20,
         ("de", "th"),
-        SearchSide("news", hybrid, 0.5),
+        SearchSide("news", hybrid, 0.5, 0.25),
         SearchSide("news", SearchSettings(one_per_group=True)),
     )
     assert state.address() == (
         "/search?q=river&lang=de&size=20&filter=de&filter=th&left=news&left.mode=hybrid&left.alpha=0.5"
-        "&left.prefer=-0.05&left.weight=0.25&left.fusion=rrf&right=news&right.one=1"
+        "&left.gamma=0.25&left.prefer=-0.05&left.weight=0.25&left.fusion=rrf&right=news&right.prefer=0&right.one=1"
     )
 
 
@@ -154,8 +163,8 @@ def test_empty_values_are_not_given() -> None:
     assert read("/search?q=&lang=&left=&left.alpha=&filter=&size=") == SearchState()
 
 
-def test_the_alpha_of_an_index_that_is_no_longer_chosen_is_dropped() -> None:
-    assert read("/search?left=news&left.for=old&left.alpha=0.3").left == SearchSide("news")
+def test_the_scales_of_an_index_that_is_no_longer_chosen_are_dropped() -> None:
+    assert read("/search?left=news&left.for=old&left.alpha=0.3&left.gamma=0.5").left == SearchSide("news")
     assert read("/search?left=news&left.for=news&left.alpha=0.3").left == SearchSide("news", alpha=0.3)
 
 
@@ -169,13 +178,15 @@ def hit(name, language="en", others=()):
     return Hit(name, 0.5, language, "", "text", None, others=inside)
 
 
-def choice(name, alpha, documents=9, live=True):
-    made = replace(PLAIN, alpha=alpha, vectors="v")
+def choice(name, alpha, documents=9, live=True, gamma=0.0, preference=0.0, common_means=False):
+    made = replace(PLAIN, alpha=alpha, vectors="v", gamma=gamma)
     version = SimpleNamespace(
         version=f"{name}-v0001" if live else name,
         state="live" if live else "kept",
         fingerprint=made,
         documents=documents,
+        preference=preference,
+        common_means=common_means,
     )
     return IndexChoice(name, version)
 
@@ -271,6 +282,11 @@ def test_what_is_cut_keeps_a_character_with_its_marks():
         ),
         ([choice("b", 1)], SearchSide("b", alpha=0.0), SearchSide("b")),
         ([choice("b", 0)], SearchSide("b"), SearchSide("b")),
+        (
+            [choice("b", 1, gamma=0.7, common_means=True)],
+            SearchSide("b", alpha=0.0, gamma=0.0),
+            SearchSide("b"),
+        ),
     ],
 )
 def test_what_belongs_together_is_put_side_by_side(known, left, right):
@@ -290,6 +306,33 @@ def test_the_alpha_of_the_index_itself_is_as_indexed():
         SearchState(left=SearchSide("plain", alpha=0.0), right=SearchSide("shifted", alpha=0.6)), known
     )
     assert (state.left.alpha, state.right.alpha) == (None, None)
+
+
+def test_the_gamma_of_the_index_itself_is_as_indexed_and_one_that_it_cannot_have_is_none():
+    known = [choice("both", 1, gamma=0.7, common_means=True), choice("documents", 1)]
+    sides = {
+        gamma: SearchState(left=SearchSide("both", gamma=gamma), right=SearchSide("documents", gamma=0.5))
+        for gamma in (0.7, 0.0)
+    }
+    found = {gamma: resolve_state(state, known) for gamma, state in sides.items()}
+    assert {gamma: (one.left.gamma, one.right.gamma) for gamma, one in found.items()} == {
+        0.7: (None, None),
+        0.0: (0.0, None),
+    }
+    assert found[0.0].left.scales_in_words == "gamma 0"
+
+
+@pytest.mark.parametrize(
+    ("mode", "given", "kept"),
+    [
+        ("dense", 0.05, None), ("dense", 0.0, 0.0), ("dense", None, None), ("dense", -0.05, -0.05),
+        ("lexical", 0.0, None), ("lexical", 0.05, 0.05),
+    ],
+)  # fmt: skip
+def test_the_preference_that_the_index_recommends_is_not_in_a_link_and_another_is(mode, given, kept):
+    known = [choice("news", 1, preference=0.05)]
+    side = SearchSide("news", SearchSettings(mode, given))
+    assert resolve_state(SearchState(left=side), known).left.setting == SearchSettings(mode, kept)
 
 
 def test_a_version_that_has_become_the_live_one_is_found_by_its_own_name():

@@ -96,6 +96,22 @@ def test_a_sweep(data):
     assert shown.stdout.startswith("Development half (1 queries, 1 clusters by article)\nalpha  nDCG@20")
     assert "\nThe other half (1 queries, 1 clusters by article)\n" in shown.stdout
     assert "Language preference" not in shown.stdout
+    assert "gamma" not in shown.stdout
+
+
+def test_a_sweep_of_gammas(data):
+    options = ("--alpha", "0,1", "--gamma", "0,.5,1", "--measures", "nDCG@20,R@20")
+    grid = json.loads(run("sweep", data, *options, "--json").stdout)["grid"]
+    assert [(point["shift_queries"], point["alpha"], point["gamma"]) for point in grid] == [
+        (queries, alpha, gamma) for queries in (False, True) for alpha in (0.0, 1.0) for gamma in (0.0, 0.5, 1.0)
+    ]
+    shown = run("sweep", data, *options).stdout
+    for queries in ("not shifted", "shifted"):
+        table = shown.partition(f"\nAlpha by gamma, queries {queries}: nDCG@20, over all queries\n")[2].splitlines()
+        assert table[0].split() == ["alpha", "0", "0.5", "1"]
+        means = [f"{point['all']['nDCG@20']:.3f}" for point in grid if point["shift_queries"] is (queries == "shifted")]
+        assert [line.split()[0] for line in table[1:3]] == ["0", "1"]
+        assert [mean for line in table[1:3] for mean in line.split()[1:]] == [mean.lstrip("0") for mean in means]
 
 
 def test_what_is_refused_before_anything_is_encoded(data, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,22 @@ def test_each_language_gets_the_alpha_that_serves_it():
         assert preferred.beta == 0.5
         assert preferred.scores["LPR"].mean >= plain.scores["LPR"].mean
     assert found.betas[0.0][0] is found.alphas[0]
+
+
+def test_gammas_are_tried_with_every_alpha_on_both_sides():
+    data, known = known_case()
+    mean = np.full(14, 0.1, np.float32)
+    known = replace(known, common={"documents": mean, "queries": mean})
+    sweeper = Sweeper(data, known, ["nDCG@2"])
+    parts = halves(*clusters(data.dataset))
+    found = sweep(sweeper, parts, "nDCG@2", AROUND, [], [0.0, 0.5])
+    settings = [(point.shift_queries, point.alpha, point.gamma) for point in found.grid]
+    assert settings == [
+        (queries, alpha, gamma) for queries in (False, True) for alpha in AROUND for gamma in (0.0, 0.5)
+    ]
+    assert list(found.grid[:6:2]) == list(found.alphas)
+    assert found.grid[-1].scores == sweeper.point(1.0, gamma=0.5, shift_queries=True).scores
+    assert sweep(sweeper, parts, "nDCG@2", AROUND, []).grid == []
 
 
 def test_among_equals_the_nearest_and_smaller_alpha_is_chosen():

@@ -15,7 +15,8 @@ LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
 def result(hits, **given):
     usual = {
         "index": "news-v0001", "setting": SearchSettings("anchored", 0.02), "language": "de", "shift_queries": False,
-        "bonus": 0.01, "anchors": (), "compared": 100, "notes": (), "took": 3.0, "requests": (),
+        "preference_from": "asked", "gamma": 0.0, "bonus": 0.01, "anchors": (), "compared": 100, "notes": (),
+        "took": 3.0, "requests": (),
     }  # fmt: skip
     return SearchResult(hits=tuple(hits), **(usual | given))
 
@@ -27,24 +28,28 @@ def hit(name, language, shift=None, legs=LEGS):
 def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypatch):
     monkeypatch.setattr("langshift.output.out.width", 120)
     hits = [
-        hit("[red]a", "de", ShiftEffect({"de": 1.0}, 0.25, 0.5, 3, 1)),
+        hit("[red]a", "de", ShiftEffect({"de": 1.0, "common": 0.7}, 0.25, 0.5, 3, 1)),
         hit("b", "th", ShiftEffect({"th": 1.0}, None, 0.125, None, 2)),
         hit("c", "und", None, {"lexical": Leg(1.0, None)}),
     ]
     anchors = (Anchor("d", 0.875, 0.5, {"words": 0.25}), Anchor("e", 0.0625, 0.0, {"cosine": 2.0}))
-    found = result(hits, anchors=anchors)
+    found = result(hits, anchors=anchors, gamma=0.7, preference_from="index")
     search.show(found)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "",
-        "rank  language       dense      lexical    bonus       similarity  by vector  _id",
-        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a",
-        "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b",
-        "   3  und                -       1.0000  +0.0000                -          -  c",
+        "rank  language       dense      lexical    bonus       similarity  by vector  _id     subtracted",
+        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a  de 1, common mean 0.7",
+        "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b       th 1",
+        "   3  und                -       1.0000  +0.0000                -          -  c       -",
         "dense, lexical: the score from this leg of the search, and the rank in it, if there is one.",
         "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among 100 "
         "documents,",
         "the hits and the nearest after the shift.",
+        "subtracted: how much of which language vector was subtracted from the document's vector, and how much of the "
+        "common",
+        "mean, which the query lost too.",
+        "Language preference 0.02, as the index recommends; --prefer-language 0 turns it off.",
         "",
         "Anchors, which the query was moved towards:",
         "_id  trust  weight  words  cosine",
@@ -56,6 +61,7 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
         "query's.",
     ]  # fmt: skip
     told = found.to_dict()
+    assert (told["preference"], told["preference_from"], told["gamma"]) == (0.02, "index", 0.7)
     assert told["anchors"][0] == {"id": "d", "trust": 0.875, "weight": 0.5, "evidence": {"words": 0.25}}
     assert told["hits"][0]["legs"]["lexical"] == {"score": 3.5, "rank": 12}
 
@@ -130,3 +136,17 @@ def test_an_index_of_something_else_cannot_be_taken_back():
         "The similarity before the shift is not available: news-v0001 does not store what is needed to reverse its "
         "shift exactly.",
     )
+
+
+def test_what_a_search_lost_to_the_common_mean_is_compared_with_what_the_encoder_made():
+    common = np.float32([0.5, 0.5])
+    shift = StoredShift("h", "en", {"de": np.float32([0, 1])}, 1.0, {}, 0.5, common)
+    stamp = {"vectors": "h", "language": "de", "alpha": 1.0, "gamma": 0.5}
+    raw, query = np.float32([1, 2]), np.float32([2, 1])
+    stored = raw - np.float32([0, 1]) - 0.5 * common
+    document = {"embedding": stored.tolist(), "shift": stamp}
+    (effect,) = told([{"a": document}, {}], shift, raw=query, moved=query - 0.5 * common).values()
+    assert effect.moved == {"de": 1.0, "common": 0.5}
+    assert effect.similarity_before == pytest.approx(4 / 5)
+    moved = query - 0.5 * common
+    assert effect.similarity_after == pytest.approx(stored @ moved / np.linalg.norm(stored) / np.linalg.norm(moved))

@@ -6,8 +6,11 @@ from click.testing import CliRunner
 from command_line import langshift, refusal
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_index import PLAIN
 
 from langshift.errors import UsageError
+from langshift.plugin.metadata import USUAL as FIELDS
+from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.settings import (
     FUSIONS,
     MODES,
@@ -15,6 +18,7 @@ from langshift.retrieval.settings import (
     SearchSettings,
     format_settings,
     read_setting,
+    setting_of,
     setting_options,
 )
 from langshift.retrieval.steps import HttpRequest
@@ -52,6 +56,22 @@ def test_what_is_usual_is_not_written():
     assert format_settings(SearchSettings(preference=0.1234567)) == "dense --prefer-language 0.1234567"
     assert read_setting("--prefer-language .02") == SearchSettings(preference=0.02)
     assert read_setting("") == USUAL
+
+
+def test_what_nobody_asked_for_is_what_the_index_recommends_in_a_search_by_vectors():
+    index = IndexInfo("news", "news-v0001", PLAIN, FIELDS, ("de", "en"), 9, 1, {}, frozenset(), preference=0.05)
+    given = setting_of("hybrid")
+    assert given.preference is None
+    assert (given.for_index(index, "de").preference, given.for_index(index, "de").mode) == (0.05, "hybrid")
+    # A language without documents, one that is not known, and words alone.
+    assert [given.for_index(index, tag).preference for tag in ("th", "und")] == [0.0, 0.0]
+    assert setting_of("lexical").for_index(index, "de").preference == 0.0
+    for asked in (setting_of(prefer_language=0), setting_of(prefer_language=0.1), setting_of(spread=0.02), USUAL):
+        assert asked.for_index(index, "de") == asked
+    assert setting_of(spread=0).preference == setting_of(prefer_language=0).preference == 0.0
+    # Evaluations take nothing unasked.
+    assert given.as_given == SearchSettings("hybrid")
+    assert format_settings(given) == format_settings(given.as_given) == "hybrid"
 
 
 @pytest.mark.parametrize(

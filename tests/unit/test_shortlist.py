@@ -1,4 +1,7 @@
-"""A shortlist without a cluster: what is asked for, and similarities at any alpha against plain arithmetic."""
+"""A shortlist without a cluster: what is asked for, and similarities at any scales against plain arithmetic."""
+
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,8 +20,15 @@ DIMENSION = 5
 NUMBERS = np.random.default_rng(5)
 LANGUAGES = ("de", "en", "th")
 SHIFT = StoredShift(
-    "made", "en", {tag: NUMBERS.standard_normal(DIMENSION).astype(np.float32) for tag in ("de", "th")}, 0.6, {"th": 1.2}
+    "made",
+    "en",
+    {tag: NUMBERS.standard_normal(DIMENSION).astype(np.float32) for tag in ("de", "th")},
+    0.6,
+    {"th": 1.2},
+    0.7,
+    NUMBERS.standard_normal(DIMENSION).astype(np.float32),
 )
+QUERY_MEAN = NUMBERS.standard_normal(DIMENSION).astype(np.float32)
 FIELDS = FieldNames(vector="a.vector", stamp="a.stamp")
 
 
@@ -117,18 +127,17 @@ def made_documents(count=40):
     for number in range(count):
         language, raw = LANGUAGES[number % 3], numbers.standard_normal(DIMENSION) * 10 ** numbers.uniform(-2, 2)
         probable = {"de": 0.7, "th": 0.3} if number % 4 == 3 else {language: 1.0} if language != "en" else {}
-        stamp = {"vectors": "made", "alpha": SHIFT.scale(language) if probable else 0.0}
+        stamp = {"vectors": "made", "alpha": SHIFT.scale(language) if probable else 0.0, "gamma": SHIFT.gamma}
         if number % 4 == 3:
             stamp |= {"language": language, "languages": probable, "alphas": {t: SHIFT.scale(t) for t in probable}}
         elif probable:
             stamp["language"] = language
-        stored = np.float32(raw - sum((p * SHIFT.scale(t) * SHIFT.vectors[t] for t, p in probable.items()), 0.0))
+        taken = sum((p * SHIFT.scale(t) * SHIFT.vectors[t].astype(float) for t, p in probable.items()), 0.0)
+        taken = taken + SHIFT.gamma * SHIFT.common.astype(float)
+        stored = np.float32(raw - taken)
         source = {"language": language, "a": {"vector": stored.tolist(), "stamp": stamp, "more": 1}}
         # What is made of what is stored, not of what float32 left out.
-        raw = np.float64(stored) + sum(
-            (p * SHIFT.scale(t) * SHIFT.vectors[t].astype(float) for t, p in probable.items()), 0.0
-        )
-        made[f"d{number}"] = (raw, probable, source)
+        made[f"d{number}"] = (np.float64(stored) + taken, probable, source)
     return made
 
 
@@ -141,30 +150,48 @@ def fetched(documents, question=None):
         {name: source["language"] for name, (_, _, source) in list(documents.items())[:10]}, question
     )
     hits = [(name, 1.0, source) for name, (_, _, source) in documents.items()]
-    return shortlist, ended(fetch_vectors(shortlist, SHIFT), [answer(*hits[10:]), answer(*hits[:10])])
+    return shortlist, ended(fetch_vectors(shortlist, SHIFT, QUERY_MEAN), [answer(*hits[10:]), answer(*hits[:10])])
 
 
-def test_similarities_at_any_alpha_are_exact():
-    documents, query = made_documents(), asked().vector.astype(np.float64)
+def test_similarities_at_any_scales_are_exact():
+    documents, searched = made_documents(), asked().vector.astype(np.float64)
+    raw_query = searched + SHIFT.gamma * QUERY_MEAN.astype(np.float64)
     _, vectors = fetched(documents)
     assert set(vectors.ids) == set(documents)
     assert set(vectors.sources) == set(list(documents)[10:])
     assert vectors.sources["d11"] == {"language": "th", "a": {"stamp": documents["d11"][2]["a"]["stamp"], "more": 1}}
-    for alpha in (None, 0.0, 0.37, 1.0, 2.0):
-        similarities = vectors.similarities(alpha)
+    for alpha, gamma in product((None, 0.0, 0.37, 1.0, 2.0), (None, 0.0, 0.7, 1.0)):
+        similarities = vectors.similarities(alpha, gamma)
+        scale = SHIFT.gamma if gamma is None else gamma
+        query, common = raw_query - scale * QUERY_MEAN.astype(np.float64), scale * SHIFT.common.astype(np.float64)
         for place, name in enumerate(vectors.ids):
             raw, probable, _ = documents[name]
             scales = {tag: p * (SHIFT.scale(tag) if alpha is None else alpha) for tag, p in probable.items()}
-            moved = raw - sum((f * SHIFT.vectors[t].astype(np.float64) for t, f in scales.items()), np.zeros(DIMENSION))
+            taken = sum((f * SHIFT.vectors[t].astype(np.float64) for t, f in scales.items()), np.zeros(DIMENSION))
+            moved = raw - taken - common
             assert similarities[place] == pytest.approx(cosine(query, moved), abs=1e-9)
-            told = similarity_breakdown(vectors, name, alpha)
+            told = similarity_breakdown(vectors, name, alpha, gamma)
             assert told.moved == similarities[place]
-            assert told.own_part + told.language_part == pytest.approx(told.moved, abs=1e-12)
-            assert told.own_part == pytest.approx(
-                float(query @ raw) / np.linalg.norm(query) / np.linalg.norm(moved), abs=1e-9
-            )
-            assert told.before == pytest.approx(cosine(query, raw), abs=1e-9)
-            assert told.by == pytest.approx({tag: f for tag, f in scales.items() if f})
+            parts = told.own_part, told.language_part, told.common_part
+            assert sum(parts) == pytest.approx(told.moved, abs=1e-12)
+            lengths = np.linalg.norm(query) * np.linalg.norm(moved)
+            assert parts == pytest.approx((query @ raw / lengths, -query @ taken / lengths, -query @ common / lengths))
+            assert told.before == pytest.approx(cosine(raw_query, raw), abs=1e-9)
+            assert told.by == pytest.approx({tag: f for tag, f in (scales | {"common": scale}).items() if f})
+    # At the index's own scale it is what is stored, to rounding.
+    assert vectors.similarities(None, SHIFT.gamma) == pytest.approx(vectors.indexed, abs=1e-12)
+
+
+def test_an_index_without_common_means_has_no_gamma_to_look_at():
+    documents = made_documents()
+    for _, _, source in documents.values():
+        source["a"]["stamp"].pop("gamma")
+    plain = replace(SHIFT, gamma=0.0, common=None)
+    shortlist = shortlist_of({name: source["language"] for name, (_, _, source) in documents.items()})
+    hits = [(name, 1.0, source) for name, (_, _, source) in documents.items()]
+    vectors = ended(fetch_vectors(shortlist, plain), [answer(*hits)])
+    assert not vectors.unmovable
+    assert vectors.similarities(0.4, 0.0) == pytest.approx(vectors.similarities(0.4, 0.9))
 
 
 def test_documents_are_ranked_at_an_alpha_with_the_preference():
@@ -192,6 +219,7 @@ def test_documents_are_ranked_at_an_alpha_with_the_preference():
         {"vectors": "others", "alpha": 1.0, "language": "de"},
         {"vectors": "made", "alpha": 1.0, "language": "fi"},
         {"vectors": "others", "alpha": 0.0, "languages": {"de": 0.7, "th": 0.3}},
+        {"vectors": "others", "alpha": 0.0, "gamma": 0.7},
     ],
 )
 def test_what_cannot_be_taken_back_stays_as_indexed(stamp):
@@ -205,7 +233,7 @@ def test_what_cannot_be_taken_back_stays_as_indexed(stamp):
             cosine(asked().vector, stored), abs=1e-7
         )
         told = similarity_breakdown(vectors, "d0", alpha)
-        assert (told.before, told.moved, told.own_part, told.language_part) == (None, None, None, None)
+        assert (told.before, told.moved, told.own_part, told.language_part, told.common_part) == (None,) * 5
         assert told.indexed == pytest.approx(cosine(asked().vector, stored), abs=1e-7)
 
 
@@ -215,9 +243,11 @@ def test_what_was_moved_by_nothing_is_moved_by_the_indexs_own_vectors():
     documents["d0"][2]["a"]["stamp"] = {"vectors": "others", "alpha": 0.0}
     _, vectors = fetched(documents)
     assert not vectors.unmovable
-    moved = raw - 0.8 * SHIFT.vectors["de"].astype(np.float64)
-    expected = cosine(asked().vector.astype(np.float64), moved)
-    assert vectors.similarities(0.8)[vectors.places["d0"]] == pytest.approx(expected, abs=1e-7)
+    moved, query = raw - 0.8 * SHIFT.vectors["de"].astype(np.float64), asked().vector.astype(np.float64)
+    place = vectors.places["d0"]
+    assert vectors.similarities(0.8)[place] == pytest.approx(cosine(query, moved), abs=1e-7)
+    more = cosine(query - 0.1 * QUERY_MEAN, moved - 0.8 * SHIFT.common)
+    assert vectors.similarities(0.8, 0.8)[place] == pytest.approx(more, abs=1e-7)
 
 
 def test_a_document_without_a_vector_is_not_there():

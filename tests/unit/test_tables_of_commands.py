@@ -23,7 +23,8 @@ from langshift.evaluate.measures.fairness import OUTCOMES, TOP1
 from langshift.evaluate.offline.encoding import LanguageSource
 from langshift.evaluate.report import run_tables, tables
 from langshift.evaluate.tune import report as tune_report
-from langshift.evaluate.tune.tune import COST, MEASURES, TARGET, MeasureChange, ShiftSettings
+from langshift.evaluate.tune.search import COST, MEASURES, TARGET
+from langshift.evaluate.tune.tune import MeasureChange, TuningSettings
 from langshift.plugin.description import TextField
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, ShiftEffect
@@ -225,17 +226,16 @@ def demo():
 
 @case
 def tuning():
-    own = tuple((tag, 0.12345) for tag in LANGUAGES)
-    steps = [
-        Of(name=name, setting=ShiftSettings(0.12345, own), change=changed(), taken=True) for name in tune_report._STEPS
-    ]
-    points = [Of(setting=ShiftSettings(tenth / 10)) for tenth in range(11)]
+    setting = TuningSettings(0.12345, 0.98765, shift_queries=True, preference=0.012345)
+    steps = [Of(name=name, setting=setting, change=changed(), taken=True) for name in tune_report._SAID]
+    points = [Of(setting=setting._replace(alpha=tenth / 10, gamma=tenth / 10)) for tenth in range(11)]
     means = {name: {0.0: 1.0, 0.1: 0.5}.get for name in MEASURES}
+    changes = {group: {TARGET: changed(), COST: changed(-1)} for group in ("all", "pivot", "others")}
     report = Of(
-        found=Of(budget=0.01, curves={"documents": points}, steps=steps),
-        reported_step=steps[0],
+        found=Of(budget=0.01, curves=dict.fromkeys(tune_report._SAID, points), steps=steps),
+        reported=steps,
         judge=Of(vectors=Of(pivot="zh-Hant")),
-        held_out={group: {TARGET: changed(), COST: changed(-1)} for group in ("all", "pivot", "others")},
+        held_out=dict.fromkeys(tune_report._SAID, changes),
         mean=lambda point, name: means[name](point.setting.alpha, 0.123456),
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -259,10 +259,10 @@ def swept():
         own = Of(alphas=dict.fromkeys(LANGUAGES, 0.12345), mean=lambda *_: 0.12345)
         halves = Of(development=[], test=[], units=(COUNT, COUNT), by="article")
         languages, betas = dict.fromkeys(LANGUAGES, curve), dict.fromkeys((0.012345, 0.1), curve)
-        run_tables.show_sweep(
-            Of(halves=halves, select=select, alphas=curve, best=curve[1], languages=languages, own=own, betas=betas),
-            list(MEANS),
-        )
+        of = {**vars(curve[0]), "gamma": 0.5, "scores": dict.fromkeys(MEANS, scores(0.1)) | {select: scores(0.1)}}
+        grid = [Of(**{**of, "shift_queries": queries}) for queries in (False, True)]
+        found = {"alphas": curve, "best": curve[1], "languages": languages, "own": own, "betas": betas, "grid": grid}
+        run_tables.show_sweep(Of(halves=halves, select=select, **found), list(MEANS))
 
 
 @case

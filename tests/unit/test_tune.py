@@ -5,25 +5,32 @@ import pytest
 from planted import InMemory, PlantedEncoder, direction, known, parallel_text
 
 from langshift.debias.debiaser import Debiaser
+from langshift.evaluate.offline.ranking import debias_vectors, rank, score_ranked
+from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.task import make_task, sample_items
-from langshift.evaluate.tune.tune import ALPHAS, COST, MEASURES, TARGET, Judge, ShiftSettings, Weighing, tune
+from langshift.evaluate.tune.tune import Judge, TuningSettings, Weighing, tune
 
 OFFSETS = {tag: 2 * direction(seed) for tag, seed in (("de", 10), ("es", 11), ("ru", 12))}
+CONE = 4 * direction(30)
 
 
-def judged(encoder, vectors, languages=("de", "es", "ru"), seed=0):
+def judged(encoder, vectors, languages=("de", "es", "ru"), seed=0, **more):
     items = sample_items(InMemory(parallel_text(["en", *languages], seed=seed)), "en", list(languages), 600)
-    return Judge(make_task(items, encoder), known({tag: vectors[tag] for tag in languages}), same_text=False)
+    fitted = known({tag: vectors[tag] for tag in languages}, **more)
+    return Judge(make_task(items, encoder), fitted, same_text=False)
 
 
-def test_a_planted_bias_is_taken_out_whole():
+def test_a_planted_bias_is_taken_out_as_far_as_chance_can_tell():
     found = tune(judged(PlantedEncoder(OFFSETS, {}), OFFSETS, ("de", "es")), 0.01)
-    assert found.setting == ShiftSettings(alpha=1.0)
-    documents, queries, languages = found.steps
-    assert (documents.taken, queries.taken, languages.taken) == (True, False, False)
-    assert documents.change.low > 0.1
-    # Shifting queries that need no shift is harmful, and the step says so.
-    assert queries.change.difference < -0.1
+    documents, both = found.steps
+    assert found.both_sides == found.documents_only == documents.setting
+    curve = found.curves["documents_only"]
+    means = [found.weighing.mean(point.figures[TARGET], everything(found)) for point in curve]
+    assert curve[int(np.argmax(means))].setting.alpha >= 0.9
+    assert 0.5 < documents.setting.alpha < 1
+    # Queries that need no shift are left alone.
+    assert (documents.taken, both.taken, both.setting.shift_queries) == (True, False, False)
+    assert documents.change.low > 0.05
     assert found.last is documents
 
 
@@ -31,19 +38,9 @@ def test_a_planted_bias_is_taken_out_whole():
 def test_where_nothing_is_biased_nothing_is_shifted(seed):
     noise = {tag: 0.2 * direction(20 + 10 * seed + number) for number, tag in enumerate(("de", "es"))}
     found = tune(judged(PlantedEncoder({}), noise, ("de", "es"), seed), 0.01)
-    assert found.setting == ShiftSettings()
+    assert found.both_sides == found.documents_only == TuningSettings()
     assert found.last is None
     assert not any(step.taken for step in found.steps)
-
-
-def test_a_wrong_vector_gets_an_alpha_of_its_own_and_the_others_theirs():
-    straight = {tag: offset for tag, offset in OFFSETS.items() if tag != "ru"}
-    found = tune(judged(PlantedEncoder(straight, {}), OFFSETS), 0.01)
-    documents, _, languages = found.steps
-    # One for all is a compromise; without Russian the others are shifted whole.
-    assert 0 < documents.setting.alpha < 1
-    assert found.setting == languages.setting == ShiftSettings(alpha=1.0, own=(("ru", 0.0),))
-    assert languages.change.low > 0
 
 
 @pytest.fixture(scope="module")
@@ -54,53 +51,78 @@ def biased_on_both_sides():
 
 def test_queries_with_the_bias_of_documents_are_shifted_too(biased_on_both_sides):
     found = tune(biased_on_both_sides, 0.01)
-    assert found.setting.shift_queries
-    assert found.setting.alpha >= 0.9
-    documents, queries = found.steps[:2]
-    assert queries.taken
-    assert queries.change.before == pytest.approx(found.weighing.mean(documents.held_out[TARGET], everything(found)))
+    documents, both = found.steps
+    assert (both.taken, found.both_sides) == (True, both.setting)
+    assert both.setting.shift_queries
+    assert both.setting.alpha >= 0.8
+    assert (found.documents_only, documents.setting.shift_queries) == (documents.setting, False)
+    assert both.change.before == pytest.approx(found.weighing.mean(documents.held_out[TARGET], everything(found)))
+    # Without common means there is no gamma to try, and the curve is that of alpha.
+    assert {point.setting.gamma for point in found.curves["both_sides"]} == {0.0}
+    assert [point.setting.alpha for point in found.curves["both_sides"]] == [tenth / 10 for tenth in range(11)]
+
+
+def test_what_all_texts_share_is_taken_off_both_sides():
+    """All vectors lie in a narrow cone, in which the bias by language is most of what is left."""
+    offsets = {tag: CONE + (0.0 if tag == "en" else OFFSETS[tag]) for tag in ("en", "de", "es")}
+    cone = CONE.astype(np.float32)
+    found = tune(
+        judged(PlantedEncoder(offsets), OFFSETS, ("de", "es"), common={"documents": cone, "queries": cone}), 0.01
+    )
+    documents, both = found.steps
+    assert (both.taken, both.setting.shift_queries) == (True, True)
+    assert (documents.setting.gamma, documents.setting.shift_queries) == (0.0, False)
+    gammas = found.curves["both_sides"]
+    assert [point.setting.gamma for point in gammas] == [tenth / 10 for tenth in range(11)]
+    # The smallest gamma of those that are alike, and no smaller one.
+    means = {point.setting.gamma: found.weighing.mean(point.figures[TARGET], everything(found)) for point in gammas}
+    best = max(gammas, key=lambda point: means[point.setting.gamma])
+    assert 0 < both.setting.gamma <= best.setting.gamma
+    for point in gammas:
+        lacking = found.weighing.interval(best.figures[TARGET] - point.figures[TARGET], everything(found))
+        if point.setting.gamma < both.setting.gamma:
+            assert lacking[0] > 0
 
 
 def everything(found):
     return np.ones(len(found.plain.figures[TARGET]), bool)
 
 
-def test_no_alpha_costs_more_than_the_budget(biased_on_both_sides):
-    losses = {}
+def test_each_setting_has_the_smallest_preference_that_keeps_the_budget(biased_on_both_sides):
+    judge = biased_on_both_sides
     for budget in (0.0, 0.05, 1.0):
-        found = tune(biased_on_both_sides, budget)
-        documents = found.steps[0].setting.alpha
+        found = tune(judge, budget)
         every = everything(found)
         least = found.weighing.mean(found.plain.figures[COST], every) - budget - 1e-9
-        within = [p for p in found.curves["documents"] if found.weighing.mean(p.figures[COST], every) >= least]
-        best = max(within, key=lambda point: found.weighing.mean(point.figures[TARGET], every))
-        assert documents == best.setting.alpha
-        losses[budget] = documents
-    assert losses[0.0] < losses[0.05] < losses[1.0] == 1.0
+        for point in (*found.curves["documents_only"], *found.curves["both_sides"]):
+            assert found.weighing.mean(point.figures[COST], every) >= least
+            if preference := point.setting.preference:
+                less = judge.at(point.setting._replace(preference=preference - 0.001))
+                assert found.weighing.mean(less.figures[COST], every) < least
+        if budget == 1.0:
+            assert {point.setting.preference for point in found.curves["documents_only"]} == {0.0}
 
 
-def test_figures_are_those_of_an_exhaustive_search():
-    judge = judged(PlantedEncoder(OFFSETS), OFFSETS)
-    for setting in (ShiftSettings(), ShiftSettings(0.6), ShiftSettings(0.6, (("ru", 0.1),), shift_queries=True)):
+def test_figures_are_those_of_every_other_search():
+    cone = CONE.astype(np.float32)
+    judge = judged(PlantedEncoder(OFFSETS), OFFSETS, common={"documents": cone, "queries": -cone})
+    encoded = judge.task.encoded
+    for setting in (
+        TuningSettings(),
+        TuningSettings(0.6, preference=0.05),
+        TuningSettings(0.6, 0.3, shift_queries=True, preference=0.2),
+        TuningSettings(0.0, 0.5, shift_queries=True),
+    ):
+        debias = Debiaser(judge.vectors, "shift", setting.alpha, {}, setting.shift_queries, setting.gamma)
+        ranked = rank(encoded, debias_vectors(encoded, debias), beta=setting.preference, depth=20)
+        expected = score_ranked(MEASURES, encoded, ranked)
         point = judge.at(setting)
-        expected = exhaustive(judge.task, judge.vectors, setting)
-        for measure, figures in expected.items():
-            assert np.abs(point.figures[measure] - figures).max() < 1e-12
-        assert judge.at(setting) is point
-    assert [point.setting.alpha for point in judge.curve(ALPHAS)] == [tenth / 10 for tenth in range(11)]
-
-
-def exhaustive(task, vectors, setting):
-    """TLR@20 and SLR@20 of each query by NumPy alone."""
-    debias = Debiaser(vectors, "shift", setting.alpha, dict(setting.own), setting.shift_queries)
-    tags = np.array([name.partition(" ")[2] for name in task.encoded.ids])
-    documents = debias.documents(task.encoded.documents, tags.tolist()).astype(np.float64)
-    queries = debias.queries(task.encoded.queries, task.languages.tolist()).astype(np.float64)
-    scores = queries @ (documents / np.linalg.norm(documents, axis=1, keepdims=True)).T
-    best = np.argsort(-scores, axis=1)[:, :20]
-    right = task.document_items[best] == task.items[:, np.newaxis]
-    own = tags[best] == task.languages[:, np.newaxis]
-    return {TARGET: (right & ~own).sum(axis=1) / 3, COST: (right & own).sum(axis=1).astype(float)}
+        for measure, figures in point.figures.items():
+            of = expected[measure].per_query
+            assert np.abs(figures - [of[query.id] for query in encoded.dataset.queries]).max() < 1e-12
+        # The preference with which an answer in the query's language comes among the first is where it does.
+        found = judge.candidates(setting).thresholds() <= setting.preference
+        assert (found == (point.figures[COST] > 0)).all()
 
 
 def test_each_fold_is_judged_without_its_share_in_vectors_fitted_on_the_same_text():
@@ -110,11 +132,11 @@ def test_each_fold_is_judged_without_its_share_in_vectors_fitted_on_the_same_tex
     task = make_task(sample_items(texts, "en", ["de"], 600), encoder)
     english, german = (task.encoded.documents[rows].astype(np.float64) for rows in (slice(0, 100), slice(100, 200)))
     vectors = known({"de": (german - english).mean(axis=0)}, pairs=100)
-    seen = Judge(task, vectors, same_text=False).at(ShiftSettings(1.0)).figures["nDCG@20"].mean()
-    unseen = Judge(task, vectors, same_text=True).at(ShiftSettings(1.0)).figures["nDCG@20"].mean()
+    seen = Judge(task, vectors, same_text=False).at(TuningSettings(1.0)).figures["nDCG@20"].mean()
+    unseen = Judge(task, vectors, same_text=True).at(TuningSettings(1.0)).figures["nDCG@20"].mean()
     assert unseen < seen
     # Where nothing is shifted there is nothing to take out.
-    plain = [Judge(task, vectors, same_text=same).at(ShiftSettings()).figures for same in (False, True)]
+    plain = [Judge(task, vectors, same_text=same).at(TuningSettings()).figures for same in (False, True)]
     assert all((plain[0][measure] == plain[1][measure]).all() for measure in MEASURES)
 
 

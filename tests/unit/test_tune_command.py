@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from planted import PlantedEncoder, direction, known, parallel_text, write_text
 
 from langshift.commands.vectors import tune
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 
 OFFSET = 2 * direction(10)
@@ -42,7 +42,8 @@ def file_of(tmp_path, vectors):
 
 
 def mistuned(folder):
-    return file_of(folder, known({"de": OFFSET}, alpha=0.3, alphas={"de": 0.2}))
+    advice = {name: Recommendation(0.3, {"de": 0.2}) for name in ("both_sides", "documents_only")}
+    return file_of(folder, known({"de": OFFSET}, **advice))
 
 
 @pytest.fixture
@@ -87,9 +88,12 @@ def refusal(file, *arguments, kind=UsageError):
 
 def test_the_recommendation_goes_into_the_file(tuned, file):
     before, after, told = LanguageVectors.load(file), LanguageVectors.load(tuned.file), tuned.told
-    assert told["recommended"] == {"alpha": 1.0, "alphas": {}, "shift_queries": False}
     assert told["shift"] is True
-    assert (after.alpha, after.alphas, after.shift_queries) == (1.0, {}, False)
+    advice = after.documents_only
+    assert advice.alpha > 0.5
+    assert after.both_sides == advice == Recommendation(advice.alpha, preference=advice.preference)
+    setting = {"alpha": advice.alpha, "gamma": 0.0, "shift_queries": False, "preference": advice.preference}
+    assert told["recommended"] == {"both_sides": setting, "documents_only": setting}
     assert after.hash == before.hash
     assert after.pairs == before.pairs
     # The file keeps what the command told, with the curve in brief.
@@ -99,15 +103,26 @@ def test_the_recommendation_goes_into_the_file(tuned, file):
     assert (told["file"], told["pairs"], told["items"], told["queries"]) == (str(tuned.file), "pairs", 100, 200)
     assert (told["languages"], told["documents"], told["folds"], told["blocks"]) == (["de", "en"], 200, 5, 10)
     assert (told["budget"], told["measure"], told["fitted_on_same_text"]) == (0.01, "TLR@20", False)
-    assert [row[0] for row in after.tuning["curve"]["documents"]] == [tenth / 10 for tenth in range(11)]
-    assert after.tuning["curve_columns"] == ["alpha", "TLR@20", "SLR@20", "nDCG@20", "R@20"]
-    for row, point in zip(after.tuning["curve"]["both"], told["curve"]["both"], strict=True):
-        assert row[1] == point["all"]["TLR@20"]
-        assert point["change"]["TLR@20"][0] <= point["all"]["TLR@20"] - told["curve"]["both"][0]["all"]["TLR@20"] + 1e-4
-    held_out = told["held_out"]["all"]["TLR@20"]
+    columns = ["alpha", "gamma", "shift_queries", "preference", "TLR@20", "SLR@20", "nDCG@20", "R@20"]
+    assert after.tuning["curve_columns"] == columns
+    for name in ("documents_only", "both_sides"):
+        rows, points = after.tuning["curve"][name], told["curve"][name]
+        assert [row[0] for row in rows] == [tenth / 10 for tenth in range(11)]
+        for row, point in zip(rows, points, strict=True):
+            assert row == [*(point[column] for column in columns[:4]), *point["all"].values()]
+            gain = point["all"]["TLR@20"] - points[0]["all"]["TLR@20"]
+            assert point["change"]["TLR@20"][0] <= gain + 1e-4
+    (groups,) = told["held_out"].values()
+    held_out = groups["all"]["TLR@20"]
     assert held_out["difference"] == pytest.approx(held_out["after"] - held_out["before"], abs=1e-5)
     assert held_out["low"] <= held_out["difference"] <= held_out["high"]
-    assert [step["name"] for step in told["steps"]] == ["documents", "queries"]
+    assert [(step["name"], step["taken"]) for step in told["steps"]] == [
+        ("documents_only", True),
+        ("both_sides", False),
+    ]
+    # More preference never finds less in the query's own language.
+    costs = [point["all"]["SLR@20"] for point in told["frontier"]["documents_only"]]
+    assert costs == sorted(costs)
 
 
 def test_the_same_again_gives_the_same(tuned, tmp_path):
@@ -125,16 +140,15 @@ def test_what_a_person_reads(tuned, file, tmp_path):
     assert lines[:2] == [
         "pairs: 100 items in de and en. 200 queries, each about 42% of an item, cut from its middle, search 200 "
         "documents, the whole items; an item is relevant in every language.",
-        "The vectors are judged as they are. Every query language counts equally; the pivot is en, and the shift may "
-        "cost at most .0100 of SLR@20.",
+        "The vectors are judged as they are. Every query language counts equally; the pivot is en. Each setting comes "
+        "with the smallest language preference with which it costs at most .0100 of SLR@20.",
     ]
-    assert lines[-2] == "Recommended: alpha 1 for every language; queries not shifted."
-    held_out = tuned.told["held_out"]["all"]["TLR@20"]
-    assert lines[-1].startswith(
-        f"On held-out items TLR@20 changes from {held_out['before']:.4f} to {held_out['after']:.4f}: ".replace(
-            "0.", "."
-        )
-    )
+    words = LanguageVectors.load(file).documents_only.words
+    assert lines[-2] == f"Recommended for searches through langshift: {words}; for documents only: {words}."
+    held_out = tuned.told["held_out"]["documents_only"]["all"]["TLR@20"]
+    figures = f"from {held_out['before']:.4f} to {held_out['after']:.4f}: ".replace("0.", ".")
+    assert lines[-1].startswith(f"On held-out items, documents only, TLR@20 changes {figures}")
+    assert max(map(len, lines[2:-3])) <= 80
     assert said.stderr.splitlines()[-2:] == [
         f"Wrote the recommendation to {file}.",
         f"Wrote the plot of the curves to {png}.",
@@ -149,31 +163,11 @@ def test_where_nothing_is_gained_it_says_so(file, pairs, encoder, tmp_path):
     assert said.exit_code == 0, said.output
     assert pdf.read_bytes().startswith(b"%PDF")
     assert said.stdout.splitlines()[-1] == (
-        "Do not shift this model: no alpha above 0 raises TLR@20 within the budget. Recommended: alpha 0."
+        "Do not shift this model: no setting raises TLR@20 by more than chance within the budget. Recommended: alpha 0."
     )
     after = LanguageVectors.load(file)
-    assert (after.alpha, after.alphas, after.shift_queries) == (0.0, {}, False)
+    assert after.both_sides == after.documents_only == Recommendation(0.0)
     assert after.tuning["shift"] is False
-
-
-def test_a_gain_within_chance_is_told_with_its_size(tmp_path, pairs, encoder):
-    encoder.offsets = ({}, {})
-    path = file_of(tmp_path, known({"de": 0.2 * direction(6)}))
-    assert run(path, "--pairs", pairs).stdout.splitlines()[-1] == (
-        "Do not shift this model: the alpha chosen on the other items changes TLR@20 on held-out ones by "
-        "+.0150 (95 % 0 to +.0300), p .2500, which is not a gain beyond chance. Recommended: alpha 0."
-    )
-
-
-def test_a_gain_of_queries_shifted_too_within_chance_is_told(tmp_path, pairs, encoder):
-    """Documents alone are best left as they are, but not so with the queries shifted too."""
-    encoder.offsets = ({}, {})
-    path = file_of(tmp_path, known({"de": 0.1 * direction(3)}))
-    assert run(path, "--pairs", pairs).stdout.splitlines()[-1] == (
-        "Do not shift this model: the alpha chosen on the other items changes TLR@20 on held-out ones by "
-        "0 (95 % 0 to 0), p 1.0000, which is not a gain beyond chance. Recommended: alpha 0."
-    )
-    assert LanguageVectors.load(path).tuning["chosen_by"] == "queries"
 
 
 def test_vectors_of_the_same_text_are_known_by_their_pairs(tmp_path, pairs):
@@ -224,7 +218,7 @@ def test_an_easy_task_says_that_it_shows_little(file, pairs, encoder):
 def test_the_curves_are_drawn_with_their_names(tuned):
     drawn = tuned.svg.read_text()
     assert drawn.startswith("<?xml")
-    words = ["TLR@20, documents shifted", "SLR@20, queries shifted too", "budget 0.01", "recommended alpha"]
+    words = ["TLR@20, documents only by alpha", "nDCG@20, both sides by alpha", "budget 0.01", "nothing shifted"]
     assert [word for word in words if word not in drawn] == []
     assert "planted, pivot en, on pairs: 200 queries in 2 languages" in drawn
 

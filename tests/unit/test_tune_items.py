@@ -193,3 +193,15 @@ def test_vectors_of_queries_are_held_out_as_those_of_documents():
     share = found.vectors["de"] - fitted.vectors["de"]
     assert np.linalg.norm(share) > 0.01
     assert np.abs(found.query_vectors["de"] - fitted.query_vectors["de"] - share).max() < 1e-6
+
+
+def test_common_means_are_held_out_as_the_texts_of_the_pivot():
+    items = sample_items(InMemory(parallel_text(["en", "de"], items=100)), "en", ["de"], 600)
+    task = make_task(items, PlantedEncoder({}, noise=2.0))
+    english = task.encoded.documents[task.document_languages == "en"].astype(np.float64)
+    mean = english.mean(axis=0).astype(np.float32)
+    fitted = known({"de": direction(3)}, pairs=100, common={"documents": mean, "queries": 2 * mean})
+    found = held_out_vectors(fitted, task, 1).common
+    rest = english[task.document_folds[task.document_languages == "en"] != 1]
+    assert np.abs(found["documents"] - rest.mean(axis=0)).max() < 1e-5
+    assert np.abs(found["queries"] - mean - found["documents"]).max() < 1e-6

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 from command_line import LANGSHIFT, langshift, refusal
 
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors, Recommendation
 
 
 @pytest.fixture
@@ -73,26 +73,36 @@ def test_what_is_recommended_is_shown(folder, tmp_path):
     output = tmp_path / "v.safetensors"
     fit(folder, output)
     made = LanguageVectors.load(output)
+    both = Recommendation(0.95, {"th": 0.25}, gamma=0.85, shift_queries=True, preference=0.024)
+    mean = made.means["en"]
     replace(
-        made, alpha=0.6, alphas={"th": 0.25}, shift_queries=True, query_vectors={"de": made.vectors["de"]}
-    ).save(output)  # fmt: skip
+        made,
+        both_sides=both,
+        documents_only=Recommendation(0.6, preference=0.01),
+        query_vectors={"de": made.vectors["de"]},
+        common={"documents": mean, "queries": mean},
+    ).save(output)
     lines = [line.rstrip() for line in langshift("vectors", "show", output).stdout.splitlines()]
     norms = {tag: f"{np.linalg.norm(vector):.3f}" for tag, vector in made.vectors.items()}
     assert lines[2:] == [
-        "methods shift, centering; recommended: alpha 0.6, queries shifted too",
+        "methods shift, centering",
+        "recommended: alpha 0.95, gamma 0.85, queries shifted, preference 0.024",
+        "documents only: alpha 0.6, queries not shifted, preference 0.01",
         "language  pairs  missing   norm  query norm  alpha",
         f"de           60        0  {norms['de']}       {norms['de']}",
         f"th           55        5  {norms['th']}               0.25",
     ]
     document = json.loads(langshift("vectors", "show", output, "--json").stdout)
-    assert (document["alpha"], document["shift_queries"]) == (0.6, True)
+    assert document["both_sides"] == asdict(both)
+    assert document["documents_only"]["alpha"] == 0.6
     assert document["languages"]["th"] == {
         "pairs": 55, "missing": 5, "norm": pytest.approx(float(norms["th"]), abs=1e-3), "alpha": 0.25
     }  # fmt: skip
-    replace(made, alpha=0.0, shift_queries=False, pairs={"de": 0, "th": 0}, evidence={}).save(output)
+    nothing = {name: Recommendation(0.0) for name in ("both_sides", "documents_only")}
+    replace(made, **nothing, pairs={"de": 0, "th": 0}, evidence={}).save(output)
     lines = [line.rstrip() for line in langshift("vectors", "show", output).stdout.splitlines()]
-    assert lines[2] == "methods shift, centering; recommended: alpha 0, queries not shifted"
-    assert lines[3].split() == ["language", "norm"]
+    assert lines[3:5] == [f"{use}: alpha 0, queries not shifted" for use in ("recommended", "documents only")]
+    assert lines[5].split() == ["language", "norm"]
 
 
 def test_places_that_cannot_be_written_are_refused_before_the_work(folder, tmp_path):

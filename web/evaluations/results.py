@@ -70,7 +70,7 @@ def settings_from_form(form: Mapping[str, str]) -> settings.SearchSettings:
         lexical_weight=cast(Any, form.get("weight") or None) if hybrid else None,
         one_per_group=bool(form.get("one")),
         spelt=_label,
-    )
+    ).as_given
 
 
 def _label(name: str, value: object = None) -> str:

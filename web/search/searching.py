@@ -88,7 +88,7 @@ class SideResult(NamedTuple):
         languages: those of the index's documents, most frequent first.
         notes: sentences for a person.
         requests: what a search in this setting sends, or begins with.
-        fixed: why alpha cannot be moved here; None where it can.
+        fixed: why alpha and gamma cannot be moved here; None where they can.
         trouble: why nothing was found; None where the search went well.
     """
 
@@ -104,8 +104,8 @@ class SideResult(NamedTuple):
 
     @property
     def moved(self) -> bool:
-        """Whether it was looked at by another alpha than that it is indexed with."""
-        return self.side.alpha is not None and self.fixed is None
+        """Whether it was looked at by other scales than those it is indexed with."""
+        return bool(self.side.scales) and self.fixed is None
 
 
 def side_error(console: AppContext, error: LangshiftError | OpenSearchException) -> LangshiftError:
@@ -322,7 +322,7 @@ class SideSearcher:
             # The other side may do better.
             langshift_error = side_error(self.console, error)
             return SideResult(choice, side, fixed=str(langshift_error), trouble=langshift_error)
-        if side.alpha is None or found.fixed is None:
+        if not side.scales or found.fixed is None:
             return found
         return found._replace(notes=(*found.notes, f"Shown as indexed: {found.fixed}"))
 
@@ -351,8 +351,9 @@ class SideSearcher:
     def _ranked(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
         gathered = self.gathered(state, choice)
         searcher, question = gathered.searcher, gathered.shortlist.question
-        moving = side.alpha is not None and gathered.fixed is None
-        exchange = searcher.plan(question, side.setting, size=state.size, filters=gathered.shortlist.filters)
+        moving = bool(side.scales) and gathered.fixed is None
+        setting = side.setting.for_index(searcher.index, question.language)
+        exchange = searcher.plan(question, setting, size=state.size, filters=gathered.shortlist.filters)
         return SideResult(
             choice=choice,
             side=side,
@@ -401,13 +402,14 @@ class SideSearcher:
 
 
 def rank(gathered: CachedShortlist, side: SearchSide, vectors: ShortlistVectors | None) -> tuple[Hit, ...]:
-    """The hits of a side's setting, best first; at its alpha where there are vectors, else as indexed."""
-    fields = gathered.searcher.index.fields
+    """The hits of a side's setting, best first; at its scales where there are vectors, else as indexed."""
+    index, shortlist = gathered.searcher.index, gathered.shortlist
+    setting = side.setting.for_index(index, shortlist.question.language)
     if vectors is None:
-        found = plain_rank(gathered.shortlist, side.setting, size=MOST_SIZE)
+        found = plain_rank(shortlist, setting, size=MOST_SIZE)
     else:
-        found = rank_at(gathered.shortlist, vectors, side.setting, side.alpha, size=MOST_SIZE)
-    return tuple(to_hit(one, fields) for one in found.hits)
+        found = rank_at(shortlist, vectors, setting, side.alpha, side.gamma, size=MOST_SIZE)
+    return tuple(to_hit(one, index.fields) for one in found.hits)
 
 
 def _search_key(state: SearchState, choice: IndexChoice) -> tuple[Hashable, ...]:

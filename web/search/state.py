@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from langshift.errors import UsageError
 from langshift.languages import require_tag, text_language
 from langshift.plugin.inventory import Version
-from langshift.retrieval.settings import FUSIONS, MODES, USUAL, Filters, SearchSettings
+from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, Filters, Mode, SearchSettings
 
 T = TypeVar("T", bound=str)
 Place = Literal["left", "right"]
@@ -32,11 +32,24 @@ class SearchSide:
         index: a live index or a version, by its name; None where none was chosen yet.
         setting: how it is searched.
         alpha: the one scale at which all languages are looked at, 0 to 1; None as indexed.
+        gamma: the scale of the common mean at which documents and the query are looked at, 0 to 1; None as indexed.
     """
 
     index: str | None = None
-    setting: SearchSettings = USUAL
+    setting: SearchSettings = RECOMMENDED
     alpha: float | None = None
+    gamma: float | None = None
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """What is not looked at as indexed: ``alpha``, ``gamma`` or both."""
+        given = {"alpha": self.alpha, "gamma": self.gamma}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def scales_in_words(self) -> str:
+        """``alpha 0.5, gamma 0``; empty where all is looked at as indexed."""
+        return ", ".join(f"{name} {number(value)}" for name, value in self.scales.items())
 
 
 @dataclass(frozen=True)
@@ -112,23 +125,23 @@ def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
 
 def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
     index = values.get(place)
-    alpha = _number(f"{place}.alpha", values, 0, 1)
-    # A form whose index was just changed still holds the alpha of the one before.
+    alpha, gamma = (_number(f"{place}.{name}", values, 0, 1) for name in ("alpha", "gamma"))
+    # A form whose index was just changed still holds the scales of the one before.
     if values.get(f"{place}.for", index) != index:
-        alpha = None
+        alpha = gamma = None
     mode = _one_of(f"{place}.mode", values, MODES, USUAL.mode)
     fusion = _one_of(f"{place}.fusion", values, FUSIONS, USUAL.fusion)
     weight = _number(f"{place}.weight", values, 0, 1)
     hybrid = mode == "hybrid"
     setting = SearchSettings(
         mode=mode,
-        preference=_number(f"{place}.prefer", values, -MOST_PREFERENCE, MOST_PREFERENCE) or 0.0,
+        preference=_number(f"{place}.prefer", values, -MOST_PREFERENCE, MOST_PREFERENCE),
         # What only hybrid has is checked in every mode, and kept in none but hybrid.
         fusion=fusion if hybrid else USUAL.fusion,
         lexical_weight=weight if hybrid and weight is not None else USUAL.lexical_weight,
         one_per_group=_is_on(f"{place}.one", values),
     )
-    return SearchSide(index, setting, alpha)
+    return SearchSide(index, setting, alpha, gamma)
 
 
 def _side_values(side: SearchSide) -> dict[str, str]:
@@ -138,7 +151,8 @@ def _side_values(side: SearchSide) -> dict[str, str]:
         "": side.index or "",
         ".mode": setting.mode,
         ".alpha": "" if side.alpha is None else number(side.alpha),
-        ".prefer": number(setting.preference),
+        ".gamma": "" if side.gamma is None else number(side.gamma),
+        ".prefer": "" if setting.preference is None else number(setting.preference),
         ".weight": number(setting.lexical_weight),
         ".fusion": setting.fusion,
         ".one": "1" if setting.one_per_group else "",
@@ -222,10 +236,30 @@ class IndexChoice(NamedTuple):
         return self.version.state == "live"
 
     @property
+    def moves(self) -> bool:
+        """Whether any document of it is moved."""
+        return self.version.fingerprint.moves
+
+    @property
     def alpha(self) -> float:
         """The scale of its shift; 0 where nothing was moved."""
         made = self.version.fingerprint
         return made.alpha if made.moves else 0.0
+
+    @property
+    def gamma(self) -> float:
+        """How much of the common mean its documents lost; 0 where nothing was moved."""
+        made = self.version.fingerprint
+        return made.gamma if made.moves else 0.0
+
+    @property
+    def common_means(self) -> bool:
+        """Whether it keeps what a gamma takes off documents and queries."""
+        return self.version.common_means
+
+    def preference(self, mode: Mode) -> float:
+        """The language preference where none is chosen: what it recommends, which ``lexical`` does not take."""
+        return self.version.preference if mode != "lexical" else 0.0
 
     @property
     def encoder(self) -> tuple[str, str]:
@@ -250,7 +284,7 @@ def choices(versions: Iterable[Version]) -> list[IndexChoice]:
 
 
 def resolve_state(state: SearchState, known: Sequence[IndexChoice]) -> SearchState:
-    """The state with an index on both sides, and without an alpha that is the index's own.
+    """The state with an index on both sides, and without what is the index's own: scales and preference.
 
     Raises:
         UsageError: there is no index, or not the one that is named.
@@ -292,7 +326,7 @@ def _pair(left: SearchSide, right: SearchSide, known: Sequence[IndexChoice]) -> 
         (plain, shifted)
         for plain in known
         for shifted in known
-        if not plain.alpha and shifted.alpha and plain.encoder == shifted.encoder
+        if not plain.moves and shifted.moves and plain.encoder == shifted.encoder
     ]
     if pairs:
         # Of equals the first by name.
@@ -305,9 +339,7 @@ def _pair(left: SearchSide, right: SearchSide, known: Sequence[IndexChoice]) -> 
 def _beside(side: SearchSide, other: IndexChoice, known: Sequence[IndexChoice]) -> SearchSide:
     """A side that was left open, with what is best seen beside the other one."""
     fitting = [
-        one
-        for one in known
-        if one.name != other.name and one.encoder == other.encoder and bool(one.alpha) != bool(other.alpha)
+        one for one in known if one.name != other.name and one.encoder == other.encoder and one.moves != other.moves
     ]
     if fitting:
         best = max(fitting, key=lambda one: _kinship(one, other))
@@ -318,7 +350,9 @@ def _beside(side: SearchSide, other: IndexChoice, known: Sequence[IndexChoice]) 
 
 def _against_itself(side: SearchSide, choice: IndexChoice) -> SearchSide:
     """The side over the index, as it would be without a shift."""
-    return replace(side, index=choice.name, alpha=0.0 if choice.alpha and side.alpha is None else side.alpha)
+    if side.scales:
+        return replace(side, index=choice.name)
+    return replace(side, index=choice.name, alpha=0.0, gamma=0.0)
 
 
 def _kinship(one: IndexChoice, other: IndexChoice) -> tuple[bool, bool, int]:
@@ -331,4 +365,10 @@ def _kinship(one: IndexChoice, other: IndexChoice) -> tuple[bool, bool, int]:
 
 
 def _as_indexed(side: SearchSide, known: Sequence[IndexChoice]) -> SearchSide:
-    return replace(side, alpha=None) if side.alpha == choice_of(side, known).alpha else side
+    choice, setting = choice_of(side, known), side.setting
+    return replace(
+        side,
+        alpha=None if side.alpha == choice.alpha else side.alpha,
+        gamma=None if side.gamma == choice.gamma or not choice.common_means else side.gamma,
+        setting=replace(setting, preference=None) if setting.preference == choice.preference(setting.mode) else setting,
+    )

@@ -35,17 +35,19 @@ def views(
             "choice": choice,
             # The link that says why a document is where it is, but for its id.
             "why": state.address("/search/hit", side=place),
-            "step": _step(choice.alpha),
+            "steps": {"alpha": _step(choice.alpha), "gamma": _step(choice.gamma)},
+            "recommended": (recommended := choice.preference(side.setting.mode)),
+            "prefer_step": "0.005" if abs(recommended / 0.005 - round(recommended / 0.005)) < 1e-9 else "any",
             "outcome": outcome,
         }
         if outcome is not None:
             listed, other = outcome.hits[: state.size], outcomes[PLACES[1 - PLACES.index(place)]]
-            retuned = outcome.moved and side.alpha is not None and choice.live
+            scales = " ".join(f"--{name} {number(value)}" for name, value in side.scales.items())
             seen |= {
                 "rows": rows(listed, state.words, places(other.hits)),
                 "shares": [(tag, count, colours.get(tag, _COLOURS)) for tag, count in shares(listed)],
                 "requests": [(_dsl(one), one.as_curl) for one in outcome.requests],
-                "retune": f"langshift retune {choice.name} --alpha {number(side.alpha or 0.0)}" if retuned else None,
+                "retune": f"langshift retune {choice.name} {scales}" if outcome.moved and choice.live else None,
             }
         found.append(seen)
     return found
@@ -64,10 +66,10 @@ def _colours(outcomes: Mapping[Place, SideResult], size: int) -> dict[str, int]:
     return {tag: place for place, (tag, _) in enumerate(shares(both)[:_COLOURS])}
 
 
-def _step(alpha: float) -> str:
-    """The coarsest step of a slider that meets the index's own alpha."""
+def _step(scale: float) -> str:
+    """The coarsest step of a slider that meets the index's own scale."""
     for step, places_ in (("0.01", 2), ("0.001", 3)):
-        if abs(round(alpha, places_) - alpha) < 1e-12:
+        if abs(round(scale, places_) - scale) < 1e-12:
             return step
     return "any"
 

@@ -17,27 +17,29 @@ from langshift.web.search.searching import SideResult, SideSearcher, places, ran
 from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState
 
 
-class SimilarityAtAlpha(NamedTuple):
-    """How near query and document are at one alpha.
+class SimilarityAtScales(NamedTuple):
+    """How near query and document are at one alpha and gamma.
 
     Attributes:
         where: in words.
         value: the cosine; None where it cannot be known.
         own: the part of it that the text's own vector gives.
         language: the part of it that the language vector's subtraction gives.
-        rank: in the list of this setting at that alpha; None where it is not among the first 100, or not known.
+        common: the part of it that the common mean's subtraction gives.
+        rank: in the list of this setting at these scales; None where it is not among the first 100, or not known.
     """
 
     where: str
     value: float | None
     own: float | None = None
     language: float | None = None
+    common: float | None = None
     rank: int | None = None
 
 
 def similarities(
     side_searcher: SideSearcher, state: SearchState, name: str, explained: Hit | None, outcome: SideResult
-) -> tuple[list[SimilarityAtAlpha], Mapping[str, float], str | None]:
+) -> tuple[list[SimilarityAtScales], Mapping[str, float], str | None]:
     """The table of similarities, what was subtracted of which language vector, and why more is not known."""
     gathered = side_searcher.gathered(state, outcome.choice)
     unknown, as_indexed = gathered.fixed, f"As indexed: alpha {outcome.choice.alpha_in_words}"
@@ -45,25 +47,28 @@ def similarities(
         effect = None if explained is None else explained.shift
         if effect is None:
             return [], {}, unknown
-        before = SimilarityAtAlpha("Before any shift", effect.similarity_before, rank=effect.rank_before)
-        after = SimilarityAtAlpha(as_indexed, effect.similarity_after, rank=effect.rank_after)
+        before = SimilarityAtScales("Before any shift", effect.similarity_before, rank=effect.rank_before)
+        after = SimilarityAtScales(as_indexed, effect.similarity_after, rank=effect.rank_after)
         return [before, after], effect.moved, unknown
     vectors, side = gathered.vectors(side_searcher.console), outcome.side
-    wanted: list[tuple[str, float | None]] = [("Before any shift: alpha 0", 0.0), (as_indexed, None)]
+    none = "alpha 0, gamma 0" if outcome.choice.common_means else "alpha 0"
+    wanted = [
+        (f"Before any shift: {none}", replace(side, alpha=0.0, gamma=0.0)),
+        (as_indexed, replace(side, alpha=None, gamma=None)),
+    ]
     if outcome.moved:
-        wanted.append((f"As selected: alpha {side.alpha:g}", side.alpha))
-    rows: list[SimilarityAtAlpha] = []
+        wanted.append((f"As selected: {side.scales_in_words}", side))
+    rows: list[SimilarityAtScales] = []
     by: Mapping[str, float] = {}
-    for where, alpha in wanted:
-        breakdown = similarity_breakdown(vectors, name, alpha)
+    for where, at in wanted:
+        breakdown = similarity_breakdown(vectors, name, at.alpha, at.gamma)
         if breakdown is None:
             return [], {}, "The document has no vector, or is not among the nearest ones in its language."
         ranks = {}
         if rankable(side.setting):
-            ranks = places(rank(gathered, replace(side, alpha=alpha), vectors))
-        rows.append(
-            SimilarityAtAlpha(where, breakdown.moved, breakdown.own_part, breakdown.language_part, ranks.get(name))
-        )
+            ranks = places(rank(gathered, at, vectors))
+        parts = breakdown.own_part, breakdown.language_part, breakdown.common_part
+        rows.append(SimilarityAtScales(where, breakdown.moved, *parts, ranks.get(name)))
         by = breakdown.by
     return rows, by, None
 
