@@ -162,7 +162,8 @@ def search(
     --mode balanced  by vectors, the best 5 of each language
     --mode anchored  by vectors, guided by words to the same content in every language
 
-    All modes but lexical prefer the query's language as much as the index recommends; --prefer-language 0 turns that off.
+    All modes but lexical prefer the query's language as much as the index recommends; --prefer-language 0 turns that
+    off.
 
     \b
     Example:
