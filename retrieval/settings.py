@@ -350,8 +350,8 @@ search_options = option_group(
     SearchOptions,
     option(
         "--shift-queries WHEN",
-        "Whether queries are shifted by language, too: never, always or auto (as the language vectors recommend). The "
-        "common mean is always subtracted where the index's documents lost theirs.",
+        "Whether queries are shifted by language, too: never, always or auto (as recommended); the common mean is "
+        "subtracted in any case.",
         click.Choice(get_args(ShiftQueries)),
         default="auto",
         rare=True,

@@ -162,8 +162,8 @@ def search(
     --mode balanced  by vectors, the best 5 of each language
     --mode anchored  by vectors, guided by words to the same content in every language
 
-    Without --prefer-language and --spread, the language preference that the index recommends is used, if it recommends
-    one, in all modes but lexical; --prefer-language 0 turns it off.
+    All modes but lexical prefer the query's language as much as the index recommends; --prefer-language 0 turns that
+    off.
 
     \b
     Example:

@@ -28,6 +28,7 @@ from langshift.evaluate.tune.tune import MeasureChange, TuningSettings
 from langshift.plugin.description import TextField
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, ShiftEffect
+from langshift.retrieval.settings import SearchSettings
 
 NAME = "articles-of-the-whole-archive-since-nineteen-hundred"
 WIDE = "月亮和地球之间的潮汐力使海水每天涨落两次的文章索引"
@@ -90,10 +91,11 @@ def hits():
 @case
 def explained_hits():
     legs = dict.fromkeys(("dense", "moved", "lexical"), Leg(12345.6789, 99_999))
-    shift = ShiftEffect({}, -0.1234, -0.9876, 99_999, 99_999)
+    shift = ShiftEffect({"zh-Hant": 0.125, "common": 0.875}, -0.1234, -0.9876, 99_999, 99_999)
     found = [Hit(name, 1, "zh-Hant", "", "", None, legs=legs, shift=shift) for name in NAMES]
     anchors = [Anchor(name, 0.999, 0.999, {"similarity": -123456.0, "lexical score": 123456.0}) for name in NAMES]
-    search.show(Of(hits=found, bonus=0.02, bonus_of=lambda _: 0.0234, compared=COUNT, anchors=anchors))
+    more = {"gamma": 0.875, "preference_from": "index", "setting": SearchSettings(preference=0.125)}
+    search.show(Of(hits=found, bonus=0.02, bonus_of=lambda _: 0.0234, compared=COUNT, anchors=anchors, **more))
 
 
 @case
