@@ -93,8 +93,8 @@ class LoadProgress:
             # Of two threads the one that counted first may come last: going back would count the way twice.
             self._handled, self._documents = max(self._handled, handled), max(self._documents, documents)
             self._shown.update(self._writing, completed=self._documents)
-            counts = {"completed": self._handled, "retries": retries, "dead": dead, "at_once": at_once}
-            self._shown.update(self._handling, **counts, measured="")
+            shown: dict[str, Any] = {"retries": retries, "dead": dead, "at_once": at_once, "measured": ""}
+            self._shown.update(self._handling, completed=self._handled, **shown)
 
     def measured(self, documents: int) -> None:
         """Tell on how many documents the common mean is measured so far, before the first is written."""

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from langshift import output
-from langshift.errors import installed
+from langshift.errors import UsageError, installed
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
@@ -127,6 +128,26 @@ def option_group(name: str, make: Callable[..., object], *options: Decorator) ->
         return with_argument
 
     return decorate
+
+
+def refuse_beside(option: str, *others: str) -> None:
+    """Refuse options that were given beside one that stands in their place.
+
+    Args:
+        option: as the person gives it.
+        others: names of the command's arguments.
+
+    Raises:
+        UsageError: naming those that were given.
+    """
+    context = click.get_current_context()
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in others and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(f"{option} does not go with {' and '.join(given)}: leave one or the other out.")
 
 
 def parse_list(

@@ -9,21 +9,18 @@ from typing import Any
 
 import click
 import numpy as np
-from click.core import ParameterSource
 
 from langshift.client import open_cluster
-from langshift.debias.detector import open_detector
-from langshift.debias.encoders import Encoder, VectorSpec, is_given, open_encoder
+from langshift.debias.encoders import Encoder, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
-from langshift.debias.index_means import SAMPLE, EmbeddingSums, adapted, measured_in_words
+from langshift.debias.index_means import measured_in_words
 from langshift.debias.parallel import open_parallel
 from langshift.debias.parallel.columns import ParallelText
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
-from langshift.evaluate.audit.sample import read_queries
-from langshift.ingest.config import EmbeddingPipeline
+from langshift.evaluate.audit.own_vectors import fit_to_index
 from langshift.languages import parse_tag
 from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table, warn
 from langshift.parameters import (
@@ -39,12 +36,8 @@ from langshift.parameters import (
     option,
     option_group,
     parse_list,
+    refuse_beside,
 )
-from langshift.plugin.index_sample import measure
-from langshift.plugin.metadata import read_metadata
-from langshift.plugin.retune import fitted_vectors
-from langshift.plugin.stored_shift import UNMOVED
-from langshift.plugin.versions import live
 
 _PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
@@ -484,9 +477,9 @@ def fit(
       langshift vectors fit --pairs parallel --pivot en,de,zh --methods shift,affine --output vectors
     """
     if from_index is not None:
-        _require_alone("--from-index", *_OF_PAIRS)
+        refuse_beside("--from-index", *_OF_PAIRS)
         check_output(output)
-        made = _from_index(from_index, queries, fitted, trust_remote_code=trust_remote_code)
+        made = fit_to_index(open_cluster(), from_index, fitted, queries, trust_remote_code=trust_remote_code)
         made.save(output)
         show_vectors(made, output, as_json=as_json)
         note(measured_in_words(made.measured))
@@ -518,37 +511,6 @@ def fit(
 
 # What only says how to fit on parallel text, by the names of the arguments.
 _OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "encoder", "join_lines", "documents")
-
-
-def _require_alone(option_name: str, *others: str) -> None:
-    """Refuse options beside one that stands in their place."""
-    context = click.get_current_context()
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name in others and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise UsageError(f"{option_name} does not go with {' and '.join(given)}: leave one or the other out.")
-
-
-def _from_index(name: str, queries: Path | None, fitted: Path | None, *, trust_remote_code: bool) -> LanguageVectors:
-    """Language vectors that are adapted to an index and to queries."""
-    client = open_cluster()
-    index = live(client, name)
-    known = fitted_vectors(index, fitted)
-    documents = measure(client, index, read_metadata(client, index.index), known)
-    asked = None
-    if queries is not None:
-        made = index.fingerprint
-        spec = VectorSpec(made.dimension, made.normalised)
-        encoder = open_encoder(made.encoder, trust_remote_code=trust_remote_code, vector_spec=spec)
-        known.require_encoder(encoder, name)
-        pipeline = EmbeddingPipeline(encoder, UNMOVED, open_detector())
-        read = read_queries(queries, pipeline, index.languages, SAMPLE)
-        asked = EmbeddingSums(known)
-        asked.add(read.vectors, read.tags)
-    return replace(adapted(known, documents, asked), source=f"{known.source}, adapted to {index.index}")
 
 
 @vectors.command("show")

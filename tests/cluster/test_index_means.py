@@ -1,5 +1,6 @@
 """Language vectors and common means from an index's own documents: measured by a load, kept, changed by a retune."""
 
+import gzip
 import json
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
+from langshift.ingest.sources import Pipe
 from langshift.plugin import metadata, stored_shift, versions
 from langshift.settings import Settings
 
@@ -109,6 +111,20 @@ def test_a_load_measures_its_first_documents_and_encodes_each_once(client, index
     assert expected.measured["documents"] == 8
     assert known.common["queries"].tobytes() == expected.common["queries"].tobytes()
     assert meta["langshift_queries"]["preference"] == 0.02
+    require_toy(client, index_name)
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("stored", ["gzip", "pipe"])
+def test_what_can_be_read_once_is_measured_too(client, index_name, lines, toy_file, tmp_path, stored):
+    if stored == "gzip":
+        packed = tmp_path / "lines.jsonl.gz"
+        packed.write_bytes(gzip.compress(lines.read_bytes()))
+        load(client, str(packed), index_name, toy(toy_file))
+    else:
+        source = Pipe(enumerate(lines.read_bytes().splitlines(), 1), "standard input", "refused")
+        loading.load_source(client, source, index_name, toy(toy_file))
+    assert kept(client, index_name)[1].hash == adapted(toy_vectors(), rows_of(8)).hash
     require_toy(client, index_name)
 
 
