@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from langshift.debias.debiaser import recommended
+from langshift.debias.debiaser import Debiaser, recommended
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import Encoder, open_encoder
 from langshift.errors import UsageError
@@ -304,10 +304,12 @@ def sweep(
     given = load_dataset(dataset)
     names, select = _names(given, measures, betas)
     pipeline = open_dataset_pipeline(given, options, 1.0)
-    encoded = encode_shown(given, pipeline.encoder, options.cache)
     vectors = pipeline.debias.vectors
     if vectors is None:
         raise UsageError("A sweep needs language vectors: give some with --vectors.")
+    # Refuses a gamma for which the file has no common means.
+    Debiaser(vectors, gamma=max(gammas, default=0.0))
+    encoded = encode_shown(given, pipeline.encoder, options.cache)
     parts = halves(*clusters(given))
     with progress() as bars:
         task = bars.add_task("Searching", total=None, rate="")

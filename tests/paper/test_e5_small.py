@@ -66,7 +66,22 @@ def test_the_vectors_that_ship_are_those_of_their_texts(encoder, monkeypatch):
     assert set(known.vectors) == set(ntrex(None).languages) - {"en"}
     assert known.evidence.keys() == known.query_vectors.keys() == known.vectors.keys()
     for tag in ANEW:
-        ours, theirs = made.vectors[tag], known.vectors[tag]
-        norms = np.linalg.norm(ours), np.linalg.norm(theirs)
-        assert float(ours @ theirs) / (norms[0] * norms[1]) > 0.999
-        assert norms[0] == pytest.approx(norms[1], rel=0.001)
+        assert_alike(made.vectors[tag], known.vectors[tag])
+    # What queries lose was fitted on the first sentence of each passage.
+    with np.load(DATA / "e5-small" / "ntrex-queries.npz") as asked:
+        of_queries = {tag: asked[tag].astype(np.float32).mean(axis=0) for tag in LANGUAGES}
+    assert_alike(np.mean(list(english.values()), axis=0), known.common["documents"])
+    assert_alike(of_queries["en"], known.common["queries"])
+    for tag in set(LANGUAGES) - {"en"}:
+        assert_alike(of_queries[tag] - of_queries["en"], known.query_vectors[tag])
+    both, documents = known.both_sides, known.documents_only
+    assert both.shift_queries
+    assert both.gamma >= 0.5
+    assert (documents.gamma, documents.shift_queries) == (0.0, False)
+    assert min(both.alpha, both.preference, documents.alpha, documents.preference) > 0
+
+
+def assert_alike(ours, theirs):
+    norms = np.linalg.norm(ours), np.linalg.norm(theirs)
+    assert float(ours @ theirs) / (norms[0] * norms[1]) > 0.999
+    assert norms[0] == pytest.approx(norms[1], rel=0.002)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,6 +116,11 @@ def test_a_sweep_of_gammas(data):
 
 
 def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
+    without = tmp_path / "without.safetensors"
+    replace(LanguageVectors.load(shipped("use-m")), common={}).save(without)
+    assert refusal("sweep", data, "--gamma", "0,.5", "--vectors", without).startswith(
+        "The language vectors contain no common mean of documents and queries for a gamma: "
+    )
     none, file = tmp_path / "none", tmp_path / "file"
     file.write_text("")
     holds = "a dataset folder contains corpus.jsonl, queries.jsonl and qrels/test.tsv"
