@@ -4,10 +4,10 @@ Of n_ℓ documents in language ℓ, with the mean embedding z̄_ℓ as the encod
 ``c_ℓ = n_ℓ / (n_ℓ + 10)``. Less its language vector every mean should be the common one:
 
     r_ℓ = z̄_ℓ − V_ℓ                    (V of the pivot is 0)
-    m   = (Σ_ℓ c_ℓ r_ℓ + .3 m_D) / (Σ_ℓ c_ℓ + .3)
+    m   = (Σ_ℓ c_ℓ r_ℓ + m_D) / (Σ_ℓ c_ℓ + 1)
     w_ℓ = c_ℓ / 3
     V'_ℓ = V_ℓ + w_ℓ (r_ℓ − m) − w_pivot (r_pivot − m)
-    m_D' = (Σ_ℓ c_ℓ (z̄_ℓ − V'_ℓ) + .3 m_D) / (Σ_ℓ c_ℓ + .3)
+    m_D' = (Σ_ℓ c_ℓ (z̄_ℓ − V'_ℓ) + m_D) / (Σ_ℓ c_ℓ + 1)
 
 An average over languages hardly holds what the documents are about, so that the common mean is the index's own. A
 language's mean does hold that, so most of V' stays what parallel text says. Queries follow: ``V^Q'_ℓ = V^Q_ℓ + V'_ℓ −
@@ -29,7 +29,7 @@ from langshift.output import pluralize
 SAMPLE = 1000
 # Documents of which a language's mean counts half, what the fitted common mean counts beside languages that count 1
 # each, and how much of the differences between languages is the index's own at most.
-_HALF, _FITTED, _MOST = 10, 0.3, 1 / 3
+_HALF, _FITTED, _MOST = 10, 1.0, 1 / 3
 
 Floats = NDArray[np.float64]
 

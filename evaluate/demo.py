@@ -107,7 +107,9 @@ def index_variants(client: OpenSearch, encoder: Encoder, on_document: Callable[[
     anew = LoadOptions(if_exists="replace")
     for name, alpha in ((PLAIN, 0.0), (SHIFTED, 1.0), (BOTH, None)):
         drop_all(client, name)
-        load(client, str(FOLDER / CORPUS), name, build_pipeline(encoder, detector, None, alpha), on_stage, anew)
+        # The paper's shift leaves queries as they are.
+        making = build_pipeline(encoder, detector, None, alpha, documents_only=alpha is not None)
+        load(client, str(FOLDER / CORPUS), name, making, on_stage, anew)
 
 
 def example(compared: ReplayPair, plain: Searcher, shifted: Searcher) -> DemoExample | None:

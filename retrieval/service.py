@@ -247,7 +247,8 @@ class SearchArguments(ResultArguments, total=False):
 
     Attributes:
         mode: ``dense`` (the usual one), ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
-        prefer_language: what documents in the query's language are given more, in units of cosine, 0 to 2.
+        prefer_language: what documents in the query's language are given more, in units of cosine, 0 to 2; without it
+            and ``spread`` what the index recommends.
         spread: what documents in other languages are given more; excludes ``prefer_language``.
         fusion: how ``hybrid`` puts vectors and words together, ``min-max`` (usual) or ``rrf``.
         lexical_weight: the share of the words in ``hybrid``, 0 to 1; .3 is usual.
@@ -462,7 +463,8 @@ def open_index(
         name: the index, an alias or a version.
         encoder: where the index's encoder is now, if its model or server has moved.
         trust_remote_code: whether to run code that comes with a model; only if you trust it.
-        shift_queries: whether queries are shifted as the documents are; ``auto`` does what was measured to be best.
+        shift_queries: whether queries are shifted by language as the documents are; ``auto`` does what was measured to
+            be best. The common mean is always subtracted where the documents lost theirs.
 
     Returns:
         The index, for a ``with``.

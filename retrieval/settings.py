@@ -294,7 +294,8 @@ class SearchOptions(NamedTuple):
     Attributes:
         encoder: where the index's encoder is now; None for where it was when the index was made.
         trust_remote_code: whether to run code that comes with a model.
-        shift_queries: whether queries are shifted as the documents are.
+        shift_queries: whether queries are shifted by language as the documents are; they always lose the common mean
+            where the documents lost theirs.
     """
 
     encoder: str | None = None

@@ -310,47 +310,39 @@ def _numbers(
 ) -> ShortlistVectors:
     fields = shortlist.target.index.fields
     searched = vector_of(shortlist.question).astype(np.float64)
-    nothing = np.zeros(len(searched))
-    mean = nothing if query_mean is None else query_mean.astype(np.float64)
+    mean = np.zeros(len(searched)) if query_mean is None else query_mean.astype(np.float64)
     query = np.stack([searched + shift.gamma * mean, mean])
+    bearing = {name: one.source for name, one in found.items() if value_at(one.source, fields.vector) is not None}
+    stamps = {name: value_at(source, fields.stamp) or {} for name, source in bearing.items()}
+    by = {name: nonzero_scales(stamp) for name, stamp in stamps.items()}
+    # A document that was not shifted by langshift has no stamp, and any client may write one without a scale.
+    shares = {name: proportions(bearing[name], shift, fields) if "alpha" in of else {} for name, of in stamps.items()}
+    unmovable = {name for name, stamp in stamps.items() if not _movable(stamp, by[name], shares[name], shift)}
     known = {tag: vector.astype(np.float64) for tag, vector in shift.subtrahends.items()}
-    documents, stored_rows, gammas = list[Array](), list[Array](), list[float]()
-    by: dict[str, dict[str, float]] = {}
-    shares: dict[str, dict[str, float]] = {}
-    unmovable = set()
-    for name, one in found.items():
-        vector, stamp = value_at(one.source, fields.vector), value_at(one.source, fields.stamp) or {}
-        if vector is None:
+    # Shape (documents, 4, dimension): each one's z, V, U and m_D.
+    rows = np.zeros((len(bearing), 4, len(searched)))
+    for row, (name, source) in zip(rows, bearing.items(), strict=True):
+        row[0] = np.array(value_at(source, fields.vector), np.float32)
+        if name in unmovable:
             continue
-        stored = np.array(vector, np.float32).astype(np.float64)
-        by[name] = nonzero_scales(stamp)
-        # A document that was not shifted by langshift has no stamp, and any client may write one without a scale.
-        shares[name] = proportions(one.source, shift, fields) if "alpha" in stamp else {}
-        rows, gamma = [stored, nothing, nothing, nothing], 0.0
-        if _movable(stamp, by[name], shares[name], shift):
-            own = {tag: scale for tag, scale in by[name].items() if tag != COMMON}
-            taken, common, gamma = _sum(own, known, nothing), known.get(COMMON, nothing), by[name].get(COMMON, 0.0)
-            rows = [stored + taken + gamma * common, _sum(shares[name], known, nothing), taken, common]
-        else:
-            unmovable.add(name)
-        documents.append(np.stack(rows))
-        stored_rows.append(stored)
-        gammas.append(gamma)
-    new = found.keys() - shortlist.languages.keys()
-    of_documents = np.array(documents).reshape(-1, 4, len(searched))
-    stored = np.array(stored_rows).reshape(-1, len(searched))
+        for place, scales in ((1, shares[name]), (2, by[name])):
+            row[place] += sum(scale * known[tag] for tag, scale in scales.items() if tag != COMMON)
+        row[3] = known.get(COMMON, 0.0)
+    stored, gammas = rows[:, 0].copy(), np.array([0.0 if n in unmovable else by[n].get(COMMON, 0.0) for n in by])
+    rows[:, 0] += rows[:, 2] + gammas[:, np.newaxis] * rows[:, 3]
     norms = np.linalg.norm(stored, axis=1)
     along = stored @ searched / np.linalg.norm(searched)
+    new = found.keys() - shortlist.languages.keys()
     return ShortlistVectors(
         ids=tuple(by),
         languages=tuple(found[name].language for name in by),
         sources={name: _without(one.source, fields.vector) for name, one in found.items() if name in new},
         indexed=np.divide(along, norms, out=np.zeros_like(norms), where=norms > 0),
         norms=norms,
-        products=of_documents @ of_documents.transpose(0, 2, 1),
-        crossed=query @ of_documents.transpose(0, 2, 1),
+        products=rows @ rows.transpose(0, 2, 1),
+        crossed=query @ rows.transpose(0, 2, 1),
         of_query=query @ query.T,
-        gammas=np.array(gammas),
+        gammas=gammas,
         gamma=shift.gamma,
         by=by,
         proportions=shares,
@@ -366,11 +358,6 @@ def _movable(
     if "alpha" not in stamp or not {*by, *shares} <= shift.subtrahends.keys():
         return False
     return stamp.get("vectors") == shift.hash or not (by or stamp.get("languages"))
-
-
-def _sum(factors_of: Mapping[str, float], vectors: Mapping[str, Array], nothing: Array) -> Array:
-    """``Σ f_ℓ V_ℓ``, shape (dimension,)."""
-    return sum((factor * vectors[tag] for tag, factor in factors_of.items()), nothing)
 
 
 def _without(source: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -397,9 +384,9 @@ def rank_at(
 
     Similarities are exact in double precision, and documents that the graph search of such an index would miss by
     chance are not missed: at the index's own alpha this may find one more than ``rank``. The first 20 by vector are
-    those of such an index; further down, and in the range that ``hybrid`` normalises by, a document may be missing that
-    the index's own scales put far down in a language with many near documents. The query loses as much of its common
-    mean, and what its language takes from it stays as it is, as does the leg of words.
+    nearly always those of such an index; further down, and in the range that ``hybrid`` normalises by, a document may
+    be missing that the index's own scales put far down in a language with many near documents. The query loses as much
+    of its common mean, and what its language takes from it stays as it is, as does the leg of words.
 
     Args:
         shortlist: of the query.

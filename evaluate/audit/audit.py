@@ -14,7 +14,7 @@ from langshift.debias import similarity
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.readable import SAMPLED, LanguageSample, collapsed, unread
 from langshift.debias.similarity import Floats, LanguageRows, NormalisedVectors
-from langshift.debias.vectors import DOCUMENTS
+from langshift.debias.vectors import DOCUMENTS, QUERIES
 from langshift.evaluate.audit import sample as sampling
 from langshift.evaluate.audit.sample import AuditQueries, LanguageDisagreement, LanguageMix, Sample
 from langshift.ingest.adopt.adopt import AdoptableIndex
@@ -280,7 +280,7 @@ def of_one_side(debias: Debiaser) -> Debiaser:
     known = debias.vectors
     if known is None:
         return debias
-    common = dict.fromkeys(known.common, known.common[DOCUMENTS])
+    common = {**known.common, QUERIES: known.common[DOCUMENTS]} if known.common else {}
     return replace(debias, vectors=replace(known, query_vectors={}, common=common))
 
 

@@ -3,8 +3,8 @@
 Two steps: documents alone, at one alpha, judged against nothing shifted; and both sides, without the common mean and
 with queries shifted, judged against the documents alone. Each setting comes with the language preference that it needs:
 the smallest with which SLR@20 over all queries, every query language alike, is at most the budget below that of nothing
-shifted. Of these the one with the highest TLR@20 is sought, and of those that chance alone may tell from it the
-smallest is chosen.
+shifted. Of these the one with the highest TLR@20 is sought, and of those that fall short of it by no more than chance
+the smallest is chosen.
 """
 
 from __future__ import annotations
@@ -220,8 +220,8 @@ class TuningResult(NamedTuple):
     Attributes:
         budget: how much SLR@20 may fall.
         plain: what is found with nothing shifted.
-        curves: step -> a point for each scale: of alpha for documents alone, of gamma (of alpha, where the file has no
-            common means) for both sides; each with the preference that it needs.
+        curves: step -> a point for each alpha, and for both sides for each gamma instead, where the file has common
+            means; each with the preference that it needs.
         steps: the two, documents alone first.
         weighing: how queries count.
     """
@@ -322,7 +322,7 @@ class _Chooser:
         return [setting._replace(gamma=gamma, shift_queries=queries) for gamma in gammas for queries in (False, True)]
 
     def affordable(self, settings: Iterable[TuningSettings], mask: Mask) -> list[TuningPoint]:
-        """The settings, each with the preference that it needs on some queries, without those that none helps."""
+        """The settings that can keep the budget on some queries, each with the preference that it needs for that."""
         needed = ((setting, self._preference(setting, mask)) for setting in settings)
         return [self._judge.at(one._replace(preference=least)) for one, least in needed if least is not None]
 
@@ -343,10 +343,10 @@ class _Chooser:
         return max(points, key=lambda point: self._mean(point, TARGET, mask))
 
     def _smallest(self, settings: Iterable[TuningSettings], best: TuningPoint, mask: Mask) -> TuningPoint:
-        """The first point that chance alone may tell from the best: 0 lies in the 95 % interval of what it lacks."""
+        """The first point that falls short of the best by no more than chance: 0 lies in the 95 % interval of that."""
         for point in self.affordable(settings, mask):
-            lacking = best.figures[TARGET] - point.figures[TARGET]
-            if self.weighing.interval(lacking, mask)[0] <= 0:
+            loss = best.figures[TARGET] - point.figures[TARGET]
+            if self.weighing.interval(loss, mask)[0] <= 0:
                 return point
         return best
 

@@ -96,8 +96,8 @@ def tune(
     A search task is built from the text: about ten words from the middle of an item are a query in each language, and
     the whole item is to be found in every language. Two settings are recommended: one that moves documents only, and
     one for searches through langshift, which may also take off the common mean (gamma) and shift queries. Each comes
-    with the smallest language preference with which SLR@20 falls by no more than --budget, has the highest TLR@20 that
-    can be had so, and is the smallest that chance alone may tell from that. It is recommended only if it gains more
+    with the smallest language preference with which SLR@20 falls by no more than --budget, and is the smallest of the
+    settings whose TLR@20 falls short of the highest by no more than chance. It is recommended only if it gains more
     than chance on fifths of the text that had no part in the choice; if neither does, alpha 0 is recommended: do not
     shift this model.
 

@@ -139,7 +139,7 @@ def test_all_of_what_a_calibration_was_measured_with_is_named():
 
 LETTER = DeadLetter(b"{}", 1, "a", "invalid_json", "no", "read", "2026-01-02T03:04:05Z", "c.jsonl", 7)
 HEADER = [one.name for one in fields(LanguageVectors)]
-TENSORS = {"vectors", "query_vectors", "query_means", "means", "directions", "maps"}
+TENSORS = {"vectors", "query_vectors", "common", "means", "directions", "maps"}
 ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
 
 
