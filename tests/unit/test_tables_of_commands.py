@@ -212,7 +212,8 @@ def described_index():
             patch.setattr(index.description, "describe", lambda *_, found=found: found)
             for name in ("in_words", "first_lines", "storage", "remarks"):
                 patch.setattr(index.description, name, lambda _: [])
-            index.describe.callback(name=NAME, as_json=False)
+            patch.setattr(index.description, "of_queries", lambda *_: [])
+            index.describe.callback(name=NAME, query_vectors=False, as_json=False)
 
 
 @case
