@@ -14,6 +14,8 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
+from langshift.plugin import metadata
+from langshift.plugin.stored_shift import known_vectors
 from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import RECOMMENDED, USUAL, SearchOptions, SearchSettings, setting_of
@@ -26,16 +28,10 @@ ENCODERS = {}
 
 
 @pytest.fixture(scope="module")
-def known():
-    """The vectors of the index."""
-    return both_sides()
-
-
-@pytest.fixture(scope="module")
-def names(client, known, tmp_path_factory):
+def names(client, tmp_path_factory):
     """Names of an index with all of it, and of a plain one that recommends nothing."""
     folder, made = tmp_path_factory.mktemp("both"), (a_name(), a_name())
-    known.save(folder / "v.safetensors")
+    both_sides().save(folder / "v.safetensors")
     corpus = folder / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(line) + "\n" for line in documents()), encoding="utf-8")
     for name, alpha in zip(made, (None, 0.0), strict=True):
@@ -50,11 +46,18 @@ def opened(client, name, **options):
     return Searcher(client, name, SearchOptions(**options), ENCODERS)
 
 
+@pytest.fixture(scope="module")
+def known(client, names):
+    """The vectors and means that the index keeps."""
+    index = f"{names[0]}-v0001"
+    return known_vectors(metadata.read_metadata(client, index), index)
+
+
 @pytest.mark.parametrize("wanted", ["auto", "always", "never"])
 def test_every_query_loses_the_common_mean(client, names, known, wanted):
     searcher = opened(client, names[0], shift_queries=wanted)
     raw = searcher.encode([GERMAN])[0].astype(np.float64)
-    by_language = 0.0 if wanted == "never" else ALPHA * known.vectors["de"].astype(np.float64)
+    by_language = 0.0 if wanted == "never" else ALPHA * known.query_vectors.get("de", known.vectors["de"])
     for tag, language_part in (("de", by_language), ("en", 0.0), (None, 0.0)):
         moved = searcher.move(raw[np.newaxis].astype(np.float32), [tag])[0]
         assert np.abs(moved - (raw - language_part - GAMMA * known.common["queries"])).max() < 1e-6

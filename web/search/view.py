@@ -35,9 +35,12 @@ def views(
             "choice": choice,
             # The link that says why a document is where it is, but for its id.
             "why": state.address("/search/hit", side=place),
-            "steps": {"alpha": _step(choice.alpha), "gamma": _step(choice.gamma)},
-            "recommended": (recommended := choice.preference(side.setting.mode)),
-            "prefer_step": "0.005" if abs(recommended / 0.005 - round(recommended / 0.005)) < 1e-9 else "any",
+            "steps": {
+                "alpha": _step(choice.alpha, 0.01, 0.001),
+                "gamma": _step(choice.gamma, 0.01, 0.001),
+                "prefer": _step(choice.preference(side.setting.mode), 0.005, 0.001),
+            },
+            "recommended": choice.preference(side.setting.mode),
             "outcome": outcome,
         }
         if outcome is not None:
@@ -66,12 +69,9 @@ def _colours(outcomes: Mapping[Place, SideResult], size: int) -> dict[str, int]:
     return {tag: place for place, (tag, _) in enumerate(shares(both)[:_COLOURS])}
 
 
-def _step(scale: float) -> str:
-    """The coarsest step of a slider that meets the index's own scale."""
-    for step, places_ in (("0.01", 2), ("0.001", 3)):
-        if abs(round(scale, places_) - scale) < 1e-12:
-            return step
-    return "any"
+def _step(value: float, *steps: float) -> str:
+    """The first of the steps by which a slider meets the index's own value, else ``any``."""
+    return next((f"{step:g}" for step in steps if abs(value / step - round(value / step)) < 1e-9), "any")
 
 
 def _readable(value: Any) -> Any:  # noqa: ANN401 - any JSON
