@@ -35,7 +35,9 @@ def names(client, tmp_path_factory):
     corpus = folder / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(line) + "\n" for line in documents()), encoding="utf-8")
     for name, alpha in zip(made, (None, 0.0), strict=True):
-        pipeline = build_pipeline(open_encoder("use-m"), open_detector(), folder / "v.safetensors", alpha, means="vectors")
+        pipeline = build_pipeline(
+            open_encoder("use-m"), open_detector(), folder / "v.safetensors", alpha, means="vectors"
+        )
         load(client, str(corpus), name, pipeline)
     yield made
     for name in made:

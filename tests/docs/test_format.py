@@ -39,7 +39,7 @@ TEXT = FORMAT.read_text(encoding="utf-8")
 TRUST = AnchorModel(0.1, priors={"th": -0.4})
 NUMBERS = {tag: np.float32([1, 0]) for tag in ("da", "no", "zh-TW")}
 VECTORS = LanguageVectors("en", NUMBERS, dict.fromkeys(NUMBERS, 9), "use-m", "1", "", 2, True, "made up")
-SHIFT = StoredShift("0123456789abcdef", "en", NUMBERS, 1.0, {"da": 0.5})
+SHIFT = StoredShift("0123456789abcdef", "en", NUMBERS, 1.0, {"da": 0.5}, 0.5, np.float32([1, 0]))
 FINGERPRINT = fingerprint_of(SHIFT)
 # What is a table of names of the user's or the server's, and not of ours.
 OPEN = {"measures", "queries", "by_language", "dataset", "fingerprint", "versions", "trust"}
@@ -93,7 +93,8 @@ def test_the_keys_of_a_result_are_those_that_are_written(tmp_path):
 
 
 def test_the_keys_of_a_stamp_are_those_that_are_written_and_mapped():
-    usual = Debiaser(VECTORS, "shift", 1.0, {"da": 0.5})
+    both = {side: np.float32([1, 0]) for side in ("documents", "queries")}
+    usual = Debiaser(replace(VECTORS, common=both), "shift", 1.0, {"da": 0.5}, gamma=0.5)
     pipeline = EmbeddingPipeline(None, usual, None, 0.5)
     affine = replace(VECTORS, maps={"no": np.eye(2, dtype=np.float32)}, means={"no": np.float32([0, 1])})
     two = DocumentLanguage("no", 0.8, {"no": 0.8, "da": 0.2})
@@ -148,7 +149,7 @@ ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
     [
         ("Fingerprint", "key", FINGERPRINT.to_dict()),
         ("langshift_vectors", "key", SHIFT.to_dict()),
-        ("langshift_queries", "key", QuerySide(None, {}).to_dict()),
+        ("langshift_queries", "key", QuerySide(None, {}, np.float32([1, 0])).to_dict()),
         ("langshift_fields", "key", USUAL.to_dict()),
         ("langshift_origin", "key", Origin("load", None, None, (), "").to_dict()),
         ("langshift_anchors", "key", calibrated()),

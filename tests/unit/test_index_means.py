@@ -55,8 +55,8 @@ def test_documents_like_the_parallel_text_change_nothing(seed):
 def test_what_all_languages_share_goes_to_the_common_mean_alone(seed):
     vectors = known(seed)
     made = adapted(vectors, sums(vectors, **like_parallel(vectors, noise=1.0)))
-    # Beside three languages of nearly weight 1 what was fitted counts .3.
-    share = 3 * (200 / 210) / (3 * (200 / 210) + 0.3)
+    # Beside three languages of nearly weight 1 what was fitted counts 1.
+    share = 3 * (200 / 210) / (3 * (200 / 210) + 1)
     for side in ("documents", "queries"):
         np.testing.assert_allclose(made.common[side] - vectors.common[side], share, atol=1e-4)
     off = made.vectors["de"] - vectors.vectors["de"]
@@ -66,13 +66,13 @@ def test_what_all_languages_share_goes_to_the_common_mean_alone(seed):
 def test_worked_out_by_hand():
     vectors = replace(known(), dimension=1, query_vectors={"de": np.float32([5])}, vectors={"de": np.float32([2])})
     vectors = replace(vectors, common={"documents": np.float32([1]), "queries": np.float32([4])})
-    # Of 10 documents a mean counts .5: m = (.5 * 1 + .5 * (8 - 2) + .3 * 1) / 1.3, and a sixth of what is left moves.
+    # Of 10 documents a mean counts .5: m = (.5 * 1 + .5 * (8 - 2) + 1 * 1) / 2, and a sixth of what is left moves.
     made = adapted(vectors, sums(vectors, en=[[1]] * 10, de=[[8]] * 10))
-    mean = 3.8 / 1.3
+    mean = 4.5 / 2
     moved = (6 - mean) / 6 - (1 - mean) / 6
     assert made.vectors["de"] == pytest.approx(2 + moved)
     assert made.query_vectors["de"] == pytest.approx(5 + moved)
-    now = (0.5 * 1 + 0.5 * (8 - 2 - moved) + 0.3) / 1.3
+    now = (0.5 * 1 + 0.5 * (8 - 2 - moved) + 1) / 2
     assert made.common["documents"] == pytest.approx(now)
     assert made.common["queries"] == pytest.approx(4 + now - 1)
     assert made.measured == {
@@ -91,7 +91,7 @@ def test_queries_tell_their_own_mean():
     assert made.vectors["de"].tolist() == [2]
     assert made.common["documents"].tolist() == [1]
     # Without V of queries that of documents is taken; of 30 queries the mean counts .75.
-    assert made.common["queries"] == pytest.approx((0.75 * (10 - 2) + 0.3 * 4) / 1.05)
+    assert made.common["queries"] == pytest.approx((0.75 * (10 - 2) + 4) / 1.75)
     assert (made.measured["documents"], made.measured["queries"]) == (0, 30)
 
 
