@@ -21,7 +21,10 @@ COMMANDS = {
     "down": ("cluster", "Stop the embedded OpenSearch and keep its data."),
     "status": ("cluster", "Show whether the embedded OpenSearch is running, and where; exit code 1 if it is not."),
     "doctor": ("cluster", "Check what is installed and reachable, and suggest how to fix what is not."),
-    "demo": ("serve", "Index the bundled corpus without the shift, with it, and as recommended, and show what changes."),
+    "demo": (
+        "serve",
+        "Index the bundled corpus without the shift, with it, and as recommended, and show what changes.",
+    ),
     "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode, shift and write it."),
     "search": ("search", "Search the index NAME for WORDS."),

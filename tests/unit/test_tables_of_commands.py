@@ -206,6 +206,7 @@ def described_index():
             fields=Of(texts=fields),
             share=lambda _: 0.999,
             languages=dict.fromkeys(LANGUAGES, COUNT * 1000),
+            meta={},
         )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(index, "open_cluster", lambda: None)
@@ -221,7 +222,7 @@ def demo():
     found = {name: scores(1.0) for name in serve._COLUMNS}
     replay = Of(scores=found, answers=range(COUNT), by_language=lambda: dict.fromkeys(LANGUAGES, found))
     pair = Of(dataset=Of(queries=range(COUNT)), before=replay, after=replay, own_language_share=lambda _: 0.7)
-    serve._show_ways(pair, dict.fromkeys(("plain", "shifted", "preferred"), replay))
+    serve._show_ways(pair, dict.fromkeys(("plain", "shifted", "preferred", "both"), replay))
     serve._show_figures(pair)
     hit = Of(language="zh-Hant", group="g", title=WIDE)
     serve._show_example(Of(query=Of(group="g", language="en", text=NAME), before=[hit] * 10, after=[hit] * 10))
