@@ -51,7 +51,7 @@ def similarities(
         after = SimilarityAtScales(as_indexed, effect.similarity_after, rank=effect.rank_after)
         return [before, after], effect.moved, unknown
     vectors, side = gathered.vectors(side_searcher.console), outcome.side
-    none = "alpha 0, gamma 0" if outcome.choice.common_means else "alpha 0"
+    none = "alpha 0, gamma 0" if outcome.choice.gamma or side.gamma else "alpha 0"
     wanted = [
         (f"Before any shift: {none}", replace(side, alpha=0.0, gamma=0.0)),
         (as_indexed, replace(side, alpha=None, gamma=None)),
