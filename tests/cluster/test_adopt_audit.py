@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from advice import advised
 from command_line import langshift
 from given_data import run, write_lines
 from old_index import SENTENCES
@@ -88,7 +89,7 @@ def vectors(tmp_path):
     def make(offsets=FITTING, encoder="given", **more):
         path = tmp_path / "planted.safetensors"
         counts = dict.fromkeys(offsets, 1000)
-        LanguageVectors("en", offsets, counts, encoder, "", "", DIMENSION, False, "planted", **more).save(path)
+        LanguageVectors("en", offsets, counts, encoder, "", "", DIMENSION, False, "planted", **advised(more)).save(path)
         return path
 
     return make
