@@ -1,6 +1,7 @@
 """Indexing a corpus: each of its lines is then on the server or in the dead letters."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import chain
 from typing import TypeVar
 
@@ -119,12 +120,13 @@ class LoadRun:
 
         # The last line that an earlier run may have sent without the journal's knowing.
         doubtful = self._journal.last_line() + UNDELIVERED * COUNT if opened.goes_on else 0
-        batches = encoded_batches(self._source.read(self._journal.handled()), builder(), self._stage)
-        if opened.pipeline.measures:
-            batches = self._measured(target, batches)
-        opening = open_bulk_writer(self._client, target, settle, opened.options.patience, doubtful)
-        with opening as (writer, self._chunk_sender):
-            index_batches(batches, builder(), writer.write, self._stage)
+        encoded = encoded_batches(self._source.read(self._journal.handled()), builder(), self._stage)
+        # Whatever ends this, nothing is read any more before the source is closed.
+        with closing(encoded):
+            batches = self._measured(target, encoded) if opened.pipeline.measures else encoded
+            opening = open_bulk_writer(self._client, target, settle, opened.options.patience, doubtful)
+            with opening as (writer, self._chunk_sender):
+                index_batches(batches, builder(), writer.write, self._stage)
         self._stage("write", 0, self._chunk_sender.limit.seconds)
 
     def _measured(self, target: Target, batches: Iterator[EncodedBatch]) -> Iterator[EncodedBatch]:

@@ -4,7 +4,7 @@ The way of each document is ``encoded_batches``, then ``index_batches``.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
@@ -297,7 +297,7 @@ class EncodedBatch(NamedTuple):
 
 def encoded_batches(
     rows: Iterator[SourceRow], builder: ActionBuilder, on_stage: OnStage = no_progress
-) -> Iterator[EncodedBatch]:
+) -> Generator[EncodedBatch, None, None]:
     """Read, detect and encode lines, a batch at a time; the next is read, in a thread of its own, while one is made.
 
     Args:

@@ -349,6 +349,8 @@ def of_queries(name: str, meta: Mapping[str, Any]) -> list[str]:
         name: the index's name.
         meta: its whole ``_meta``.
     """
+    if metadata.FINGERPRINT not in meta:
+        return []
     made, queries, sentences = Fingerprint.from_dict(meta[metadata.FINGERPRINT]), queries_of(meta), []
     if moves_queries(meta):
         by = ["their language vector"] if queries.recommended else []

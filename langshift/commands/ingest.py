@@ -52,7 +52,7 @@ from langshift.parameters import (
     option,
     option_group,
 )
-from langshift.plugin import metadata
+from langshift.plugin import description, metadata, stored_shift
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
@@ -183,6 +183,9 @@ def adopt(
         emit_json(_document(summary, opened))
     else:
         _print_adopted(summary, opened)
+    # Whoever searched the old index sends queries as they are.
+    if stored_shift.moves_queries(noted := metadata.read_metadata(client, summary.index)):
+        note(description.of_queries(name, noted)[0])
     click.get_current_context().exit(progress.report_end(summary, opened.pipeline, last, as_json=as_json))
 
 
