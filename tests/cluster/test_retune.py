@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from command_line import started
 from given_data import run
-from shifted_index import Corpus, language_vectors, printed, refused, require_vectors, saved, sources
+from shifted_index import DIMENSION, Corpus, language_vectors, printed, refused, require_vectors, saved, sources
 
 from langshift import __version__
 from langshift.debias.debiaser import Debiaser
@@ -65,6 +65,33 @@ def test_scales_of_all_languages_and_of_single_ones_there_and_back(client, name,
         before, after = (np.array(one.pop("embedding"), np.float64) for one in (source, last[document]))
         assert np.abs(before - after).max() <= 1e-6 * np.linalg.norm(before)
         assert source == last[document]
+
+
+def test_a_common_mean_goes_and_comes_back(client, name, index_name, corpus, tmp_path):
+    assert refused(run("retune", name, "--gamma", 0.8)) == (
+        f"Index {name} was built without the common means that a gamma takes off: give language vectors that have them "
+        "with --vectors.",
+        2,
+    )
+    mean = np.linspace(-1, 2, DIMENSION, dtype=np.float32)
+    known = replace(KNOWN, common={"documents": mean, "queries": -mean})
+    printed(run("retune", name, "--vectors", saved(tmp_path, known), "--json"))
+    require_vectors(client, name, corpus, known, 0.75, {"th": 0.5})
+    before = sources(client, name)
+    told = printed(run("retune", name, "--gamma", 0.8, "--json"))
+    assert (told["alpha"], told["alphas"], told["gamma"]) == (0.75, {"th": 0.5}, 0.8)
+    for document, source in sources(client, name).items():
+        step = np.array(source["embedding"]) - before[document]["embedding"] + 0.8 * mean.astype(np.float64)
+        assert np.abs(step).max() <= 1e-6 * np.linalg.norm(corpus.raw[document])
+        assert source["shift"] == {**before[document]["shift"], "gamma": 0.8}
+    ones = np.ones((1, DIMENSION), np.float32)
+    assert np.abs(Searcher(client, name).move(ones, ["en"]) - (1 + 0.8 * mean)).max() < 1e-6
+    printed(run("retune", name, "--gamma", 0, "--json"))
+    require_vectors(client, name, corpus, known, 0.75, {"th": 0.5})
+    assert {source["shift"].get("gamma") for source in sources(client, name).values()} == {None}
+    assert (Searcher(client, name).move(ones, ["en"]) == ones).all()
+    printed(run("rollback", name, "--json"))
+    assert versions.live(client, index_name).fingerprint.gamma == 0.8
 
 
 def test_other_vectors_and_back(client, name, corpus, tmp_path):
