@@ -308,7 +308,9 @@ def recommended(
     if known is None:
         return Debiaser(None, method, 0.0)
     if documents_only and gamma:
-        raise UsageError("A gamma moves queries too, so it does not go with documents only: leave one of them out.")
+        raise UsageError(
+            "--gamma moves queries too, so it cannot be given with --documents-only: leave one of them out."
+        )
     advice = recommendation(known, method, documents_only=documents_only)
     if gamma is None:
         gamma = advice.gamma if alpha is None else 0.0

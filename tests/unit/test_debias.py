@@ -263,6 +263,10 @@ def test_refusals():
             "`langshift vectors fit --methods affine`.",
         ),
         (lambda: Debiaser(known(), "affine").soft(texts(1, 1), [{}]), "Only the method shift can be soft, not affine."),
+        (
+            lambda: recommended(known(), gamma=0.5, documents_only=True),
+            "--gamma moves queries too, so it cannot be given with --documents-only: leave one of them out.",
+        ),
         (lambda: Debiaser(known(), "affine", gamma=0.5), "Only the method shift takes a gamma, not affine."),
         (
             lambda: Debiaser(replace(known(queries=True), common={}), gamma=0.5),
