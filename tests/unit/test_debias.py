@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.debias import debiaser as module
-from langshift.debias.debiaser import INDEX_SIDE, METHODS, QUERY_SIDE, Debiaser
+from langshift.debias.debiaser import INDEX_SIDE, METHODS, QUERY_SIDE, Debiaser, recommended
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 
