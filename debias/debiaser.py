@@ -278,8 +278,9 @@ class Debiaser(Scales):
         offset = known.means[key] if self.method == "centering" else known.vectors[key]
         if query and self.method == "shift":
             offset = known.query_vectors.get(key, offset)
-        step = alpha * offset.astype(np.float64)
-        return partial(subtract, step=step if common is None else step + common)
+        if common is None:
+            return partial(shift, offset=offset, alpha=alpha)
+        return partial(subtract, step=alpha * offset.astype(np.float64) + common)
 
 
 def recommended(

@@ -70,13 +70,11 @@ class EmbeddingPipeline:
         own, given = replace(self, measures=False), self.debias.vectors
         if metadata.FINGERPRINT not in meta:
             return own
-        made, shift = Fingerprint.from_dict(meta[metadata.FINGERPRINT]), StoredShift.from_meta(meta)
-        if made.method != "shift" or shift is None or self.debias.method != "shift":
+        made = Fingerprint.from_dict(meta[metadata.FINGERPRINT])
+        if made.method != "shift" or StoredShift.from_meta(meta) is None or self.debias.method != "shift":
             return own
         if self.default_shift:
-            known = None if shift.pivot is None else stored_shift.known_vectors(meta, index)
-            debias = Debiaser(known, "shift", made.alpha, made.alphas, gamma=made.gamma)
-            return replace(own, debias=debias, soft=made.soft)
+            return replace(own, debias=stored_shift.of_documents(meta, index), soft=made.soft)
         if given is not None and made.means.get("vectors") == given.hash:
             return replace(own, debias=replace(self.debias, vectors=stored_shift.known_vectors(meta, index)))
         return own

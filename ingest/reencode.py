@@ -12,7 +12,6 @@ import numpy as np
 import orjson
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import Matrix, identity, is_given, open_encoder
 from langshift.debias.fingerprint import Fingerprint
@@ -372,7 +371,7 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, trust_remote_
                 "`langshift reencode` with an encoder that can."
             )
         try:
-            debias = _debias_of(meta, before)
+            debias = stored_shift.of_documents(meta, before)
             encoder = open_encoder(made.encoder, trust_remote_code=trust_remote_code)
             installed = replace(made, **identity(encoder))
             made.require_same(installed, before, "make the same encoder available again")
@@ -381,11 +380,3 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, trust_remote_
         return EmbeddingPipeline(encoder, debias, open_detector(), soft=made.soft)
 
     return DocumentEncoder(fields, open_pipeline, made.vectors).transform()
-
-
-def _debias_of(meta: Source, index: str) -> Debiaser:
-    """What moves the documents of an index, by what it keeps itself."""
-    shift = stored_shift.from_metadata(meta, index)
-    if shift.pivot is None:
-        return Debiaser(None, alpha=0.0)
-    return Debiaser(stored_shift.known_vectors(meta, index), "shift", shift.alpha, shift.alphas, gamma=shift.gamma)

@@ -26,7 +26,6 @@ from langshift.plugin.versions import alias_of, check_name, version_behind
 BINS: Final = 10
 LOW, FAIR = 0.5, 0.8
 _LANGUAGES = 1000
-_SEARCH_PIPELINE = "search.default_pipeline"
 
 
 class LanguageConfidence(NamedTuple):
@@ -206,7 +205,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
     filled = counts["texts"]["buckets"] if analyzers else {}
     shift = StoredShift.from_meta(found["_meta"])
     languages = {one["key"]: int(one["doc_count"]) for one in counts["languages"]["buckets"]}
-    pipeline, search_pipeline = (settings.get(f"index.{name}") for name in ("default_pipeline", _SEARCH_PIPELINE))
+    pipeline, search_pipeline = default_pipelines(settings)
     expanded = str(settings.get("index.auto_expand_replicas", "false"))
     return Description(
         version=version,
@@ -223,13 +222,20 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
             for field, analyzer in analyzers.items()
             if filled[field]["doc_count"]
         ],
-        default_pipeline=None if pipeline in (None, "_none") else str(pipeline),
-        search_pipeline=None if search_pipeline in (None, "_none") else str(search_pipeline),
+        default_pipeline=pipeline,
+        search_pipeline=search_pipeline,
         meta=found["_meta"],
         shards=int(settings["index.number_of_shards"]),
         replicas=int(settings["index.number_of_replicas"]),
         auto_expand_replicas=None if expanded == "false" else expanded,
     )
+
+
+def default_pipelines(settings: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The default ingest pipeline of an index and its default search pipeline, by ``metadata.read_flat_settings``."""
+    named = (settings.get(f"index.{name}") for name in ("default_pipeline", "search.default_pipeline"))
+    ingest, search = (None if name in (None, "_none") else str(name) for name in named)
+    return ingest, search
 
 
 def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
@@ -416,14 +422,24 @@ def source(one: Version) -> str:
 
 def remarks(found: Description) -> list[str]:
     """Sentences on a version and those beside it; none where all is well."""
-    parts = (_of_documents, _of_the_engine, of_searchers, _of_the_block, _of_unfinished)
+    parts = (_of_documents, _of_the_engine, _of_searchers, _of_the_block, _of_unfinished)
     return [sentence for part in parts for sentence in part(found)]
 
 
-def of_searchers(found: Description) -> Iterator[str]:
-    """A warning where queries must be moved, and there is a sign of clients that are not langshift."""
-    name, search = found.version.name, found.search_pipeline
-    if not moves_queries(found.meta) or (found.default_pipeline is None and search is None):
+def _of_searchers(found: Description) -> Iterator[str]:
+    yield from of_searchers(found.version.name, found.meta, found.default_pipeline, found.search_pipeline)
+
+
+def of_searchers(name: str, meta: Mapping[str, Any], ingest: str | None, search: str | None) -> Iterator[str]:
+    """A warning where queries must be moved, and there is a sign of clients that are not langshift.
+
+    Args:
+        name: the index's name.
+        meta: its whole ``_meta``.
+        ingest: its default ingest pipeline.
+        search: its default search pipeline.
+    """
+    if not moves_queries(meta) or (ingest is None and search is None):
         return
     sign = f"searches of {name} run through the pipeline {search}" if search else f"other clients write to {name}"
     yield (

@@ -16,7 +16,7 @@ from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, shift_script, stored_shift
 from langshift.plugin.index_body import copied_body, require_engine
 from langshift.plugin.index_sample import measure, require_vectors_as_written
-from langshift.plugin.metadata import FieldNames, QuerySide
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import (
@@ -216,14 +216,14 @@ def plan_retune(
         new_meta.pop(metadata.QUERIES, None)
         new_meta.update(stored_shift.to_metadata(debias, 0.0 if own else advice.preference))
     elif own and metadata.QUERIES in meta:
-        new_meta[metadata.QUERIES] = QuerySide.from_dict(meta[metadata.QUERIES])._replace(preference=0.0).to_dict()
+        new_meta[metadata.QUERIES] = stored_shift.queries_of(meta)._replace(preference=0.0).to_dict()
     differs = given is not None and (old.to_dict() != new.to_dict() or _queries(meta) != _queries(new_meta))
     return RetunePlan(old, new, new_meta, differs or bool(made.differences(fingerprint)))
 
 
 def _queries(meta: Mapping[str, Any]) -> dict[str, Any] | None:
     """The query side of an index, as this version writes it down."""
-    return QuerySide.from_dict(meta[metadata.QUERIES]).to_dict() if metadata.QUERIES in meta else None
+    return stored_shift.queries_of(meta).to_dict() if metadata.QUERIES in meta else None
 
 
 def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
@@ -274,8 +274,8 @@ def _of_own_text(
         return found
     if found.measured.get("vectors") == own.measured.get("vectors") and _agree(found, own):
         return None
-    queries = QuerySide.from_dict(meta[metadata.QUERIES]) if metadata.QUERIES in meta else QuerySide()
-    kept = Recommendation(made.alpha, made.alphas, made.gamma, bool(queries.recommended), queries.preference)
+    queries = stored_shift.queries_of(meta)
+    kept = Recommendation(made.alpha, made.alphas, made.gamma, queries.recommended, queries.preference)
     return replace(found, both_sides=kept, documents_only=kept)
 
 

@@ -272,6 +272,13 @@ def from_metadata(meta: Mapping[str, Any], index: str) -> StoredShift:
     return found
 
 
+def of_documents(meta: Mapping[str, Any], index: str) -> Debiaser:
+    """What moves documents that are added to an index; see ``from_metadata``."""
+    shift = from_metadata(meta, index)
+    known = None if shift.pivot is None else known_vectors(meta, index)
+    return Debiaser(known, "shift", shift.alpha, shift.alphas, gamma=shift.gamma)
+
+
 def expected(
     old: StoredShift, new: StoredShift, fields: FieldNames
 ) -> Callable[[Sequence[Source]], list[Vector | None]]:

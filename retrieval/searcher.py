@@ -364,8 +364,7 @@ class Searcher:
     @cached_property
     def _query_mean(self) -> NDArray[np.float32] | None:
         """The common mean m_Q of queries, shape (dimension,); None where the index keeps none."""
-        stored = self._metadata.get(metadata.QUERIES)
-        return None if stored is None else metadata.QuerySide.from_dict(stored).common
+        return stored_shift.queries_of(self._metadata).common
 
     def vectors(self, shortlist: Shortlist) -> SearchPlan[ShortlistVectors]:
         """What a shortlist needs to be ranked at any alpha and gamma, see ``rank_at``.

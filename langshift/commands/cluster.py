@@ -335,7 +335,8 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     """What is wrong with indices: documents that their encoder does not read, searches that may be sent raw queries."""
     # Only here: NumPy is not needed to start or stop a server.
     from langshift.debias.readable import unread_in_words
-    from langshift.plugin.description import describe, of_searchers
+    from langshift.plugin import metadata
+    from langshift.plugin.description import default_pipelines, of_searchers
     from langshift.plugin.inventory import all_versions
     from langshift.plugin.versions import live
 
@@ -353,7 +354,8 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
                 f"index {index.name}", "warning", f"{index.fingerprint.encoder} cannot read all of it", remedy
             )
         with suppress(LangshiftError, OpenSearchException):
-            for sentence in of_searchers(describe(client, index.name)):
+            pipelines = default_pipelines(metadata.read_flat_settings(client, index.index))
+            for sentence in of_searchers(index.name, metadata.read_metadata(client, index.index), *pipelines):
                 yield _finding(f"index {index.name}", "warning", "others may search it with raw queries", sentence)
 
 
