@@ -292,17 +292,12 @@ def _body(
     assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
     field["dimension"] = fingerprint.dimension
     keep_norms(settings, engine_of(mappings, metadata.read_flat_settings(client, index.index), index.fields.vector))
-    for part in (metadata.VECTORS, metadata.QUERIES, metadata.UNREAD):
+    for part in (metadata.VECTORS, metadata.QUERIES, metadata.UNREAD, metadata.ANCHORS):
         meta.pop(part, None)
     meta |= {
         metadata.FINGERPRINT: fingerprint.to_dict(),
         **stored_shift.to_metadata(pipeline.debias, pipeline.preference),
     }
-    if meta.pop(metadata.ANCHORS, None) is not None:
-        notes.append(
-            f"The calibration of anchored search was for the former vectors: run `langshift anchors calibrate "
-            f"{index.name}` again."
-        )
     if (there := pipelines.installed(client, index.index)) is not None:
         # The new version gets one of its own, when it is complete.
         del settings["default_pipeline"]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
+from langshift.debias.encoders import is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread
 from langshift.errors import ClusterError, UsageError
@@ -70,6 +71,8 @@ def remove_impostor(client: OpenSearch, index: str, uuid: str) -> None:
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _VERSION = re.compile(r"-v\d{4,}$")
 _LONGEST_NAME = 200  # bytes; the server allows 255 for the name with its version
+#: A calibration needs queries out of as many documents.
+FEWEST_CALIBRATED = 30
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ class IndexInfo:
         texts: languages whose texts have a field, ``text.<language>``, and with it an analyzer of their own.
         unread: languages that its encoder does not read, with their documents.
         preference: the language preference that is recommended with the scales of its shift.
+        calibration: what its mapping keeps of a calibration, as JSON; None where it was never calibrated.
     """
 
     name: str
@@ -101,6 +105,13 @@ class IndexInfo:
     texts: frozenset[str]
     unread: Mapping[str, int] = field(default_factory=dict)
     preference: float = 0.0
+    calibration: Any = None
+
+    @property
+    def calibratable(self) -> bool:
+        """Whether a calibration finds queries in it, and languages to lead to."""
+        enough = sum(self.counts.values()) >= FEWEST_CALIBRATED and len(self.languages) > 1
+        return enough and not is_given(self.fingerprint.encoder)
 
 
 def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> IndexInfo:
@@ -146,6 +157,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
         texts=frozenset(mappings.get("properties", {}).get("text", {}).get("properties", {})),
         unread=unread(fingerprint.encoder, counts, meta.get(metadata.UNREAD, ())),
         preference=meta.get(metadata.QUERIES, {}).get("preference", 0.0),
+        calibration=meta.get(metadata.ANCHORS),
     )
 
 

@@ -65,6 +65,7 @@ WORDS_BONUS: Final = 0.7
 
 USUAL_WORDS: Final = 13.0
 USUAL_PRIOR: Final = -0.5
+USUAL_STRENGTH: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,14 @@ class AnchorModel:
         words: ``k``, what words of the searcher's own language are worth.
         priors: language -> log-odds that what is sought is there in that language, cautiously, as far as the
             index's translation groups tell; a language without one has ``USUAL_PRIOR``.
+        strength: how strongly the query is moved and candidates are given more, from 0, which is exactly dense, to 1.
         calibrated: whether these were measured on questions of the index, and not only the spread.
     """
 
     spread: float
     words: float = USUAL_WORDS
     priors: Mapping[str, float] = field(default_factory=dict)
+    strength: float = USUAL_STRENGTH
     calibrated: bool = False
 
     def prior(self, language: str) -> float:
@@ -90,20 +93,23 @@ class AnchorModel:
 
     def to_dict(self) -> dict[str, Any]:
         """As it is kept."""
-        return {"spread": self.spread, "words": self.words, "priors": dict(self.priors)}
+        return {"spread": self.spread, "words": self.words, "priors": dict(self.priors), "strength": self.strength}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AnchorModel:
-        """What ``to_dict`` gave.
+        """What ``to_dict`` gave; earlier versions kept no strength.
 
         Raises:
             AttributeError, KeyError, TypeError, ValueError: it is of another form, or holds what cannot be reckoned
                 with.
         """
         priors = {language: float(prior) for language, prior in values["priors"].items()}
-        trust = cls(float(values["spread"]), float(values["words"]), priors, calibrated=True)
+        strength = float(values.get("strength", USUAL_STRENGTH))
+        trust = cls(float(values["spread"]), float(values["words"]), priors, strength, calibrated=True)
         if not all(map(math.isfinite, (trust.spread, trust.words, *priors.values()))) or trust.spread <= 0:
             raise ValueError("a figure is not finite, or the spread is not above 0")
+        if not 0 <= strength <= 1:
+            raise ValueError("the strength is not from 0 to 1")
         return trust
 
 

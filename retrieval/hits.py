@@ -17,7 +17,7 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, from_metadata
 from langshift.retrieval import dsl
-from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, SearchSettings
+from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, ModeOrigin, SearchSettings
 from langshift.retrieval.steps import HttpRequest, Response, SearchPlan
 
 
@@ -246,7 +246,10 @@ class SearchResult:
 
     Attributes:
         index: the version of the index that was searched.
-        setting: how.
+        setting: how, with the mode that was searched in: never ``auto``.
+        mode_from: where that mode comes from: it was ``asked`` for, the ``calibration`` of the index found it to be
+            best, or it is the ``default`` where no calibration can be used.
+        mode_reason: the same as a sentence.
         preference_from: whether the setting's preference was ``asked`` for, or is what the ``index`` recommends; None
             where there is none.
         language: of the query, as given or detected; ``und`` where unknown.
@@ -264,6 +267,8 @@ class SearchResult:
 
     index: str
     setting: SearchSettings
+    mode_from: ModeOrigin
+    mode_reason: str
     preference_from: PreferenceOrigin | None
     language: str
     shift_queries: bool
@@ -286,6 +291,8 @@ class SearchResult:
         return {
             "index": self.index,
             **asdict(self.setting),
+            "mode_from": self.mode_from,
+            "mode_reason": self.mode_reason,
             "preference_from": self.preference_from,
             "language": self.language,
             "shift_queries": self.shift_queries,

@@ -23,7 +23,7 @@ from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import hits, modes, settings
 from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.calibration.fit import remarks_on, trust_of
+from langshift.retrieval.calibration.stored import resolve_auto, trust_of
 from langshift.retrieval.filters import FilterCheck
 from langshift.retrieval.shortlist import DEPTH, Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
 from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded
@@ -180,14 +180,15 @@ class Searcher:
         """
         return trust_of(self.client, self.index)
 
-    @cached_property
+    @property
     def remarks(self) -> list[str]:
-        """What a searcher in ``anchored`` should know of ``trust``; empty where all is as it should be.
+        """What a searcher in ``anchored`` should know of ``trust``; empty where all is as it should be."""
+        choice = resolve_auto(self.index)
+        return [choice.reason] if choice.origin == "default" else []
 
-        Raises:
-            ClusterError: the calibration that the index keeps cannot be read.
-        """
-        return remarks_on(self.client, self.index, self.trust)
+    def resolve(self, setting: settings.SearchSettings) -> settings.ModeChoice:
+        """How the index is searched in a setting: as it says, or in the mode that ``auto`` stands for here."""
+        return resolve_auto(self.index, setting) if setting.mode == "auto" else settings.ModeChoice.asked(setting)
 
     def plan(
         self,
@@ -214,6 +215,7 @@ class Searcher:
         """
         if setting.one_per_group:
             self._filters.require_groups()
+        setting = self.resolve(setting).setting
         target = self._target(setting, legs=legs)
         return modes.search(settings.SearchRequest(question, setting, target, size, filters=filters, source=source))
 
@@ -224,7 +226,7 @@ class Searcher:
         how: hits.ScoringContext,
         ids: Sequence[str],
     ) -> SearchPlan[dict[str, float | None]]:
-        """What a search would have given each of these documents; see ``modes.scores``."""
+        """What a search would have given each of these documents, in any mode but ``auto``; see ``modes.scores``."""
         return modes.scores(settings.SearchRequest(question, setting, self._target(setting)), how, ids)
 
     def _target(self, setting: settings.SearchSettings, *, legs: bool = False) -> settings.SearchContext:
@@ -241,7 +243,8 @@ class Searcher:
 
         Args:
             words: the query.
-            setting: how to search; without a preference with the one that the index recommends.
+            setting: how to search; in the mode ``auto`` as calibration found to be best for the index, and without a
+                preference with the one that the index recommends.
             **how: see ``ResultArguments``.
 
         Raises:
@@ -273,8 +276,9 @@ class Searcher:
         """
         settings.require_query(words, size)
         checked = self._filters.checked(filters)
-        tag = self._tag(words, setting, language)
-        given, setting = setting, setting.for_index(self.index, text_language(tag))
+        chosen = self.resolve(setting)
+        tag = self._tag(words, chosen.setting, language)
+        setting = chosen.setting.for_index(self.index, text_language(tag))
         raw = self.encode([words]) if explain or setting.needs_vector else None
         vector = None if raw is None else self.move(raw, [tag])[0]
         question = settings.SearchQuery(words, text_language(tag), vector)
@@ -294,7 +298,9 @@ class Searcher:
             return hits.SearchResult(
                 index=index.index,
                 setting=setting,
-                preference_from=hits.preference_origin(given, setting),
+                mode_from=chosen.origin,
+                mode_reason=chosen.reason,
+                preference_from=hits.preference_origin(chosen.setting, setting),
                 language=question.language,
                 shift_queries=moved.shift_queries,
                 gamma=moved.gamma,
@@ -302,7 +308,7 @@ class Searcher:
                 bonus=found.how.bonus,
                 anchors=found.how.anchors,
                 compared=len(seen),
-                notes=(*notes, *found.notes, *preference_notes(index, question, given), *why),
+                notes=(*notes, *found.notes, *preference_notes(index, question, chosen.setting), *why),
                 took=found.took,
                 requests=tuple(requests),
             )

@@ -135,6 +135,11 @@ class VersionedSearcher:
         found = self._current
         return found if time.monotonic() - found.since < _LASTS else self.renewed(found)
 
+    def checked(self) -> OpenVersion:
+        """What stands behind the name, as the server says now."""
+        found = self.current()
+        return found if self.identity() == found.identity else self.renewed(found)
+
     def renewed(self, old: OpenVersion) -> OpenVersion:
         """What stands behind the name now that it is no longer ``old``."""
         with self._opening:
@@ -246,7 +251,8 @@ class SearchArguments(ResultArguments, total=False):
     """The keyword arguments of a search; all may be left out.
 
     Attributes:
-        mode: ``dense`` (the usual one), ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
+        mode: ``auto`` (the usual one: what calibration found to be best for the index, else ``dense``), ``dense``,
+            ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
         prefer_language: what documents in the query's language are given more, in units of cosine, 0 to 2; without it
             and ``spread`` what the index recommends.
         spread: what documents in other languages are given more; excludes ``prefer_language``.
@@ -270,7 +276,7 @@ class SearchArguments(ResultArguments, total=False):
 
 def plan_factory(
     words: str,
-    mode: Mode = "dense",
+    mode: Mode = "auto",
     prefer_language: float | None = None,
     spread: float | None = None,
     fusion: Fusion | None = None,

@@ -14,7 +14,7 @@ import click
 from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import UNDETERMINED
-from langshift.parameters import REMOTE_CODE, SHARE, FiniteRange, flag, option, option_group
+from langshift.parameters import REMOTE_CODE, SHARE, Decorator, FiniteRange, flag, option, option_group
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import IndexInfo
@@ -69,8 +69,10 @@ class SearchContext:
     legs: bool = False
 
 
-Mode = Literal["dense", "lexical", "hybrid", "balanced", "anchored"]
+Mode = Literal["auto", "dense", "lexical", "hybrid", "balanced", "anchored"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+#: Where the mode of a search comes from.
+ModeOrigin = Literal["asked", "calibration", "default"]
 Fusion = Literal["min-max", "rrf"]
 FUSIONS: Final[tuple[Fusion, ...]] = get_args(Fusion)
 
@@ -113,7 +115,8 @@ class SearchSettings:
     """How to search.
 
     Attributes:
-        mode: ``dense``, ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
+        mode: ``dense``, ``lexical``, ``hybrid``, ``balanced`` or ``anchored``; or ``auto``, what calibration found to
+            be best for the index, which ``Searcher.resolve`` makes one of these.
         preference: the language preference beta, in units of cosine: what a document in the searcher's language
             is given more than others. Below 0 the others are given more (``--spread``). None, where nobody asked for
             any, is what the index recommends; where nothing resolves that, as in evaluations, it is none.
@@ -155,9 +158,31 @@ class SearchSettings:
         return replace(self, preference=recommended)
 
 
+#: What evaluations compare with.
 USUAL: Final = SearchSettings()
-#: As usual, with the language preference that the index recommends.
-RECOMMENDED: Final = SearchSettings(preference=None)
+#: The mode and the language preference that are best for the index, as far as it tells.
+RECOMMENDED: Final = SearchSettings("auto", preference=None)
+
+
+class ModeChoice(NamedTuple):
+    """How an index is searched in a setting, and why.
+
+    Attributes:
+        setting: with the mode that is searched in, not ``auto``.
+        origin: whether that mode was ``asked`` for, is what the ``calibration`` of the index found to be best, or is
+            the ``default`` of ``auto``, where no calibration can be used.
+        reason: the same as a sentence.
+    """
+
+    setting: SearchSettings
+    origin: ModeOrigin
+    reason: str
+
+    @classmethod
+    def asked(cls, setting: SearchSettings) -> ModeChoice:
+        """That of a setting in any mode but ``auto``."""
+        return cls(setting, "asked", f"Mode {setting.mode}, as requested.")
+
 
 # The approximate search looks at no fewer candidates than this: fewer cost recall, not time.
 LEAST_CANDIDATES: Final = 100
@@ -172,7 +197,7 @@ class SearchRequest:
 
     Attributes:
         question: what is asked; it has a vector where ``setting.needs_vector``.
-        setting: how to search.
+        setting: how to search; in any mode but ``auto``, which stands for one of the others.
         target: what is searched.
         size: how many hits, 1 to 10,000.
         depth: how many documents each leg brings, or each shard chooses the hits from; ``modes.search`` makes it
@@ -228,7 +253,7 @@ def in_command(name: str, value: object = None) -> str:
 
 
 def setting_of(
-    mode: Mode = USUAL.mode,
+    mode: Mode = RECOMMENDED.mode,
     prefer_language: float | None = None,
     spread: float | None = None,
     fusion: Fusion | None = None,
@@ -306,41 +331,45 @@ class SearchOptions(NamedTuple):
 USUAL_OPTIONS = SearchOptions()
 
 
-#: The options of a setting; the command is given them as one argument ``setting``.
-setting_options = option_group(
-    "setting",
-    partial(setting_of, spelt=in_command),
-    option(
-        "--mode MODE",
-        "How to search: dense, lexical, hybrid, balanced or anchored.",
-        click.Choice(MODES),
-        default="dense",
-    ),
-    option(
-        "--prefer-language B",
-        "Add B to the cosine of documents in the query's language; .02 is a small value.",
-        FiniteRange(0, MOST_PREFERENCE),
-    ),
-    flag("--one-per-group", "Show one of several translations, in the query's language if possible."),
-    option(
-        "--spread B",
-        "Add B to the cosine of documents in other languages than the query's.",
-        FiniteRange(0, MOST_PREFERENCE),
-        rare=True,
-    ),
-    option(
-        "--fusion NAME",
-        f"How --mode hybrid combines rankings: min-max (by scores) or rrf (by ranks). [default: {USUAL.fusion}]",
-        click.Choice(FUSIONS),
-        rare=True,
-    ),
-    option(
-        "--lexical-weight W",
-        f"The weight of words in --mode hybrid, 0 to 1. [default: {USUAL.lexical_weight:g}]",
-        SHARE,
-        rare=True,
-    ),
-)
+def setting_options(mode: Mode) -> Decorator:
+    """The options of a setting; the command is given them as one argument ``setting``.
+
+    Args:
+        mode: that of the command without ``--mode``.
+    """
+    return option_group(
+        "setting",
+        partial(setting_of, spelt=in_command),
+        option(
+            "--mode MODE", f"How to search: {', '.join(MODES[:-1])} or {MODES[-1]}.", click.Choice(MODES), default=mode
+        ),
+        option(
+            "--prefer-language B",
+            "Add B to the cosine of documents in the query's language; .02 is a small value.",
+            FiniteRange(0, MOST_PREFERENCE),
+        ),
+        flag("--one-per-group", "Show one of several translations, in the query's language if possible."),
+        option(
+            "--spread B",
+            "Add B to the cosine of documents in other languages than the query's.",
+            FiniteRange(0, MOST_PREFERENCE),
+            rare=True,
+        ),
+        option(
+            "--fusion NAME",
+            f"How --mode hybrid combines rankings: min-max (by scores) or rrf (by ranks). [default: {USUAL.fusion}]",
+            click.Choice(FUSIONS),
+            rare=True,
+        ),
+        option(
+            "--lexical-weight W",
+            f"The weight of words in --mode hybrid, 0 to 1. [default: {USUAL.lexical_weight:g}]",
+            SHARE,
+            rare=True,
+        ),
+    )
+
+
 _INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if its model or server has moved.", rare=True)
 #: The options of a command that needs the encoder of an index; it is given them as ``search``.
 encoder_options = option_group("search", SearchOptions, _INDEX_ENCODER, REMOTE_CODE)
@@ -362,14 +391,14 @@ search_options = option_group(
 
 
 def read_setting(text: str) -> SearchSettings:
-    """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the usual mode.
+    """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the mode ``dense``.
 
     It is for evaluations: without a preference there is none.
 
     Raises:
         UsageError: it is none.
     """
-    command = click.command(add_help_option=False)(setting_options(lambda setting: setting))
+    command = click.command(add_help_option=False)(setting_options(USUAL.mode)(lambda setting: setting))
     try:
         words = shlex.split(text)
         if words and not words[0].startswith("-"):

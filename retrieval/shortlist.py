@@ -102,7 +102,11 @@ def build_shortlist(
 
 
 def rankable(setting: settings.SearchSettings) -> bool:
-    """Whether a shortlist tells what a setting finds: not where a search goes on from what it found itself."""
+    """Whether a shortlist tells what a setting finds: not where a search goes on from what it found itself.
+
+    Args:
+        setting: in any mode but ``auto``; of that, what it is resolved to.
+    """
     return setting.mode != "anchored" and not setting.one_per_group
 
 

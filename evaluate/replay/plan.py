@@ -24,7 +24,7 @@ from langshift.files import identifier, records, string
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL, SearchQuery, SearchSettings
+from langshift.retrieval.settings import USUAL, ModeChoice, SearchQuery, SearchSettings
 
 MOST_QUERIES = 100_000
 
@@ -107,12 +107,14 @@ class ReplayTarget(NamedTuple):
 
     Attributes:
         searcher: over the index.
-        setting: how it is searched.
+        setting: how it is to be searched; it may be in the mode ``auto``.
+        chosen: how it is searched.
         questions: each query as it is asked.
     """
 
     searcher: Searcher
     setting: SearchSettings
+    chosen: ModeChoice
     questions: Sequence[SearchQuery]
 
     @property
@@ -128,7 +130,7 @@ class ReplayTarget(NamedTuple):
     @property
     def trust(self) -> AnchorModel | None:
         """What ``anchored`` reckons with in the index; None in other modes."""
-        return self.searcher.trust if self.setting.mode == "anchored" else None
+        return self.searcher.trust if self.chosen.setting.mode == "anchored" else None
 
 
 @dataclass(frozen=True)
@@ -191,13 +193,15 @@ class ReplayPlan:
                 vectors = moved if moved is not None and setting.needs_vector else [None] * len(queries)
                 asked = zip(queries, written, vectors, strict=True)
                 questions = [SearchQuery(query.text, language, vector) for query, language, vector in asked]
-                replay_targets.append(ReplayTarget(searcher, setting, questions))
+                replay_targets.append(ReplayTarget(searcher, setting, searcher.resolve(setting), questions))
         # Prepare.
         groups = queries if options.group_scores and dataset.members else ()
         wanted = ((query.id, dataset.target_group(query.id, query.group)) for query in groups)
         scored = {query: documents for query, documents in wanted if documents}
         known: dict[bytes, bytes] = {}
-        content = [prepare(target.searcher, target.setting, target.questions, known) for target in replay_targets]
+        content = [
+            prepare(target.searcher, target.chosen.setting, target.questions, known) for target in replay_targets
+        ]
         names = [target.searcher.index.index for target in replay_targets]
         due = options.load.due(len(queries), None if options.log is None else [logged.time for logged in options.log])
         requests = list(alternating(names, queries, content, due, scored))
@@ -288,6 +292,7 @@ def _identity(target: ReplayTarget, replay_plan: ReplayPlan, options: ReplayOpti
         "index": index.index,
         "documents": index.documents,
         "setting": asdict(target.setting),
+        "resolved": asdict(target.chosen.setting),
         "shift_queries": target.shift_queries,
         "trust": None if target.trust is None else target.trust.to_dict(),
         "top_k": TOP_K,

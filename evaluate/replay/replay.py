@@ -19,7 +19,7 @@ from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.settings import ModeChoice, SearchSettings
 from langshift.retrieval.steps import execute_many
 
 #: Query id -> every document of its target -> score, None where it has none.
@@ -33,7 +33,8 @@ class ReplayResult:
     Attributes:
         index: what was searched, an alias or a version.
         version: the version.
-        setting: how it was searched.
+        setting: how it was to be searched; it may be in the mode ``auto``.
+        chosen: how it was searched, and why; None for as it was to be.
         fingerprint: what made the index.
         languages: query id -> language, None where unknown.
         answers: one for each query, in the order of the dataset or log.
@@ -70,6 +71,7 @@ class ReplayResult:
     fields: FieldNames = USUAL
     trust: AnchorModel | None = None
     unread: Mapping[str, int] = field(default_factory=dict)
+    chosen: ModeChoice | None = None
 
     @property
     def failed(self) -> Sequence[QueryResult]:
@@ -166,6 +168,7 @@ def replay_all(
             fields=index.fields,
             unread=index.unread if target.setting.needs_vector else {},
             trust=target.trust,
+            chosen=target.chosen,
         )
         found.append(result)
     return found
@@ -174,7 +177,8 @@ def replay_all(
 def _remarks(target: ReplayTarget) -> list[str]:
     """Say what makes figures of this setting less than they seem, whatever is found."""
     index = target.searcher.index
-    remarks = [] if target.trust is None else list(target.searcher.remarks)
+    uncalibrated = target.trust is not None or target.chosen.origin == "default"
+    remarks = target.searcher.remarks if uncalibrated else []
     if target.setting.needs_vector:
         remarks += unread_in_words(index.fingerprint.encoder, index.unread)
     if not target.setting.one_per_group:
@@ -226,7 +230,7 @@ def fetch_group_scores(
     errors = {}
     answered = [query for query in wanted if heard[query].error is None]
     exchanges = (
-        searcher.scores(questions[query], target.setting, heard[query].how, wanted[query]) for query in answered
+        searcher.scores(questions[query], target.chosen.setting, heard[query].how, wanted[query]) for query in answered
     )
     for query, found in zip(answered, execute_many(client, searcher.index.index, exchanges), strict=True):
         if isinstance(found, LangshiftError):

@@ -20,7 +20,7 @@ from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import TOP_K, QueryResult
 from langshift.evaluate.runs import GROUP_SCORES, command, format_run, summary, summary_by_language, versions
 from langshift.files import write_bytes, write_json
-from langshift.retrieval.settings import format_settings
+from langshift.retrieval.settings import ModeChoice, format_settings
 
 RUN = "run.trec"
 #: A query that is sent so long after it was due had to wait for another one: the load was not kept up.
@@ -34,12 +34,16 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         replay: what was found.
         server: the version of OpenSearch.
     """
+    chosen = replay.chosen or ModeChoice.asked(replay.setting)
     return {
         "complete": replay.complete,
         "index": replay.index,
         "version": replay.version,
-        "mode": replay.setting.mode,
+        "mode": chosen.setting.mode,
+        "mode_from": chosen.origin,
+        "mode_reason": chosen.reason,
         "setting": asdict(replay.setting),
+        "resolved": asdict(chosen.setting),
         "shift_queries": replay.shift_queries,
         "gamma": replay.gamma,
         "trust": None if replay.trust is None else {**replay.trust.to_dict(), "calibrated": replay.trust.calibrated},

@@ -180,6 +180,8 @@ def show_replay(found: ReplayResult, document: Mapping[str, Any]) -> None:
     """Print measures, by query language where there are several, and times."""
     partial = "" if found.complete else ", incomplete"
     setting = format_settings(found.setting)
+    if found.chosen is not None and found.chosen.origin != "asked":
+        setting = f"{setting} ({format_settings(found.chosen.setting)})"
     heading(f"{found.index}: {len(found.answers):,} queries, {setting}, {_describe_shift(found)}{partial}")
     if found.scores:
         _show_measures(document)

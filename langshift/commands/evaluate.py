@@ -49,7 +49,7 @@ _INDICES = option("--index NAME", "The index to search; can be repeated.", dest=
 @option(
     "--setting SETTING",
     "A mode and options of langshift search, such as 'hybrid --prefer-language .02'; can be repeated. "
-    "[default: every mode, and dense with a preference and with a spread of .02]",
+    "[default: every mode, dense first, and dense with a preference and with a spread of .02]",
     dest="settings",
     multiple=True,
 )
@@ -204,7 +204,11 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
             usual = format_settings(setting)
             raise UsageError(f"--setting {text!r} means {usual!r}, which is already given: settings must be unique.")
         found.append(setting)
-    return found or [*map(SearchSettings, MODES), SearchSettings(preference=0.02), SearchSettings(preference=-0.02)]
+    if found:
+        return found
+    # What every row is tested against comes first.
+    usual = [SearchSettings(mode) for mode in (*MODES[1:], MODES[0])]
+    return [*usual, SearchSettings(preference=0.02), SearchSettings(preference=-0.02)]
 
 
 def _measures(given: str | None, dataset: Dataset) -> list[str]:
@@ -218,7 +222,7 @@ def _measures(given: str | None, dataset: Dataset) -> list[str]:
 @click.command("replay", cls=Command)
 @click.argument("dataset", type=PATH, required=False)
 @_INDICES
-@setting_options
+@setting_options("dense")
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'.")
 @option(
     "--concurrency N",

@@ -6,6 +6,7 @@ import click
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
+from langshift.commands.search import calibration_due
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table
 from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, option
@@ -177,6 +178,8 @@ def describe(name: str, query_vectors: bool, as_json: bool) -> None:
         return
     found = description.describe(client, name)
     index_remarks = description.remarks(found)
+    if found.version.state == "live" and (due := calibration_due(live(client, name))):
+        index_remarks.append(due)
     if as_json:
         emit_json({**found.to_dict(), "remarks": index_remarks})
         return

@@ -14,6 +14,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift import parameters
 from langshift.client import open_cluster
+from langshift.commands.search import note_calibration_due
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import shipped
@@ -186,7 +187,9 @@ def adopt(
     # Whoever searched the old index sends queries as they are.
     if stored_shift.moves_queries(noted := metadata.read_metadata(client, summary.index)):
         note(description.of_queries(name, noted)[0])
-    click.get_current_context().exit(progress.report_end(summary, opened.pipeline, last, as_json=as_json))
+    code = progress.report_end(summary, opened.pipeline, last, as_json=as_json)
+    note_calibration_due(client, name)
+    click.get_current_context().exit(code)
 
 
 _log = logging.getLogger(__name__)
@@ -309,7 +312,9 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
         emit_json(summary.to_dict())
     else:
         _print(summary)
-    click.get_current_context().exit(progress.report_end(summary, opened, last, as_json=as_json))
+    code = progress.report_end(summary, opened, last, as_json=as_json)
+    note_calibration_due(client, name)
+    click.get_current_context().exit(code)
 
 
 @click.group("dead-letters", cls=CommandGroup)

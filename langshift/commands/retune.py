@@ -13,6 +13,7 @@ from rich.progress import Progress, Task
 
 from langshift import output
 from langshift.client import open_cluster
+from langshift.commands.search import note_calibration_due
 from langshift.debias.fingerprint import scales_in_words
 from langshift.debias.index_means import measured_in_words
 from langshift.errors import LangshiftError, UsageError
@@ -151,6 +152,7 @@ def retune(
     (output.note if as_json else output.line)(retuned(done))
     if done.changed:
         note_aliases_left(client, done.before)
+        note_calibration_due(client, name)
 
 
 @click.command(cls=Command)
@@ -203,6 +205,7 @@ def reencode(
         output.note(sentence)
     if made.done.changed:
         note_aliases_left(client, made.done.before)
+        note_calibration_due(client, name)
 
 
 @click.command(cls=Command)

@@ -1,14 +1,17 @@
 """The commands ``search`` and ``anchors calibrate``."""
 
 import textwrap
+from contextlib import suppress
 
 import click
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException
 from rich.text import Text
 
 from langshift.client import open_cluster
 from langshift.debias.debiaser import COMMON
 from langshift.debias.encoders import is_given
-from langshift.errors import UsageError
+from langshift.errors import LangshiftError, UsageError
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, pluralize, table
 from langshift.parameters import Command, CommandGroup, flag, json_or_tables, option
@@ -16,7 +19,8 @@ from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.anchored import USUAL_WORDS
 from langshift.retrieval.calibration.calibrate import calibrate as calibrate_index
 from langshift.retrieval.calibration.calibrate import require_languages
-from langshift.retrieval.calibration.fit import Calibration, FirstHits, store_calibration
+from langshift.retrieval.calibration.fit import Calibration, FirstHits
+from langshift.retrieval.calibration.stored import resolve_auto, store_calibration
 from langshift.retrieval.hits import Hit, Other, SearchResult
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import (
@@ -108,6 +112,19 @@ def _first_hit_shares(first: FirstHits) -> str:
     return f"dense {first.dense:.3f}, anchored {first.anchored:.3f} (queries: {first.questions:,})"
 
 
+def calibration_due(index: IndexInfo) -> str | None:
+    """Say that an index is to be calibrated; None where its calibration holds, or where none can be made."""
+    choice = resolve_auto(index) if index.calibratable else None
+    return choice.reason if choice is not None and choice.origin == "default" else None
+
+
+def note_calibration_due(client: OpenSearch, name: str) -> None:
+    """Say so of an index that was changed; what cannot be read now is told by the next search."""
+    with suppress(LangshiftError, OpenSearchException):
+        if sentence := calibration_due(live(client, name)):
+            note(sentence)
+
+
 def remarks(name: str, calibration: Calibration) -> list[str]:
     """What a person should know of a calibration of the index ``name`` beside its figures."""
     if calibration.fitted is None:
@@ -128,7 +145,7 @@ def remarks(name: str, calibration: Calibration) -> list[str]:
 @click.command(cls=Command)
 @click.argument("name")
 @click.argument("words")
-@setting_options
+@setting_options("auto")
 @option("--language TAG", "The query's language. [default: detected]")
 @option("--size N", "How many hits to show.", click.IntRange(1, 1000), default=10)
 @option(
@@ -156,6 +173,7 @@ def search(
     """Search the index NAME for WORDS.
 
     \b
+    --mode auto      what calibration found to be best for the index, dense without one
     --mode dense     by vectors
     --mode lexical   by words (BM25)
     --mode hybrid    by both
@@ -210,7 +228,7 @@ _TRUST = (
 
 
 def show(result: SearchResult) -> None:
-    """Print each hit's legs, its bonus and what the shift did, then the anchors, and what the figures mean."""
+    """Print each hit's legs, its bonus and what the shift did, what that means, the mode and why, and the anchors."""
     legs = list(dict.fromkeys(leg for hit in result.hits for leg in hit.legs))
     heads = [*legs, *(["bonus"] if result.bonus else []), "similarity", "by vector"]
     subtracted = any(hit.shift is not None and hit.shift.moved for hit in result.hits)
@@ -230,6 +248,7 @@ def show(result: SearchResult) -> None:
         out.print(Text(_SUBTRACTED + (_BOTH_SIDES if result.gamma else ".")))
     if result.preference_from == "index":
         out.print(Text(_RECOMMENDED.format(result.setting.preference)))
+    out.print(Text(result.mode_reason))
     if result.anchors:
         out.print()
         _anchors(result)

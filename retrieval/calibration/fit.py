@@ -1,4 +1,4 @@
-"""The figures of anchored search that are an index's own: measured, fitted to questions, and kept by the index."""
+"""The figures of anchored search that are an index's own: measured, and fitted to questions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.errors import ClusterError
-from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl
 from langshift.retrieval.anchored import AnchorModel, Candidates, anchor_probabilities, body_with_vectors, hit_vectors
@@ -26,6 +23,8 @@ LEAST_WORTH: Final = 6.0
 MOST_WORTH: Final = 20.0
 _LEAST_PROBABILITY: Final = 1e-4
 _BEYOND_CHANCE: Final = 0.05
+#: The modes that calibration compares.
+CalibratedMode = Literal["anchored", "hybrid", "dense"]
 
 
 class CalibrationEvidence(NamedTuple):
@@ -289,6 +288,8 @@ class Calibration:
         there: first hits as the index is: the documents that the questions were cut out of.
         hidden: first hits with these hidden: their translations; None where there are none.
         fitted: ``k`` as it was fitted, where that was lowered because something would have been lost; else None.
+        mode: the best mode for the index.
+        lexical_weight: the share of words at which ``hybrid`` loses nothing; None where there is none.
     """
 
     trust: AnchorModel
@@ -296,6 +297,8 @@ class Calibration:
     there: FirstHits
     hidden: FirstHits | None
     fitted: float | None = None
+    mode: CalibratedMode = "anchored"
+    lexical_weight: float | None = None
 
     @property
     def lost(self) -> bool:
@@ -321,6 +324,8 @@ class Calibration:
         """As ``--json`` prints it."""
         return {
             **self.trust.to_dict(),
+            "mode": self.mode,
+            "lexical_weight": self.lexical_weight,
             "fitted_words": self.trust.words if self.fitted is None else self.fitted,
             "lost": self.lost,
             "questions": self.questions,
@@ -332,112 +337,3 @@ class Calibration:
                 "hidden": None if self.hidden is None else self.hidden._asdict(),
             },
         }
-
-
-# Adopted indices may allow no more than some hundred documents a request.
-_MEASURED_DOCUMENTS: Final = 200
-_GROUPED_DOCUMENTS: Final = 300
-# An index that has grown or shrunk by as much is another one.
-_MUCH: Final = 2
-
-
-def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
-    """The index's own part of the rule of anchored search: calibrated, else what a sample tells at once.
-
-    That is the spread, and the priors where the index has translation groups; words have their usual worth.
-
-    Raises:
-        ClusterError: what the index keeps cannot be read.
-    """
-    calibration = _read_calibration(client, index)
-    if calibration is not None:
-        return calibration[0]
-    spread = measured_spread(client, index, _MEASURED_DOCUMENTS)
-    return AnchorModel(
-        spread, priors=measured_priors(client, index, _GROUPED_DOCUMENTS) if has_groups(client, index) else {}
-    )
-
-
-def remarks_on(client: OpenSearch, index: IndexInfo, trust: AnchorModel) -> list[str]:
-    """What a searcher should know of a calibration; empty where all is as it should be.
-
-    Args:
-        client: the cluster.
-        index: the index.
-        trust: as ``trust_of`` gives it.
-
-    Raises:
-        ClusterError: what the index keeps cannot be read.
-    """
-    if not trust.calibrated:
-        return [f"{index.name} is not calibrated for anchored search, so defaults are used: run {_command(index)}."]
-    calibration = _read_calibration(client, index)
-    changed = [] if calibration is None else _changed(calibration[1], measured_with(index))
-    if not changed:
-        return []
-    return [f"{index.name} was calibrated for anchored search with {' and '.join(changed)}: {_again(index)}."]
-
-
-def store_calibration(client: OpenSearch, index: IndexInfo, calibration: Calibration) -> None:
-    """Keep a calibration in the index's mapping, with what it was measured with and came to."""
-    measured = {
-        "at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "questions": calibration.questions,
-        "found": round(calibration.found, 4),
-        "deceived": round(calibration.deceived, 4),
-        "measured_with": measured_with(index),
-    }
-    metadata.change(client, index.index, {metadata.ANCHORS: {**calibration.trust.to_dict(), **measured}})
-
-
-def measured_with(index: IndexInfo) -> dict[str, Any]:
-    """What a calibration holds for: the shift of the documents, and about as many of them."""
-    made = index.fingerprint
-    return {
-        "alpha": made.alpha,
-        "alphas": dict(made.alphas),
-        "vectors": made.vectors,
-        "method": made.method,
-        "documents": index.documents,
-    }
-
-
-def _read_calibration(client: OpenSearch, index: IndexInfo) -> tuple[AnchorModel, Mapping[str, Any]] | None:
-    """What an index was calibrated to, and what it was measured with then; None if it was never calibrated.
-
-    Raises:
-        ClusterError: it cannot be read.
-    """
-    values = metadata.read_metadata(client, index.index).get(metadata.ANCHORS)
-    if values is None:
-        return None
-    try:
-        then = values.get("measured_with", {})
-        return AnchorModel.from_dict(values), {**then, "documents": int(then.get("documents", 0))}
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-        raise ClusterError(
-            f"The calibration in the mapping of {index.index} (_meta.{metadata.ANCHORS}) cannot be read: "
-            f"{_again(index)}."
-        ) from None
-
-
-def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What became another than ``measured_with`` was when the index was calibrated."""
-    changed = []
-    if any(then.get(name) != now[name] for name in ("vectors", "method")):
-        changed.append("different language vectors")
-    elif then.get("alpha") != now["alpha"]:
-        changed.append(f"alpha {then.get('alpha')} (now {now['alpha']})")
-    elif then.get("alphas") != now["alphas"]:
-        changed.append("different alphas for individual languages")
-    if not then["documents"] / _MUCH <= now["documents"] <= then["documents"] * _MUCH:
-        changed.append(f"{then['documents']:,} documents (now {now['documents']:,})")
-    return changed
-
-
-def _command(index: IndexInfo) -> str:
-    return f"`langshift anchors calibrate {index.name}`"
-
-
-def _again(index: IndexInfo) -> str:
-    return f"run {_command(index)} again"

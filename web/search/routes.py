@@ -72,10 +72,11 @@ def vectors(request: Request) -> Response:
     state = resolve_state(parse_state(request.query_params.multi_items()), known)
     for place in PLACES if state.words else ():
         side = state.side(place)
-        if not rankable(side.setting):
-            continue
+        choice = choice_of(side, known)
         try:
-            gathered = side_searcher.gathered(state, choice_of(side, known))
+            if not rankable(side_searcher.resolved(side, choice)[0].setting):
+                continue
+            gathered = side_searcher.gathered(state, choice)
             if gathered.fixed is None:
                 gathered.vectors(context_of(request))
         except (LangshiftError, OpenSearchException) as error:

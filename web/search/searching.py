@@ -82,7 +82,8 @@ class SideResult(NamedTuple):
 
     Attributes:
         choice: what was searched.
-        side: how.
+        side: how, with the mode that ``auto`` stands for.
+        mode_reason: why in that mode; empty where it was chosen.
         hits: best first, 100 at most.
         language: of the query, ``und`` where unknown.
         languages: those of the index's documents, most frequent first.
@@ -94,6 +95,7 @@ class SideResult(NamedTuple):
 
     choice: IndexChoice
     side: SearchSide
+    mode_reason: str = ""
     hits: tuple[Hit, ...] = ()
     language: str = UNDETERMINED
     languages: tuple[str, ...] = ()
@@ -316,8 +318,9 @@ class SideSearcher:
         """
         choice = choice_of(side, known)
         try:
+            side, reason = self.resolved(side, choice)
             find = self._ranked if rankable(side.setting) else self._live
-            found = find(state, side, choice)
+            found = find(state, side, choice)._replace(mode_reason=reason)
         except (LangshiftError, OpenSearchException) as error:
             # The other side may do better.
             langshift_error = side_error(self.console, error)
@@ -325,6 +328,19 @@ class SideSearcher:
         if not side.scales or found.fixed is None:
             return found
         return found._replace(notes=(*found.notes, f"Shown as indexed: {found.fixed}"))
+
+    def resolved(self, side: SearchSide, choice: IndexChoice) -> tuple[SearchSide, str]:
+        """The side in the mode that ``auto`` stands for, and why; in any other mode as it is, without a reason."""
+        if side.setting.mode != "auto":
+            return side, ""
+        if side.scales:
+            dense = replace(side.setting, mode="dense")
+            return replace(side, setting=dense), f"Mode dense: a calibration is for {choice.name} as it is indexed."
+        opened = self.console.opened(choice.name)
+        # On a fresh page also a calibration that was made meanwhile counts.
+        current = opened.checked() if self._fresh else opened.current()
+        chosen = current.searcher.resolve(side.setting)
+        return replace(side, setting=chosen.setting), chosen.reason
 
     def gathered(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
         """The shortlist for a query; both sides of an index share it."""

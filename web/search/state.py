@@ -129,7 +129,7 @@ def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
     # A form whose index was just changed still holds the scales of the one before.
     if values.get(f"{place}.for", index) != index:
         alpha = gamma = None
-    mode = _one_of(f"{place}.mode", values, MODES, USUAL.mode)
+    mode = _one_of(f"{place}.mode", values, MODES, RECOMMENDED.mode)
     fusion = _one_of(f"{place}.fusion", values, FUSIONS, USUAL.fusion)
     weight = _number(f"{place}.weight", values, 0, 1)
     hybrid = mode == "hybrid"

@@ -94,8 +94,9 @@ def explain_hit(
     Raises:
         HTTPException: 404, there is no such document.
     """
-    side = state.side(place)
-    outcome = side_searcher.outcome(state, side, known)
+    outcome = side_searcher.outcome(state, state.side(place), known)
+    # In the mode that auto stands for.
+    side = outcome.side
     other = side_searcher.outcome(state, state.side(PLACES[1 - PLACES.index(place)]), known)
     choice = outcome.choice
     searcher, result = side_searcher.search(state, side, choice, explain=True)
