@@ -188,7 +188,7 @@ class Searcher:
 
     def resolve(self, setting: settings.SearchSettings) -> settings.ModeChoice:
         """How the index is searched in a setting: as it says, or in the mode that ``auto`` stands for here."""
-        return resolve_auto(self.index, setting) if setting.mode == "auto" else settings.ModeChoice.asked(setting)
+        return resolve_auto(self.index, setting) if setting.mode == "auto" else settings.ModeChoice.requested(setting)
 
     def plan(
         self,

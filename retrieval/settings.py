@@ -179,7 +179,7 @@ class ModeChoice(NamedTuple):
     reason: str
 
     @classmethod
-    def asked(cls, setting: SearchSettings) -> ModeChoice:
+    def requested(cls, setting: SearchSettings) -> ModeChoice:
         """That of a setting in any mode but ``auto``."""
         return cls(setting, "asked", f"Mode {setting.mode}, as requested.")
 

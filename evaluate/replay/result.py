@@ -34,7 +34,7 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         replay: what was found.
         server: the version of OpenSearch.
     """
-    chosen = replay.chosen or ModeChoice.asked(replay.setting)
+    chosen = replay.chosen or ModeChoice.requested(replay.setting)
     return {
         "complete": replay.complete,
         "index": replay.index,

@@ -204,11 +204,9 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
             usual = format_settings(setting)
             raise UsageError(f"--setting {text!r} means {usual!r}, which is already given: settings must be unique.")
         found.append(setting)
-    if found:
-        return found
-    # What every row is tested against comes first.
-    usual = [SearchSettings(mode) for mode in (*MODES[1:], MODES[0])]
-    return [*usual, SearchSettings(preference=0.02), SearchSettings(preference=-0.02)]
+    # What every row is tested against comes first: dense, and auto behind what it may stand for.
+    modes = [*MODES[1:], MODES[0]]
+    return found or [*map(SearchSettings, modes), SearchSettings(preference=0.02), SearchSettings(preference=-0.02)]
 
 
 def _measures(given: str | None, dataset: Dataset) -> list[str]:

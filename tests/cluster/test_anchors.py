@@ -18,7 +18,8 @@ from langshift.errors import ClusterError
 from langshift.plugin import metadata, versions
 from langshift.retrieval.anchored import USUAL_PRIOR, USUAL_WORDS, AnchorModel
 from langshift.retrieval.calibration.calibrate import draw_passages, evidence, execute_all, make_questions
-from langshift.retrieval.calibration.fit import measured_spread, remarks_on, spread_of, trust_of
+from langshift.retrieval.calibration.fit import measured_spread, spread_of
+from langshift.retrieval.calibration.stored import measured_with, resolve_auto, trust_of
 from langshift.retrieval.dsl import MOST
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
@@ -80,17 +81,21 @@ def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, nam
     assert measured_with == {
         "alpha": plain.fingerprint.alpha,
         "alphas": {},
+        "gamma": plain.fingerprint.gamma,
         "vectors": plain.fingerprint.vectors,
         "method": "shift",
         "documents": plain.documents,
     }
     assert kept == {
-        **{part: told[part] for part in ("spread", "words", "priors", "questions")},
+        **{
+            part: told[part]
+            for part in ("spread", "words", "priors", "strength", "mode", "lexical_weight", "questions")
+        },
         **{part: round(told[part], 4) for part in ("found", "deceived")},
     }
-    trust = trust_of(client, plain)
-    assert trust == AnchorModel(told["spread"], told["words"], told["priors"], calibrated=True)
-    assert remarks_on(client, plain, trust) == []
+    index = versions.live(client, name)
+    assert trust_of(client, index) == AnchorModel.from_dict(told)
+    assert resolve_auto(index).origin == "calibration"
 
 
 def test_the_same_index_gives_the_same_by_any_of_its_names(plain, name):
@@ -133,36 +138,40 @@ def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, p
     every = np.array([hit["_source"]["embedding"] for hit in hits], np.float32)
     assert trust.spread == pytest.approx(spread_of(every), rel=0.1)
     remedy = f"`langshift anchors calibrate {name}`"
-    sentence = f"{name} is not calibrated for anchored search, so defaults are used: run {remedy}."
-    assert remarks_on(client, plain, trust) == [sentence]
+    sentence = f"{name} is not calibrated, so mode anchored uses default values and auto is dense: run {remedy}."
     done = run("search", name, "Warum steigt das Meer?", "--mode", "anchored", "--size", 1)
     assert (done.exit_code, done.stderr) == (0, f"{sentence}\n")
-    assert Searcher(client, name).search("Warum steigt das Meer?").notes == ()
+    # A search that nobody asked to be anchored says nothing of it but where it explains itself.
+    found = Searcher(client, name).search("Warum steigt das Meer?")
+    assert (found.setting.mode, found.mode_from, found.mode_reason, found.notes) == ("dense", "default", sentence, ())
+    done = run("search", name, "Warum steigt das Meer?", "--size", 1)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert sentence in printed_words(run("search", name, "Warum steigt das Meer?", "--size", 1, "--explain"))
 
 
-def test_a_calibration_that_was_measured_with_something_else_is_told_of(client, plain, name):
-    made = plain.fingerprint
-    printed(run("anchors", "calibrate", name, "--sample", 30, "--json"))
-    trust = trust_of(client, plain)
-    again = f"run `langshift anchors calibrate {name}` again."
+def printed_words(done):
+    """What a command printed, its lines joined."""
+    return " ".join(done.stdout.split())
 
-    def told(index):
-        return remarks_on(client, index, trust)
 
-    begin = f"{name} was calibrated for anchored search with"
-    assert told(replace(plain, fingerprint=replace(made, alpha=0.5))) == [f"{begin} alpha 1.0 (now 0.5): {again}"]
-    assert told(replace(plain, fingerprint=replace(made, alphas={"de": 0.5}))) == [
-        f"{begin} different alphas for individual languages: {again}"
-    ]
-    assert told(replace(plain, fingerprint=replace(made, vectors="0" * 16))) == [
-        f"{begin} different language vectors: {again}"
-    ]
-    n = plain.documents
-    assert told(replace(plain, documents=2 * n)) == told(replace(plain, documents=n // 2)) == []
-    assert told(replace(plain, documents=2 * n + 1)) == [f"{begin} {n} documents (now {2 * n + 1}): {again}"]
-    assert told(replace(plain, documents=n // 2 - 1, fingerprint=replace(made, alpha=0.0))) == [
-        f"{begin} alpha 1.0 (now 0.0) and {n} documents (now {n // 2 - 1}): {again}"
-    ]
+@pytest.mark.parametrize("mode", ["anchored", "hybrid", "dense"])
+def test_a_search_without_a_mode_is_in_the_one_that_calibration_found_to_be_best(client, plain, name, mode):
+    kept = {"mode": mode, "lexical_weight": 0.25, "measured_with": measured_with(plain)}
+    metadata.change(client, plain.index, {metadata.ANCHORS: AnchorModel(0.1).to_dict() | kept})
+    words = "Warum steigt das Meer?"
+    how = ("--mode", "hybrid", "--lexical-weight", 0.25) if mode == "hybrid" else ("--mode", mode)
+    auto, chosen = (printed(run("search", name, words, "--size", 5, *options, "--json")) for options in ((), how))
+    assert (auto["mode"], auto["mode_from"], chosen["mode_from"]) == (mode, "calibration", "asked")
+    assert auto["mode_reason"].startswith(f"Mode {mode}")
+    assert chosen["mode_reason"] == f"Mode {mode}, as requested."
+    same = ("hits", "lexical_weight", "preference", "anchors")
+    assert [auto[part] for part in same] == [chosen[part] for part in same]
+    (one,) = {run("search", name, words, "--size", 5, *options).stdout for options in ((), how)}
+    assert one
+    grouped = printed(run("search", name, words, "--one-per-group", "--json"))
+    assert (grouped["mode"], grouped["one_per_group"]) == (mode, True)
+    filtered = printed(run("search", name, words, "--filter", "language=th", "--language", "und", "--json"))
+    assert (filtered["mode"], {hit["language"] for hit in filtered["hits"]}) == (mode, {"th"})
 
 
 @pytest.mark.parametrize("then", [{"documents": "many"}, {"documents": None}, "alpha 1", [1], None])
@@ -171,13 +180,14 @@ def test_what_a_calibration_was_measured_with_and_cannot_be_read_is_told_in_a_se
     kept = {**AnchorModel(0.1).to_dict(), "measured_with": then}
     metadata.change(client, plain.index, {metadata.ANCHORS: kept})
     try:
-        for read in (trust_of, lambda *index: remarks_on(*index, AnchorModel(0.1, calibrated=True))):
-            with pytest.raises(ClusterError) as caught:
-                read(client, plain)
-            assert str(caught.value) == (
-                f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: run "
-                f"`langshift anchors calibrate {name}` again."
-            )
+        index = versions.live(client, name)
+        with pytest.raises(ClusterError) as caught:
+            trust_of(client, index)
+        assert str(caught.value) == resolve_auto(index).reason
+        assert str(caught.value) == (
+            f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: run "
+            f"`langshift anchors calibrate {name}` again."
+        )
     finally:
         metadata.change(client, plain.index, {metadata.ANCHORS: before})
 
@@ -185,15 +195,18 @@ def test_what_a_calibration_was_measured_with_and_cannot_be_read_is_told_in_a_se
 def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path, index_name):
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=["de", "th"]))
     told = printed(run("anchors", "calibrate", index_name, "--sample", 40, "--json"))
-    assert run("retune", index_name, "--alpha", "0.5").exit_code == 0
+    due = (
+        f"{index_name} was calibrated with alpha 1.0 (now 0.5), so mode auto is dense: run `langshift anchors "
+        f"calibrate {index_name}` again."
+    )
+    retuned = run("retune", index_name, "--alpha", "0.5")
+    assert (retuned.exit_code, retuned.stderr) == (0, f"{due}\n")
     index = versions.live(client, index_name)
     assert index.index == f"{index_name}-v0002"
-    assert trust_of(client, index) == AnchorModel(told["spread"], told["words"], told["priors"], calibrated=True)
+    assert trust_of(client, index) == AnchorModel.from_dict(told)
     found = Searcher(client, index_name).search("Warum steigt das Meer?", SearchSettings("anchored"))
-    assert found.notes == (
-        f"{index_name} was calibrated for anchored search with alpha 1.0 (now 0.5): run `langshift anchors calibrate "
-        f"{index_name}` again.",
-    )
+    assert found.notes == (due,)
+    assert due in run("index", "describe", index_name).stderr
 
 
 def test_what_is_kept_and_cannot_be_read_is_an_error(client, plain, name):

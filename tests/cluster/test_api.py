@@ -134,7 +134,10 @@ def test_the_event_loop_goes_on_while_a_query_is_encoded_and_searched(name):
 
 NO_FILTERS = "filters must map each field to a list of strings, such as {'year': ['1990']}."
 REFUSED = [
-    ({"mode": "desne"}, "There is no search mode 'desne': choose one of dense, lexical, hybrid, balanced, anchored."),
+    (
+        {"mode": "desne"},
+        "There is no search mode 'desne': choose one of auto, dense, lexical, hybrid, balanced, anchored.",
+    ),
     ({"prefer_language": float("nan")}, "prefer_language is nan, but it must be a number from 0 to 2."),
     ({"spread": "much"}, "spread is 'much', but it must be a number from 0 to 2."),
     ({"prefer_language": -1}, "prefer_language is -1, but it must be a number from 0 to 2."),

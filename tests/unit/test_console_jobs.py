@@ -72,7 +72,7 @@ def test_a_form_is_a_setting():
     [
         (
             {"mode": "magic"},
-            "There is no search mode 'magic': choose one of dense, lexical, hybrid, balanced, anchored.",
+            "There is no search mode 'magic': choose one of auto, dense, lexical, hybrid, balanced, anchored.",
         ),
         ({"prefer": "much"}, "Language preference is 'much', but it must be a number from 0 to 2."),
         ({"prefer": "nan"}, "Language preference is 'nan', but it must be a number from 0 to 2."),

@@ -117,7 +117,7 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
     )
     assert state.address() == (
         "/search?q=river&lang=de&size=20&filter=de&filter=th&left=news&left.mode=hybrid&left.alpha=0.5"
-        "&left.gamma=0.25&left.prefer=-0.05&left.weight=0.25&left.fusion=rrf&right=news&right.prefer=0&right.one=1"
+        "&left.gamma=0.25&left.prefer=-0.05&left.weight=0.25&left.fusion=rrf&right=news&right.mode=dense&right.prefer=0&right.one=1"
     )
 
 
@@ -145,7 +145,10 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
             "leave it out to use the default.",
         ),
         ("size=2.5", "size is '2.5', but it must be a whole number from 1 to 100."),
-        ("left.mode=evil", "left.mode is 'evil', but it must be one of dense, lexical, hybrid, balanced, anchored."),
+        (
+            "left.mode=evil",
+            "left.mode is 'evil', but it must be one of auto, dense, lexical, hybrid, balanced, anchored.",
+        ),
         ("left.fusion=sum", "left.fusion is 'sum', but it must be one of min-max, rrf."),
         ("left.one=yes", "left.one is 'yes', but it must be 1, or left out."),
         ("lang=<b>", "lang is '<b>', which is not a language tag: use a BCP 47 tag such as th, or leave it out."),

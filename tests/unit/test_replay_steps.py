@@ -14,7 +14,7 @@ from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.requests import PreparedQuery, SerializedStep, send_query
 from langshift.retrieval.hits import Anchor, RankedHits, ScoredDoc, ScoringContext
 from langshift.retrieval.settings import USUAL as SETTING
-from langshift.retrieval.settings import SearchQuery, SearchSettings
+from langshift.retrieval.settings import ModeChoice, SearchQuery, SearchSettings
 
 USUAL = ScoringContext()
 
@@ -123,7 +123,7 @@ def test_how_scores_were_put_together_is_written_compactly_and_read_again(known,
 def test_a_query_is_asked_in_the_language_that_the_index_names_its_documents_by():
     queries = tuple(DatasetQuery(tag, "Moon", tag, None) for tag in ("nn", "arz", "zh"))
     index = SimpleNamespace(index=SimpleNamespace(index="news-v0001"))
-    index.plan = lambda *_, **__: iter([({},)])
+    index.plan, index.resolve = lambda *_, **__: iter([({},)]), ModeChoice.requested
     (way,) = ReplayPlan.of(
         [index], Dataset(Path("here"), {}, queries, {}), ReplayOptions([SearchSettings("lexical")])
     ).targets

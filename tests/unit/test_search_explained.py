@@ -15,6 +15,7 @@ LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
 def result(hits, **given):
     usual = {
         "index": "news-v0001", "setting": SearchSettings("anchored", 0.02), "language": "de", "shift_queries": False,
+        "mode_from": "asked", "mode_reason": "Mode anchored, as requested.",
         "preference_from": "asked", "gamma": 0.0, "bonus": 0.01, "anchors": (), "compared": 100, "notes": (),
         "took": 3.0, "requests": (),
     }  # fmt: skip
@@ -50,6 +51,7 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
         "common",
         "mean, which the query lost too.",
         "Language preference 0.02, as the index recommends; --prefer-language 0 turns it off.",
+        "Mode anchored, as requested.",
         "",
         "Anchors, which the query was moved towards:",
         "_id  trust  weight  words  cosine",
@@ -77,6 +79,7 @@ def test_the_legs_of_an_anchored_search_are_told_as_what_they_are(capsys, monkey
         "dense: by the query's own vector; moved: by the vector that the anchors moved it to; lexical: by words; each "
         "with the",
         "rank among the hits. The score is that of moved, plus the bonus and what words in other languages add.",
+        "Mode anchored, as requested.",
     ]
 
 

@@ -1,5 +1,7 @@
 """Settings as options, arguments and text; what does not belong together is refused in the words it was given in."""
 
+from dataclasses import replace
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -8,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_index import PLAIN
 
+from langshift.commands.search import calibration_due
 from langshift.errors import UsageError
 from langshift.plugin.metadata import USUAL as FIELDS
 from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.anchored import AnchorModel
+from langshift.retrieval.calibration.stored import resolve_auto
 from langshift.retrieval.settings import (
     FUSIONS,
     MODES,
@@ -74,15 +79,101 @@ def test_what_nobody_asked_for_is_what_the_index_recommends_in_a_search_by_vecto
     assert format_settings(given) == format_settings(given.as_given) == "hybrid"
 
 
+def index_with(calibration, documents=60, encoder="toy", counts=None, **made):
+    """An index that keeps a calibration, measured with 60 documents and no shift."""
+    counts = {"de": documents // 2, "en": documents - documents // 2} if counts is None else counts
+    fingerprint = replace(PLAIN, encoder=encoder, **made)
+    kept = {"calibration": calibration}
+    return IndexInfo(
+        "news", "news-v0001", fingerprint, FIELDS, tuple(counts), documents, 1, counts, frozenset(), **kept
+    )
+
+
+def calibration(mode, **values):
+    measured = {"alpha": 0.0, "alphas": {}, "gamma": 0.0, "vectors": None, "method": "shift", "documents": 60}
+    trust = AnchorModel(0.1, 9.0, {"de": 1.0}, 0.25).to_dict()
+    return trust | {"mode": mode, "lexical_weight": 0.125, "measured_with": measured} | values
+
+
+COMMAND = "run `langshift anchors calibrate news`"
+
+
+def test_auto_is_what_calibration_found_to_be_best():
+    asked = setting_of(prefer_language=0.1, one_per_group=True)
+    assert asked.mode == "auto"
+    for mode, how in (("anchored", " (strength 0.25)"), ("hybrid", " (lexical weight 0.125)"), ("dense", "")):
+        index = index_with(calibration(mode))
+        weight = 0.125 if mode == "hybrid" else 0.3
+        assert resolve_auto(index, asked) == (
+            SearchSettings(mode, 0.1, lexical_weight=weight, one_per_group=True),
+            "calibration",
+            f"Mode {mode}{how}, which calibration found to be best for news.",
+        )
+        assert calibration_due(index) is None
+
+
+@pytest.mark.parametrize(
+    ("index", "why"),
+    [
+        (index_with(None), "is not calibrated, so mode anchored uses default values and auto is dense: {}."),
+        (
+            index_with(calibration("anchored"), alpha=0.5, gamma=0.25),
+            "was calibrated with alpha 0.0 (now 0.5) and gamma 0.0 (now 0.25), so mode auto is dense: {} again.",
+        ),
+        (
+            index_with(calibration("anchored"), documents=121),
+            "was calibrated with 60 documents (now 121), so mode auto is dense: {} again.",
+        ),
+        (
+            index_with(AnchorModel(0.1).to_dict() | {"measured_with": {}}),
+            "was calibrated by an earlier version of langshift, so mode auto is dense: {} again.",
+        ),
+    ],
+)
+def test_auto_is_dense_where_no_calibration_holds_and_says_what_to_do(index, why):
+    reason = f"news {why.format(COMMAND)}"
+    assert resolve_auto(index) == (SearchSettings(preference=None), "default", reason)
+    assert calibration_due(index) == reason
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        index_with(None, documents=29),
+        index_with(None, counts={"de": 60}),
+        index_with(None, encoder="given:mine"),
+    ],
+)
+def test_nothing_is_due_where_an_index_cannot_be_calibrated(index):
+    assert calibration_due(index) is None
+    assert resolve_auto(index).reason == (
+        "news is not calibrated, so mode anchored uses default values and auto is dense."
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"mode": "lexical"}, {"mode": "hybrid", "lexical_weight": None}, {"lexical_weight": 2}, {"strength": 1.5}],
+)
+def test_auto_is_dense_where_the_calibration_cannot_be_read(values):
+    assert resolve_auto(index_with(calibration("anchored") | values)) == (
+        SearchSettings(preference=None),
+        "default",
+        f"The calibration in the mapping of news-v0001 (_meta.langshift_anchors) cannot be read: {COMMAND} again.",
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         (
             "hybird",
-            "Invalid value for '--mode': 'hybird' is not one of 'dense', 'lexical', 'hybrid', 'balanced', 'anchored'.",
+            "Invalid value for '--mode': 'hybird' is not one of 'auto', 'dense', 'lexical', 'hybrid', 'balanced', "
+            "'anchored'.",
         ),
         ("dense --fusion rrf", "--fusion needs --mode hybrid."),
         ("lexical --lexical-weight 1", "--lexical-weight needs --mode hybrid."),
+        ("auto --fusion rrf", "--fusion needs --mode hybrid."),
         (
             "dense --prefer-language 0 --spread 0",
             "--prefer-language and --spread are mutually exclusive: give one of them.",
@@ -110,7 +201,7 @@ def test_a_quotation_mark_that_is_missing_is_said():
 def test_a_command_is_given_one_setting_among_its_own_options():
     @click.command()
     @click.argument("name")
-    @setting_options
+    @setting_options("dense")
     @click.option("--size", default=3)
     def asked(name, setting, size):
         """Example: asked."""

@@ -95,6 +95,7 @@ def explained_hits():
     found = [Hit(name, 1, "zh-Hant", "", "", None, legs=legs, shift=shift) for name in NAMES]
     anchors = [Anchor(name, 0.999, 0.999, {"similarity": -123456.0, "lexical score": 123456.0}) for name in NAMES]
     more = {"gamma": 0.875, "preference_from": "index", "setting": SearchSettings(preference=0.125)}
+    more["mode_reason"] = f"Mode anchored (strength 0.25), which calibration found to be best for {NAME}."
     search.show(Of(hits=found, bonus=0.02, bonus_of=lambda _: 0.0234, compared=COUNT, anchors=anchors, **more))
 
 
@@ -214,6 +215,7 @@ def described_index():
             for name in ("in_words", "first_lines", "storage", "remarks"):
                 patch.setattr(index.description, name, lambda _: [])
             patch.setattr(index.description, "of_queries", lambda *_: [])
+            patch.setattr(index, "live", lambda *_: Of(calibratable=False))
             index.describe.callback(name=NAME, query_vectors=False, as_json=False)
 
 
