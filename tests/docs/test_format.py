@@ -30,7 +30,8 @@ from langshift.plugin.index_body import own_mappings
 from langshift.plugin.metadata import USUAL, Origin, QuerySide
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.calibration.fit import store_calibration
+from langshift.retrieval.calibration.fit import Calibration, FirstHits, LanguageCalibration
+from langshift.retrieval.calibration.stored import store_calibration
 from langshift.retrieval.settings import SearchSettings
 from langshift.web.evaluations.jobs import Job
 
@@ -42,7 +43,7 @@ VECTORS = LanguageVectors("en", NUMBERS, dict.fromkeys(NUMBERS, 9), "use-m", "1"
 SHIFT = StoredShift("0123456789abcdef", "en", NUMBERS, 1.0, {"da": 0.5}, 0.5, np.float32([1, 0]))
 FINGERPRINT = fingerprint_of(SHIFT)
 # What is a table of names of the user's or the server's, and not of ours.
-OPEN = {"measures", "queries", "by_language", "dataset", "fingerprint", "versions", "trust"}
+OPEN = {"measures", "queries", "by_language", "dataset", "fingerprint", "versions", "trust", "resolved"}
 
 
 def section(heading):
@@ -128,7 +129,9 @@ def calibrated():
     )
     index = SimpleNamespace(index="news-v0001", fingerprint=FINGERPRINT, documents=7)
     store_calibration(
-        SimpleNamespace(indices=indices), index, SimpleNamespace(trust=TRUST, questions=9, found=0.9, deceived=0.1)
+        SimpleNamespace(indices=indices),
+        index,
+        Calibration(TRUST, [LanguageCalibration("de", 9, 0.9, 0.1, 0.0)], FirstHits(9, 0.5, 0.5, 1.0), None),
     )
     return held[metadata.ANCHORS]
 

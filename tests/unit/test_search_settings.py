@@ -110,6 +110,7 @@ def test_auto_is_what_calibration_found_to_be_best():
             f"Mode {mode}{how}, which calibration found to be best for news.",
         )
         assert calibration_due(index) is None
+    assert {resolve_auto(index_with(calibration("anchored"), documents=n)).origin for n in (30, 120)} == {"calibration"}
 
 
 @pytest.mark.parametrize(
@@ -119,6 +120,15 @@ def test_auto_is_what_calibration_found_to_be_best():
         (
             index_with(calibration("anchored"), alpha=0.5, gamma=0.25),
             "was calibrated with alpha 0.0 (now 0.5) and gamma 0.0 (now 0.25), so mode auto is dense: {} again.",
+        ),
+        (
+            index_with(calibration("anchored"), alphas={"de": 0.5}),
+            "was calibrated with different alphas for individual languages, so mode auto is dense: {} again.",
+        ),
+        (
+            index_with(calibration("anchored"), vectors="0" * 16, alpha=0.5, documents=29, counts={"de": 15, "en": 15}),
+            "was calibrated with different language vectors and 60 documents (now 29), so mode auto is dense: {} "
+            "again.",
         ),
         (
             index_with(calibration("anchored"), documents=121),
