@@ -19,6 +19,8 @@ from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin import metadata
+from langshift.plugin.versions import live
+from langshift.retrieval.calibration.stored import measured_with
 
 QUESTION = "Why does the water level change?"
 
@@ -80,9 +82,8 @@ def test_what_is_found_is_what_the_command_finds(name, cluster_env):
 
 def test_an_anchored_search_is_the_same_in_every_way(client, own, cluster_env):
     how = {"mode": "anchored", "spread": 0.05, "size": 4, "language": "de"}
-    usual = (
-        f"{own} is not calibrated for anchored search, so defaults are used: run `langshift anchors calibrate {own}`."
-    )
+    # With as few documents, there is nothing to run.
+    usual = f"{own} is not calibrated, so mode anchored uses default values and auto is dense."
     with langshift.open_index(own) as index:
         once = index.search("Moon Mond Hefe", **how)
         assert once.notes == (usual,)
@@ -96,10 +97,20 @@ def test_an_anchored_search_is_the_same_in_every_way(client, own, cluster_env):
         for result in (once.to_dict(), awaited.to_dict()):
             assert {key: value for key, value in json.loads(json.dumps(result)).items() if key != "took"} == told
         # A service notices that the index has been calibrated.
-        kept = {"spread": 0.4, "words": 5.0, "priors": {}}
+        kept = {"spread": 0.4, "words": 5.0, "priors": {}, "mode": "anchored"}
+        kept["measured_with"] = measured_with(live(client, own))
+        auto = {name: value for name, value in how.items() if name != "mode"}
+        assert index.search("Moon Mond Hefe", **auto).setting.mode == "dense"
         metadata.change(client, f"{own}-v0001", {metadata.ANCHORS: kept})
         after = index.search("Moon Mond Hefe", **how)
-    assert usual not in after.notes
+        best, awaited = (
+            index.search("Moon Mond Hefe", **auto),
+            run(langshift.search_async(own, "Moon Mond Hefe", **auto)),
+        )
+    assert after.notes == ()
+    assert best.hits == awaited.hits == after.hits
+    assert {(one.setting.mode, one.mode_from) for one in (best, awaited)} == {("anchored", "calibration")}
+    assert (after.mode_from, after.mode_reason) == ("asked", "Mode anchored, as requested.")
     assert [anchor.trust for anchor in after.anchors] != [anchor.trust for anchor in once.anchors]
 
 

@@ -14,6 +14,9 @@ from given_data import run, write_lines
 from searched import both_sides, drop
 
 from langshift import open_index
+from langshift.plugin import metadata
+from langshift.plugin.versions import live
+from langshift.retrieval.calibration.stored import measured_with
 
 TEXTS = {
     "en": "The river floods the fields in spring, and the farmers wait for it.",
@@ -149,7 +152,7 @@ def test_a_link_shows_the_same_in_another_session(ask, http, how):
 
 
 def test_a_form_as_a_browser_sends_it_becomes_a_short_link(ask, pair):
-    answer = ask(q="river", left__for=pair[0], left__alpha="0", left__mode="dense", lang="", size="10")
+    answer = ask(q="river", left__for=pair[0], left__alpha="0", left__mode="auto", lang="", size="10")
     assert answer.status_code == 303
     assert dict(parse_qsl(urlsplit(answer.headers["location"]).query)) == {
         "q": "river",
@@ -158,6 +161,35 @@ def test_a_form_as_a_browser_sends_it_becomes_a_short_link(ask, pair):
         "right": pair[1],
     }
     assert "alpha" not in address(ask(q="river", left__alpha="0", right__alpha="1"))
+
+
+def test_auto_is_the_mode_that_calibration_found_to_be_best_and_each_side_says_why(client, ask, pair):
+    index = live(client, pair[1])
+    kept = {"spread": 0.1, "words": 9.0, "priors": {}, "strength": 0.5, "mode": "anchored"}
+    kept["measured_with"] = measured_with(index)
+
+    def shown(place, **how):
+        answer = ask(q=RIVER, **how)
+        (part,) = re.findall(rf'<h2 id="{place}-heading">(.*?)<(?:ul|ol)', answer.text, re.DOTALL)
+        return " ".join(unescape(part).split()), ids(answer, place)
+
+    before, listed = shown("right")
+    assert "<small>dense, alpha 1</small>" in before
+    assert f"{pair[1]} is not calibrated, so mode anchored uses default values and auto is dense." in before
+    metadata.change(client, index.index, {metadata.ANCHORS: kept})
+    try:
+        after, anchored = shown("right")
+        assert "<small>anchored, alpha 1</small>" in after
+        assert f"Mode anchored (strength 0.5), which calibration found to be best for {pair[1]}." in after
+        assert anchored == shown("right", right__mode="anchored")[1]
+        assert "anchors" in ask("/search/hit", q=RIVER, side="right", id="river-en").text
+        # It was measured at the scale that the index has.
+        moved, _ = shown("right", right__alpha="0.5")
+        assert "<small>dense, alpha 0.5 (as indexed: 1)</small>" in moved
+        assert f"Mode dense: a calibration is for {pair[1]} as it is indexed." in moved
+    finally:
+        metadata.change(client, index.index, {metadata.ANCHORS: None})
+    assert shown("right")[1] == listed
 
 
 def test_a_moved_slider_asks_the_cluster_for_nothing(ask, behind):
@@ -291,7 +323,7 @@ def test_script_anywhere_is_shown_as_text(ask, path):
         ),
         (
             {"right__mode": "evil"},
-            "right.mode is 'evil', but it must be one of dense, lexical, hybrid, balanced, anchored.",
+            "right.mode is 'evil', but it must be one of auto, dense, lexical, hybrid, balanced, anchored.",
         ),
         (
             {"left": "no-such-index"},

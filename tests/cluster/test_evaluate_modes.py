@@ -11,7 +11,10 @@ from langshift import output
 from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.plugin import metadata
 from langshift.plugin.inventory import drop_all
+from langshift.plugin.versions import live
+from langshift.retrieval.calibration.stored import measured_with
 from langshift.retrieval.settings import read_setting
 
 from .tls_proxy import proxy
@@ -91,6 +94,28 @@ def test_rows_are_those_of_replays(folder, indices, tmp_path):
             assert test["difference"] == pytest.approx(row["measures"][name] - first["measures"][name])
             assert test["clusters"] == 5
         assert set(row["tests"]) == set(row["measures"])
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_every_mode_is_compared_with_dense_where_none_is_named(client, folder, indices, tmp_path):
+    index = live(client, indices[1])
+    kept = {"spread": 0.1, "words": 9.0, "priors": {}, "strength": 1.0, "mode": "hybrid", "lexical_weight": 0.25}
+    metadata.change(client, index.index, {metadata.ANCHORS: kept | {"measured_with": measured_with(index)}})
+    try:
+        said = evaluated("modes", folder, "--index", index.name, "--output", tmp_path / "out", "--json")
+        shown = evaluated("replay", folder, "--index", index.name, "--mode", "auto").stdout
+    finally:
+        metadata.change(client, index.index, {metadata.ANCHORS: None})
+    rows = {row["name"]: row for row in json.loads(said.stdout)["rows"]}
+    assert [*rows] == [
+        *("dense", "lexical", "hybrid", "balanced", "anchored", "auto"),
+        *("dense --prefer-language 0.02", "dense --spread 0.02"),
+    ]
+    assert not rows["auto"]["warnings"]
+    result = json.loads((tmp_path / "out" / "auto" / "result.json").read_text())
+    assert (result["mode"], result["mode_from"], result["setting"]["mode"]) == ("hybrid", "calibration", "auto")
+    assert result["resolved"] == result["setting"] | {"mode": "hybrid", "lexical_weight": 0.25}
+    assert shown.startswith(f"{index.name}: 20 queries, auto (hybrid --lexical-weight 0.25), ")
 
 
 @pytest.mark.usefixtures("cluster_env")
@@ -247,8 +272,8 @@ def test_queries_that_fail_are_told(cluster_url, folder, indices, monkeypatch):
     [
         (
             ["--setting", "fast"],
-            "The setting 'fast' cannot be used: Invalid value for '--mode': 'fast' is not one of 'dense', 'lexical', "
-            "'hybrid', 'balanced', 'anchored'.",
+            "The setting 'fast' cannot be used: Invalid value for '--mode': 'fast' is not one of 'auto', 'dense', "
+            "'lexical', 'hybrid', 'balanced', 'anchored'.",
         ),
         (
             ["--setting", "dense --fusion rrf"],

@@ -179,9 +179,7 @@ def test_anchors_are_explained_with_what_they_were_trusted_for(client, name, clu
         "words": pytest.approx(words, rel=0.05), "cosine": pytest.approx(cosine_of(client, name), abs=1e-5),
         "own_language": 1.0,
     }  # fmt: skip
-    note = (
-        f"{name} is not calibrated for anchored search, so defaults are used: run `langshift anchors calibrate {name}`."
-    )
+    note = f"{name} is not calibrated, so mode anchored uses default values and auto is dense."
     assert answer["notes"] == [note]
     for hit in answer["hits"]:
         legs = {leg: said["score"] for leg, said in hit["legs"].items()}
@@ -232,7 +230,8 @@ def test_json_has_all_of_it(client, name, cluster_env):
     done = langshift("search", name, "Moon Mond", "--mode", "hybrid", "--explain", "--json", url=cluster_env)
     answer = json.loads(done.stdout)
     assert set(answer) == {
-        "index", "mode", "preference", "fusion", "lexical_weight", "one_per_group", "preference_from", "language",
+        "index", "mode", "preference", "fusion", "lexical_weight", "one_per_group", "mode_from", "mode_reason",
+        "preference_from", "language",
         "shift_queries", "gamma", "hits", "bonus", "anchors", "compared", "notes", "took", "requests",
     }  # fmt: skip
     assert answer["requests"] is None

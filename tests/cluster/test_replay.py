@@ -48,9 +48,10 @@ def test_files_and_figures(folder, dataset, index, tmp_path):
     assert set(document) == {
         *("index", "version", "mode", "top_k", "measures", "queries", "by_language", "latency_ms", "errors"),
         *("warnings", "fingerprint", "versions", "command", "complete", "load", "dataset", "shift_queries"),
-        *("gamma", "setting", "trust", "unread"),
+        *("gamma", "setting", "trust", "unread", "mode_from", "mode_reason", "resolved"),
     }
     assert (document["index"], document["version"], document["mode"]) == (index, f"{index}-v0001", "dense")
+    assert (document["mode_from"], document["resolved"]) == ("asked", document["setting"])
     assert document["queries"] == {"asked": 20, "nDCG@20": 20, "R@20": 20, "TLR@20": 20, "SLR@20": 20}
     assert set(document["by_language"]) == {"de", "en"}
     assert (document["errors"], document["warnings"]) == (0, [])

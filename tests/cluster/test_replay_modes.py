@@ -224,6 +224,12 @@ def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_
         f"{tmp_path} contains an unfinished replay that differs from this one (trust words 13.0, not 7.0): "
         "name another --output, or resume it with the command that started it."
     )
-    dense = ReplayOptions([read_setting("dense")], measures=["nDCG@20"])
-    (other,) = replay_all([client], ReplayPlan.of([searcher], dataset, dense), dense)
-    assert (other.trust, result(other, "3.6.0")["trust"]) == (None, None)
+    both = ReplayOptions([read_setting("dense"), read_setting("auto")], measures=["nDCG@20"])
+    dense, auto = replay_all([client], ReplayPlan.of([searcher], dataset, both), both)
+    assert (dense.trust, result(dense, "3.6.0")["trust"]) == (None, None)
+    # Nothing is calibrated.
+    assert [answer.hits for answer in auto.answers] == [answer.hits for answer in dense.answers]
+    document = result(auto, "3.6.0")
+    assert (document["mode"], document["mode_from"], document["setting"]["mode"]) == ("dense", "default", "auto")
+    assert document["mode_reason"] in document["warnings"]
+    assert document["mode_reason"] not in dense.warnings
