@@ -104,10 +104,9 @@ def build_shortlist(
 def rankable(setting: settings.SearchSettings) -> bool:
     """Whether a shortlist tells what a setting finds: not where a search goes on from what it found itself.
 
-    Args:
-        setting: in any mode but ``auto``; of that, what it is resolved to.
+    Nor in the mode ``auto``, which an index makes another one first.
     """
-    return setting.mode != "anchored" and not setting.one_per_group
+    return setting.mode not in {"auto", "anchored"} and not setting.one_per_group
 
 
 def rank(shortlist: Shortlist, setting: settings.SearchSettings, *, size: int = DEPTH) -> hits.RankedHits:

@@ -22,7 +22,7 @@ def test_a_mode_finds_what_the_library_finds(page, demo, found, name):
     assert ids(page, "right") == [hit.id for hit in found(demo.shifted, WORDS, mode=name)]
     expect(page.locator("#right-heading small")).to_contain_text(name)
     assert ids(page, "left") == before
-    mode(page, "right", "dense").check()
+    mode(page, "right", "auto").check()
     expect(page).not_to_have_url(re.compile(r"right\.mode"))
 
 

@@ -160,5 +160,6 @@ def test_a_shortlist_is_what_an_index_of_other_scales_finds(client, names):
         told = similarity_breakdown(vectors, name, None)
         assert (1 + told.before) / 2 == pytest.approx(before[name], abs=1e-6)
     live = searcher.search(words, RECOMMENDED, language="en")
-    resolved = RECOMMENDED.for_index(searcher.index, "en")
+    resolved = searcher.resolve(RECOMMENDED).setting.for_index(searcher.index, "en")
+    assert resolved == live.setting
     assert [hit.id for hit in live.hits] == [hit.id for hit in rank(shortlist, resolved, size=10).hits]
