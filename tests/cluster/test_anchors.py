@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from anchored_corpus import LANGUAGES, corpus
-from given_data import run
+from command_line import langshift
+from given_data import run, write_lines
 from searched import drop, make_index
 from shifted_index import printed, refused
 
@@ -195,7 +196,7 @@ def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path,
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=["de", "th"]))
     told = printed(run("anchors", "calibrate", index_name, "--sample", 40, "--json"))
     due = (
-        f"{index_name} was calibrated with alpha 1.0 (now 0.5), so mode auto is dense: run `langshift anchors "
+        f"{index_name} was calibrated with alpha 1.0 (now 0.5), so mode auto is dense: run `langshift "
         f"calibrate {index_name}` again."
     )
     retuned = run("retune", index_name, "--alpha", "0.5")
@@ -206,6 +207,20 @@ def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path,
     found = Searcher(client, index_name).search("Warum steigt das Meer?", SearchSettings("anchored"))
     assert found.notes == (due,)
     assert due in run("index", "describe", index_name).stderr
+
+
+def test_a_load_and_doctor_say_that_a_calibration_is_due(tmp_path, index_name, cluster_url):
+    path = write_lines(tmp_path / "corpus.jsonl", corpus(languages=["de", "th"]))
+    due = (
+        f"{index_name} is not calibrated, so mode anchored uses default values and auto is dense: run `langshift "
+        f"anchors calibrate {index_name}`."
+    )
+    load = "ingest", path, "--index", index_name, "--encoder", "use-m"
+    assert run(*load).stderr.splitlines()[-1] == due
+    findings = json.loads(langshift("doctor", "--json", url=cluster_url).stdout)["findings"]
+    assert [one["remedy"] for one in findings if one["name"] == f"index {index_name}"] == [due]
+    printed(run("anchors", "calibrate", index_name, "--sample", 40, "--json"))
+    assert due not in run(*load, "--if-exists", "append").stderr
 
 
 def test_what_is_kept_and_cannot_be_read_is_an_error(client, plain, name):
