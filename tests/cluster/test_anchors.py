@@ -197,7 +197,7 @@ def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path,
     told = printed(run("anchors", "calibrate", index_name, "--sample", 40, "--json"))
     due = (
         f"{index_name} was calibrated with alpha 1.0 (now 0.5), so mode auto is dense: run `langshift "
-        f"calibrate {index_name}` again."
+        f"anchors calibrate {index_name}` again."
     )
     retuned = run("retune", index_name, "--alpha", "0.5")
     assert (retuned.exit_code, retuned.stderr) == (0, f"{due}\n")
