@@ -200,7 +200,8 @@ def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path,
         f"anchors calibrate {index_name}` again."
     )
     retuned = run("retune", index_name, "--alpha", "0.5")
-    assert (retuned.exit_code, retuned.stderr) == (0, f"{due}\n")
+    assert retuned.exit_code == 0
+    assert due in retuned.stderr.splitlines()
     index = versions.live(client, index_name)
     assert index.index == f"{index_name}-v0002"
     assert trust_of(client, index) == AnchorModel.from_dict(told)
