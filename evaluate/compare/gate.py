@@ -354,8 +354,8 @@ class Gate:
         if failed := next((one for one in (old, new) if one.failed), None):
             raise LangshiftError(f"The gate cannot be evaluated: {failed.version}: {failures(failed)}")
         tags, figures = list(new.by_language()), (_figures(new), _figures(old))
-        verdict, advice = of_replays(old, new), "" if self._accept_loss else "; take it all the same with --accept-loss"
-        losses = [f"{figure.sentence}, a loss{advice}." for figure in verdict.lost]
+        verdict = of_replays(old, new)
+        losses = [f"{figure.sentence}." for figure in verdict.lost]
         conditions = [judge(condition, tags, *figures) for condition in self._conditions]
         return GateResult(old, new, verdict, losses, self._accept_loss, conditions)
 

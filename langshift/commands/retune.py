@@ -1,7 +1,7 @@
 """The commands ``retune``, ``reencode`` and ``rollback``."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -86,8 +86,8 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 )
 @option(
     "--fail-if CONDITION",
-    "With --gate: keep the old version if this holds, too: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' about "
-    "the new figure; can be repeated.",
+    "With --gate: keep the old version if this holds, too: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "
+    "about the new figure; can be repeated.",
     dest="conditions",
     multiple=True,
 )
@@ -130,14 +130,9 @@ def retune(
         raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma, --means or --vectors.")
     if documents_only and vectors is None:
         raise UsageError("--documents-only chooses what --vectors recommends: give --vectors too.")
-    if gate is None and (conditions or accept_loss):
-        option_given = "--fail-if" if conditions else "--accept-loss"
-        raise UsageError(f"{option_given} is about what --gate measures: give a dataset with --gate too.")
-    if gate is None and search != SearchOptions():
-        raise UsageError("Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.")
+    opened = _open_gate(gate, conditions, search, accept_loss=accept_loss)
     judged: list[GateResult] = []
     with sigterm_as_interrupt():
-        opened = None if gate is None else Gate(gate, conditions, search, accept_loss=accept_loss)
         client = open_cluster()
         if opened is not None:
             opened.open(client, name)
@@ -164,6 +159,20 @@ def retune(
         note_aliases_left(client, done.before)
         if not judged:
             output.note(_UNMEASURED)
+
+
+def _open_gate(
+    dataset: Path | None, conditions: Sequence[str], search: SearchOptions, *, accept_loss: bool
+) -> Gate | None:
+    """The gate, None without a dataset; what belongs to one is refused then."""
+    if dataset is not None:
+        return Gate(dataset, conditions, search, accept_loss=accept_loss)
+    if conditions or accept_loss:
+        name = "--fail-if" if conditions else "--accept-loss"
+        raise UsageError(f"{name} is about what --gate measures: give a dataset with --gate too.")
+    if search != SearchOptions():
+        raise UsageError("Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.")
+    return None
 
 
 _UNMEASURED = (
@@ -358,6 +367,8 @@ class _GateFailed(LangshiftError):
 
     def __init__(self, name: str, before: str, judged: GateResult) -> None:
         says = " ".join(judged.failed)
+        if judged.losses and not judged.accepted:
+            says += " To take the new version all the same, add --accept-loss."
         super().__init__(f"{name} still points to {before}, and the new version was removed: {says}")
         self.before = before
 
