@@ -100,9 +100,9 @@ def verdict(audit: Audit) -> Verdict:
 
 
 def findings(audit: Audit) -> list[AuditFinding]:
-    """What the figures mean: of the whole where the verdict does not say it, then of single languages."""
+    """What the figures mean: first of the whole, then of single languages, the most frequent first."""
     whole = _whole(audit)
-    findings = [*([whole] if whole.kind == "fits" else []), *_gaps(audit)]
+    findings = [whole, *_gaps(audit)]
     for one in audit.judged:
         findings += _of_vector(one, audit.reference, misfits=whole.kind != "not_fitting")
     said = unread_in_words(audit.opened.pipeline.encoder.id, audit.unread)
@@ -273,9 +273,10 @@ def show(audit: Audit) -> None:
     _matrices(audit)
     _near(audit)
     out.print()
-    for finding in findings(audit):
-        _say(finding.text)
-    _say(verdict(audit).sentence)
+    answer = verdict(audit).sentence
+    # What is found of the whole may be the verdict itself.
+    for text in [*(finding.text for finding in findings(audit) if finding.text != answer), answer]:
+        _say(text)
     if max(len(audit.mixes), len(audit.rows.queries)) > _LISTED:
         note(f"Only the {_LISTED} most frequent languages are listed; --json lists all of them.")
 

@@ -294,9 +294,9 @@ class Gate:
         """
         self._conditions = [parse(text) for text in conditions]
         self._dataset = load_dataset(folder)
-        requested = " ".join(condition.measure for condition in self._conditions)
         usual = default_measures(self._dataset.judged)
-        self._measures = list(dict.fromkeys([*usual, *parse_names(requested, self._dataset)]))
+        requested = [*usual, *(condition.measure for condition in self._conditions)]
+        self._measures = parse_names(" ".join(requested), self._dataset)
         # Figures that are all the same: what is refused now is not refused after hours of copying.
         found = {tag or UNDETERMINED for tag in query_languages(self._dataset.queries).values()}
         for condition in self._conditions:

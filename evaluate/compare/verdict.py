@@ -48,12 +48,14 @@ class Choice(NamedTuple):
         leave: to stay with the earlier one.
         between: what cannot be told where there are too few questions.
         remedy: what to do where answers in the searcher's own language are lost.
+        more: what to do where there are too few questions.
     """
 
     take: str = "Shift it"
     leave: str = "Do not shift it"
     between: str = ""
     remedy: str = "search with a language preference, such as --prefer-language .02, to get those back"
+    more: str = "judge more of them first"
 
     @property
     def shifts(self) -> bool:
@@ -108,11 +110,11 @@ class PairedFigures(NamedTuple):
     def of(cls, dataset: Dataset, languages: DatasetLanguages, before: Run, after: Run) -> "PairedFigures":
         """Score two runs of a dataset, for the questions of which a language is given or known to be unknown."""
         names = [name for name in (RANKING, OTHERS, OWN_ANSWERS) if name in default_measures(dataset.judged)]
-        sides = (
+        old, new = (
             {name: scores.per_query for name, scores in scored(names, dataset, languages, run).items()}
             for run in (before, after)
         )
-        return cls(*sides, languages.queries, clusters(dataset).of)
+        return cls(old, new, languages.queries, clusters(dataset).of)
 
     def both(self, measure: str) -> dict[str, tuple[float, float]]:
         """Question -> both figures."""
@@ -163,10 +165,10 @@ class VerdictFigure(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """``nDCG@20 for questions in de goes from .980 to .945 (corrected p .001)``."""
+        """``nDCG@20 for questions in de falls from .980 to .945 (corrected p .001)``."""
         where = f" for questions in {self.language}" if self.language else _WHERE[self.slice]
         where = where if self.measure == RANKING else ""
-        return f"{self.measure}{where} goes from {_shown(self)} ({_probability([self])})"
+        return f"{self.measure}{where} {_moves(self, 'falls')} ({_probability([self])})"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON gives it."""
@@ -228,11 +230,12 @@ def judge(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
     elif whole.enough:
         kind = "no difference"
         said = (
-            f"{between.leave}: {said}nothing is gained or lost ({RANKING} {_shown(whole)}), though a change of "
-            f"{_short(VISIBLE)} would have shown"
+            f"{between.leave}: {said}{RANKING} {_moves(whole, 'goes')} and nothing is gained or lost, though a change "
+            f"of {_short(VISIBLE)} would have shown"
         )
     else:
-        said = f"Too few questions to tell{between.between}: {said}{_too_few(whole)}"
+        more = "ask about others" if whole.reach is None else between.more
+        said = f"Too few questions to tell{between.between}: {said}{_too_few(whole)}, so {more}"
     return Verdict(kind, f"{said}{_about_unread(unread)}.", figures)
 
 
@@ -275,7 +278,7 @@ def of_replays(before: ReplayResult, after: ReplayResult, overlap: Overlap | Non
     made = [{"fingerprint": side.fingerprint.to_dict(), "setting": asdict(side.setting)} for side in (before, after)]
     # Two versions of one index have one name.
     names = [side.index if before.index != after.index else side.version for side in (before, after)]
-    return judge(paired, choice(*made, names))
+    return judge(paired, choice(made[0], made[1], names))
 
 
 def _alike(overlap: Overlap) -> list[str]:
@@ -298,6 +301,7 @@ def own_language(before: float, after: float) -> str:
 def _figures(paired: PairedFigures) -> list[VerdictFigure]:
     """The conditions, nDCG@20 over all questions first; empty where no question is judged."""
     ranked, others, own = (paired.both(name) for name in (RANKING, OTHERS, OWN_ANSWERS))
+    parts: dict[tuple[str, str, str | None], dict[str, tuple[float, float]]]
     parts = {(RANKING, ALL, None): ranked, (OTHERS, ALL, None): others, (OWN_ANSWERS, OWN, None): own}
     with_own = {question: both for question, both in ranked.items() if question in own}
     without = {question: both for question, both in ranked.items() if question in others.keys() - own.keys()}
@@ -312,11 +316,11 @@ def _figures(paired: PairedFigures) -> list[VerdictFigure]:
     together = {question: paired.clusters.get(question, question) for question in [*ranked, *others, *own]}
     tests = paired_tests(differences, together, _FLIPS)
     corrected = holm([test.randomisation for test in tests.values()])
-    means = {key: tuple(map(fmean, zip(*parts[key].values(), strict=True))) for key in tests}
-    return [
-        VerdictFigure(*key, *means[key], test._replace(corrected=p))
-        for (key, test), p in zip(tests.items(), corrected, strict=True)
-    ]
+    found = []
+    for (key, test), chance in zip(tests.items(), corrected, strict=True):
+        before, after = map(fmean, zip(*parts[key].values(), strict=True))
+        found.append(VerdictFigure(*key, before, after, test._replace(corrected=chance)))
+    return found
 
 
 def _unread(figures: Sequence[VerdictFigure]) -> list[VerdictFigure]:
@@ -361,7 +365,7 @@ def _sure(claimed: Sequence[VerdictFigure]) -> str:
     if not doubtful:
         return said
     names = _named(list(dict.fromkeys(one.language or one.measure for one in doubtful)))
-    return f"{said}, though it may for {names} ({_probability(doubtful)})"
+    return f"{said}, though that may be chance for {names} ({_probability(doubtful)})"
 
 
 def _probability(figures: Sequence[VerdictFigure]) -> str:
@@ -380,14 +384,13 @@ def _remedy(lost: Sequence[VerdictFigure], between: Choice) -> str:
 
 def _too_few(whole: VerdictFigure) -> str:
     """What the questions leave open, and how many would do: ``n (1.43 h / .01)²`` of a half interval h over n."""
+    moves = f"{RANKING} {_moves(whole, 'goes')}"
     if whole.reach is None:
-        return f"{RANKING} goes from {_shown(whole)}, but all are about one article or group, so ask about others"
+        return f"{moves}, but all are about one article or group"
     needed = max(ENOUGH, whole.test.queries * (_POWER * whole.reach / VISIBLE) ** 2)
     digits = 10 ** max(0, int(log10(needed)) - 1)
-    return (
-        f"{RANKING} goes from {_shown(whole)}, give or take {_score(whole.reach)}, and it takes about "
-        f"{ceil(needed / digits) * digits:,} to see a change of {_short(VISIBLE)}, so judge more of them first"
-    )
+    doubt = "" if whole.reach < 0.0005 else f", give or take {_score(whole.reach)}"
+    return f"{moves}{doubt}, and it takes about {ceil(needed / digits) * digits:,} to see a change of {_short(VISIBLE)}"
 
 
 def _about_unread(unread: Sequence[VerdictFigure]) -> str:
@@ -401,9 +404,13 @@ def _about_unread(unread: Sequence[VerdictFigure]) -> str:
     )
 
 
+def _moves(figure: VerdictFigure, verb: str) -> str:
+    return f"{verb} from {_shown(figure)}" if figure.before != figure.after else f"stays at {_score(figure.after)}"
+
+
 def _shown(figure: VerdictFigure) -> str:
     # What is real is to be seen.
-    digits = 4 if abs(figure.test.difference) < 0.0005 else 3
+    digits = 4 if 0 < abs(figure.test.difference) < 0.0005 else 3
     return f"{format_score(figure.before, digits)} to {format_score(figure.after, digits)}"
 
 

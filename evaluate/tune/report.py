@@ -172,7 +172,10 @@ class TuningReport:
         return {name: interval(after[name] - before[name], self.judge.task.groups["all"]) for name in MEASURES}
 
 
-_CHOICE = Choice(remedy="tune again with a smaller --budget to get more of those back")
+_CHOICE = Choice(
+    remedy="tune again with a smaller --budget to get more of those back",
+    more="raise --sample, or give more parallel text",
+)
 # Of the recommended preference, along a frontier.
 _PARTS = tuple(fifth / 5 for fifth in range(11))
 
