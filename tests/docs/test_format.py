@@ -16,8 +16,8 @@ from piped_index import fingerprint_of
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors
 from langshift.embedded.state import ServerState
-from langshift.evaluate.compare.gate import Baseline
 from langshift.evaluate.compare import significance
+from langshift.evaluate.compare.gate import Baseline
 from langshift.evaluate.compare.verdict import Verdict, VerdictFigure
 from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, QRELS, QUERIES
 from langshift.evaluate.replay.replay import ReplayResult

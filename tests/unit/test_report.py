@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -126,6 +127,7 @@ def test_the_page_has_every_part_and_a_table_of_contents(runs, tmp_path):
     ]
     links = [attributes["href"] for attributes in page.all("a")]
     assert links == [f"#{attributes['id']}" for attributes in page.all("h2")]
+    assert VERDICT in unescape((tmp_path / "out" / "report.html").read_text())
     # Two heatmaps by rank, two by language, two of recall; bars, the sweep's curve, the runs', frontier, latency.
     assert len(page.all("svg")) == 11
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
