@@ -82,7 +82,7 @@ def test_open_loop_of_two_indices(folder, indices, tmp_path):
     assert set(document) == {"indices", "drift", "verdicts"}
     (verdict,) = document["verdicts"]
     assert [verdict["before"], verdict["after"]] == indices
-    assert verdict["sentence"].startswith("Shift it: over 20 questions, nDCG@20 rises from .")
+    assert verdict["sentence"].startswith("Too few questions to tell: over 20 questions, nDCG@20 goes from .")
     for name in indices:
         one = document["indices"][name]
         assert one == json.loads((out / name / "result.json").read_text())
