@@ -123,8 +123,7 @@ def retune(
     \b
     Example:
       langshift retune news --alpha 0.6 --alpha-for th=0.3
-      langshift retune news --alpha 0.6 --gate DATASET
-      langshift retune news --alpha 0.6 --gate DATASET --accept-loss --fail-if 'SLR@20 < -0.05'
+      langshift retune news --alpha 0.6 --gate DATASET --fail-if 'value SLR@20 < 0.9'
     """
     if alpha is None and gamma is None and means is None and not alphas and vectors is None:
         raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma, --means or --vectors.")
