@@ -108,7 +108,7 @@ class PairedFigures(NamedTuple):
 
     @classmethod
     def of(cls, dataset: Dataset, languages: DatasetLanguages, before: Run, after: Run) -> "PairedFigures":
-        """Score two runs of a dataset, for the questions of which a language is given or known to be unknown."""
+        """Score two runs of a dataset, for the questions that ``languages`` knows."""
         names = [name for name in (RANKING, OTHERS, OWN_ANSWERS) if name in default_measures(dataset.judged)]
         old, new = (
             {name: scores.per_query for name, scores in scored(names, dataset, languages, run).items()}
@@ -218,7 +218,10 @@ def judge(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
     worth = whole.test.difference > 0 and any(one.measure == OTHERS or one is whole for one in gained)
     kind: Kind = "too few"
     if gained and not lost:
-        cost = f", at no measurable cost to {_WHOSE[OWN_ANSWERS]} ({OWN_ANSWERS} {_shown(kept)})" if kept else ""
+        cost = (
+            ", at no measurable cost to" if kept and kept.enough else ", with too few questions to rule out a cost to"
+        )
+        cost = f"{cost} {_WHOSE[OWN_ANSWERS]} ({OWN_ANSWERS} {_shown(kept)})" if kept else ""
         kind, said = "shift", f"{between.take}: {said}{gains}{cost}; {_sure(gained)}"
     elif lost and worth and not whole.lost:
         kind, advice = "at a cost", _remedy(lost, between)

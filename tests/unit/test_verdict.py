@@ -59,6 +59,14 @@ def test_a_clear_gain():
     )
 
 
+def test_a_gain_over_too_few_questions_to_rule_out_a_cost():
+    kind, sentence = said(180, **GAINED, slr=(0.98, -0.004))
+    assert kind == "shift"
+    assert (
+        ", with too few questions to rule out a cost to answers in the searcher's own language (SLR@20 .980 to .976); "
+    ) in sentence
+
+
 def test_a_clear_loss():
     lost = (
         "over 900 questions, nDCG@20 falls from .800 to .750 in every query language (de, en and th) and answers in "
