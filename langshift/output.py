@@ -221,7 +221,7 @@ def format_change(change: float | None, digits: int = 4, *, same: str = "0") -> 
 
 def join_words(parts: Sequence[str]) -> str:
     """``a, b and c``."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 _MOST_BYTES = 5_000_000

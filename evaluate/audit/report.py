@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from langshift.debias.readable import unread_in_words
 from langshift.debias.similarity import Floats
 from langshift.evaluate.audit import audit as auditing
 from langshift.evaluate.audit.audit import Audit, Interval, LanguageFinding, SimilarityGap
+from langshift.evaluate.compare.verdict import Verdict, own_language, unjudged
 from langshift.output import format_score, line, note, out, pluralize, printable, table
 
 #: Where less of what a shift takes is there, the means lie further apart after it.
@@ -73,12 +75,11 @@ _LISTED = 8
 
 
 class AuditFinding(NamedTuple):
-    """One sentence of the verdict.
+    """One sentence on what the sample shows.
 
     Attributes:
-        kind: of the whole ``too_few``, ``unmoved``, ``not_fitting``, ``little_to_gain``, ``unsure`` or ``fits``; then
-            ``nearest``; of single languages ``gap``, ``misfit``, ``negligible``, ``unread``, ``no_vector``,
-            ``not_judged``; at last ``measure``.
+        kind: of the whole ``too_few``, ``unmoved``, ``not_fitting``, ``little_to_gain``, ``unsure`` or ``fits``; of
+            single languages ``gap``, ``misfit``, ``negligible``, ``unread``, ``no_vector``, ``not_judged``.
         languages: those that it is about.
         text: the sentence.
     """
@@ -88,21 +89,30 @@ class AuditFinding(NamedTuple):
     text: str
 
 
-def verdict(audit: Audit) -> list[AuditFinding]:
+def verdict(audit: Audit) -> Verdict:
+    """Whether to shift, as far as vectors alone can say: where they fit, only judged queries show what is gained."""
+    whole = _whole(audit)
+    if whole.kind == "fits":
+        shares = [(near.before, near.after) for near in audit.near]
+        found = [own_language(*map(fmean, zip(*shares, strict=True)))] if shares else []
+        return unjudged(len(audit.queries.tags), found, _MEASURE)
+    return Verdict("too few" if whole.kind in ("too_few", "unsure") else "do not shift", whole.text)
+
+
+def findings(audit: Audit) -> list[AuditFinding]:
     """What the figures mean: first of the whole, then of single languages, the most frequent first."""
     whole = _whole(audit)
-    findings = [whole, *_nearest(audit), *_gaps(audit)]
+    findings = [whole, *_gaps(audit)]
     for one in audit.judged:
         findings += _of_vector(one, audit.reference, misfits=whole.kind != "not_fitting")
     said = unread_in_words(audit.opened.pipeline.encoder.id, audit.unread)
     findings += [AuditFinding("unread", list(audit.unread), f"Of the sample, {text}") for text in said]
-    return [*findings, *_left_out(audit), AuditFinding("measure", [], _MEASURE)]
+    return [*findings, *_left_out(audit)]
 
 
 _MEASURE = (
-    "Similarity is not relevance, and languages that cover different topics differ without any bias: only queries with "
-    "judgements show what a shift does to search results. Adopt the index with --alpha 0; "
-    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures them before and after the shift."
+    "adopt the index with --alpha 0 and then run `langshift retune NAME --alpha A --gate DATASET`, which replays "
+    "judged queries before and after the shift"
 )
 
 
@@ -112,22 +122,29 @@ def _whole(audit: Audit) -> AuditFinding:
     if debias.vectors is None or not any(shares):
         why = "alpha is 0" if shares else "none is in a language that has a vector"
         why = why if debias.vectors else "there are no language vectors"
-        return AuditFinding("unmoved", [], f"No document of the sample would be shifted: {why}.")
+        text = (
+            f"Do not shift it: that would change nothing, because no document of the sample would be shifted ({why})."
+        )
+        return AuditFinding("unmoved", [], text)
     if not compared:
-        return AuditFinding("too_few", [], f"Nothing can be compared: {_too_few(audit)}.")
+        return AuditFinding("too_few", [], f"Too few documents to tell: {_too_few(audit)}.")
     fits = [(one, one.fit) for one in compared if one.fit and one.share >= NEGLIGIBLE]
     wrong = [one for one, fit in fits if fit.there.high < HALF]
     if 2 * _documents(wrong) > _documents([one for one, _ in fits]):
         return _not_fitting(audit, wrong)
     if _little_to_gain(audit, compared):
         text = (
-            "There is little to gain: no language's documents lie much nearer to queries than another's, compared "
-            f"with how much similarities vary anyway (standard deviation {fine(audit.spread or 0)})."
+            "Do not shift it: there is little to gain, because no language's documents lie much nearer to queries "
+            "than another's, compared with how much similarities vary anyway (standard deviation "
+            f"{fine(audit.spread or 0)})."
         )
         return AuditFinding("little_to_gain", [], text)
     sure = [one.language for one, fit in fits if fit.there.low > HALF]
     if not sure:
-        text = "The sample does not show whether the language vectors fit: draw more documents with --sample."
+        text = (
+            "Too few documents to tell: the sample does not show whether the language vectors fit, so draw more of "
+            "them with --sample."
+        )
         return AuditFinding("unsure", [], text)
     text = f"The language vectors fit: most of what the shift removes is present in documents in {', '.join(sure)}."
     return AuditFinding("fits", sure, text)
@@ -143,13 +160,13 @@ def _too_few(audit: Audit) -> str:
 def _not_fitting(audit: Audit, wrong: Sequence[LanguageFinding]) -> AuditFinding:
     pipeline, field = audit.opened.pipeline, audit.opened.fields.vector
     shown = ", ".join(f"{one.language} {short(one.fit.there.value)}" for one in wrong if one.fit)
-    what = f"The vectors in {field!r} were not built with {pipeline.encoder.id}, or the language vectors do not fit"
+    what = f"the vectors in {field!r} were not built with {pipeline.encoder.id}, or the language vectors do not fit"
     if is_given(pipeline.encoder.id):
-        what = f"The language vectors do not fit the vectors in {field!r}"
+        what = f"the language vectors do not fit the vectors in {field!r}"
     text = (
-        f"{what}: less than half of what the shift would remove is present ({shown}; 1 would be all of it). Do not "
-        "shift by them: name the encoder that the vectors were built with, or fit language vectors with it on parallel "
-        "text, with `langshift vectors fit`."
+        f"Do not shift it: {what}, because less than half of what the shift would remove is present ({shown}; 1 would "
+        "be all of it), so name the encoder that the vectors were built with, or fit language vectors with it on "
+        "parallel text, with `langshift vectors fit`."
     )
     return AuditFinding("not_fitting", [one.language for one in wrong], text)
 
@@ -158,18 +175,6 @@ def _little_to_gain(audit: Audit, compared: Sequence[LanguageFinding]) -> bool:
     level = LITTLE * (audit.spread or 0.0)
     gaps = all(one.gap is not None and abs(one.gap.before.value) < level for one in compared)
     return gaps and all(abs(near.before - near.even) < LITTLE_SHARE for near in audit.near)
-
-
-def _nearest(audit: Audit) -> Iterator[AuditFinding]:
-    if audit.near:
-        even, before, after = (
-            sum(getattr(near, name) for near in audit.near) / len(audit.near) for name in ("even", "before", "after")
-        )
-        text = (
-            f"Of the {auditing.NEAREST} nearest documents, {before:.1%} are in the query's language before the shift "
-            f"and {after:.1%} after it (means over languages); in an even mix it would be {even:.1%}."
-        )
-        yield AuditFinding("nearest", [], text)
 
 
 def _gaps(audit: Audit) -> Iterator[AuditFinding]:
@@ -247,7 +252,8 @@ def document(audit: Audit) -> dict[str, Any]:
             "after": _numbers(audit.after),
         },
         "nearest": {"documents": auditing.NEAREST, "languages": [near._asdict() for near in audit.near]},
-        "verdict": [finding._asdict() for finding in verdict(audit)],
+        "findings": [finding._asdict() for finding in findings(audit)],
+        "verdict": verdict(audit).to_dict(),
     }
 
 
@@ -267,8 +273,10 @@ def show(audit: Audit) -> None:
     _matrices(audit)
     _near(audit)
     out.print()
-    for finding in verdict(audit):
-        _say(finding.text)
+    answer = verdict(audit).sentence
+    # What is found of the whole may be the verdict itself.
+    for text in [*(finding.text for finding in findings(audit) if finding.text != answer), answer]:
+        _say(text)
     if max(len(audit.mixes), len(audit.rows.queries)) > _LISTED:
         note(f"Only the {_LISTED} most frequent languages are listed; --json lists all of them.")
 

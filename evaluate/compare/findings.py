@@ -10,13 +10,14 @@ from langshift.evaluate.compare import breakdowns, comparison
 from langshift.evaluate.compare.breakdowns import ExampleQueries, ExampleQuery, RecallMatrix
 from langshift.evaluate.compare.comparison import Column, ComparedQueries, Comparison, SettingRow, SettingsComparison
 from langshift.evaluate.compare.gate import ConditionResult
-from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, TestResult, exact
-from langshift.evaluate.compare.summary import advice
+from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, exact
+from langshift.evaluate.compare.verdict import Verdict, of_runs
 from langshift.evaluate.datasets.dataset import Clusters, identity
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures.fairness import TOP1
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
+from langshift.output import format_score
 
 
 def basis(clusters: Clusters) -> dict[str, Any]:
@@ -61,13 +62,8 @@ def _figures(part: ComparedQueries, column: Column) -> dict[str, Any]:
         "means": {letter: found.mean for letter, found in scores.items()},
         "queries": {letter: found.queries for letter, found in scores.items()},
         "notes": {letter: found.note for letter, found in scores.items() if found.note},
-        "tests": [{"before": before, "after": after, **tested(found)} for (before, after), found in tests.items()],
+        "tests": [{"before": before, "after": after, **found.to_dict()} for (before, after), found in tests.items()],
     }
-
-
-def tested(found: TestResult) -> dict[str, Any]:
-    """A test as a JSON object."""
-    return {**found._asdict(), "significant": found.significant}
 
 
 _SIDES = ("before", "after")
@@ -79,7 +75,7 @@ def _matrix(found: RecallMatrix) -> dict[str, Any]:
         "measure": found.measure,
         "cells": {
             language: {
-                target: {"before": cell.before, "after": cell.after, **tested(cell.tested)}
+                target: {"before": cell.before, "after": cell.after, **cell.tested.to_dict()}
                 for target, cell in cells.items()
             }
             for language, cells in found.cells.items()
@@ -115,17 +111,27 @@ class ComparisonFindings(NamedTuple):
         compared: figures and tests.
         matrices: recall by query and document language, of every later run against the first.
         examples: who gains and loses most, of every later run against the first.
-        advice: which run to use for whom, in sentences.
+        verdicts: whether to use each later run rather than the first, by its letter.
         warnings: what makes the figures less than they seem, in sentences.
     """
 
     compared: Comparison
     matrices: Sequence[RecallMatrix]
     examples: Sequence[ExampleQueries]
-    advice: Sequence[str]
+    verdicts: Mapping[str, Verdict]
     warnings: Sequence[str]
 
-    def to_dict(self, verdicts: Sequence[ConditionResult] = ()) -> dict[str, Any]:
+    @property
+    def summary(self) -> list[str]:
+        """The verdicts' sentences; the first figure where there is one run only."""
+        compared = self.compared
+        if self.verdicts or not compared.columns:
+            return [verdict.sentence for verdict in self.verdicts.values()]
+        run, column = compared.candidates[0], compared.primary or compared.columns[0]
+        count = f"{len(compared.dataset.queries):,} queries"
+        return [f"{run.label} over {count}: {column.measure} {format_score(compared.mean(run.letter, column))}."]
+
+    def to_dict(self, conditions: Sequence[ConditionResult] = ()) -> dict[str, Any]:
         """One JSON document of all that was found, with what the tests rest on."""
         compared = self.compared
         return {
@@ -143,8 +149,11 @@ class ComparisonFindings(NamedTuple):
             "slices": {name: _part(compared, part, [comparison.ALL]) for name, part in compared.slices.items()},
             "matrices": [_matrix(found) for found in self.matrices],
             "examples": [_extremes(found) for found in self.examples],
-            "advice": list(self.advice),
-            "conditions": [verdict.to_dict() for verdict in verdicts],
+            "verdicts": [
+                {"before": compared.letters[0], "after": letter, **verdict.to_dict()}
+                for letter, verdict in self.verdicts.items()
+            ],
+            "conditions": [condition.to_dict() for condition in conditions],
             "warnings": list(self.warnings),
         }
 
@@ -191,7 +200,8 @@ def findings(compared: Comparison, hits: int = breakdowns.HITS) -> ComparisonFin
     )
     known = comparison.warnings(compared.dataset, compared.candidates)
     warnings = [*compared.languages.warnings, *known, *notes]
-    return ComparisonFindings(compared, found, examples, advice(compared), warnings)
+    verdicts = {letter: of_runs(compared, letter) for letter in compared.letters[1:]}
+    return ComparisonFindings(compared, found, examples, verdicts, warnings)
 
 
 def settings_document(compared: SettingsComparison) -> dict[str, Any]:
@@ -235,7 +245,7 @@ def _row(compared: SettingsComparison, row: SettingRow) -> dict[str, Any]:
 def _tests(compared: SettingsComparison, part: ComparedQueries, row: SettingRow) -> dict[str, dict[str, Any]]:
     """Measure -> test against the first row."""
     pair = compared.pair(row)
-    return {column.measure: tested(test) for (column, of), test in part.tests.items() if of == pair}
+    return {column.measure: test.to_dict() for (column, of), test in part.tests.items() if of == pair}
 
 
 def first_document_shares(row: SettingRow) -> dict[str, float | None]:

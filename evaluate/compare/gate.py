@@ -13,6 +13,7 @@ from opensearchpy import OpenSearch
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.comparison import Comparison, column_of
+from langshift.evaluate.compare.verdict import Verdict, of_replays
 from langshift.evaluate.datasets.dataset import identity, load_dataset
 from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.measures import default_measures, parse_measure
@@ -241,43 +242,66 @@ class GateResult(NamedTuple):
     Attributes:
         before: the live version's replay.
         after: the new version's.
-        verdicts: one for each condition.
+        verdict: whether to take the new version.
+        losses: the verdict's conditions by which the new version loses, in sentences.
+        accepted: whether these are accepted.
+        conditions: what became of each further condition.
     """
 
     before: ReplayResult
     after: ReplayResult
-    verdicts: Sequence[ConditionResult]
+    verdict: Verdict
+    losses: Sequence[str]
+    accepted: bool
+    conditions: Sequence[ConditionResult]
 
     @property
-    def failed(self) -> list[ConditionResult]:
-        """The verdicts by which the new version is refused."""
-        return [verdict for verdict in self.verdicts if verdict.failed]
+    def failed(self) -> list[str]:
+        """Why the new version is refused, in sentences."""
+        losses = [] if self.accepted else self.losses
+        return [*losses, *(condition.says for condition in self.conditions if condition.failed)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``langshift retune --json`` prints it."""
+        return {
+            "gate": [condition.to_dict() for condition in self.conditions],
+            "verdict": self.verdict.to_dict(),
+            "loss_accepted": bool(self.losses) and self.accepted,
+        }
 
 
 class Gate:
-    """A dataset and conditions, checked before anything is made."""
+    """A dataset, the verdict's conditions and further ones, checked before anything is made."""
 
-    def __init__(self, folder: Path, conditions: Sequence[str], search: SearchOptions = USUAL_OPTIONS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        conditions: Sequence[str] = (),
+        search: SearchOptions = USUAL_OPTIONS,
+        *,
+        accept_loss: bool = False,
+    ) -> None:
         """Read both.
 
         Args:
             folder: the dataset.
             conditions: such as ``SLR@20 < -0.01``; each is held against the change from the live version to the new.
             search: where the index's encoder is.
+            accept_loss: whether the new version may lose by the verdict's conditions.
 
         Raises:
             UsageError: a dataset that cannot be read, or a condition that cannot be judged by it.
         """
         self._conditions = [parse(text) for text in conditions]
         self._dataset = load_dataset(folder)
-        requested = " ".join(condition.measure for condition in self._conditions)
         usual = default_measures(self._dataset.judged)
-        self._measures = list(dict.fromkeys([*usual, *parse_names(requested, self._dataset)]))
+        requested = [*usual, *(condition.measure for condition in self._conditions)]
+        self._measures = parse_names(" ".join(requested), self._dataset)
         # Figures that are all the same: what is refused now is not refused after hours of copying.
         found = {tag or UNDETERMINED for tag in query_languages(self._dataset.queries).values()}
         for condition in self._conditions:
             judge(condition, sorted(found), lambda *_: 0.0, lambda *_: 0.0)
-        self._search = search
+        self._search, self._accept_loss = search, accept_loss
         self._opened: dict[str, Encoder] = {}
 
     @property
@@ -308,6 +332,8 @@ class Gate:
     ) -> GateResult:
         """Send every query to both versions, in alternation, and judge.
 
+        Where there are too few questions to tell, only further conditions can fail.
+
         Args:
             client: the cluster.
             before: the live version.
@@ -328,11 +354,14 @@ class Gate:
         if failed := next((one for one in (old, new) if one.failed), None):
             raise LangshiftError(f"The gate cannot be evaluated: {failed.version}: {failures(failed)}")
         tags, figures = list(new.by_language()), (_figures(new), _figures(old))
-        return GateResult(old, new, [judge(condition, tags, *figures) for condition in self._conditions])
+        verdict = of_replays(old, new)
+        losses = [f"{figure.sentence}." for figure in verdict.lost]
+        conditions = [judge(condition, tags, *figures) for condition in self._conditions]
+        return GateResult(old, new, verdict, losses, self._accept_loss, conditions)
 
 
 def show(judged: GateResult) -> None:
-    """Print both versions' figures, and what became of each condition."""
+    """Print both versions' figures, what became of each condition, and the verdict."""
     before, after = judged.before, judged.after
     assert after.dataset is not None  # noqa: S101 - a gate has one
     folder = after.dataset.folder
@@ -344,14 +373,20 @@ def show(judged: GateResult) -> None:
         rows.append([name, format_score(old.mean), format_score(new.mean), format_change(change)])
     columns = ["measure", before.version, after.version, "change"]
     table(None, columns, rows, right=set(columns[1:]))
-    show_conditions(judged.verdicts)
+    figures = judged.verdict.figures
+    few = sum(not figure.enough for figure in figures)
+    passes = f"passes: none of the verdict's {len(figures)} conditions shows a loss"
+    told = f"{passes}, {few} of them with too few questions to tell." if few else f"{passes}."
+    word = "accepted" if judged.accepted else "FAILS"
+    show_conditions(judged.conditions, [f"{word}: {loss}" for loss in judged.losses] or [told])
+    line(f"\n{judged.verdict.sentence}")
 
 
-def show_conditions(verdicts: Sequence[ConditionResult]) -> None:
-    """Print what became of each condition."""
+def show_conditions(conditions: Sequence[ConditionResult], first: Sequence[str] = ()) -> None:
+    """Print what became of each condition, after other lines."""
     heading("\nConditions")
-    for verdict in verdicts:
-        line(f"- {'FAILS' if verdict.failed else 'passes'}: {verdict.says}")
+    for text in [*first, *(f"{'FAILS' if one.failed else 'passes'}: {one.says}" for one in conditions)]:
+        line(f"- {text}")
 
 
 def _figures(found: ReplayResult) -> Figures:

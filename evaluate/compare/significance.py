@@ -5,7 +5,7 @@ flips the sign of whole clusters, and Student's t takes its variance from cluste
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,10 @@ class TestResult(NamedTuple):
     def significant(self) -> bool:
         """Whether the corrected p-value is below the level."""
         return self.corrected < LEVEL
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON gives it."""
+        return {**self._asdict(), "significant": self.significant}
 
 
 def paired_tests(
@@ -164,3 +168,14 @@ def corrected(chances: Sequence[float]) -> list[float]:
     if not chances:
         return []
     return [float(chance) for chance in stats.false_discovery_control(chances, method="by")]
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """P-values corrected after Holm: the chance that any of those below the level is none stays below the level.
+
+    Sorted ascending, ``p'_i = max_{j≤i} min(1, (m - j + 1) p_j)``, whatever the dependence between them.
+    """
+    found = np.array(chances, np.float64)
+    order = np.argsort(found, kind="stable")
+    found[order] = np.minimum(np.maximum.accumulate(found[order] * np.arange(len(found), 0, -1)), 1.0)
+    return [float(chance) for chance in found]

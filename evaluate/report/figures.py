@@ -258,7 +258,6 @@ def sections(report: Report) -> list[Section]:
 
 def _sections(report: Report) -> Iterator[Section]:
     yield _before_and_after(report)
-    yield Section("advice", "Which to use", notes=report.found.advice)
     yield _by_language(report)
     yield from _of_languages(report)
     yield from _of_alpha(report)

@@ -199,7 +199,7 @@ class Report(NamedTuple):
     """What the pages and tables show.
 
     Attributes:
-        found: figures, tests, examples and advice: what `evaluate compare` says.
+        found: figures, tests, examples and verdicts: what `evaluate compare` says.
         outcomes: letter -> what the first document is; empty where documents were judged per language.
         sweeps: name -> sweep to draw.
         run_info: letter -> how the run was made.

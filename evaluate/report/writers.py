@@ -13,7 +13,6 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, Comparison
 from langshift.evaluate.compare.significance import TestResult
-from langshift.evaluate.compare.summary import summary
 from langshift.evaluate.measures.fairness import TOP1
 from langshift.evaluate.report.figures import sections
 from langshift.evaluate.report.report import Report
@@ -125,7 +124,7 @@ _MARKUP = re.compile(r"([\\`*_\[\]|~$])")
 
 def markdown(report: Report) -> str:
     """All tables, in GitHub's Markdown; figures are in the HTML alone."""
-    parts = ["# langshift report", *(_markdown_escaped(sentence) for sentence in summary(report.found.compared))]
+    parts = ["# langshift report", *(_markdown_escaped(sentence) for sentence in report.found.summary)]
     parts += [f"- Warning: {_markdown_escaped(warning)}" for warning in report.found.warnings]
     for section in sections(report):
         if section.tables or section.notes:
@@ -168,7 +167,7 @@ def html(report: Report) -> str:
         style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of the package
         title=" and ".join(run.name for run in compared.candidates),
         dataset=compared.dataset,
-        summary=summary(compared),
+        summary=report.found.summary,
         warnings=report.found.warnings,
         sections=[(section, drawings) for section, drawings in shown if section.tables or section.notes or drawings],
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError, require_extra
+from langshift.evaluate.compare.verdict import Choice, PairedFigures, Verdict, judge
 from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
 from langshift.evaluate.report.run_tables import bars
 from langshift.evaluate.report.tables import probability
@@ -64,6 +65,24 @@ class TuningReport:
             for step in self.reported
         }
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether to shift, by the held-out figures of the last step that is reported; no more than what is taken."""
+        step, task = self.reported[-1], self.judge.task
+        names = [str(number) for number in range(len(task.items))]
+        before, after = (
+            {name: dict(zip(names, of[name].tolist(), strict=True)) for name in MEASURES}
+            for of in (self.found.plain.figures, step.held_out)
+        )
+        languages, blocks = (
+            dict(zip(names, of.tolist(), strict=True)) for of in (task.languages, task.blocks.astype(str))
+        )
+        verdict = judge(PairedFigures(before, after, languages, blocks), _CHOICE)
+        if self.found.last is None and verdict.kind in ("shift", "at a cost"):
+            nothing = f"{_CHOICE.leave}: no setting raises {TARGET} by more than chance within the budget."
+            return verdict._replace(kind="do not shift", sentence=nothing)
+        return verdict
+
     def recommended(self) -> LanguageVectors:
         """The language vectors with both recommendations and what they rest on."""
         found = self.found
@@ -74,6 +93,7 @@ class TuningReport:
         """All that was found."""
         return {
             **self._record(),
+            "verdict": self.verdict.to_dict(),
             "absent": list(self.absent),
             "too_few_items": list(self.few),
             "curve": {name: self._curve(points) for name, points in self.found.curves.items()},
@@ -152,6 +172,10 @@ class TuningReport:
         return {name: interval(after[name] - before[name], self.judge.task.groups["all"]) for name in MEASURES}
 
 
+_CHOICE = Choice(
+    remedy="tune again with a smaller --budget to get more of those back",
+    more="raise --sample, or give more parallel text",
+)
 # Of the recommended preference, along a frontier.
 _PARTS = tuple(fifth / 5 for fifth in range(11))
 
@@ -277,25 +301,13 @@ def describe_task(report: TuningReport) -> list[str]:
 
 
 def recommendation(report: TuningReport) -> list[str]:
-    """What to do, what it gains, and what it costs."""
-    found, held_out = report.found, report.held_out
-    if found.last is None:
-        return [
-            f"Do not shift this model: no setting raises {TARGET} by more than chance within the budget. "
-            "Recommended: alpha 0."
-        ]
-    sentences = [
+    """What is recommended, and whether to shift at all."""
+    found = report.found
+    recommended = (
         f"Recommended for searches through langshift: {found.both_sides.recommendation().words}; "
         f"for documents only: {found.documents_only.recommendation().words}."
-    ]
-    for step in report.reported:
-        target, cost = (held_out[step.name]["all"][measure] for measure in (TARGET, COST))
-        sentences.append(
-            f"On held-out items, {_SAID[step.name]}, {TARGET} changes from {format_score(target.before)} to "
-            f"{format_score(target.after)}: {change_of(target)}, p {probability(target.p)}; {COST} from "
-            f"{format_score(cost.before)} to {format_score(cost.after)}: {change_of(cost)}."
-        )
-    return sentences
+    )
+    return [recommended, report.verdict.sentence]
 
 
 def warnings(report: TuningReport) -> list[str]:

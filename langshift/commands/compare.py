@@ -49,7 +49,7 @@ def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path |
         note(f"Saved the figures of {last.label} to {save}.")
 
 
-def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None:
+def show(found: ComparisonFindings, conditions: Sequence[ConditionResult]) -> None:
     """Print everything for a person."""
     compared = found.compared
     _show_sections(compared)
@@ -62,12 +62,12 @@ def show(found: ComparisonFindings, verdicts: Sequence[ConditionResult]) -> None
         show_table(tables.recalls(one)[0])
     for extreme in found.examples:
         _show_extremes(extreme)
-    if found.advice:
+    if conditions:
+        gate.show_conditions(conditions)
+    if found.verdicts:
         heading("\nWhich to use")
-        for sentence in found.advice:
-            line(f"- {sentence}")
-    if verdicts:
-        gate.show_conditions(verdicts)
+    for verdict in found.verdicts.values():
+        line(verdict.sentence)
 
 
 def _show_sections(compared: Comparison) -> None:
@@ -191,7 +191,6 @@ def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as
       langshift evaluate report results/plain results/shifted results/sweep.json --output results
     """
     require_extra("A report needs", "report", *REPORT)
-    from langshift.evaluate.compare.summary import summary
     from langshift.evaluate.report.report import build
     from langshift.evaluate.report.writers import write
 
@@ -205,7 +204,7 @@ def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as
         files = {path.suffix.removeprefix("."): str(path) for path in written}
         emit_json({"files": files, "comparison": made.to_dict()})
         return
-    for sentence in summary(made.found.compared):
+    for sentence in made.found.summary:
         line(sentence)
     line(f"\nThe report is {written[0]}")
     line(f"Its tables are also in {folder}, as {', '.join(path.name for path in written[1:])}")

@@ -16,6 +16,7 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate import runs
 from langshift.evaluate.compare.comparison import compare_settings
 from langshift.evaluate.compare.findings import settings_document
+from langshift.evaluate.compare.verdict import Verdict, of_replays
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.replay.journal import ReplayJournal
@@ -26,7 +27,7 @@ from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONC
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
 from langshift.files import write_json
-from langshift.output import emit_json, format_score, heading, note, progress, table, warn
+from langshift.output import emit_json, format_score, heading, line, note, progress, table, warn
 from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import (
@@ -174,18 +175,27 @@ def _write(output: Path, found: Sequence[ReplayResult], documents: Sequence[dict
 
 
 def _print_replays(
-    found: Sequence[ReplayResult], documents: Sequence[dict[str, Any]], compared: Drifts, *, as_json: bool
+    found: Sequence[ReplayResult],
+    documents: Sequence[dict[str, Any]],
+    compared: Drifts,
+    verdicts: Sequence[Verdict],
+    *,
+    as_json: bool,
 ) -> None:
     for one in found:
         warn(warning if len(found) == 1 else f"{one.index}: {warning}" for warning in one.warnings)
     if as_json:
         several = {"indices": {one.index: document for one, document in zip(found, documents, strict=True)}}
         drift = {"drift": [one.to_dict() for one in compared]}
-        emit_json(documents[0] if len(found) == 1 else several | drift)
+        pairs = zip(compared, verdicts, strict=True)
+        said = [{"before": one.before, "after": one.after, **verdict.to_dict()} for one, verdict in pairs]
+        emit_json(documents[0] if len(found) == 1 else {**several, **drift, "verdicts": said})
         return
     for one, document in zip(found, documents, strict=True):
         show_replay(one, document)
     show_drifts(compared)
+    for verdict in verdicts:
+        line(f"\n{verdict.sentence}")
 
 
 MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20", "Top1")
@@ -291,9 +301,10 @@ def replay_command(
     found = replay_with_bars(client, searchers, data, options, output)
     documents = [result(one, server) for one in found]
     compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []
+    verdicts = [of_replays(found[0], other, one) for other, one in zip(found[1:], compared, strict=False)]
     if output is not None:
         _write(output, found, documents, compared)
-    _print_replays(found, documents, compared, as_json=as_json)
+    _print_replays(found, documents, compared, verdicts, as_json=as_json)
     if output is not None and not as_json:
         note(f"Wrote run.trec, per-query.jsonl and result.json to {output}.")
     failed = [(one.index, failures(one, resumable=output is not None)) for one in found if one.failed]

@@ -1,7 +1,7 @@
 """The commands ``retune``, ``reencode`` and ``rollback``."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -80,14 +80,19 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 @flag("--documents-only", "With --vectors: what they recommend where queries stay as they are.")
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
-@option("--gate DATASET", "Replay this dataset on both versions first, and check --fail-if.", PATH)
+@option(
+    "--gate DATASET",
+    "Replay this dataset on both versions first, and keep the old one if anything is lost.",
+    PATH,
+)
 @option(
     "--fail-if CONDITION",
-    "Keep the old version if this holds: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' about "
-    "the new figure; can be repeated.",
+    "With --gate: keep the old version if this holds, too: 'SLR@20 < -0.01' is about the change, 'value nDCG@20 < 0.7' "
+    "about the new figure; can be repeated.",
     dest="conditions",
     multiple=True,
 )
+@flag("--accept-loss", "With --gate: take the new version even if something is lost; --fail-if still holds.")
 @encoder_options
 @json_or_tables
 def retune(
@@ -102,6 +107,7 @@ def retune(
     patience: float,
     gate: Path | None,
     conditions: tuple[str, ...],
+    accept_loss: bool,
     search: SearchOptions,
     as_json: bool,
 ) -> None:
@@ -111,23 +117,22 @@ def retune(
     arrive in the meantime are carried over; searches are not affected. The old version is kept for
     `langshift rollback NAME`. If the command ends early, the old version stays live: run the same command again.
 
+    With --gate, the old version stays live if nDCG@20 (over all queries, those with and without an answer in the
+    searcher's language, and those in each language), TLR@20 or SLR@20 falls by more than chance, or by more than .005
+    where there are enough queries to tell.
+
     \b
     Example:
       langshift retune news --alpha 0.6 --alpha-for th=0.3
-      langshift retune news --alpha 0.6 --gate DATASET --fail-if 'SLR@20 < -0.01'
+      langshift retune news --alpha 0.6 --gate DATASET --fail-if 'value SLR@20 < 0.9'
     """
     if alpha is None and gamma is None and means is None and not alphas and vectors is None:
         raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma, --means or --vectors.")
     if documents_only and vectors is None:
         raise UsageError("--documents-only chooses what --vectors recommends: give --vectors too.")
-    if (gate is None) != (not conditions):
-        lacking = "a dataset with --gate" if gate is None else "conditions with --fail-if"
-        raise UsageError(f"--gate and --fail-if must be used together: give {lacking} too.")
-    if gate is None and search != SearchOptions():
-        raise UsageError("Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.")
+    opened = _open_gate(gate, conditions, search, accept_loss=accept_loss)
     judged: list[GateResult] = []
     with sigterm_as_interrupt():
-        opened = None if gate is None else Gate(gate, conditions, search)
         client = open_cluster()
         if opened is not None:
             opened.open(client, name)
@@ -152,7 +157,29 @@ def retune(
     (output.note if as_json else output.line)(retuned(done))
     if done.changed:
         note_aliases_left(client, done.before)
+        if not judged:
+            output.note(_UNMEASURED)
         note_calibration_due(client, name)
+
+
+def _open_gate(
+    dataset: Path | None, conditions: Sequence[str], search: SearchOptions, *, accept_loss: bool
+) -> Gate | None:
+    """The gate, None without a dataset; what belongs to one is refused then."""
+    if dataset is not None:
+        return Gate(dataset, conditions, search, accept_loss=accept_loss)
+    if conditions or accept_loss:
+        name = "--fail-if" if conditions else "--accept-loss"
+        raise UsageError(f"{name} is about what --gate measures: give a dataset with --gate too.")
+    if search != SearchOptions():
+        raise UsageError("Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.")
+    return None
+
+
+_UNMEASURED = (
+    "Nothing was measured: --gate DATASET replays judged queries on both versions before the new one goes live, and "
+    "keeps the old one if anything is lost."
+)
 
 
 @click.command(cls=Command)
@@ -341,7 +368,9 @@ class _GateFailed(LangshiftError):
     """A condition holds, so the new version does not go live."""
 
     def __init__(self, name: str, before: str, judged: GateResult) -> None:
-        says = " ".join(verdict.says for verdict in judged.failed)
+        says = " ".join(judged.failed)
+        if judged.losses and not judged.accepted:
+            says += " To take the new version all the same, add --accept-loss."
         super().__init__(f"{name} still points to {before}, and the new version was removed: {says}")
         self.before = before
 
@@ -363,7 +392,6 @@ def _check(
 
 def _print_gate(judged: list[GateResult], document: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        verdicts = [verdict.to_dict() for verdict in judged[-1].verdicts] if judged else None
-        output.emit_json({**document, "gate": verdicts})
+        output.emit_json({**document, **(judged[-1].to_dict() if judged else {"gate": None, "verdict": None})})
     elif judged:
         show(judged[-1])

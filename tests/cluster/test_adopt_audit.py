@@ -25,10 +25,11 @@ DIMENSION = 4 + sum(COUNTS.values())
 TEXTS = {**SENTENCES, "it": "Il mare sale e scende due volte al giorno.", "und": "12345"}
 OPTIONS = ("--audit", "--vector-field", "vec", "--text-field", "body")
 GIVEN = ("--language-field", "lang", "--encoder", "given")
-MEASURE = (
-    "Similarity is not relevance, and languages that cover different topics differ without any bias: only queries with "
-    "judgements show what a shift does to search results. Adopt the index with --alpha 0; "
-    "`langshift retune --alpha A --gate DATASET --fail-if CONDITION` then measures them before and after the shift."
+UNMOVED = "Do not shift it: that would change nothing, because no document of the sample would be shifted ({})."
+VERDICT = (
+    "No judgements to tell by: the share of the first 20 documents that are in the searcher's language goes from 81% "
+    "to 20%, which does not say whether anybody finds more, so adopt the index with --alpha 0 and then run `langshift "
+    "retune NAME --alpha A --gate DATASET`, which replays judged queries before and after the shift."
 )
 
 
@@ -113,7 +114,7 @@ def similarity(told, when):
 
 
 def sentences(told, *kinds):
-    return [one["text"] for one in told["verdict"] if one["kind"] in kinds]
+    return [one["text"] for one in told["findings"] if one["kind"] in kinds]
 
 
 def test_planted_similarities_before_and_after(old, vectors):
@@ -139,7 +140,18 @@ def test_all_that_is_told_as_json(old, vectors):
     told = audited(old, "--vectors", vectors())
     assert list(told) == [
         *("old", "documents", "with_vector", "sample", "unusable", "fingerprint", "vectors", "languages"),
-        *("disagreements", "queries", "reference", "spread", "unread", "shift", "similarity", "nearest", "verdict"),
+        *(
+            "disagreements",
+            "queries",
+            "reference",
+            "spread",
+            "unread",
+            "shift",
+            "similarity",
+            "nearest",
+            "findings",
+            "verdict",
+        ),
     ]
     assert told["old"]["name"] == told["old"]["index"] == old
     assert [told[name] for name in ("documents", "with_vector", "sample", "unusable")] == [158, 156, 156, 0]
@@ -177,8 +189,9 @@ def test_all_that_is_told_as_json(old, vectors):
 
 def test_the_verdict_on_vectors_that_fit(old, vectors):
     told = audited(old, "--vectors", vectors())
-    assert [one["kind"] for one in told["verdict"]] == ["fits", "nearest", "gap", "no_vector", "not_judged", "measure"]
-    whole, _, gap, *others = [one["text"] for one in told["verdict"]]
+    assert [one["kind"] for one in told["findings"]] == ["fits", "gap", "no_vector", "not_judged"]
+    whole, gap, *others = [one["text"] for one in told["findings"]]
+    assert told["verdict"] == {"kind": "no judgements", "sentence": VERDICT, "figures": []}
     assert whole == "The language vectors fit: most of what the shift removes is present in documents in de, fr, th."
     assert gap.startswith(
         "Documents in de, fr, th lie .500 (.500 to .500) further from queries in en than those in en; "
@@ -186,7 +199,6 @@ def test_the_verdict_on_vectors_that_fit(old, vectors):
     assert others == [
         "No language vector for it (5 documents): these documents are not shifted.",
         "Fewer than 30 documents, and so not judged: it.",
-        MEASURE,
     ]
 
 
@@ -237,33 +249,38 @@ en               40     25.7%  100.0%  26.5%
 de               38     24.3%  100.0%  24.3%
 """.splitlines()
     )
-    assert lines[-6:] == [
+    assert lines[-5:] == [
         "The language vectors fit: most of what the shift removes is present in documents in de, fr, th.",
-        "Of the 20 nearest documents, 80.5% are in the query's language before the shift and 19.6% after it (means "
-        "over languages); in an even mix it would be 19.5%.",
         "Documents in de, fr, th lie .500 (.500 to .500) further from queries in en than those in en; the shift "
         "removes .500 (.500 to .500) of that.",
         "No language vector for it (5 documents): these documents are not shifted.",
         "Fewer than 30 documents, and so not judged: it.",
-        MEASURE,
+        VERDICT,
     ]
 
 
 def test_vectors_that_are_turned_do_not_fit(old, vectors):
     turned = {tag: axis(-1 - place) for place, tag in enumerate(FITTING)}
     told = audited(old, "--vectors", vectors(turned))
-    assert told["verdict"][0] == {
-        "kind": "not_fitting",
-        "languages": ["de", "fr", "th"],
-        "text": "The language vectors do not fit the vectors in 'vec': less than half of what the shift would "
-        "remove is present (de .00, fr .00, th .00; 1 would be all of it). Do not shift by them: name the encoder that "
-        "the vectors were built with, or fit language vectors with it on parallel text, with `langshift vectors fit`.",
+    assert told["verdict"] == {
+        "kind": "do not shift",
+        "sentence": "Do not shift it: the language vectors do not fit the vectors in 'vec', because less than half of "
+        "what the shift would remove is present (de .00, fr .00, th .00; 1 would be all of it), so name the encoder "
+        "that the vectors were built with, or fit language vectors with it on parallel text, with `langshift vectors "
+        "fit`.",
+        "figures": [],
     }
+    whole = told["findings"][0]
+    assert (whole["kind"], whole["languages"], whole["text"]) == (
+        "not_fitting",
+        ["de", "fr", "th"],
+        told["verdict"]["sentence"],
+    )
 
 
 def test_one_vector_that_points_elsewhere(old, vectors):
     told = audited(old, "--vectors", vectors({**FITTING, "th": -FITTING["th"]}))
-    assert told["verdict"][0]["languages"] == ["de", "fr"]
+    assert told["findings"][0]["languages"] == ["de", "fr"]
     assert sentences(told, "misfit") == [
         "The vector of th does not fit: -1.00 (-1.00 to -1.00) of what the shift removes is present, less than half, "
         "so documents in th and en lie further apart on average after the shift."
@@ -276,10 +293,10 @@ def test_vectors_of_another_encoder(client, index_name):
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     documents = [{"body": TEXTS[tag], "vec": row} for row, tag in zip(rows, ["en", "de", "th"] * 40, strict=True)]
     told = audited(create(client, f"{index_name}-old", documents, 512), given=())
-    assert told["verdict"][0]["kind"] == "not_fitting"
-    assert told["verdict"][0]["text"].startswith(
-        "The vectors in 'vec' were not built with use-m, or the language vectors do not fit: less than half of what "
-        "the shift would remove is present ("
+    assert told["findings"][0]["kind"] == "not_fitting"
+    assert told["verdict"]["sentence"].startswith(
+        "Do not shift it: the vectors in 'vec' were not built with use-m, or the language vectors do not fit, because "
+        "less than half of what the shift would remove is present ("
     )
 
 
@@ -290,10 +307,10 @@ def test_a_file_that_was_fitted_with_another_encoder(old, vectors):
 
 def test_at_alpha_0_nothing_would_be_moved(old, vectors):
     told = audited(old, "--vectors", vectors(), "--alpha", 0)
-    assert sentences(told, "unmoved") == ["No document of the sample would be shifted: alpha is 0."]
+    assert sentences(told, "unmoved") == [UNMOVED.format("alpha is 0")]
     assert told["similarity"]["before"] == told["similarity"]["after"]
     told = audited(old, "--alpha", 0)
-    assert sentences(told, "unmoved") == ["No document of the sample would be shifted: there are no language vectors."]
+    assert sentences(told, "unmoved") == [UNMOVED.format("there are no language vectors")]
     assert told["vectors"] is None
 
 
@@ -304,10 +321,10 @@ def test_languages_that_lie_together_already(client, index_name, vectors):
     small = {"de": axis(0) * 0.2}
     told = audited(create(client, f"{index_name}-old", documents), "--vectors", vectors(small))
     # What is not there would be taken away, but it is too short for the sample to tell.
-    assert [one["kind"] for one in told["verdict"]] == ["little_to_gain", "nearest", "gap", "misfit", "measure"]
+    assert [one["kind"] for one in told["findings"]] == ["little_to_gain", "gap", "misfit"]
     assert sentences(told, "little_to_gain")[0].startswith(
-        "There is little to gain: no language's documents lie much nearer to queries than another's, compared with "
-        "how much similarities vary anyway (standard deviation .0"
+        "Do not shift it: there is little to gain, because no language's documents lie much nearer to queries than "
+        "another's, compared with how much similarities vary anyway (standard deviation .0"
     )
     assert sentences(told, "gap") == [
         "Documents in de lie about as near to queries in en as those in en, before and after the shift."
@@ -330,7 +347,7 @@ def test_one_language_only(client, index_name, vectors):
     documents = [{"body": "-", "lang": "de", "vec": 2 * axis(number)} for number in range(120)]
     told = audited(create(client, f"{index_name}-old", documents), "--vectors", vectors())
     assert sentences(told, "too_few") == [
-        "Nothing can be compared: this takes at least 30 documents in each of two languages and 10 queries in one "
+        "Too few documents to tell: this takes at least 30 documents in each of two languages and 10 queries in one "
         "of them; the sample has 120 in de."
     ]
     assert told["nearest"]["languages"] == []
@@ -339,9 +356,7 @@ def test_one_language_only(client, index_name, vectors):
 def test_few_documents_and_none_of_a_clear_language(client, index_name, vectors):
     name = create(client, f"{index_name}-old", [{"body": "12345", "vec": 2 * axis(1)}])
     told = audited(name, "--vectors", vectors())
-    assert sentences(told, "unmoved") == [
-        "No document of the sample would be shifted: none is in a language that has a vector."
-    ]
+    assert sentences(told, "unmoved") == [UNMOVED.format("none is in a language that has a vector")]
     assert told["similarity"]["documents"] == []
     done = run("adopt", name, *OPTIONS, *GIVEN, "--vectors", vectors())
     assert done.exit_code == 0, done

@@ -139,6 +139,9 @@ def test_a_replay_is_started_and_its_run_is_in_the_table_and_in_a_report(person,
     assert made.name in report.text
     (made / "report.html").write_text(report.text)
     assert f'href="/evaluations/report/{made.name}/report.html"' in person.page()
+    again = shutil.copytree(made, made.with_name("again"), ignore=shutil.ignore_patterns("report.html"))
+    both = person.http.get(f"{PAGE}/report", params={"run": [made.name, again.name]})
+    assert "Too few questions to tell" in both.text
     stored = person.http.get(f"{PAGE}/report/{made.name}/report.html")
     assert (stored.text, stored.headers["content-security-policy"]) == (
         report.text,

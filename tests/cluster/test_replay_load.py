@@ -79,7 +79,10 @@ def test_open_loop_of_two_indices(folder, indices, tmp_path):
     out = tmp_path / "out"
     said = run(folder, "--index", indices[0], "--index", indices[1], "--rate", 40, "--output", out, "--json")
     document = json.loads(said.stdout)
-    assert set(document) == {"indices", "drift"}
+    assert set(document) == {"indices", "drift", "verdicts"}
+    (verdict,) = document["verdicts"]
+    assert [verdict["before"], verdict["after"]] == indices
+    assert verdict["sentence"].startswith("Too few questions to tell: over 20 questions, nDCG@20 goes from .")
     for name in indices:
         one = document["indices"][name]
         assert one == json.loads((out / name / "result.json").read_text())
@@ -114,8 +117,10 @@ def test_a_log_without_judgements(dataset, indices, tmp_path):
     heading = f"From {indices[0]} to {indices[1]}: overlap, and languages among the first 20"
     assert heading in shown
     # Words find the same in both: the shift is in the vectors alone.
-    languages = shown[shown.index(heading) + 2 :]
+    *languages, blank, verdict = shown[shown.index(heading) + 2 :]
     assert {line.split()[2] for line in languages} == {"1.000"}
+    assert (blank, verdict.partition(":")[0]) == ("", "No judgements to tell by")
+    assert "of the documents that either finds among its first 20, 100% are found by both" in verdict
     said = run("--log", log, "--index", indices[0], "--speed", 10, "--json")
     document = json.loads(said.stdout)
     assert (document["measures"], document["dataset"], document["queries"]) == ({}, None, {"asked": 6})

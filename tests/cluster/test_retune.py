@@ -26,6 +26,10 @@ from langshift.retrieval.steps import execute
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5}, shift_queries=True)
 OTHERS = language_vectors(2, ("en", "th", "zh"), pivot="de", alpha=0.5, alphas={"zh": 0.25}, shift_queries=False)
+UNMEASURED = (
+    "Nothing was measured: --gate DATASET replays judged queries on both versions before the new one goes live, and "
+    "keeps the old one if anything is lost.\n"
+)
 
 
 @pytest.fixture
@@ -43,7 +47,7 @@ def name(index_name, corpus, tmp_path):
 def test_scales_of_all_languages_and_of_single_ones_there_and_back(client, name, corpus):
     require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
     done = run("retune", name, "--alpha", 0.6, "--alpha-for", "tha=.3")
-    assert (done.exit_code, done.stderr) == (0, ""), done.exception
+    assert (done.exit_code, done.stderr) == (0, UNMEASURED), done.exception
     assert done.stdout == (
         f"{name} now points to {name}-v0002 with alpha 0.6 (th 0.3): 24 documents, 0 caught up, checked. "
         f"The previous version, {name}-v0001, is kept: `langshift rollback {name}` returns to it.\n"
@@ -145,7 +149,8 @@ def test_json_and_what_would_change_nothing(client, name):
     done = run("retune", name, "--alpha", 0.6, "--json")
     assert done.stderr.splitlines() == [
         f"{name} now points to {name}-v0002 with alpha 0.6: 24 documents, 0 caught up, checked. "
-        f"The previous version, {name}-v0001, is kept: `langshift rollback {name}` returns to it."
+        f"The previous version, {name}-v0001, is kept: `langshift rollback {name}` returns to it.",
+        UNMEASURED.strip(),
     ]
     told = printed(done)
     assert told.pop("seconds") >= told.pop("blocked") >= 0
@@ -162,6 +167,7 @@ def test_json_and_what_would_change_nothing(client, name):
         "vectors": KNOWN.hash,
         "changed": True,
         "gate": None,
+        "verdict": None,
     }
     assert told == expected
     told = printed(run("retune", name, "--alpha", 0.6, "--json"))
@@ -306,7 +312,7 @@ def test_aliases_that_stay_behind_are_named(client, name):
 
     client.indices.put_alias(index=f"{name}-v0001", name=f"{name}-prod")
     done = run("retune", name, "--alpha", 1)
-    assert (done.exit_code, done.stderr) == (0, told(f"{name}-v0001"))
+    assert (done.exit_code, done.stderr) == (0, told(f"{name}-v0001") + UNMEASURED)
     # Where nothing is changed, nothing is left.
     assert run("retune", name, "--alpha", 1).stderr == ""
     client.indices.delete_alias(index=f"{name}-v0001", name=f"{name}-prod")

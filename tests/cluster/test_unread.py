@@ -86,7 +86,7 @@ def test_an_audit_says_it_of_its_sample(client, cluster_env, index_name):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["unread"] == {"th": DOCUMENTS}
-    assert f"Of the sample, {DOCUMENTS} documents in th {SAYS}" in [one["text"] for one in found["verdict"]]
+    assert f"Of the sample, {DOCUMENTS} documents in th {SAYS}" in [one["text"] for one in found["findings"]]
 
 
 def test_the_bundled_model_and_hindi(ingest):

@@ -16,7 +16,9 @@ from piped_index import fingerprint_of
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors
 from langshift.embedded.state import ServerState
+from langshift.evaluate.compare import significance
 from langshift.evaluate.compare.gate import Baseline
+from langshift.evaluate.compare.verdict import Verdict, VerdictFigure
 from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, QRELS, QUERIES
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import LoadProfile, QueryResult
@@ -141,6 +143,7 @@ def test_all_of_what_a_calibration_was_measured_with_is_named():
     assert [name for name in calibrated()["measured_with"] if f"`{name}`" not in row] == []
 
 
+FIGURE = VerdictFigure("nDCG@20", "all", None, 0.5, 0.6, significance.TestResult(0.1, 9, 9, 0.5, 0.5, 0.5, (0.0, 0.2)))
 LETTER = DeadLetter(b"{}", 1, "a", "invalid_json", "no", "read", "2026-01-02T03:04:05Z", "c.jsonl", 7)
 HEADER = [one.name for one in fields(LanguageVectors)]
 TENSORS = {"vectors", "query_vectors", "common", "means", "directions", "maps"}
@@ -159,6 +162,8 @@ ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
         ("Language vectors", "key", set(HEADER) - TENSORS),
         ("per-query.jsonl", "key", next(ROWS)),
         ("Baselines", "key", [one.name for one in msgspec.structs.fields(Baseline)]),
+        ("The verdict", "verdict key", Verdict("too few", "", [FIGURE]).to_dict()),
+        ("The verdict", "figure key", FIGURE.to_dict()),
         ("Dead letters", "key", json.loads(to_line(LETTER))),
         ("Pipeline options", "key", [one.name for one in fields(PipelineOptions)]),
         ("The embedded server", "key of server.json", asdict(ServerState())),

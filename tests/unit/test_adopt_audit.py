@@ -27,7 +27,7 @@ from langshift.evaluate.audit.audit import (
     of_one_side,
     removed_share,
 )
-from langshift.evaluate.audit.report import document, show, verdict
+from langshift.evaluate.audit.report import document, findings, show, verdict
 from langshift.evaluate.audit.sample import AuditQueries, LanguageMix
 
 
@@ -157,7 +157,7 @@ def audit_of(gaps, *, there=ALL, near=(), spread=0.1, share=0.3, encoder="given"
 
 
 def said(audit, kind):
-    return [one.text for one in verdict(audit) if one.kind == kind]
+    return [one.text for one in findings(audit) if one.kind == kind]
 
 
 FURTHER = "lie .120 (.100 to .140) further from queries in en than those in en"
@@ -186,7 +186,7 @@ MOVED = SimilarityGap(FAR, LEVEL, FAR)
 
 def test_what_is_said_first():
     def first(*given, **more):
-        return verdict(audit_of(*given, **more))[0].kind
+        return findings(audit_of(*given, **more))[0].kind
 
     still = SimilarityGap(LEVEL, LEVEL, LEVEL)
     assert first({"th": MOVED}) == "fits"
@@ -206,12 +206,18 @@ def test_vectors_that_are_hardly_as_long_as_rounding():
     ]
 
 
-def test_nearest_documents_in_words():
+def test_without_judgements_vectors_that_fit_are_no_reason_to_shift():
     near = [NearestShare("en", 50, 0.5, 0.9, 0.6), NearestShare("th", 50, 0.3, 0.7, 0.4)]
-    assert said(audit_of({"th": MOVED}, near=near), "nearest") == [
-        "Of the 20 nearest documents, 80.0% are in the query's language before the shift and 50.0% after it (means "
-        "over languages); in an even mix it would be 40.0%."
-    ]
+    answer = verdict(audit_of({"th": MOVED}, near=near))
+    assert (answer.kind, answer.sentence) == (
+        "no judgements",
+        "No judgements to tell by: the share of the first 20 documents that are in the searcher's language goes from "
+        "80% to 50%, which does not say whether anybody finds more, so adopt the index with --alpha 0 and then run "
+        "`langshift retune NAME --alpha A --gate DATASET`, which replays judged queries before and after the shift.",
+    )
+    # Vectors that do not fit are one not to.
+    assert verdict(audit_of({"th": MOVED}, there=Interval(0.1, 0, 0.2))).kind == "do not shift"
+    assert verdict(audit_of({"th": None})).kind == "too few"
 
 
 def test_many_languages_are_folded_to_80_columns(monkeypatch, capsys):

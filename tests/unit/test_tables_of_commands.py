@@ -18,6 +18,7 @@ from langshift.commands import cluster, compare, dataset, evaluate, index, inges
 from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.compare import comparison, findings, gate, significance
+from langshift.evaluate.compare.verdict import Verdict
 from langshift.evaluate.measures.base import MeasureCell, MeasureTable, Scores
 from langshift.evaluate.measures.fairness import OUTCOMES, TOP1
 from langshift.evaluate.offline.encoding import LanguageSource
@@ -389,7 +390,7 @@ def gated():
         Of(version=f"{NAME}-v00000{number}", scores=dict.fromkeys(MEANS, scores()), answers=[], dataset=Of(folder=NAME))
         for number in range(2)
     ]
-    gate.show(gate.GateResult(*versions, []))
+    gate.show(gate.GateResult(*versions, Verdict("too few", SENTENCE), [], False, []))
 
 
 CALLS = ("table", "show_table")
