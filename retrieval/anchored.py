@@ -4,8 +4,8 @@ Step 1 gathers the documents that may answer. Step 2 is one search by the moved 
 
     score = (1 + cos(q', z̃) + bonus · [own language] + w · BM25 / best BM25 · [gathered, other language]) / 2
 
-with ``q'`` and the probabilities ``p`` below, ``bonus = .7 · spread · Σ own p + beta`` and
-``w = .7 · spread``: names and numbers are written alike in many languages. Only documents that step 1 gathered are
+with ``q'`` and the probabilities ``p`` below, ``bonus = s · .7 · spread · Σ own p^1.5 + beta`` and
+``w = s · .7 · spread``: names and numbers are written alike in many languages. Only documents that step 1 gathered are
 given something for their words: that measures as well as all of them, and spares step 2 the words. Where ``beta``
 makes the bonus negative, its amount is added to all other documents instead, which is the same order: a score cannot
 be below 0.
@@ -14,32 +14,34 @@ Words and vectors are evidence of different kinds. A document of the searcher's 
 the query is likely to answer it, wherever its vector lies; one in another language can be found by its vector, and by
 names and numbers. Exactly one content is thought to answer, so the candidates compete::
 
-    u(d) = [own]   · (k · (BM25(d) / rare)^2 / n + prior)
+    u(d) = [own]   · (24 · (BM25(d) / rare)^2 / n - .5)
          + [other] · 1.43 · ln(1 + BM25(d))
          - 1.95 · (max cos - cos(q, z̃_d)) / spread
     p(d) = exp u(d) / Σ exp u
 
 ``rare`` is what one word that no document of the language holds would be worth, ``ln(1 + (N + .5) / .5)`` for ``N``
 documents, so that ``BM25 / rare`` counts how many rare words were found, in any corpus; ``n`` is how many words the
-query has. ``spread`` is the standard deviation of the cosine of documents that have nothing to do with each other:
-models differ in it by a factor of ten. The query is moved towards what is trusted, all vectors at length 1::
+query has. With the square, a document that holds half of the question has a quarter of what all of it would be worth.
+``spread`` is the standard deviation of the cosine of documents that have nothing to do with each other: models differ
+in it by a factor of ten. The query is moved towards what is trusted, all vectors at length 1::
 
-    q' = q̂ + Σ p(d)^1.5 · ẑ_d
+    q' = q̂ + s · Σ p(d)^1.5 · ẑ_d
 
-The weights of ``m`` candidates add up to 1 where one alone is trusted, and to ``1 / √m`` where all are trusted alike:
-the less is known, the less the query is moved. Where the candidates are at right angles to the query or nearer, it is
-moved by 45° at most.
+The weights of ``m`` candidates add up to ``s`` where one alone is trusted, and to ``s / √m`` where all are trusted
+alike: the less is known, the less the query is moved. Where the candidates are at right angles to the query or nearer,
+it is moved by 45° at most.
 
-The constants 1.95, 1.43, 1.5 and the shares below were fitted on XQuAD's even articles (questions with and without an
-answer in their language alike often), and hold on its odd ones, on its sentences, on NTREX and on vectors of other
-scale. ``k``, ``spread`` and the priors are the index's own (``langshift anchors calibrate``).
+The strength ``s``, from 0 to 1, and ``spread`` are the index's own (``langshift anchors calibrate``): words tell more
+in some indices than in others. At 0 nothing is moved and nothing is added. The constants were fitted on questions cut
+out of documents and on XQuAD's even articles, and hold on its odd ones, on captions asked for in other words, and on
+vectors of other scale.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -58,14 +60,15 @@ _CLOSENESS: Final = 1.95
 _OTHER_WORDS: Final = 1.43
 _SHARPNESS: Final = 1.5
 
-# In units of the spread: what the searcher's language is given where all trust is in it, and the words of other
-# languages where they match best.
+# In units of the spread, times the strength: what the searcher's language is given where all trust is in one of its
+# documents, and the words of other languages where they match best.
 OWN_BONUS: Final = 0.7
 WORDS_BONUS: Final = 0.7
 
-USUAL_WORDS: Final = 13.0
-USUAL_PRIOR: Final = -0.5
-USUAL_STRENGTH: Final = 1.0
+_OWN_WORDS: Final = 24.0
+_OWN_PRIOR: Final = -0.5
+# So little that no text is known on which it loses anything, and about half of what words can give is there.
+USUAL_STRENGTH: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -74,26 +77,17 @@ class AnchorModel:
 
     Attributes:
         spread: standard deviation of the cosine of unrelated documents.
-        words: ``k``, what words of the searcher's own language are worth.
-        priors: language -> log-odds that what is sought is there in that language, cautiously, as far as the
-            index's translation groups tell; a language without one has ``USUAL_PRIOR``.
         strength: how strongly the query is moved and candidates are given more, from 0, which is exactly dense, to 1.
-        calibrated: whether these were measured on questions of the index, and not only the spread.
+        calibrated: whether the strength was measured on questions of the index.
     """
 
     spread: float
-    words: float = USUAL_WORDS
-    priors: Mapping[str, float] = field(default_factory=dict)
     strength: float = USUAL_STRENGTH
     calibrated: bool = False
 
-    def prior(self, language: str) -> float:
-        """The log-odds that what is sought is there in a language."""
-        return self.priors.get(language, USUAL_PRIOR)
-
     def to_dict(self) -> dict[str, Any]:
         """As it is kept."""
-        return {"spread": self.spread, "words": self.words, "priors": dict(self.priors), "strength": self.strength}
+        return {"spread": self.spread, "strength": self.strength}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AnchorModel:
@@ -103,12 +97,10 @@ class AnchorModel:
             AttributeError, KeyError, TypeError, ValueError: it is of another form, or holds what cannot be reckoned
                 with.
         """
-        priors = {language: float(prior) for language, prior in values["priors"].items()}
-        strength = float(values.get("strength", USUAL_STRENGTH))
-        trust = cls(float(values["spread"]), float(values["words"]), priors, strength, calibrated=True)
-        if not all(map(math.isfinite, (trust.spread, trust.words, *priors.values()))) or trust.spread <= 0:
-            raise ValueError("a figure is not finite, or the spread is not above 0")
-        if not 0 <= strength <= 1:
+        trust = cls(float(values["spread"]), float(values.get("strength", USUAL_STRENGTH)), calibrated=True)
+        if not math.isfinite(trust.spread) or trust.spread <= 0:
+            raise ValueError("the spread is not a number above 0")
+        if not 0 <= trust.strength <= 1:
             raise ValueError("the strength is not from 0 to 1")
         return trust
 
@@ -132,29 +124,26 @@ def rarest(documents: float) -> float:
     return math.log(1 + (documents + 0.5) / 0.5)
 
 
-def anchor_probabilities(gathered: Candidates, trust: AnchorModel, language: str) -> NDArray[np.float64]:
+def anchor_probabilities(gathered: Candidates, spread: float) -> NDArray[np.float64]:
     """The probability of each candidate that it answers the query, shape (candidates,), summing to 1.
 
     Args:
         gathered: at least one.
-        trust: the index's own part of the rule.
-        language: the searcher's language.
+        spread: the index's.
     """
     own = np.array([candidate.own for candidate in gathered.candidates])
     scores = np.array([candidate.words for candidate in gathered.candidates])
     cosines = np.array([candidate.cosine for candidate in gathered.candidates])
-    found = trust.words * (scores / rarest(gathered.documents)) ** 2 / gathered.words + trust.prior(language)
-    utility = (
-        np.where(own, found, _OTHER_WORDS * np.log1p(scores)) - _CLOSENESS * (cosines.max() - cosines) / trust.spread
-    )
+    found = _OWN_WORDS * (scores / rarest(gathered.documents)) ** 2 / gathered.words + _OWN_PRIOR
+    utility = np.where(own, found, _OTHER_WORDS * np.log1p(scores)) - _CLOSENESS * (cosines.max() - cosines) / spread
     odds = np.exp(utility - utility.max())
     probabilities: NDArray[np.float64] = odds / odds.sum()
     return probabilities
 
 
-def weights(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What each candidate's unit vector is multiplied with before it is added to the query's: ``p^1.5``."""
-    weighted: NDArray[np.float64] = probabilities**_SHARPNESS
+def weights(probabilities: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
+    """What each candidate's unit vector is multiplied with before it is added to the query's: ``s · p^1.5``."""
+    weighted: NDArray[np.float64] = strength * probabilities**_SHARPNESS
     return weighted
 
 
@@ -338,24 +327,25 @@ def scores(request: SearchRequest, how: ScoringContext, ids: Sequence[str]) -> S
 
 def _how(gathered: Candidates, request: SearchRequest) -> ScoringContext:
     """What the query is moved towards, and what is added to the cosine."""
-    trust, language = request.target.trust, request.question.language
+    trust = request.target.trust
     if trust is None:
         raise ValueError("an anchored search needs the index's SearchContext.trust")
-    probable = anchor_probabilities(gathered, trust, language)
+    probable = anchor_probabilities(gathered, trust.spread)
+    weighted = weights(probable, trust.strength)
     anchors = [
         Anchor(name, float(p), float(weight), _evidence(one))
-        for name, p, weight, one in zip(gathered.ids, probable, weights(probable), gathered.candidates, strict=True)
+        for name, p, weight, one in zip(gathered.ids, probable, weighted, gathered.candidates, strict=True)
         if weight >= _LEAST_WEIGHT
     ]
     anchors.sort(key=lambda anchor: -anchor.weight)
     bonus = 0.0
     if has_own(request):
-        own = sum(float(p) for p, one in zip(probable, gathered.candidates, strict=True) if one.own)
+        own = sum(float(weight) for weight, one in zip(weighted, gathered.candidates, strict=True) if one.own)
         bonus = OWN_BONUS * trust.spread * own + request.preference
     given = {
-        name: WORDS_BONUS * trust.spread * one.words / gathered.best_words / 2
+        name: trust.strength * WORDS_BONUS * trust.spread * one.words / gathered.best_words / 2
         for name, one in zip(gathered.ids, gathered.candidates, strict=True)
-        if one.words and not one.own
+        if trust.strength and one.words and not one.own
     }
     return ScoringContext(bonus=bonus / 2, anchors=tuple(anchors), given=given)
 
@@ -367,11 +357,11 @@ def _evidence(candidate: AnchorEvidence) -> dict[str, float]:
 def moved_vector(
     query: NDArray[np.float64], anchors: Sequence[Anchor], vectors: Mapping[str, NDArray[np.float64]]
 ) -> NDArray[np.float32]:
-    """What the second step searches with: ``q' = q̂ + Σ p(d)^1.5 · ẑ_d``, at length 1, shape (dimension,), float32.
+    """What the second step searches with: ``q' = q̂ + s · Σ p(d)^1.5 · ẑ_d``, at length 1, shape (dimension,), float32.
 
     Args:
         query: the query's vector, of unit length, shape (dimension,).
-        anchors: with their weights ``p^1.5``.
+        anchors: with their weights ``s · p^1.5``.
         vectors: document -> its vector, of unit length; an anchor that is gone meanwhile has no part.
     """
     moved = sum((anchor.weight * vectors[anchor.id] for anchor in anchors if anchor.id in vectors), query)

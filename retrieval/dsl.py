@@ -95,6 +95,12 @@ def filter_clauses(filters: Filters) -> list[dict[str, Any]]:
     return [{"terms": {field: list(values)}} for field, values in filters.items()]
 
 
+def drawn(query: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
+    """The query that puts what another one finds in an order of chance, which is the same each time."""
+    drawing = {"query": query, "random_score": {"seed": seed, "field": "_seq_no"}, "boost_mode": "replace"}
+    return {"function_score": drawing}
+
+
 def body(query: Mapping[str, Any], size: int, fields: FieldNames = USUAL, source: Source = True) -> dict[str, Any]:
     """A request body; hits that do not bring the whole document tell their language apart from it."""
     if source is True:

@@ -23,7 +23,7 @@ from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import hits, modes, settings
 from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.calibration.stored import resolve_auto, trust_of
+from langshift.retrieval.calibration import stored
 from langshift.retrieval.filters import FilterCheck
 from langshift.retrieval.shortlist import DEPTH, Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
 from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded
@@ -178,17 +178,15 @@ class Searcher:
         Raises:
             ClusterError: the calibration that the index keeps cannot be read.
         """
-        return trust_of(self.client, self.index)
-
-    @property
-    def remarks(self) -> list[str]:
-        """What a searcher in ``anchored`` should know of ``trust``; empty where all is as it should be."""
-        choice = resolve_auto(self.index)
-        return [choice.reason] if choice.origin == "default" else []
+        return stored.trust_of(self.client, self.index)
 
     def resolve(self, setting: settings.SearchSettings) -> settings.ModeChoice:
-        """How the index is searched in a setting: as it says, or in the mode that ``auto`` stands for here."""
-        return resolve_auto(self.index, setting) if setting.mode == "auto" else settings.ModeChoice.requested(setting)
+        """How the index is searched in a setting, see ``stored.resolve``.
+
+        Raises:
+            ClusterError: ``anchored`` is asked for, and the calibration that the index keeps cannot be read.
+        """
+        return stored.resolve(self.index, setting)
 
     def plan(
         self,
@@ -216,7 +214,7 @@ class Searcher:
         if setting.one_per_group:
             self._filters.require_groups()
         setting = self.resolve(setting).setting
-        target = self._target(setting, legs=legs)
+        target = self.target(setting, legs=legs)
         return modes.search(settings.SearchRequest(question, setting, target, size, filters=filters, source=source))
 
     def scores(
@@ -227,11 +225,21 @@ class Searcher:
         ids: Sequence[str],
     ) -> SearchPlan[dict[str, float | None]]:
         """What a search would have given each of these documents, in any mode but ``auto``; see ``modes.scores``."""
-        return modes.scores(settings.SearchRequest(question, setting, self._target(setting)), how, ids)
+        return modes.scores(settings.SearchRequest(question, setting, self.target(setting)), how, ids)
 
-    def _target(self, setting: settings.SearchSettings, *, legs: bool = False) -> settings.SearchContext:
+    def target(
+        self, setting: settings.SearchSettings, *, trust: AnchorModel | None = None, legs: bool = False
+    ) -> settings.SearchContext:
+        """What a search in a setting is carried out on.
+
+        Args:
+            setting: in any mode but ``auto``.
+            trust: what ``anchored`` reckons with; None for the index's own.
+            legs: whether every leg's score and rank are wanted.
+        """
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions and not legs
-        return settings.SearchContext(self.index, fuses, self.trust if setting.mode == "anchored" else None, legs)
+        own = (trust or self.trust) if setting.mode == "anchored" else None
+        return settings.SearchContext(self.index, fuses, own, legs)
 
     def search(
         self,
@@ -276,7 +284,7 @@ class Searcher:
         """
         settings.require_query(words, size)
         checked = self._filters.checked(filters)
-        chosen = self.resolve(setting)
+        given, chosen = setting, self.resolve(setting)
         tag = self._tag(words, chosen.setting, language)
         setting = chosen.setting.for_index(self.index, text_language(tag))
         raw = self.encode([words]) if explain or setting.needs_vector else None
@@ -285,7 +293,7 @@ class Searcher:
         shift, unknown = self._shift if explain else (None, None)
         plan = self.plan(question, setting, size=size, filters=checked, legs=explain)
         moved = self.query_debias if setting.needs_vector else stored_shift.UNMOVED
-        notes = self.remarks if setting.mode == "anchored" else []
+        notes = stored.remarks(self.index, given) if chosen.origin == "asked" else []
 
         def read_result() -> SearchPlan[hits.SearchResult]:
             index, requests = self.index, list[HttpRequest]()

@@ -19,6 +19,7 @@ from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.anchored import AnchorModel
+from langshift.retrieval.calibration import stored
 from langshift.retrieval.settings import ModeChoice, SearchSettings
 from langshift.retrieval.steps import execute_many
 
@@ -177,8 +178,10 @@ def replay_all(
 def _remarks(target: ReplayTarget) -> list[str]:
     """Say what makes figures of this setting less than they seem, whatever is found."""
     index = target.searcher.index
-    uncalibrated = target.trust is not None or target.chosen.origin == "default"
-    remarks = target.searcher.remarks if uncalibrated else []
+    asked = target.chosen.origin == "asked"
+    remarks = stored.remarks(index, target.setting) if asked else []
+    if target.chosen.origin == "default":
+        remarks.append(target.chosen.reason)
     if target.setting.needs_vector:
         remarks += unread_in_words(index.fingerprint.encoder, index.unread)
     if not target.setting.one_per_group:

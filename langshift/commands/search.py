@@ -2,6 +2,9 @@
 
 import textwrap
 from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Final
 
 import click
 from opensearchpy import OpenSearch
@@ -12,18 +15,25 @@ from langshift.client import open_cluster
 from langshift.debias.debiaser import COMMON
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.datasets.dataset import primary_language
+from langshift.files import records, string
 from langshift.languages import require_tag
-from langshift.output import emit_json, note, out, pluralize, table
-from langshift.parameters import Command, CommandGroup, flag, json_or_tables, option
+from langshift.output import emit_json, format_change, format_score, note, out, pluralize, progress, table
+from langshift.parameters import PATH, Command, CommandGroup, flag, json_or_tables, option
 from langshift.plugin.versions import IndexInfo, check_name, live
-from langshift.retrieval.anchored import USUAL_WORDS
-from langshift.retrieval.calibration.calibrate import calibrate as calibrate_index
-from langshift.retrieval.calibration.calibrate import require_languages
-from langshift.retrieval.calibration.fit import Calibration, FirstHits
-from langshift.retrieval.calibration.stored import resolve_auto, store_calibration
+from langshift.retrieval.calibration.calibrate import (
+    WORTH_WHILE,
+    Calibration,
+    CalibrationRun,
+    gain,
+    loss,
+    require_languages,
+)
+from langshift.retrieval.calibration.stored import resolve_auto, store_calibration, weight_remarks
 from langshift.retrieval.hits import Hit, Other, SearchResult
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import (
+    MOST_CHARACTERS,
     SearchOptions,
     SearchSettings,
     encoder_options,
@@ -48,18 +58,25 @@ def anchors() -> None:
 @option(
     "--sample N", "How many documents to sample, evenly from every language.", click.IntRange(30, 2000), default=400
 )
+@option(
+    "--queries FILE",
+    "What people asked, one JSON object with text (and language) on each line: the queries made then repeat as much of "
+    "the documents' words as these.",
+    PATH,
+)
+@option("--seed N", "Draw other documents and words.", click.IntRange(0), default=0, rare=True)
 @encoder_options
 @json_or_tables
-def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> None:
-    """Measure how far anchored search may trust words in the index NAME (an alias or a version), and store the result.
+def calibrate(name: str, sample: int, queries: Path | None, seed: int, search: SearchOptions, as_json: bool) -> None:
+    """Find the best mode for searches of the index NAME (an alias or a version), and how far words may lead them.
 
-    No judgements are needed: queries are cut out of documents of the index, and each is searched twice, once in the
-    whole index and once with its document hidden, as if that did not exist in the query's language. The weight of
-    words is fitted so that the query's document is trusted in the first search, and no other document of its language
-    in the second.
+    No judgements are needed: queries are made of documents of the index, in their words and in words of which half or
+    all are replaced, and each is searched twice, once in the whole index and once with its document hidden, as if that
+    did not exist in the query's language. The strength of anchored search and the weight of words in hybrid search are
+    the highest found at which nothing is lost compared with dense search; at strength 0 anchored search is dense.
 
-    The result is stored in the index's mapping, where searches find it; no document is changed. The same index gives
-    the same result. A retune carries it over. Without a calibration, default values are used.
+    The result is stored in the index's mapping, where searches find it: mode auto uses the best mode. No document is
+    changed. The same index gives the same result. A retune carries it over, and says that a new one is due.
 
     \b
     Example:
@@ -74,42 +91,101 @@ def calibrate(name: str, sample: int, search: SearchOptions, as_json: bool) -> N
             f"The encoder {encoder} of {index.name} cannot encode queries, since its model is not available, and a "
             "calibration needs queries: anchored search continues with default values."
         )
-    calibration = calibrate_index(Searcher(client, index, search), sample)
-    store_calibration(client, index, calibration)
+    searcher = Searcher(client, index, search)
+    log = [] if queries is None else read_queries(queries, searcher)
+    run = CalibrationRun(searcher, sample, seed)
+    cost = run.cost
+    note(
+        f"Calibrating {index.index} with {cost.documents:,} documents: {cost.encoded + len(log):,} texts to encode, "
+        f"and at most {cost.searches:,} searches."
+    )
+    with progress() as bars:
+        stage = bars.add_task("Drawing documents", total=None, rate="")
+        calibration = run.measure(
+            log,
+            on_stage=lambda what, total: bars.reset(stage, description=what, total=total or None),
+            on_search=lambda done: bars.advance(stage, done),
+        )
+    store_calibration(client, index, calibration.to_dict())
     if as_json:
         emit_json({"index": index.index, **calibration.to_dict()})
     else:
         _show_calibration(index, calibration)
-    for sentence in remarks(index.name, calibration):
-        note(sentence)
+
+
+# More say no more of how people ask.
+_MOST_LOGGED: Final = 2_000
+
+
+def read_queries(path: Path, searcher: Searcher) -> list[tuple[str, str]]:
+    """Words and language of logged queries, the first 2,000 of them; a language that is not named is detected.
+
+    Raises:
+        UsageError: no such file, none in it, or a line that cannot be used; named by file and line.
+    """
+    if not path.is_file():
+        raise UsageError(
+            f"There is no file {path}: --queries takes a file with one JSON object with text on each line."
+        )
+    found = []
+    for number, record in islice(records(path), _MOST_LOGGED):
+        where = f"{path}, line {number}"
+        words = string(record, "text", where, "give the query one, or remove the line")[:MOST_CHARACTERS]
+        tag = primary_language(record.get("language"), where)
+        found.append((words, tag or searcher.language(words).language))
+    if not found:
+        raise UsageError(f"{path} is empty: write JSON Lines, each with the text of a query.")
+    return found
+
+
+_ANSWERS = {"own": "in the query's language", "other": "in others only"}
+_STRENGTHS = {0.0: "exactly dense", 1.0: "the most"}
 
 
 def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
     rows = [
-        [one.language, f"{one.questions:,}", f"{one.found:.3f}", f"{one.deceived:.3f}", f"{one.prior:+.2f}"]
-        for one in calibration.languages
+        [
+            _ANSWERS[one.answer],
+            one.overlap,
+            f"{one.questions:,}",
+            format_score(one.dense),
+            format_change(one.ndcg),
+            format_change(one.tlr),
+        ]
+        for one in calibration.changes
     ]
-    columns = ["language", "queries", "found", "false trust", "prior"]
-    table(None, columns, rows, right=set(columns[1:]))
-    trust = calibration.trust
-    hidden = calibration.hidden
-    message = "no translations are known." if hidden is None else f"it is a translation: {_first_hit_shares(hidden)}."
+    columns = ["answer", "words kept", "queries", "dense nDCG@20", "anchored", "TLR@20"]
+    table(None, columns, rows, right=set(columns[2:]))
+    strength, trust = calibration.trust.strength, calibration.trust
     for sentence in (
         "",
-        "found: the share of queries whose own document is trusted most. false trust: how far others of its language",
-        "are trusted when it is hidden, at a prior of 0 at most. prior: log-odds that what is searched for exists in",
-        "this language, by the translation groups, less 2: above 0 only where nearly everything exists.",
+        "words kept: how many of the query's words are the document's; the others are replaced. anchored, TLR@20: how",
+        "much anchored search with the strength below changes nDCG@20 and the recall of answers in other languages.",
         "",
-        f"{index.index}: words k {trust.words:g} (default {USUAL_WORDS:g}), spread of cosines {trust.spread:.4f} "
-        f"(queries: {calibration.questions:,}).",
-        f"The first hit is the query's own document: {_first_hit_shares(calibration.there)}.",
-        f"Where that is hidden, {message}",
+        f"{index.index}: mode auto is {calibration.mode}. {reason(calibration)}",
+        f"Strength of anchored search: {strength:g}{f' ({_STRENGTHS[strength]})' if strength in _STRENGTHS else ''}; "
+        f"spread of cosines: {trust.spread:.4f}.",
+        f"Hybrid search loses nothing with words weighing {calibration.lexical_weight:g}."
+        if calibration.lexical_weight is not None
+        else weight_remarks(index.name, None, 0)[0],
     ):
         out.print(sentence, soft_wrap=True)
 
 
-def _first_hit_shares(first: FirstHits) -> str:
-    return f"dense {first.dense:.3f}, anchored {first.anchored:.3f} (queries: {first.questions:,})"
+def reason(calibration: Calibration) -> str:
+    """Why a calibration chose its mode, in a sentence."""
+    if calibration.mode == "hybrid":
+        return (
+            f"It finds answers in the query's language better (nDCG@20 {format_change(gain(calibration.hybrid))} on "
+            "average), and nothing is lost."
+        )
+    if calibration.mode == "anchored":
+        change = format_change(gain(calibration.changes))
+        return f"It finds answers in the query's language better (nDCG@20 {change} on average), and nothing is lost."
+    found, lost = gain(calibration.full_strength), loss(calibration.full_strength)
+    if found < WORTH_WHILE:
+        return f"Words tell too little here (nDCG@20 {format_change(found)} at full strength) for a search led by them."
+    return f"Words would cost too much here: up to {format_score(lost)} at full strength."
 
 
 def calibration_due(index: IndexInfo) -> str | None:
@@ -123,23 +199,6 @@ def note_calibration_due(client: OpenSearch, name: str) -> None:
     with suppress(LangshiftError, OpenSearchException):
         if sentence := calibration_due(live(client, name)):
             note(sentence)
-
-
-def remarks(name: str, calibration: Calibration) -> list[str]:
-    """What a person should know of a calibration of the index ``name`` beside its figures."""
-    if calibration.fitted is None:
-        return []
-    words, fitted = calibration.trust.words, calibration.fitted
-    if calibration.lost:
-        return [
-            f"Anchored search of {name} loses translations that dense search finds, even with the lowest k "
-            f"({words:g}; {fitted:g} was fitted): where documents often do not exist in the searcher's language, "
-            "search with --mode dense."
-        ]
-    return [
-        f"With the fitted k of {fitted:g}, anchored search of {name} would lose translations that dense search finds, "
-        f"so k is {words:g}, the highest value tried at which nothing is lost."
-    ]
 
 
 @click.command(cls=Command)

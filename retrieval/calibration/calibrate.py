@@ -1,270 +1,52 @@
-"""Calibrating anchored search on questions that are made of the index itself, without judgments by people.
+"""Calibrating an index: how far words may lead a search of it, and in which mode it is searched best.
 
-Questions are cut out of the index's own passages, and asked of it as it is and with their passage hidden.
+Questions are made of the index's own documents, in their words and in others, and asked in each mode of the index as it
+is and with their documents hidden; no judgements by people are needed. What a mode changes against dense search is told
+apart by whether the answer is there in the question's language, and by how much of the question it repeats. The
+strength of anchored search and the share of words in hybrid search are the highest at which nothing is lost, in any of
+these, that matters.
 """
 
-import re
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, NamedTuple, TypeVar
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.errors import ClusterError, LangshiftError
+from langshift.errors import ClusterError
+from langshift.languages import text_language
 from langshift.plugin import metadata
-from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import dsl, modes, settings
-from langshift.retrieval.anchored import AnchorModel, body_with_vectors, collect_candidates, hit_vectors
-from langshift.retrieval.calibration import fit
-from langshift.retrieval.hits import GROUP, ScoredDoc, group_of, to_hit, without_legs
+from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
+from langshift.retrieval import modes, settings
+from langshift.retrieval.anchored import AnchorModel, Candidates, collect_candidates, rarest
+from langshift.retrieval.calibration.questions import (
+    OVERLAPS,
+    VAGUENESS,
+    CalibrationPassage,
+    CalibrationQuestion,
+    draw_passages,
+    execute_all,
+    make_questions,
+    masked,
+)
+from langshift.retrieval.calibration.stored import CalibratedMode, measured_spread
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.steps import Body, Response, SearchPlan, execute, execute_many, step_by_step
 
-_SENTENCE: Final = re.compile(r"(?<=[.!?؟۔])\s+|(?<=[。！？।॥])\s*|\n+")
-_WORDS: Final = 10
-_LEAST_WORDS: Final = 4
-# Of scripts without spaces about as many characters as ten words have.
-_CHARACTERS: Final = {"zh": 18, "yue": 18, "ja": 18, "th": 40, "lo": 40, "km": 40, "my": 40, "bo": 40}
-_LONGEST: Final = 300
-assert _LONGEST < dsl.MOST_CLAUSES // 2  # noqa: S101 - whatever an analyzer makes of it, the server takes it
-
-
-def extract_question(text: str, language: str, name: str) -> str | None:
-    """A question of about ten words out of one sentence.
-
-    Args:
-        text: of a document.
-        language: its language; in scripts without spaces characters are counted instead.
-        name: the document's id, by which the place is chosen, so that it is the same each time.
-
-    Returns:
-        The piece; None where no sentence is long enough.
-    """
-    chance = np.random.default_rng(zlib.crc32(name.encode(errors="replace")))
-    # A text that was cut in the middle of a character has half of it left, which no request can hold.
-    whole = text.encode(errors="ignore").decode()
-    pieces = [found for sentence in _SENTENCE.split(whole) if (found := _parts(sentence, language))]
-    if not pieces:
-        return None
-    parts, joint = pieces[int(chance.integers(len(pieces)))]
-    wanted = _WORDS if joint else _CHARACTERS[language]
-    start = int(chance.integers(max(1, len(parts) - wanted + 1)))
-    return joint.join(parts[start : start + wanted]).strip()[:_LONGEST]
-
-
-def _parts(sentence: str, language: str) -> tuple[list[str], str] | None:
-    """What a question can be cut of, and what joins it; None where that is too little."""
-    if language in _CHARACTERS:
-        characters = list(sentence.strip())
-        return (characters, "") if len(characters) >= _CHARACTERS[language] // 2 else None
-    words = sentence.split()
-    return (words, " ") if len(words) >= _LEAST_WORDS else None
-
-
-T = TypeVar("T")
-
-
-def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan[T]:
-    """A plan, in every step of which the documents that match one of the clauses are left out.
-
-    Scores stay as they are. Nearest neighbours are left out after they were found: the few that are hidden are less
-    than what is looked at beside those that are wanted.
-    """
-
-    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
-        without = [body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in bodies]
-        return (yield tuple(without))
-
-    return step_by_step(plan, carry_out)
-
-
-# A language with fewer documents is not asked about.
-_FEW: Final = 5
-
-
-class CalibrationPassage(NamedTuple):
-    """A document that a question is cut out of.
-
-    Attributes:
-        id: its ``_id``.
-        language: primary tag.
-        words: the question.
-        group: its translation group; None where it names none.
-        vector: of unit length, shape (dimension,), float32.
-    """
-
-    id: str
-    language: str
-    words: str
-    group: str | None
-    vector: NDArray[np.float32]
-
-
-def draw_passages(searcher: Searcher, sample: int, window: int) -> list[CalibrationPassage]:
-    """Documents with a vector and a sentence to ask by, the same each time.
-
-    Args:
-        searcher: over the index.
-        sample: how many at most; every language gets as even a share as it has documents for.
-        window: how many documents one request to the index may ask for.
-    """
-    index, found = searcher.index, list[CalibrationPassage]()
-    for language, share in shares(index.counts, sample).items():
-        found += execute(searcher.client, index.index, _draw(index, language, share, window))
-    return found
-
-
-def shares(counts: Mapping[str, int], sample: int) -> dict[str, int]:
-    """Language -> how many of the sample: as evenly as each language's documents allow; a few of them are too few."""
-    left, wanted = sample, {}
-    rarest_first = sorted((count, language) for language, count in counts.items() if count >= _FEW)
-    for position, (count, language) in enumerate(rarest_first):
-        share = min(count, left // (len(rarest_first) - position))
-        if share:
-            wanted[language] = share
-        left -= share
-    return dict(sorted(wanted.items()))
-
-
-def _draw(index: IndexInfo, language: str, share: int, window: int) -> SearchPlan[list[CalibrationPassage]]:
-    fields = index.fields
-    clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
-    brings = [*(fields.texts or metadata.TEXT_FIELDS), GROUP]
-    # Some have no sentence to ask by.
-    size = min(window, share + share // 2 + _FEW)
-    (response,) = yield (
-        body_with_vectors(fit.drawn({"bool": {"filter": clauses}}), size, fields) | {"_source": brings},
-    )
-    vectors, made = hit_vectors(response), list[CalibrationPassage]()
-    for found in without_legs(response, fields):
-        words = extract_question(text_of(found, fields), language, found.id)
-        if found.id in vectors and words is not None:
-            vector = vectors[found.id].astype(np.float32)
-            made.append(CalibrationPassage(found.id, language, words, group_of(found.source), vector))
-    return made[:share]
-
-
-def text_of(found: ScoredDoc, fields: metadata.FieldNames) -> str:
-    """The words of a document that a question is cut out of."""
-    if not fields.texts:
-        hit = to_hit(found, fields)
-        return hit.text or hit.title
-    texts = (to_hit(found, msgspec.structs.replace(fields, texts=(name,))).text for name in fields.texts)
-    return next(filter(None, texts), "")
-
-
-# Documents whose vectors are as near as that say the same in the same words.
-_COPY: Final = 0.999
-
-
-class CalibrationQuestion(NamedTuple):
-    """A question of which the answer is known.
-
-    Attributes:
-        question: with its vector.
-        passage: what it was cut out of.
-        answers: ids of the passage and its copies in its language.
-        hides: clauses for these, and for all in the language that the passage's translation group has.
-    """
-
-    question: settings.SearchQuery
-    passage: CalibrationPassage
-    answers: frozenset[str]
-    hides: Sequence[Mapping[str, Any]]
-
-
-def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage]) -> list[CalibrationQuestion]:
-    """The questions of passages, encoded and moved as those of a searcher would be.
-
-    Raises:
-        UsageError: the encoder makes no vectors of queries.
-    """
-    index, tags = searcher.index, [passage.language for passage in passages]
-    vectors = searcher.move(searcher.encode([passage.words for passage in passages]), tags)
-    copies = execute_all(searcher, (_copies(passage, index) for passage in passages))
-    questions = []
-    for passage, vector, found in zip(passages, vectors, copies, strict=True):
-        answers = frozenset((passage.id, *found))
-        hides = dsl.filter_clauses({"_id": sorted(answers)})
-        if passage.group is not None:
-            own = {index.fields.language: [passage.language], GROUP: [passage.group]}
-            hides.append({"bool": {"filter": dsl.filter_clauses(own)}})
-        query = settings.SearchQuery(passage.words, passage.language, vector)
-        questions.append(CalibrationQuestion(query, passage, answers, hides))
-    return questions
-
-
-def evidence(searcher: Searcher, questions: Sequence[CalibrationQuestion]) -> list[fit.CalibrationEvidence]:
-    """What an anchored search gathers for each question, in both situations."""
-    setting, target = settings.SearchSettings("anchored"), settings.SearchContext(searcher.index)
-    requests = [settings.SearchRequest(one.question, setting, target) for one in questions]
-    there = execute_all(searcher, map(collect_candidates, requests))
-    asked = zip(requests, questions, strict=True)
-    hidden = execute_all(searcher, (masked(collect_candidates(one), of.hides) for one, of in asked))
-    return [
-        fit.CalibrationEvidence(one.passage.language, one.answers, *gathered)
-        for one, *gathered in zip(questions, there, hidden, strict=True)
-    ]
-
-
-def first_hits(
-    searcher: Searcher,
-    questions: Sequence[CalibrationQuestion],
-    mode: settings.Mode,
-    trust: AnchorModel | None = None,
-    *,
-    hidden: bool = False,
-) -> list[bool]:
-    """Whether the first hit of each question is what it was cut out of; or, with that hidden, a translation of it.
-
-    Args:
-        searcher: over the index.
-        questions: what is asked.
-        mode: of the searches.
-        trust: what of the rule of ``anchored`` is the index's own; None in other modes.
-        hidden: whether the answers are hidden, and those of their group in the question's language.
-    """
-    setting, target = settings.SearchSettings(mode), settings.SearchContext(searcher.index, trust=trust)
-    plans = [
-        modes.search(settings.SearchRequest(one.question, setting, target, size=1, source=[GROUP])) for one in questions
-    ]
-    if hidden:
-        plans = [masked(plan, one.hides) for plan, one in zip(plans, questions, strict=True)]
-    return [
-        any(group_of(hit.source) == one.passage.group if hidden else hit.id in one.answers for hit in found.hits)
-        for found, one in zip(execute_all(searcher, plans), questions, strict=True)
-    ]
-
-
-def execute_all(searcher: Searcher, plans: Iterable[SearchPlan[T]]) -> list[T]:
-    """What all the plans return.
-
-    Raises:
-        LangshiftError: one of them failed.
-    """
-    returned: list[T] = []
-    for outcome in execute_many(searcher.client, searcher.index.index, plans):
-        if isinstance(outcome, LangshiftError):
-            raise outcome
-        returned.append(outcome)
-    return returned
-
-
-def _copies(passage: CalibrationPassage, index: IndexInfo) -> SearchPlan[list[str]]:
-    fields = index.fields
-    query = dsl.knn(passage.vector, settings.LEAST_CANDIDATES, [{"term": {fields.language: passage.language}}], fields)
-    body = dsl.body(query, settings.LEAST_CANDIDATES, fields, source=False) | {"min_score": (1 + _COPY) / 2}
-    (response,) = yield (body,)
-    return [found.id for found in without_legs(response, fields)]
-
-
+_DEPTH: Final = 20
 _SPREAD_DOCUMENTS: Final = 300
-_FEWEST_QUESTIONS: Final = 30
-# Lower values of k are tried at so many steps where the fitted one loses something.
-_STEPS: Final = 4
+
+# A mean loss of nDCG@20 or TLR@20 that is no loss: a twentieth of what the modes differ by where words tell something.
+TOLERATED: Final = 0.0025
+# Where answers that are there are found by less than this better at full strength, words do not tell enough in the
+# index for a search that is led by them.
+WORTH_WHILE: Final = 0.035
+# Below that the query is not moved far enough for any hit to change.
+_LEAST_STRENGTH: Final = 0.02
+WEIGHTS: Final = (0.3, 0.1, 0.03)
+# One passage in so many is asked for in hybrid search, which needs no fine figure.
+_HYBRID_SHARE: Final = 3
 
 
 def require_languages(index: IndexInfo) -> None:
@@ -279,90 +61,313 @@ def require_languages(index: IndexInfo) -> None:
         raise ClusterError(f"{index.name} has {what}: anchored search needs two languages or more.")
 
 
-def calibrate(searcher: Searcher, sample: int) -> fit.Calibration:
-    """Measure what of the rule of trust is an index's own; nothing is written.
+class CalibrationCost(NamedTuple):
+    """What a calibration takes at most.
+
+    Attributes:
+        documents: that questions are made of.
+        encoded: texts that are encoded.
+        searches: requests for hits in one mode.
+    """
+
+    documents: int
+    encoded: int
+    searches: int
+
+
+class SliceChange(NamedTuple):
+    """What a mode changes in a part of the questions.
+
+    Attributes:
+        answer: ``own`` where the answer is there in the question's language, ``other`` where it is in others only.
+        overlap: how much of the question's words the document holds.
+        questions: how many.
+        dense: nDCG@20 of dense search.
+        ndcg: mean change of nDCG@20.
+        tlr: mean change of TLR@20; None where no answer is in another language.
+    """
+
+    answer: str
+    overlap: str
+    questions: int
+    dense: float
+    ndcg: float
+    tlr: float | None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A calibration, and what it was measured by.
+
+    Attributes:
+        trust: what of the rule of ``anchored`` is the index's own.
+        mode: the mode that finds most without losing anything.
+        lexical_weight: the highest share of words at which ``hybrid`` loses nothing; None where there is none.
+        cost: what it took.
+        changes: what anchored search changes with its strength, against dense search.
+        full_strength: the same at strength 1.
+        hybrid: what hybrid search changes with its weight; with the lowest one tried where there is no safe one.
+        overlap: mean share of a query's words that the best document of its language holds, in the query log; None
+            without one.
+    """
+
+    trust: AnchorModel
+    mode: CalibratedMode
+    lexical_weight: float | None
+    cost: CalibrationCost
+    changes: Sequence[SliceChange]
+    full_strength: Sequence[SliceChange]
+    hybrid: Sequence[SliceChange]
+    overlap: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it, and as it is kept."""
+        return {
+            **self.trust.to_dict(),
+            "mode": self.mode,
+            "lexical_weight": self.lexical_weight,
+            "overlap": self.overlap,
+            "documents": self.cost.documents,
+            "questions": sum(one.questions for one in self.changes),
+            "gain": round(gain(self.changes), 4),
+            "loss": round(loss(self.changes), 4),
+            **{name: [one._asdict() for one in getattr(self, name)] for name in ("changes", "full_strength", "hybrid")},
+        }
+
+
+def gain(changes: Sequence[SliceChange]) -> float:
+    """The mean change of nDCG@20 over the parts where the answer is there in the question's language."""
+    return float(np.mean([one.ndcg for one in changes if one.answer == "own"]))
+
+
+def loss(changes: Sequence[SliceChange]) -> float:
+    """The largest mean loss in any part, in either measure; 0 where there is none."""
+    return max(0.0, *(-change for one in changes for change in (one.ndcg, one.tlr) if change is not None))
+
+
+class CalibrationRun:
+    """The questions of a calibration, and what is found for them.
+
+    Attributes:
+        passages: that questions are made of.
+        cost: what the calibration takes at most.
+    """
+
+    def __init__(self, searcher: Searcher, sample: int, seed: int = 0) -> None:
+        """Draw the documents.
+
+        Args:
+            searcher: over the index.
+            sample: how many documents to ask for at most.
+            seed: chooses documents and words.
+
+        Raises:
+            ClusterError: the index has too few documents to ask by.
+        """
+        self._searcher, self._seed = searcher, seed
+        index = searcher.index
+        self._window = metadata.window(metadata.read_settings(searcher.client, index.index))
+        self.passages: Sequence[CalibrationPassage] = draw_passages(searcher, sample, self._window, seed)
+        count = len(self.passages)
+        if count < FEWEST_CALIBRATED:
+            raise ClusterError(
+                f"Calibration needs {FEWEST_CALIBRATED} documents with a vector and a sentence, in languages with five "
+                f"documents or more; {index.name} has {count}. Anchored search continues with default values."
+            )
+        asked = 2 * len(VAGUENESS) * len(OVERLAPS) * count
+        hybrid = math.ceil(count / _HYBRID_SHARE) * asked // count * len(WEIGHTS)
+        self.cost = CalibrationCost(count, len(VAGUENESS) * count, 3 * asked + hybrid)
+
+    def measure(
+        self,
+        log: Sequence[tuple[str, str]] = (),
+        on_stage: Callable[[str, int], None] = lambda *_: None,
+        on_search: Callable[[int], None] = lambda _: None,
+    ) -> Calibration:
+        """Ask, and find the strength, the weight and the mode; nothing is written.
+
+        Args:
+            log: words and language of what people asked; their overlap with the documents then weighs the questions.
+            on_stage: called with what begins, and how many searches it takes.
+            on_search: called with the number of searches done.
+
+        Raises:
+            UsageError: the encoder makes no vectors of queries.
+        """
+        index = self._searcher.index
+        on_stage("Encoding", 0)
+        questions = make_questions(self._searcher, self.passages, self._seed)
+        spread = measured_spread(self._searcher.client, index, min(_SPREAD_DOCUMENTS, self._window))
+        trust = AnchorModel(spread, 1.0, calibrated=True)
+        coverage = None if not log else self._coverage(log)
+        shares = None if coverage is None else self._shares(questions, coverage)
+
+        def figures(
+            asked: Sequence[CalibrationQuestion], setting: settings.SearchSettings, at: float = 1.0
+        ) -> _Figures:
+            on_stage(f"Mode {setting.mode}", len(asked))
+            return self._found(asked, setting, replace(trust, strength=at), on_search)
+
+        dense = figures(questions, settings.USUAL)
+        full = _changes(questions, dense, figures(questions, settings.SearchSettings("anchored")), shares)
+        strength, changes = _strength(full), full
+        while strength and strength < 1:
+            found = figures(questions, settings.SearchSettings("anchored"), strength)
+            changes = _changes(questions, dense, found, shares)
+            if loss(changes) <= 2 * TOLERATED:
+                break
+            strength = round(strength / 2, 2) if strength >= 2 * _LEAST_STRENGTH else 0.0
+        if not strength:
+            changes = [one._replace(ndcg=0.0, tlr=one.tlr and 0.0) for one in full]
+        weight, hybrid = None, list[SliceChange]()
+        some = [at for at, one in enumerate(questions) if one.document % _HYBRID_SHARE == 0]
+        asked = [questions[at] for at in some]
+        for tried in WEIGHTS:
+            setting = settings.SearchSettings("hybrid", lexical_weight=tried)
+            hybrid = _changes(asked, dense[some], figures(asked, setting), shares)
+            if loss(hybrid) <= TOLERATED:
+                weight = tried
+                break
+        mode: CalibratedMode = "anchored" if strength else "dense"
+        if weight is not None and gain(hybrid) >= max(WORTH_WHILE, gain(changes)):
+            mode = "hybrid"
+        trust = replace(trust, strength=strength)
+        return Calibration(trust, mode, weight, self.cost, changes, full, hybrid, coverage)
+
+    def _found(
+        self,
+        questions: Sequence[CalibrationQuestion],
+        setting: settings.SearchSettings,
+        trust: AnchorModel,
+        on_search: Callable[[int], None],
+    ) -> "_Figures":
+        """nDCG@20 and TLR@20 of each question, shape (questions, 2); NaN where the latter is undefined."""
+        # The cluster's own hybrid query cannot stand inside another, which hides documents.
+        target = self._searcher.target(setting, trust=trust, legs=setting.mode == "hybrid")
+        found = []
+        for one in questions:
+            plan = modes.search(settings.SearchRequest(one.query, setting, target, _DEPTH, source=False))
+            found.append(masked(plan, one.hides) if one.hides else plan)
+        ranked = []
+        for at in range(0, len(found), _AT_ONCE):
+            part = execute_all(self._searcher, found[at : at + _AT_ONCE])
+            ranked += [[hit.id for hit in one.hits] for one in part]
+            on_search(len(part))
+        return _score(questions, ranked)
+
+    def _coverage(self, log: Sequence[tuple[str, str]]) -> float:
+        """The mean share of a logged query's words that the best document in its language holds."""
+        vectors = self._searcher.move(
+            self._searcher.encode([words for words, _ in log]), [language for _, language in log]
+        )
+        asked = [
+            settings.SearchQuery(words, text_language(language), vector)
+            for (words, language), vector in zip(log, vectors, strict=True)
+        ]
+        return float(np.mean(self._held(asked)))
+
+    def _shares(self, questions: Sequence[CalibrationQuestion], coverage: float) -> Mapping[str, float]:
+        """Overlap -> its weight, so that together they hold as much of the questions' words as those of the log do."""
+        held = [
+            float(np.mean(self._held([one.query for one in questions if one.overlap == overlap and not one.hides])))
+            for overlap in OVERLAPS
+        ]
+        return overlap_shares(held, coverage)
+
+    def _held(self, queries: Sequence[settings.SearchQuery]) -> list[float]:
+        """Of each query, the share of its words that the best document in its language holds, 0 to 1."""
+        setting = settings.SearchSettings("anchored")
+        target = self._searcher.target(setting)
+        plans = [collect_candidates(settings.SearchRequest(one, setting, target)) for one in queries]
+        return [_held_by_best(gathered) for gathered in execute_all(self._searcher, plans)]
+
+
+# So many searches are carried out before their number is told.
+_AT_ONCE: Final = 300
+_Figures = NDArray[np.float64]
+
+
+def overlap_shares(held: Sequence[float], coverage: float) -> dict[str, float]:
+    """Overlap -> weight: of the two overlaps whose questions are held next more and next less than those of a log.
 
     Args:
-        searcher: over the index.
-        sample: how many questions to ask at most.
-
-    Raises:
-        UsageError: the encoder makes no vectors of queries.
-        ClusterError: the index has too few documents to ask by.
+        held: mean share of the words held, by overlap, in the order of ``OVERLAPS``.
+        coverage: that of the log.
     """
-    client, index = searcher.client, searcher.index
-    window = metadata.window(metadata.read_settings(client, index.index))
-    passages = draw_passages(searcher, sample, window)
-    if len(passages) < _FEWEST_QUESTIONS:
-        raise ClusterError(
-            f"Calibration needs {_FEWEST_QUESTIONS} documents with a vector and a sentence, in languages with five "
-            f"documents or more; {index.name} has {len(passages)}. Anchored search continues with default values."
-        )
-    questions = make_questions(searcher, passages)
-    gathered = evidence(searcher, questions)
-    spread = fit.measured_spread(client, index, min(_SPREAD_DOCUMENTS, window))
-    grouped = fit.has_groups(client, index)
-    priors = fit.measured_priors(client, index, window) if grouped else {}
-    trust = AnchorModel(spread, fit.fitted_worth(gathered, spread, priors), priors, calibrated=True)
-    translated = _translated(searcher, questions) if grouped else []
-    fitted, hidden = None, None
-    if translated:
-        dense_hidden = first_hits(searcher, translated, "dense", hidden=True)
-
-        def trial(trust: AnchorModel) -> fit.FirstHits:
-            anchored = first_hits(searcher, translated, "anchored", fit.at_even_odds(trust), hidden=True)
-            return fit.FirstHits.compared(dense_hidden, anchored)
-
-        hidden = trial(trust)
-        if hidden.lost:
-            fitted = trust.words
-            trust, hidden = lowered(trial, trust)
-    dense = first_hits(searcher, questions, "dense")
-    there = fit.FirstHits.compared(dense, first_hits(searcher, questions, "anchored", trust))
-    return fit.Calibration(trust, _by_language(trust, gathered), there, hidden, fitted)
+    rising, places = held[::-1], range(len(held))
+    place = float(np.interp(coverage, np.maximum.accumulate(rising), places))
+    return {overlap: max(0.0, 1 - abs(at - place)) for at, overlap in zip(places, OVERLAPS[::-1], strict=True)}
 
 
-def lowered(hidden: Callable[[AnchorModel], fit.FirstHits], trust: AnchorModel) -> tuple[AnchorModel, fit.FirstHits]:
-    """The trust with the highest ``k`` at which nothing is lost, and what comes of it.
+def _held_by_best(gathered: Candidates) -> float:
+    most = max((one.words for one in gathered.candidates if one.own), default=0.0)
+    return min(1.0, most / rarest(gathered.documents) / gathered.words)
 
-    Args:
-        hidden: the first hits with a trust where the answers are hidden.
-        trust: with a ``k`` at which anchored search loses some of these.
 
-    Returns:
-        That from the lowest ``k`` up as long as nothing is lost; the lowest where even that loses.
+def _score(questions: Sequence[CalibrationQuestion], ranked: Sequence[Sequence[str]]) -> _Figures:
+    import ir_measures
+    from ir_measures import R, nDCG
+
+    run = [
+        ir_measures.ScoredDoc(str(number), name, -float(rank))
+        for number, names in enumerate(ranked)
+        for rank, name in enumerate(names)
+    ]
+    figures = np.zeros((len(questions), 2))
+    for column, measure in enumerate((nDCG @ _DEPTH, R @ _DEPTH)):
+        judged = [
+            ir_measures.Qrel(str(number), name, 1)
+            for number, one in enumerate(questions)
+            for name, other in one.answers.items()
+            if other or not column
+        ]
+        if column:
+            figures[:, column] = np.nan
+            figures[sorted({int(qrel.query_id) for qrel in judged}), column] = 0.0
+        for found in ir_measures.iter_calc([measure], judged, run) if judged else ():
+            figures[int(found.query_id), column] = found.value
+    return figures
+
+
+def _changes(
+    questions: Sequence[CalibrationQuestion],
+    before: _Figures,
+    after: _Figures,
+    shares: Mapping[str, float] | None,
+) -> list[SliceChange]:
+    """The parts of the questions and what changes in them.
+
+    Where the answer is hidden, words are led astray alike at any overlap, so those are one part. With the weights of a
+    log, so are those where it is there.
     """
-    accepted = replace(trust, words=fit.LEAST_WORTH)
-    first = hidden(accepted)
-    for worth in [] if first.lost else np.geomspace(fit.LEAST_WORTH, trust.words, _STEPS)[1:-1]:
-        tried = replace(trust, words=round(float(worth), 2))
-        found = hidden(tried)
-        if found.lost:
-            break
-        accepted, first = tried, found
-    return accepted, first
+    overlaps = np.array([one.overlap for one in questions])
+    hidden = np.array([bool(one.hides) for one in questions])
+    parts = [("own", overlap, ~hidden & (overlaps == overlap)) for overlap in OVERLAPS]
+    if shares is not None:
+        parts = [("own", "as in the log", ~hidden)]
+    parts.append(("other", "any" if shares is None else "as in the log", hidden))
+    weights = np.array([1.0 if shares is None else shares[overlap] for overlap in overlaps])
+    found = []
+    for answer, overlap, which in parts:
+        ndcg, tlr = (_mean((after - before)[which, column], weights[which]) for column in (0, 1))
+        dense = _mean(before[which, 0], weights[which])
+        if ndcg is not None and dense is not None:
+            found.append(SliceChange(answer, overlap, int(which.sum()), dense, ndcg, tlr))
+    return found
 
 
-def _by_language(trust: AnchorModel, gathered: Sequence[fit.CalibrationEvidence]) -> list[fit.LanguageCalibration]:
-    by_language: dict[str, list[fit.CalibrationEvidence]] = {}
-    for one in gathered:
-        by_language.setdefault(one.language, []).append(one)
-    return [
-        fit.LanguageCalibration(
-            language,
-            len(of),
-            float(np.mean([one.trusts_most(trust) for one in of])),
-            float(np.mean([one.deceived(fit.at_even_odds(trust)) for one in of])),
-            trust.prior(language),
-        )
-        for language, of in by_language.items()
-    ]
+def _mean(values: _Figures, weights: _Figures) -> float | None:
+    known = ~np.isnan(values) & (weights > 0)
+    return float(np.average(values[known], weights=weights[known])) if known.any() else None
 
 
-def _translated(searcher: Searcher, questions: Sequence[CalibrationQuestion]) -> list[CalibrationQuestion]:
-    """The questions of which translations of the answer are there."""
-    groups = {one.passage.group for one in questions if one.passage.group is not None}
-    found = fit.languages_of(searcher.client, searcher.index, groups)
-    return [
-        one for one in questions if one.passage.group is not None and found[one.passage.group] - {one.passage.language}
-    ]
+def _strength(full: Sequence[SliceChange]) -> float:
+    """The strength at which about ``TOLERATED`` is lost, from what is lost at 1: losses grow about as it does.
+
+    0 where words do not tell enough for it to be worth while.
+    """
+    if gain(full) < WORTH_WHILE:
+        return 0.0
+    lost = loss(full)
+    strength = 1.0 if lost <= TOLERATED else round(TOLERATED / lost, 2)
+    return strength if strength >= _LEAST_STRENGTH else 0.0

@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.calibration.fit import (
-    CalibratedMode,
-    Calibration,
-    has_groups,
-    measured_priors,
-    measured_spread,
-)
+from langshift.retrieval import dsl
+from langshift.retrieval.anchored import AnchorModel, body_with_vectors, hit_vectors
 from langshift.retrieval.settings import RECOMMENDED, ModeChoice, SearchSettings
+from langshift.retrieval.steps import SearchPlan, execute
+
+#: The modes that a calibration chooses from.
+CalibratedMode = Literal["dense", "hybrid", "anchored"]
 
 # Adopted indices may allow no more than some hundred documents a request.
 _MEASURED_DOCUMENTS: Final = 200
-_GROUPED_DOCUMENTS: Final = 300
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # An index that has grown or shrunk by as much is another one.
 _MUCH: Final = 2
@@ -79,18 +78,17 @@ class StoredCalibration:
         return f"was calibrated with {' and '.join(changed)}" if changed else None
 
 
-def store_calibration(client: OpenSearch, index: IndexInfo, calibration: Calibration) -> None:
-    """Keep a calibration in the index's mapping, with what it was measured with and came to."""
-    measured = {
-        "mode": calibration.mode,
-        "lexical_weight": calibration.lexical_weight,
-        "at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "questions": calibration.questions,
-        "found": round(calibration.found, 4),
-        "deceived": round(calibration.deceived, 4),
-        "measured_with": measured_with(index),
-    }
-    metadata.change(client, index.index, {metadata.ANCHORS: {**calibration.trust.to_dict(), **measured}})
+def store_calibration(client: OpenSearch, index: IndexInfo, found: Mapping[str, Any]) -> None:
+    """Keep a calibration in the index's mapping, with when and with what it was measured.
+
+    Args:
+        client: the cluster.
+        index: the index.
+        found: as ``Calibration.to_dict`` gives it.
+    """
+    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    kept = {**found, "at": at, "measured_with": measured_with(index)}
+    metadata.change(client, index.index, {metadata.ANCHORS: kept})
 
 
 def measured_with(index: IndexInfo) -> dict[str, Any]:
@@ -124,7 +122,7 @@ def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
     """The index's own part of the rule of anchored search: calibrated, else what a sample tells at once.
 
-    That is the spread, and the priors where the index has translation groups; all else is as usual.
+    That is the spread; the strength is a cautious one.
 
     Raises:
         ClusterError: what the index keeps cannot be read.
@@ -132,10 +130,100 @@ def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
     calibration = StoredCalibration.of_index(index)
     if calibration is not None:
         return calibration.trust
-    spread = measured_spread(client, index, _MEASURED_DOCUMENTS)
-    return AnchorModel(
-        spread, priors=measured_priors(client, index, _GROUPED_DOCUMENTS) if has_groups(client, index) else {}
-    )
+    return AnchorModel(measured_spread(client, index, _MEASURED_DOCUMENTS))
+
+
+# Fewer documents tell nothing; then the spread is that of a usual model.
+_FEWEST: Final = 5
+_USUAL: Final = 0.05
+# No model's documents are all alike, but those of a test may be; it is divided by.
+_LEAST: Final = 1e-3
+# Of normally distributed figures, standard deviation over median absolute deviation.
+_NORMAL: Final = 1.4826
+
+
+def spread_of(vectors: NDArray[np.floating[Any]]) -> float:
+    """The robust standard deviation of the cosine of all pairs: ``1.4826 · median |cos - median cos|``.
+
+    Translations of each other are few among all pairs of a sample, and a median does not see them.
+
+    Args:
+        vectors: of documents drawn at random, shape (documents, dimension), of any norm.
+    """
+    if len(vectors) < _FEWEST:
+        return _USUAL
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    unit = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
+    cosines = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+    return max(_LEAST, _NORMAL * float(np.median(np.abs(cosines - np.median(cosines)))))
+
+
+def measured_spread(client: OpenSearch, index: IndexInfo, documents: int) -> float:
+    """The spread of a sample of an index's documents, the same each time; one request.
+
+    Args:
+        client: the cluster.
+        index: the index.
+        documents: how many to draw.
+    """
+    return execute(client, index.index, _spread(index, documents))
+
+
+def _spread(index: IndexInfo, documents: int) -> SearchPlan[float]:
+    among = dsl.drawn({"exists": {"field": index.fields.vector}})
+    (response,) = yield (body_with_vectors(among, documents, index.fields),)
+    return spread_of(np.array(list(hit_vectors(response).values())))
+
+
+def resolve(index: IndexInfo, setting: SearchSettings) -> ModeChoice:
+    """How an index is searched in a setting: in the mode that ``auto`` stands for, and at strength 0 as ``dense``.
+
+    Args:
+        index: what is searched.
+        setting: in any mode.
+    """
+    if setting.mode == "auto":
+        return resolve_auto(index, setting)
+    if setting.mode == "anchored" and (stored := StoredCalibration.of_index(index)) and not stored.trust.strength:
+        reason = f"Mode anchored, as requested; its strength in {index.name} is 0, so it finds what dense finds."
+        return ModeChoice(replace(setting, mode="dense"), "asked", reason)
+    return ModeChoice.requested(setting)
+
+
+def remarks(index: IndexInfo, setting: SearchSettings) -> list[str]:
+    """What a searcher in a mode should know of the index's calibration; empty where all is as it should be.
+
+    Args:
+        index: what is searched.
+        setting: in any mode but ``auto``, as somebody asked for it.
+    """
+    choice = resolve_auto(index) if setting.mode in {"anchored", "hybrid"} else None
+    if choice is None:
+        return []
+    if choice.origin == "default":
+        return [choice.reason] if setting.mode == "anchored" else []
+    stored = StoredCalibration.of_index(index)
+    if setting.mode == "hybrid" and stored is not None:
+        return weight_remarks(index.name, stored.lexical_weight, setting.lexical_weight)
+    return []
+
+
+def weight_remarks(name: str, safe: float | None, weight: float) -> list[str]:
+    """What there is to say of a share of words in hybrid search.
+
+    Args:
+        name: the index's.
+        safe: the highest share at which nothing is lost; None where there is none.
+        weight: that of a search.
+    """
+    if safe is None:
+        return [f"Calibration found no weight of words at which hybrid search of {name} loses nothing."]
+    if weight > safe:
+        return [
+            f"Hybrid search of {name} may lose answers with words weighing {weight:g}: calibration found {safe:g} to "
+            "be the highest weight tried at which nothing is lost."
+        ]
+    return []
 
 
 def resolve_auto(index: IndexInfo, setting: SearchSettings = RECOMMENDED) -> ModeChoice:

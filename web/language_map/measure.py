@@ -18,8 +18,7 @@ from langshift.plugin.metadata import TEXT_FIELDS, FieldNames, read_metadata, va
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
-from langshift.retrieval.calibration.calibrate import extract_question, text_of
-from langshift.retrieval.calibration.fit import drawn
+from langshift.retrieval.calibration.questions import extract_question, text_of
 from langshift.retrieval.hits import GROUP, Vector, group_of, known_shift, unshifted_vector, without_legs
 from langshift.retrieval.service import VersionedSearcher
 from langshift.retrieval.steps import Response, SearchPlan, execute
@@ -114,7 +113,7 @@ def draw(
     with_vector = {"exists": {"field": fields.vector}}
     brings = [*(fields.texts or TEXT_FIELDS), GROUP, fields.vector, fields.stamp]
     responses = yield tuple(
-        dsl.body(drawn({"bool": {"filter": [{"term": {fields.language: tag}}, with_vector]}}), each, fields, brings)
+        dsl.body(dsl.drawn({"bool": {"filter": [{"term": {fields.language: tag}}, with_vector]}}), each, fields, brings)
         for tag in languages
     )
     return [

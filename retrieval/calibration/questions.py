@@ -1,0 +1,304 @@
+"""Questions with known answers, made of an index's own documents: in their words, and in other words.
+
+A question cut out of a document repeats its words; what people ask mostly does not. So each document is asked for by
+several vectors, made of all of the cut-out or of less of it, and for each vector in words of which all, half or none
+are the cut-out's; the others come out of other documents of the language. Each question is asked twice: of the index as
+it is, and with its document hidden from the question's language, so that the answer is there in other languages only.
+"""
+
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from opensearchpy import OpenSearch
+
+from langshift.errors import LangshiftError
+from langshift.plugin import metadata
+from langshift.plugin.versions import IndexInfo
+from langshift.retrieval import dsl, settings
+from langshift.retrieval.anchored import body_with_vectors, hit_vectors
+from langshift.retrieval.hits import GROUP, ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.steps import Body, Response, SearchPlan, execute, execute_many, step_by_step
+
+#: How much of the words that a question's vector is made of it asks with; the rest are words of other documents.
+Overlap = Literal["all", "half", "none"]
+OVERLAPS: Final[tuple[Overlap, ...]] = get_args(Overlap)
+_SHARES: Final[Mapping[Overlap, float]] = {"all": 1.0, "half": 0.5, "none": 0.0}
+# Of a cut-out, so much is what a vector is made of: the less, the vaguer the question.
+VAGUENESS: Final = (1.0, 0.5, 0.3)
+
+_SENTENCE: Final = re.compile(r"(?<=[.!?؟۔])\s+|(?<=[。！？।॥])\s*|\n+")
+_WORDS: Final = 10
+_LEAST_WORDS: Final = 4
+# In scripts without spaces so many characters stand for a word.
+_CHARACTERS: Final = {"zh": 2, "yue": 2, "ja": 2, "th": 4, "lo": 4, "km": 4, "my": 4, "bo": 4}
+_LONGEST: Final = 300
+assert _LONGEST < dsl.MOST_CLAUSES // 2  # noqa: S101 - whatever an analyzer makes of it, the server takes it
+
+# A language with fewer documents is not asked about.
+_FEW: Final = 5
+# Documents whose vectors are as near as that say the same in the same words.
+_COPY: Final = 0.999
+# Where no translation is known, so many of the nearest documents in other languages stand for one.
+_STAND_INS: Final = 3
+
+T = TypeVar("T")
+
+
+class CutOut(NamedTuple):
+    """About ten words of one sentence.
+
+    Attributes:
+        parts: the words; of scripts without spaces, a few characters each.
+        joint: what stands between them.
+    """
+
+    parts: Sequence[str]
+    joint: str
+
+    def __str__(self) -> str:
+        """The words as a question."""
+        return self.joint.join(self.parts).strip()[:_LONGEST]
+
+
+def cut_out(text: str, language: str, chance: np.random.Generator) -> CutOut | None:
+    """About ten words in a row out of one sentence; None where no sentence is long enough.
+
+    Args:
+        text: of a document.
+        language: its language; in scripts without spaces characters are counted instead.
+        chance: chooses the place.
+    """
+    # A text that was cut in the middle of a character has half of it left, which no request can hold.
+    whole = text.encode(errors="ignore").decode()
+    sentences = [_cut_up(sentence, language) for sentence in _SENTENCE.split(whole)]
+    pieces = [sentence for sentence in sentences if len(sentence.parts) >= _LEAST_WORDS]
+    if not pieces:
+        return None
+    parts, joint = pieces[int(chance.integers(len(pieces)))]
+    start = int(chance.integers(max(1, len(parts) - _WORDS + 1)))
+    return CutOut(parts[start : start + _WORDS], joint)
+
+
+def _cut_up(text: str, language: str) -> CutOut:
+    if size := _CHARACTERS.get(language):
+        whole = "".join(text.split())
+        return CutOut([whole[at : at + size] for at in range(0, len(whole), size)], "")
+    return CutOut(text.split(), " ")
+
+
+def extract_question(text: str, language: str, name: str) -> str | None:
+    """A question of about ten words out of one sentence; None where no sentence is long enough.
+
+    Args:
+        text: of a document.
+        language: its language.
+        name: the document's id, by which the place is chosen, so that it is the same each time.
+    """
+    found = cut_out(text, language, np.random.default_rng(zlib.crc32(name.encode(errors="replace"))))
+    return None if found is None else str(found)
+
+
+class CalibrationPassage(NamedTuple):
+    """A document that questions are cut out of.
+
+    Attributes:
+        id: its ``_id``.
+        language: primary tag.
+        text: its words.
+        cut_out: what is asked with.
+        group: its translation group; None where it names none.
+        vector: of unit length, shape (dimension,), float32.
+    """
+
+    id: str
+    language: str
+    text: str
+    cut_out: CutOut
+    group: str | None
+    vector: NDArray[np.float32]
+
+
+def draw_passages(searcher: Searcher, sample: int, window: int, seed: int) -> list[CalibrationPassage]:
+    """Documents with a vector and a sentence to ask by, the same each time.
+
+    Args:
+        searcher: over the index.
+        sample: how many at most; every language gets as even a share as it has documents for.
+        window: how many documents one request to the index may ask for.
+        seed: chooses the documents.
+    """
+    index, found = searcher.index, list[CalibrationPassage]()
+    grouped = has_groups(searcher.client, index)
+    for language, share in shares(index.counts, sample).items():
+        drawn = execute(searcher.client, index.index, _draw(index, language, share, window, seed))
+        found += drawn if grouped else [one._replace(group=None) for one in drawn]
+    return found
+
+
+def shares(counts: Mapping[str, int], sample: int) -> dict[str, int]:
+    """Language -> how many of the sample: as evenly as each language's documents allow; a few of them are too few."""
+    left, wanted = sample, {}
+    rarest_first = sorted((count, language) for language, count in counts.items() if count >= _FEW)
+    for position, (count, language) in enumerate(rarest_first):
+        share = min(count, left // (len(rarest_first) - position))
+        if share:
+            wanted[language] = share
+        left -= share
+    return dict(sorted(wanted.items()))
+
+
+def has_groups(client: OpenSearch, index: IndexInfo) -> bool:
+    """Whether documents of an index can name a translation group: in an adopted one the field may be another thing."""
+    kinds = client.field_caps(index=index.index, fields=GROUP)["fields"].get(GROUP, {})
+    return bool(kinds) and all(kind["type"] == "keyword" and kind["aggregatable"] for kind in kinds.values())
+
+
+def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -> SearchPlan[list[CalibrationPassage]]:
+    fields, chance = index.fields, np.random.default_rng(seed)
+    clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
+    brings = [*(fields.texts or metadata.TEXT_FIELDS), GROUP]
+    # Some have no sentence to ask by.
+    size = min(window, share + share // 2 + _FEW)
+    (response,) = yield (
+        body_with_vectors(dsl.drawn({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings},
+    )
+    vectors, made = hit_vectors(response), list[CalibrationPassage]()
+    for found in without_legs(response, fields):
+        text = text_of(found, fields)
+        cut = cut_out(text, language, chance)
+        if found.id in vectors and cut is not None:
+            vector = vectors[found.id].astype(np.float32)
+            made.append(CalibrationPassage(found.id, language, text, cut, group_of(found.source), vector))
+    return made[:share]
+
+
+def text_of(found: ScoredDoc, fields: metadata.FieldNames) -> str:
+    """The words of a document that a question is cut out of."""
+    if not fields.texts:
+        hit = to_hit(found, fields)
+        return hit.text or hit.title
+    texts = (to_hit(found, msgspec.structs.replace(fields, texts=(name,))).text for name in fields.texts)
+    return next(filter(None, texts), "")
+
+
+class CalibrationQuestion(NamedTuple):
+    """A question of which the answers are known.
+
+    Attributes:
+        document: the number of the passage that it was made of.
+        query: with its vector.
+        overlap: how much of what its vector is made of it asks with.
+        answers: id -> whether it is in another language than the question.
+        hides: clauses for what is hidden; empty where nothing is.
+    """
+
+    document: int
+    query: settings.SearchQuery
+    overlap: Overlap
+    answers: Mapping[str, bool]
+    hides: Sequence[Mapping[str, Any]]
+
+
+def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], seed: int) -> list[CalibrationQuestion]:
+    """The questions for passages, encoded and moved as those of a searcher would be.
+
+    Args:
+        searcher: over the index.
+        passages: what is asked for.
+        seed: chooses the words that are replaced, and those that take their places.
+
+    Raises:
+        UsageError: the encoder makes no vectors of queries.
+    """
+    chance = np.random.default_rng(seed)
+    other_words: dict[str, list[str]] = {}
+    for passage in passages:
+        other_words.setdefault(passage.language, []).extend(_cut_up(passage.text, passage.language).parts)
+    orders = [chance.permutation(len(passage.cut_out.parts)) for passage in passages]
+    tags, vectors = [passage.language for passage in passages], []
+    for share in VAGUENESS:
+        heard = [str(_kept(one.cut_out, order, share)) for one, order in zip(passages, orders, strict=True)]
+        vectors.append(searcher.move(searcher.encode(heard), tags))
+    known = execute_all(searcher, (_answers(passage, searcher.index) for passage in passages))
+    questions = []
+    for number, (passage, (there, hidden, hides)) in enumerate(zip(passages, known, strict=True)):
+        for level, share in enumerate(VAGUENESS):
+            for overlap in OVERLAPS:
+                strange = chance.choice(other_words[passage.language], len(orders[number])).tolist()
+                words = _kept(passage.cut_out, orders[number], share * _SHARES[overlap], strange)
+                query = settings.SearchQuery(str(words), passage.language, vectors[level][number])
+                questions.append(CalibrationQuestion(number, query, overlap, there, ()))
+                if hidden:
+                    questions.append(CalibrationQuestion(number, query, overlap, hidden, hides))
+    return questions
+
+
+def _kept(cut: CutOut, order: NDArray[np.int64], share: float, others: Sequence[str] | None = None) -> CutOut:
+    """So many of the words, in their order; others in place of the rest, if there are any."""
+    kept = set(order[: max(round(share * len(order)), others is None)].tolist())
+    if others is None:
+        return cut._replace(parts=[part for place, part in enumerate(cut.parts) if place in kept])
+    return cut._replace(parts=[part if at in kept else others[at] for at, part in enumerate(cut.parts)])
+
+
+_Answers = tuple[Mapping[str, bool], Mapping[str, bool], Sequence[Mapping[str, Any]]]
+
+
+def _answers(passage: CalibrationPassage, index: IndexInfo) -> SearchPlan[_Answers]:
+    """The answers where all is there, those where the passage is hidden, and the clauses that hide it."""
+    fields = index.fields
+    own = {"term": {fields.language: passage.language}}
+    near, few = settings.LEAST_CANDIDATES, settings.LEAST_CANDIDATES
+    copies = dsl.body(dsl.knn(passage.vector, near, [own], fields), few, fields, source=False)
+    elsewhere = [{"bool": {"must_not": [own]}}]
+    bodies = [
+        copies | {"min_score": (1 + _COPY) / 2},
+        dsl.body(dsl.knn(passage.vector, near, elsewhere, fields), _STAND_INS, fields, source=False),
+    ]
+    if passage.group is not None:
+        members = {"bool": {"filter": dsl.filter_clauses({GROUP: [passage.group]})}}
+        bodies.append(dsl.body(members, few, fields, source=False))
+    same, stand_ins, *members_found = [without_legs(response, fields) for response in (yield tuple(bodies))]
+    answers = dict.fromkeys([passage.id, *(one.id for one in same)], False)
+    hides = dsl.filter_clauses({"_id": sorted(answers)})
+    for one in members_found[0] if members_found else ():
+        answers.setdefault(one.id, one.language != passage.language)
+    if passage.group is not None:
+        in_group = {fields.language: [passage.language], GROUP: [passage.group]}
+        hides.append({"bool": {"filter": dsl.filter_clauses(in_group)}})
+    hidden = {name: other for name, other in answers.items() if other}
+    return answers, hidden or dict.fromkeys((one.id for one in stand_ins), True), hides
+
+
+def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan[T]:
+    """A plan, in every step of which the documents that match one of the clauses are left out.
+
+    Scores stay as they are. Nearest neighbours are left out after they were found: the few that are hidden are less
+    than what is looked at beside those that are wanted.
+    """
+
+    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
+        without = [body | {"query": {"bool": {"must": [body["query"]], "must_not": list(gone)}}} for body in bodies]
+        return (yield tuple(without))
+
+    return step_by_step(plan, carry_out)
+
+
+def execute_all(searcher: Searcher, plans: Iterable[SearchPlan[T]]) -> list[T]:
+    """What all the plans return.
+
+    Raises:
+        LangshiftError: one of them failed.
+    """
+    returned: list[T] = []
+    for outcome in execute_many(searcher.client, searcher.index.index, plans):
+        if isinstance(outcome, LangshiftError):
+            raise outcome
+        returned.append(outcome)
+    return returned
