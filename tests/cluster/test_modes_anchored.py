@@ -174,6 +174,11 @@ def test_at_strength_0_dense_is_what_is_left(client, target, setting):
         for language in ("de", "und"):
             question = asked(seed, language, words)
             dense = found(client, target, question, setting, source=False)
-            run = found(client, without, question, replace(setting, mode="anchored"), source=False)
+            asked_for = replace(setting, mode="anchored")
+            run = found(client, without, question, asked_for, source=False)
             assert [(hit.id, hit.score) for hit in run.hits] == [(hit.id, hit.score) for hit in dense.hits]
-            assert (run.how.anchors, run.how.given, run.how.bonus) == ((), {}, dense.how.bonus)
+            assert run.how == dense.how
+            given, wanted = (
+                scored(client, without, question, how, run.how, ["d1", "d2", "d7"]) for how in (asked_for, setting)
+            )
+            assert given == wanted

@@ -64,13 +64,10 @@ def expected(query, gathered, vectors, *, documents, words):
     known = [AnchorEvidence(*said, float(query @ units[name])) for name, said in gathered.items()]
     candidates = Candidates([], known, np.zeros((0, 1)), query, words, 0.0, documents)
     probable = anchor_probabilities(candidates, TRUST.spread)
-    weighted = {
-        name: weight
-        for name, weight in zip(gathered, weights(probable, TRUST.strength), strict=True)
-        if weight >= LEAST_WEIGHT
-    }
+    every = dict(zip(gathered, weights(probable, TRUST.strength).tolist(), strict=True))
+    weighted = {name: weight for name, weight in every.items() if weight >= LEAST_WEIGHT}
     moved = query + sum(weight * units[name] for name, weight in weighted.items())
-    own = sum(weighted.get(name, 0) for name, one in zip(gathered, known, strict=True) if one.own)
+    own = sum(every[name] for name, (mine, _) in gathered.items() if mine)
     cosines = {name: float(moved @ one) / np.linalg.norm(moved) for name, one in units.items()}
     return cosines, 0.7 * TRUST.spread * own, weighted
 
