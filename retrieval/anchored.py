@@ -345,7 +345,7 @@ def _how(gathered: Candidates, request: SearchRequest) -> ScoringContext:
     given = {
         name: trust.strength * WORDS_BONUS * trust.spread * one.words / gathered.best_words / 2
         for name, one in zip(gathered.ids, gathered.candidates, strict=True)
-        if trust.strength and one.words and not one.own
+        if one.words and not one.own
     }
     return ScoringContext(bonus=bonus / 2, anchors=tuple(anchors), given=given)
 

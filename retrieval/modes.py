@@ -39,12 +39,21 @@ def search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
+    request = _without_strength(request)
     if request.setting.one_per_group:
         work = _one_per_group(request)
     else:
         work = _RANKED[request.setting.mode](replace(request, depth=max(request.size, request.depth)))
     found, took = yield from timed(work)
     return found._replace(took=took)
+
+
+def _without_strength(request: SearchRequest) -> SearchRequest:
+    """The request; where ``anchored`` has no strength, the one of ``dense``, which it then is, to the last digit."""
+    trust = request.target.trust
+    if request.setting.mode != "anchored" or trust is None or trust.strength:
+        return request
+    return replace(request, setting=replace(request.setting, mode="dense"))
 
 
 def _one_per_group(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
@@ -155,6 +164,7 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
     """
     if not ids:
         return {}
+    request = _without_strength(request)
     if request.setting.mode == "anchored":
         return (yield from anchored.scores(request, how, ids))
     dense = request.setting.mode in {"dense", "balanced"}

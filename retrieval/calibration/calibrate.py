@@ -342,6 +342,7 @@ def _changes(
     """
     overlaps = np.array([one.overlap for one in questions])
     hidden = np.array([bool(one.hides) for one in questions])
+    parts: list[tuple[str, str, NDArray[np.bool_]]]
     parts = [("own", overlap, ~hidden & (overlaps == overlap)) for overlap in OVERLAPS]
     if shares is not None:
         parts = [("own", "as in the log", ~hidden)]

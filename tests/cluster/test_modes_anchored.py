@@ -54,11 +54,11 @@ def check(client, target, shard_of, question, beta=0.0, size=20, years=()):
     return run, wanted
 
 
-@pytest.mark.parametrize("spread", [0.02, 0.3])
+@pytest.mark.parametrize(("spread", "strength"), [(0.02, 1.0), (0.3, 0.25)])
 @pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin twin sun", "nothing here", "?!"])
 @pytest.mark.parametrize("language", ["de", "fr", "und"])
-def test_what_is_found_is_what_the_equations_say(client, target, shard_of, language, words, spread):
-    trusting = replace(target, trust=AnchorModel(spread, 9.0, {"de": -0.25}))
+def test_what_is_found_is_what_the_equations_say(client, target, shard_of, language, words, spread, strength):
+    trusting = replace(target, trust=AnchorModel(spread, strength))
     for seed in (1, 2):
         question = asked(seed, language, words)
         for size in (1, 20, 100):
@@ -69,7 +69,7 @@ def test_what_is_found_is_what_the_equations_say(client, target, shard_of, langu
 @pytest.mark.parametrize("spread", [0.02, 0.3])
 @pytest.mark.parametrize("beta", [0.05, -0.004, -0.05, 2.0, -2.0])
 def test_a_preference_is_added_to_the_modes_own_bonus_whatever_their_signs(client, target, shard_of, beta, spread):
-    trusting = replace(target, trust=AnchorModel(spread, 9.0, {"de": -0.25}))
+    trusting = replace(target, trust=AnchorModel(spread, 1.0))
     for words in ("sun moon tide", "twin", "nothing"):
         question = asked(words=words)
         run, _ = check(client, trusting, shard_of, question, beta, size=45)
@@ -102,7 +102,7 @@ def test_every_document_is_scored_as_the_equations_say(client, target, words, be
 
 def test_evidence_names_what_trust_was_computed_from(client, target):
     question = asked(words="twin")
-    run = found(client, replace(target, trust=AnchorModel(1.0)), question, ANCHORED)
+    run = found(client, replace(target, trust=AnchorModel(1.0, 1.0)), question, ANCHORED)
     best = bm25(client, target, "twin", ["de", "und"], [{"term": {"language": "de"}}])
     first = next(anchor for anchor in run.how.anchors if anchor.id == "d22")
     cosine = CORPUS.cosines(question.vector)["d22"]
@@ -143,7 +143,7 @@ def test_legs_say_what_each_part_of_the_score_does(client, target, grouped):
 
 
 def test_where_no_words_match_and_the_nearest_alone_is_trusted_it_stays_first(client, target):
-    sure = replace(target, trust=AnchorModel(1e-4))
+    sure = replace(target, trust=AnchorModel(1e-4, 1.0))
     for seed in range(20):
         for language in ("und", "fr"):
             question = asked(seed, language, "nothing")
@@ -163,3 +163,22 @@ def test_anchors_match_the_filters_too(client, target):
     assert run.how.bonus == 0
     nothing = found(client, target, question, ANCHORED, filters={"year": ["1"]}, source=False)
     assert nothing._replace(took=0) == RankedHits(())
+
+
+@pytest.mark.parametrize(
+    "setting", [SearchSettings(), SearchSettings(preference=0.05), SearchSettings(one_per_group=True)]
+)
+def test_at_strength_0_dense_is_what_is_left(client, target, setting):
+    without = replace(target, trust=AnchorModel(0.1, 0.0))
+    for seed, words in enumerate(("sun moon tide", "comet", "nothing")):
+        for language in ("de", "und"):
+            question = asked(seed, language, words)
+            dense = found(client, target, question, setting, source=False)
+            asked_for = replace(setting, mode="anchored")
+            run = found(client, without, question, asked_for, source=False)
+            assert [(hit.id, hit.score) for hit in run.hits] == [(hit.id, hit.score) for hit in dense.hits]
+            assert run.how == dense.how
+            given, wanted = (
+                scored(client, without, question, how, run.how, ["d1", "d2", "d7"]) for how in (asked_for, setting)
+            )
+            assert given == wanted

@@ -18,7 +18,7 @@ from langshift.retrieval.steps import check_response, msearch_body, split_msearc
 
 ANCHORED = SearchSettings("anchored")
 OWN = FieldNames(vector="parts.vec", language="tongue", texts=("body", "head.line"))
-TRUST = AnchorModel(0.2)
+TRUST = AnchorModel(0.2, 1.0)
 # Candidates of less are left out.
 LEAST_WEIGHT = 0.001
 
@@ -49,27 +49,25 @@ def write(client, name, documents, shards=1, fields=USUAL):
     return SearchContext(live, trust=TRUST)
 
 
-def expected(query, gathered, language, vectors, *, documents, words):
+def expected(query, gathered, vectors, *, documents, words):
     """Id -> (1 + cos(q', z) + bonus) / 2 where no words match in other languages; id -> weight.
 
     Args:
         query: the query's vector.
         gathered: id -> (own, BM25) of each candidate.
-        language: of the query.
         vectors: id -> vector.
-        documents: how many there are in that language.
+        documents: how many there are in the query's language.
         words: how many the query has.
     """
     units = {name: np.float64(one) / np.linalg.norm(np.float64(one)) for name, one in vectors.items()}
     query = np.float64(query) / np.linalg.norm(np.float64(query))
     known = [AnchorEvidence(*said, float(query @ units[name])) for name, said in gathered.items()]
     candidates = Candidates([], known, np.zeros((0, 1)), query, words, 0.0, documents)
-    probable = anchor_probabilities(candidates, TRUST, language)
-    weighted = {
-        name: weight for name, weight in zip(gathered, weights(probable), strict=True) if weight >= LEAST_WEIGHT
-    }
+    probable = anchor_probabilities(candidates, TRUST.spread)
+    every = dict(zip(gathered, weights(probable, TRUST.strength).tolist(), strict=True))
+    weighted = {name: weight for name, weight in every.items() if weight >= LEAST_WEIGHT}
     moved = query + sum(weight * units[name] for name, weight in weighted.items())
-    own = sum(p for p, one in zip(probable, known, strict=True) if one.own)
+    own = sum(every[name] for name, (mine, _) in gathered.items() if mine)
     cosines = {name: float(moved @ one) / np.linalg.norm(moved) for name, one in units.items()}
     return cosines, 0.7 * TRUST.spread * own, weighted
 
@@ -91,7 +89,7 @@ def test_an_index_with_fields_of_its_own(client, index_name, shards):
     query = vector(0.1, 0.2, 1.0)
     gathered = {"c": (False, 0.0), "b": (False, 0.0), "a": (True, words["a"])}
     # Fields that all languages share: their words are as rare as they are among all documents.
-    cosines, bonus, weighted = expected(query, gathered, "de", vectors, documents=4 / shards, words=2)
+    cosines, bonus, weighted = expected(query, gathered, vectors, documents=4 / shards, words=2)
     run = found(client, target, SearchQuery("zwei Worte zwei", "de", query), ANCHORED, source=["body"])
     wanted = {name: (1 + cosine + bonus * (name == "a")) / 2 for name, cosine in cosines.items()}
     assert {hit.id: hit.score for hit in run.hits} == pytest.approx(wanted, abs=1e-5)
@@ -159,7 +157,7 @@ def test_a_language_without_a_field_of_texts(client, index_name, text):
     words = 3 * np.log(4 / 3) / (1 + 1.2) if text else 0.0
     run = found(client, target, SearchQuery("worte zwei worte", "de", vector(1, 1, 1)), ANCHORED)
     gathered = {"a": (True, words), "b": (False, 0.0)}
-    cosines, bonus, _ = expected(vector(1, 1, 1), gathered, "de", vectors, documents=1, words=2)
+    cosines, bonus, _ = expected(vector(1, 1, 1), gathered, vectors, documents=1, words=2)
     assert {hit.id: hit.score for hit in run.hits} == pytest.approx(
         {"a": (1 + cosines["a"] + bonus) / 2, "b": (1 + cosines["b"]) / 2}, abs=1e-5
     )
@@ -171,7 +169,7 @@ def test_documents_of_no_known_language_are_found_by_words_though_there_is_no_ot
     documents["und"] = {"language": "und", "text": {"und": "other"}, "embedding": [0, 1, -1]}
     target = write(client, index_name, documents)
     live = replace(target.index, languages=("de",), counts={"de": 5})
-    target = replace(target, trust=AnchorModel(5.0))
+    target = replace(target, trust=AnchorModel(5.0, 1.0))
     run = found(client, replace(target, index=live), SearchQuery("4711", "de", vector(1, 2, 0)), ANCHORED)
     anchor = next(anchor for anchor in run.how.anchors if anchor.id == "none")
     assert anchor.evidence["own_language"] == 0

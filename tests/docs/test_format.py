@@ -32,14 +32,15 @@ from langshift.plugin.index_body import own_mappings
 from langshift.plugin.metadata import USUAL, Origin, QuerySide
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.calibration.fit import Calibration, FirstHits, LanguageCalibration
+from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCost, SliceChange
 from langshift.retrieval.calibration.stored import store_calibration
 from langshift.retrieval.settings import SearchSettings
 from langshift.web.evaluations.jobs import Job
 
 FORMAT = DOCS / "format.md"
 TEXT = FORMAT.read_text(encoding="utf-8")
-TRUST = AnchorModel(0.1, priors={"th": -0.4})
+TRUST = AnchorModel(0.1, 0.5)
+CHANGES = [SliceChange("own", "all", 9, 0.5, 0.1, None)]
 NUMBERS = {tag: np.float32([1, 0]) for tag in ("da", "no", "zh-TW")}
 VECTORS = LanguageVectors("en", NUMBERS, dict.fromkeys(NUMBERS, 9), "use-m", "1", "", 2, True, "made up")
 SHIFT = StoredShift("0123456789abcdef", "en", NUMBERS, 1.0, {"da": 0.5}, 0.5, np.float32([1, 0]))
@@ -133,14 +134,18 @@ def calibrated():
     store_calibration(
         SimpleNamespace(indices=indices),
         index,
-        Calibration(TRUST, [LanguageCalibration("de", 9, 0.9, 0.1, 0.0)], FirstHits(9, 0.5, 0.5, 1.0), None),
+        Calibration(
+            TRUST, "anchored", None, CalibrationCost(9, 27, 99), CHANGES, full_strength=CHANGES, hybrid=CHANGES
+        ).to_dict(),
     )
     return held[metadata.ANCHORS]
 
 
-def test_all_of_what_a_calibration_was_measured_with_is_named():
-    row = next(line for line in section("langshift_anchors").splitlines() if "`measured_with`" in line)
-    assert [name for name in calibrated()["measured_with"] if f"`{name}`" not in row] == []
+@pytest.mark.parametrize("key", ["measured_with", "changes"])
+def test_all_of_what_a_calibration_was_measured_with_and_by_is_named(key):
+    row = next(line for line in section("langshift_anchors").splitlines() if line.startswith(f"| `{key}`"))
+    (inner,) = [calibrated()[key]] if key == "measured_with" else calibrated()[key]
+    assert [name for name in inner if f"`{name}`" not in row] == []
 
 
 FIGURE = VerdictFigure("nDCG@20", "all", None, 0.5, 0.6, significance.TestResult(0.1, 9, 9, 0.5, 0.5, 0.5, (0.0, 0.2)))

@@ -22,7 +22,7 @@ class Reference:
     """What an anchored search has to find.
 
     Attributes:
-        trusted: id -> (p, p^1.5) of each candidate.
+        trusted: id -> (p, s · p^1.5) of each candidate.
         moved: the moved query, of unit length.
         bonus: on the scale of cosines.
         scores: id -> score, of all documents that have a vector.
@@ -48,18 +48,17 @@ class Reference:
         utility = []
         for name in names:
             said = words.get(name, 0.0)
-            by_words = trust.words * (said / rare) ** 2 / count + trust.priors["de"] if name in mine else None
-            by_words = 1.43 * np.log(1 + said) if by_words is None else by_words
+            by_words = 24 * (said / rare) ** 2 / count - 0.5 if name in mine else 1.43 * np.log(1 + said)
             utility.append(by_words - 1.95 * (best - cosines[name]) / trust.spread)
         odds = np.exp(utility)
-        self.trusted = {name: (p, p**1.5) for name, p in zip(names, odds / odds.sum(), strict=True)}
+        self.trusted = {name: (p, trust.strength * p**1.5) for name, p in zip(names, odds / odds.sum(), strict=True)}
 
         moved = query + sum(weight * KEPT[name] for name, (_, weight) in self.trusted.items() if weight >= 0.001)
         self.moved = moved / np.linalg.norm(moved)
-        of_own = sum(p for name, (p, _) in self.trusted.items() if name in mine)
+        of_own = sum(weight for name, (_, weight) in self.trusted.items() if name in mine)
         self.bonus = 0.7 * trust.spread * of_own + beta if mine else 0.0
         self.favoured = {name for name in CORPUS.vectors if (name in mine) == (self.bonus > 0)}
-        scale = 0.7 * trust.spread / max(words.values(), default=1)
+        scale = trust.strength * 0.7 * trust.spread / max(words.values(), default=1)
         given = {name: score for name, score in list(by_others.items())[:5] if name in KEPT}
         self.scores = {
             name: (

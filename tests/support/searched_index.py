@@ -14,7 +14,7 @@ from langshift.retrieval.steps import execute
 
 DIMENSION = 12
 LANGUAGES = ("en", "de", "th")
-TRUST = AnchorModel(0.1, 9.0, {"de": -0.25})
+TRUST = AnchorModel(0.1, 0.75)
 WORDS = ["sun", "moon", "tide", "sea", "bread", "oven", "yeast", "star", "ship", "port", "wind", "sand"]
 
 

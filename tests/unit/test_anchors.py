@@ -1,29 +1,46 @@
-"""Calibrating anchored search: what needs no cluster."""
+"""Calibrating an index: its questions, and what is made of what was found for them; what needs no cluster."""
 
-import math
-from dataclasses import replace
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from langshift.commands.search import remarks
-from langshift.retrieval.anchored import AnchorEvidence, AnchorModel, Candidates
-from langshift.retrieval.calibration.calibrate import extract_question, lowered, masked, shares
-from langshift.retrieval.calibration.fit import (
-    LEAST_WORTH,
-    MOST_WORTH,
+from langshift.commands.search import read_queries, reason
+from langshift.errors import UsageError
+from langshift.retrieval.anchored import AnchorModel
+from langshift.retrieval.calibration.calibrate import (
+    TOLERATED,
+    WORTH_WHILE,
     Calibration,
-    CalibrationEvidence,
-    FirstHits,
-    LanguageCalibration,
-    at_even_odds,
-    chance_of_loss,
-    fitted_worth,
-    priors,
-    spread_of,
+    CalibrationCost,
+    SliceChange,
+    _changes,
+    _score,
+    _strength,
+    gain,
+    loss,
+    overlap_shares,
 )
+from langshift.retrieval.calibration.questions import (
+    OVERLAPS,
+    VAGUENESS,
+    CalibrationPassage,
+    CalibrationQuestion,
+    cut_out,
+    extract_question,
+    make_questions,
+    masked,
+    shares,
+)
+from langshift.retrieval.calibration.stored import spread_of
+from langshift.retrieval.settings import SearchQuery
 
 SENTENCE = "The sea rises and falls twice a day because the Moon pulls at the water of it"
+
+
+def chance(seed=1):
+    return np.random.default_rng(seed)
 
 
 def test_a_question_is_ten_words_in_a_row_of_one_sentence():
@@ -43,13 +60,14 @@ def test_a_short_sentence_is_a_question_as_a_whole_and_a_shorter_one_is_none():
     assert extract_question(" \n ", "zh", "d") is None
 
 
-@pytest.mark.parametrize(("language", "length"), [("zh", 18), ("ja", 18), ("th", 40)])
-def test_where_words_have_no_spaces_characters_are_counted(language, length):
+@pytest.mark.parametrize(("language", "length"), [("zh", 20), ("ja", 20), ("th", 40)])
+def test_where_words_have_no_spaces_some_characters_stand_for_a_word(language, length):
     sentence = "月球的引力使海水每天涨落两次" * 6
-    question = extract_question(f"{sentence}。{sentence}。", language, "d")
-    assert len(question) == length
-    assert question in sentence
-    assert extract_question("潮汐。", language, "d") is None
+    cut = cut_out(f"{sentence}。{sentence}。", language, chance())
+    assert len(cut.parts) == 10
+    assert len(str(cut)) == length
+    assert str(cut) in sentence
+    assert cut_out("潮汐。", language, chance()) is None
 
 
 def test_a_question_is_never_longer_than_a_search_takes():
@@ -70,102 +88,90 @@ def test_the_languages_of_a_sample_get_even_shares():
     assert sum(shares({f"l{n}": 50 + n for n in range(7)}, 100).values()) == 100
 
 
-def test_the_spread_is_the_standard_deviation_of_cosines_whatever_the_norms():
-    numbers = np.random.default_rng(1)
-    vectors = (numbers.standard_normal((300, 64)) + 2) * numbers.uniform(0.1, 50, (300, 1))
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = (unit @ unit.T)[np.triu_indices(300, 1)]
-    assert spread_of(vectors.astype(np.float32)) == pytest.approx(cosines.std(), rel=0.05)
-    # Translations, of which each document has some, are far from the others and few.
-    translated = np.concatenate([vectors, vectors, vectors])[:600]
-    assert spread_of(translated.astype(np.float32)) == pytest.approx(cosines.std(), rel=0.07)
+class Encoding:
+    """In place of a searcher: encodes and moves, and no answers are found but the passages themselves."""
 
-
-def test_the_spread_of_next_to_nothing_is_a_usual_one():
-    assert spread_of(np.ones((0, 3), np.float32)) == 0.05
-    assert spread_of(np.ones((4, 3), np.float32)) == 0.05
-    assert spread_of(np.ones((9, 3), np.float32)) == 0.001
-    assert spread_of(np.zeros((9, 3), np.float32)) == 0.001
-
-
-def test_only_a_language_that_has_nearly_everything_is_given_more_than_usual():
-    documents = [("en", f"g{n}") for n in range(100)] + [("de", f"g{n}") for n in range(97)]
-    found = {f"g{n}": {"en", "de"} if n < 97 else {"en"} for n in range(100)}
-    share = 97.5 / 101
-    assert priors(documents, found, ["en", "de"]) == {
-        "en": 2.0,  # ln(97.5 / .5) - 2 is above it
-        "de": pytest.approx(math.log(share / (1 - share)) - 2),
-    }
-    half = {f"g{n}": {"en", "de"} if n < 50 else {"en"} for n in range(100)}
-    assert priors([("en", f"g{n}") for n in range(100)], half, ["en", "de"]) == {"de": -0.5}
-    assert priors([], {}, ["en"]) == {}
-
-
-def gathered(*candidates):
-    """What may answer: (id, own, words, cosine) each."""
-    ids = [name for name, *_ in candidates]
-    return Candidates(
-        ids, [AnchorEvidence(*rest) for _, *rest in candidates], np.zeros((len(ids), 1)), np.zeros(1), 10, 1.0, 100.0
-    )
-
-
-def made(there, hidden):
-    """Evidence of a question whose words match so well where the answer is there, and so well where it is hidden."""
-    return CalibrationEvidence(
-        "en",
-        {"answer"},
-        gathered(("answer", True, there, 0.5), ("far", False, 0.0, 0.6), ("near", False, 1.0, 0.4)),
-        gathered(("wrong", True, hidden, 0.5), ("far", False, 0.0, 0.6)),
-    )
-
-
-def test_words_are_worth_what_tells_best_whether_the_answer_is_there():
-    mixed = [made(there, hidden) for there, hidden in zip(np.linspace(3, 20, 40), np.linspace(2, 11, 40), strict=True)]
-    worth = fitted_worth(mixed, 0.1, {"en": 1.0})
-    assert LEAST_WORTH < worth < MOST_WORTH
-
-    def loss(k):
-        trust, there = AnchorModel(0.1, k, {"en": 1.0}), math.e / (1 + math.e)
-        return -np.mean(
-            [there * math.log(one.found(trust)) + (1 - there) * math.log(1 - one.deceived(trust)) for one in mixed]
+    def __init__(self):
+        self.heard = []
+        self.index = SimpleNamespace(
+            index="news-v0001", fields=SimpleNamespace(language="language", vector="embedding", texts=())
         )
+        self.client = None
 
-    assert loss(worth) <= min(loss(k) for k in np.linspace(LEAST_WORTH, MOST_WORTH, 200)) + 1e-4
+    def encode(self, texts):
+        self.heard.append(list(texts))
+        return np.full((len(texts), 2), len(self.heard), np.float32)
 
-
-def test_the_worth_of_words_stays_in_its_bounds():
-    assert fitted_worth([made(12, 0)] * 5, 0.1, {}) == pytest.approx(MOST_WORTH, abs=0.1)
-    assert fitted_worth([made(6, 12)] * 5, 0.1, {}) == pytest.approx(LEAST_WORTH, abs=0.1)
-
-
-def test_a_question_that_gathers_nothing_is_no_evidence_of_anything():
-    nothing = CalibrationEvidence("en", {"answer"}, gathered(), gathered())
-    trust = AnchorModel(0.1)
-    assert (nothing.found(trust), nothing.trusts_most(trust), nothing.deceived(trust)) == (0.0, False, 0.0)
-    assert LEAST_WORTH <= fitted_worth([nothing], 0.1, {}) <= MOST_WORTH
+    def move(self, vectors, languages):
+        assert len(vectors) == len(languages)
+        return vectors + 0.5
 
 
-def test_copies_are_answers_too():
-    trust = AnchorModel(0.1)
-    assert not made(0, 0).trusts_most(trust)
-    copied = made(0, 0)._replace(answers={"far", "answer"})
-    assert copied.trusts_most(trust)
-    assert copied.found(trust) > made(0, 0).found(trust)
+def passage(name, language, text, seed=1):
+    cut = cut_out(text, language, chance(seed))
+    return CalibrationPassage(name, language, text, cut, None, np.float32([1, 0]))
 
 
-def test_where_answers_are_hidden_no_prior_speaks_for_them():
-    assert at_even_odds(AnchorModel(0.1, 9.0, {"en": 2.0, "de": -0.5})) == AnchorModel(
-        0.1, 9.0, {"en": 0.0, "de": -0.5}
-    )
+PASSAGES = [
+    passage("sea", "en", SENTENCE),
+    passage("dough", "en", "yeast bubbles lift every loaf while heat sets crumb around them slowly"),
+    passage("yue", "zh", "月球的引力使海水每天涨落两次而太阳也有作用"),
+]
 
 
-def test_a_loss_is_beyond_chance_or_none():
-    assert chance_of_loss([True] * 10, [True] * 10) == 1.0
-    assert chance_of_loss([True] * 5, [False] * 5) == pytest.approx(1 / 32)
-    assert FirstHits.compared([True] * 5, [False] * 5).lost
-    assert not FirstHits.compared([True] * 4, [False] * 4).lost
-    assert not FirstHits.compared([False] * 90, [True] * 90).lost
-    assert not FirstHits.compared([True, False] * 50, [False, True] * 50).lost
+@pytest.fixture
+def asked(monkeypatch):
+    """Makes questions of the passages; gives them with what was encoded."""
+    hides = [{"terms": {"_id": ["x"]}}]
+
+    def answered(_, plans):
+        return [({one.id: False, "other": True}, {"other": True}, hides) for one in PASSAGES if plans]
+
+    monkeypatch.setattr("langshift.retrieval.calibration.questions.execute_all", answered)
+
+    def made(seed=0):
+        searcher = Encoding()
+        return make_questions(searcher, PASSAGES, seed), searcher.heard
+
+    return made
+
+
+def test_each_document_is_asked_for_in_words_of_which_all_half_or_none_are_its_own(asked):
+    questions, heard = asked()
+    assert len(questions) == len(PASSAGES) * len(VAGUENESS) * len(OVERLAPS) * 2
+    of_sea = [one.query.words.split() for one in questions if one.document == 0 and not one.hides]
+    own = PASSAGES[0].cut_out.parts
+    kept = [sum(word == ours for word, ours in zip(words, own, strict=True)) for words in of_sea]
+    # Of the vaguer ones' words, as many as their vectors are made of; a word may come back by chance.
+    for found, least in zip(kept, [10, 5, 0, 5, 2, 0, 3, 2, 0], strict=True):
+        assert least <= found <= least + 2
+    others = set(f"{PASSAGES[0].text} {PASSAGES[1].text}".split())
+    assert all(set(words) <= others for words in of_sea)
+    # A vector is made of what is left of the cut-out, in its order.
+    assert [len(heard[level][0].split()) for level in range(len(VAGUENESS))] == [10, 5, 3]
+    assert heard[0] == [str(one.cut_out) for one in PASSAGES]
+    assert [len(heard[level][2]) for level in range(len(VAGUENESS))] == [len(heard[0][2]), 10, 6]
+    for one in questions:
+        assert one.query.language == PASSAGES[one.document].language
+        if one.query.language == "zh":
+            assert " " not in one.query.words
+            assert set(one.query.words) <= set(PASSAGES[2].text)
+    assert {one.query.vector.tolist()[0] for one in questions} == {1.5, 2.5, 3.5}
+
+
+def test_each_question_is_asked_with_its_document_and_without(asked):
+    questions, _ = asked()
+    there, hidden = questions[::2], questions[1::2]
+    assert [one.query for one in there] == [one.query for one in hidden]
+    assert all(one.answers == {PASSAGES[one.document].id: False, "other": True} for one in there)
+    assert all(one.answers == {"other": True} and one.hides for one in hidden)
+    assert not any(one.hides for one in there)
+
+
+def test_the_same_seed_asks_the_same_and_another_one_in_other_words(asked):
+    first, again, other = ([one.query.words for one in asked(seed)[0]] for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
 
 
 def test_hiding_leaves_the_rest_of_every_body_as_it_is():
@@ -186,31 +192,195 @@ def test_hiding_leaves_the_rest_of_every_body_as_it_is():
     assert end.value.value == (["one"], ["two"])
 
 
-@pytest.mark.parametrize(("loses_above", "kept"), [(5, 6.0), (7, 6.0), (8, 7.14), (10, 8.49), (12, 8.49)])
-def test_trust_is_lowered_as_far_as_it_takes_and_no_further(loses_above, kept):
-    def hidden(trust):
-        return FirstHits(100, 0.5, trust.words / 100, 0.01 if trust.words > loses_above else 0.5)
+def test_the_spread_is_the_standard_deviation_of_cosines_whatever_the_norms():
+    numbers = np.random.default_rng(1)
+    vectors = (numbers.standard_normal((300, 64)) + 2) * numbers.uniform(0.1, 50, (300, 1))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = (unit @ unit.T)[np.triu_indices(300, 1)]
+    assert spread_of(vectors.astype(np.float32)) == pytest.approx(cosines.std(), rel=0.05)
+    # Translations, of which each document has some, are far from the others and few.
+    translated = np.concatenate([vectors, vectors, vectors])[:600]
+    assert spread_of(translated.astype(np.float32)) == pytest.approx(cosines.std(), rel=0.07)
 
-    trust, first = lowered(hidden, AnchorModel(0.1, 10.1, {"en": 1.0}, calibrated=True))
-    assert trust == AnchorModel(0.1, kept, {"en": 1.0}, calibrated=True)
-    assert first.anchored == kept / 100
-    assert first.lost == (loses_above == 5)
+
+def test_the_spread_of_next_to_nothing_is_a_usual_one():
+    assert spread_of(np.ones((0, 3), np.float32)) == 0.05
+    assert spread_of(np.ones((4, 3), np.float32)) == 0.05
+    assert spread_of(np.ones((9, 3), np.float32)) == 0.001
+    assert spread_of(np.zeros((9, 3), np.float32)) == 0.001
 
 
-def test_a_person_is_told_where_trust_was_lowered():
-    made = Calibration(
-        AnchorModel(0.1, 6.0),
-        [LanguageCalibration("de", 30, 1.0, 0.1, -0.5), LanguageCalibration("en", 10, 0.6, 0.3, 0.2)],
-        FirstHits(40, 0.5, 0.9, 1.0),
-        FirstHits(40, 0.5, 0.4, 0.1),
+def question(answers, overlap="all", hides=()):
+    return CalibrationQuestion(0, SearchQuery("x", "en"), overlap, answers, hides)
+
+
+def test_figures_are_ndcg_and_the_recall_of_answers_in_other_languages():
+    asked = [question({"own": False, "far": True}), question({"own": False}), question({"far": True})]
+    figures = _score(asked, [["own", "x", "far"], [], ["x", "far"]])
+    ideal = 1 + 1 / np.log2(3)
+    assert figures == pytest.approx(
+        np.array([[(1 + 1 / np.log2(4)) / ideal, 1], [0, np.nan], [1 / np.log2(3), 1]]), nan_ok=True
     )
-    assert (made.questions, made.found, made.deceived) == (40, pytest.approx(0.9), pytest.approx(0.15))
-    assert remarks("news", made) == []
-    assert remarks("news", replace(made, fitted=9.0)) == [
-        "With the fitted k of 9, anchored search of news would lose translations that dense search finds, so k is 6, "
-        "the highest value tried at which nothing is lost."
-    ]
-    assert remarks("news", replace(made, fitted=9.0, hidden=FirstHits(40, 0.5, 0.4, 0.01))) == [
-        "Anchored search of news loses translations that dense search finds, even with the lowest k (6; 9 was fitted): "
-        "where documents often do not exist in the searcher's language, search with --mode dense."
-    ]
+    assert _score([question({"own": False})], [["own"]]) == pytest.approx(np.array([[1, np.nan]]), nan_ok=True)
+    assert _score([question({"far": True})], [[]]).tolist() == [[0, 0]]
+
+
+HIDDEN = [{"terms": {"_id": ["d"]}}]
+ASKED = [
+    *(question({"d": False, "t": True}, overlap) for overlap in OVERLAPS),
+    *(question({"t": True}, overlap, HIDDEN) for overlap in OVERLAPS),
+]
+BEFORE = np.array([[0.5, 0.5]] * 6)
+AFTER = np.array([[0.9, 0.6], [0.7, 0.5], [0.5, 0.4], [0.4, 0.5], [0.5, 0.5], [0.3, 0.2]])
+
+
+def test_what_a_mode_changes_is_told_by_answer_and_by_overlap():
+    changes = _changes(ASKED, BEFORE, AFTER, None)
+    assert [(one.answer, one.overlap, one.questions, one.dense) for one in changes] == [
+        ("own", "all", 1, 0.5), ("own", "half", 1, 0.5), ("own", "none", 1, 0.5), ("other", "any", 3, 0.5)
+    ]  # fmt: skip
+    assert [one.ndcg for one in changes] == pytest.approx([0.4, 0.2, 0, -0.1])
+    assert [one.tlr for one in changes] == pytest.approx([0.1, 0, -0.1, -0.1])
+    assert (gain(changes), loss(changes)) == pytest.approx((0.2, 0.1))
+
+
+def test_with_a_log_questions_weigh_what_its_overlap_says():
+    changes = _changes(ASKED, BEFORE, AFTER, {"all": 0.25, "half": 0.75, "none": 0.0})
+    assert [(one.answer, one.overlap) for one in changes] == [("own", "as in the log"), ("other", "as in the log")]
+    assert [one.ndcg for one in changes] == pytest.approx([0.25, -0.025])
+    assert [one.tlr for one in changes] == pytest.approx([0.025, 0])
+    assert gain(changes) == pytest.approx(0.25)
+
+
+def test_a_recall_that_is_undefined_is_not_told():
+    before, after = (np.array([[figure, np.nan]]) for figure in (0.5, 0.6))
+    (one,) = _changes([question({"d": False})], before, after, None)
+    assert (one.ndcg, one.tlr) == (pytest.approx(0.1), None)
+    assert loss([one]) == 0
+
+
+@pytest.mark.parametrize(
+    ("coverage", "expected"),
+    [
+        (0.0, {"all": 0, "half": 0, "none": 1}),
+        (0.1, {"all": 0, "half": 0, "none": 1}),
+        (0.2, {"all": 0, "half": 0.5, "none": 0.5}),
+        (0.3, {"all": 0, "half": 1, "none": 0}),
+        (0.6, {"all": 0.5, "half": 0.5, "none": 0}),
+        (1.0, {"all": 1, "half": 0, "none": 0}),
+    ],
+)
+def test_the_overlap_of_a_log_lies_between_those_of_the_questions(coverage, expected):
+    assert overlap_shares([0.9, 0.3, 0.1], coverage) == pytest.approx(expected)
+
+
+def test_the_shares_of_overlaps_are_some_whatever_is_held():
+    for held in ([0.5, 0.5, 0.5], [0.1, 0.3, 0.9], [0.0, 0.0, 0.0]):
+        for coverage in (0.0, 0.5, 1.0):
+            assert sum(overlap_shares(held, coverage).values()) == pytest.approx(1)
+
+
+def changed(found, hidden=0.0, tlr=0.0):
+    own = [SliceChange("own", overlap, 90, 0.6, found, tlr) for overlap in OVERLAPS]
+    return [*own, SliceChange("other", "any", 270, 0.5, hidden, tlr)]
+
+
+def test_nothing_lost_is_full_strength():
+    assert _strength(changed(0.1)) == 1.0
+    assert _strength(changed(0.1, hidden=-TOLERATED)) == 1.0
+    assert _strength(changed(0.1, hidden=0.2)) == 1.0
+
+
+def test_the_more_is_lost_the_less_the_strength():
+    assert _strength(changed(0.1, hidden=-2 * TOLERATED)) == 0.5
+    assert _strength(changed(0.1, hidden=-10 * TOLERATED)) == 0.1
+    assert _strength(changed(0.1, tlr=-4 * TOLERATED)) == 0.25
+    # So little moves nothing.
+    assert _strength(changed(0.5, hidden=-100 * TOLERATED)) == 0.0
+
+
+def test_words_that_tell_too_little_lead_nothing():
+    assert _strength(changed(WORTH_WHILE)) == 1.0
+    assert _strength(changed(WORTH_WHILE - 0.001)) == 0.0
+    assert _strength(changed(-0.1)) == 0.0
+
+
+def calibration(mode, strength=0.0, full=(), **values):
+    given = {"lexical_weight": None, "changes": changed(0.06), "hybrid": changed(0.04), **values}
+    return Calibration(
+        AnchorModel(0.08, strength, calibrated=True),
+        mode,
+        cost=CalibrationCost(40, 120, 2880),
+        full_strength=full or changed(0.08, hidden=-0.01),
+        **given,
+    )
+
+
+def test_a_calibration_is_told_with_what_it_was_measured_by():
+    made = calibration("anchored", 0.25, changes=changed(0.06, hidden=-0.002))
+    document = made.to_dict()
+    assert (document["spread"], document["strength"], document["mode"], document["overlap"]) == (
+        0.08, 0.25, "anchored", None
+    )  # fmt: skip
+    assert (document["documents"], document["questions"], document["gain"], document["loss"]) == (40, 540, 0.06, 0.002)
+    assert document["full_strength"][-1] == {
+        "answer": "other", "overlap": "any", "questions": 270, "dense": 0.5, "ndcg": -0.01, "tlr": 0.0
+    }  # fmt: skip
+    assert AnchorModel.from_dict(document) == made.trust
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (
+            calibration("anchored", 0.25),
+            "It finds answers in the query's language better (nDCG@20 +.0600 on average), and nothing is lost.",
+        ),
+        (
+            calibration("hybrid", 0.25, lexical_weight=0.1),
+            "It finds answers in the query's language better (nDCG@20 +.0400 on average), and nothing is lost.",
+        ),
+        (
+            calibration("dense", full=changed(0.01)),
+            "Words tell too little here (nDCG@20 +.0100 at full strength) for a search led by them.",
+        ),
+        (
+            calibration("dense", full=changed(0.2, hidden=-0.3)),
+            "Words would cost too much here: up to .3000 at full strength.",
+        ),
+    ],
+)
+def test_the_mode_has_a_reason(made, sentence):
+    assert reason(made) == sentence
+
+
+DETECTING = SimpleNamespace(language=lambda words: SimpleNamespace(language=f"of {words}"))
+
+
+def test_a_log_is_read_with_languages_or_without(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"text": "why tides", "language": "en-GB"}\n\n{"text": "Flut", "clicks": 3}\n')
+    assert read_queries(path, DETECTING) == [("why tides", "en"), ("Flut", "of Flut")]
+    path.write_text('{"text": "tide", "language": "en"}\n' * 2_001)
+    assert len(read_queries(path, DETECTING)) == 2_000
+    path.write_text('{"text": "' + "x" * 20_000 + '", "language": "en"}\n')
+    assert [len(words) for words, _ in read_queries(path, DETECTING)] == [10_000]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "There is no file {}: --queries takes a file with one JSON object with text on each line."),
+        ("", "{} is empty: write JSON Lines, each with the text of a query."),
+        ('{"text": "a"}\n{"language": "en"}\n', "{}, line 2"),
+        ('{"text": "a", "language": "tlhx"}\n', "{}, line 1"),
+        ('{"text": 7}\n', "{}, line 1"),
+        ("why tides\n", "{}, line 1"),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_refused_by_its_line(tmp_path, content, sentence):
+    path = tmp_path / "log.jsonl"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence.format(path))}"):
+        read_queries(path, DETECTING)

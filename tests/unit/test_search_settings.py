@@ -15,7 +15,7 @@ from langshift.errors import UsageError
 from langshift.plugin.metadata import USUAL as FIELDS
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.calibration.stored import resolve_auto
+from langshift.retrieval.calibration.stored import StoredCalibration, remarks, resolve, resolve_auto
 from langshift.retrieval.settings import (
     FUSIONS,
     MODES,
@@ -91,7 +91,7 @@ def index_with(calibration, documents=60, encoder="toy", counts=None, **made):
 
 def calibration(mode, **values):
     measured = {"alpha": 0.0, "alphas": {}, "gamma": 0.0, "vectors": None, "method": "shift", "documents": 60}
-    trust = AnchorModel(0.1, 9.0, {"de": 1.0}, 0.25).to_dict()
+    trust = AnchorModel(0.1, 0.25).to_dict()
     return trust | {"mode": mode, "lexical_weight": 0.125, "measured_with": measured} | values
 
 
@@ -135,7 +135,7 @@ def test_auto_is_what_calibration_found_to_be_best():
             "was calibrated with 60 documents (now 121), so mode auto is dense: {} again.",
         ),
         (
-            index_with(AnchorModel(0.1).to_dict() | {"measured_with": {}}),
+            index_with({"spread": 0.1, "words": 13.0, "priors": {"th": -0.4}, "found": 0.9, "measured_with": {}}),
             "was calibrated by an earlier version of langshift, so mode auto is dense: {} again.",
         ),
     ],
@@ -171,6 +171,59 @@ def test_auto_is_dense_where_the_calibration_cannot_be_read(values):
         "default",
         f"The calibration in the mapping of news-v0001 (_meta.langshift_anchors) cannot be read: {COMMAND} again.",
     )
+
+
+def test_anchored_at_strength_0_is_dense_and_says_so():
+    asked = SearchSettings("anchored", 0.1, one_per_group=True)
+    reason = "Mode anchored, as requested; its strength in news is 0, so it finds what dense finds."
+    nothing = index_with(calibration("dense", strength=0.0))
+    assert resolve(nothing, asked) == (SearchSettings("dense", 0.1, one_per_group=True), "asked", reason)
+    for index in (index_with(calibration("dense", strength=0.02)), index_with(None)):
+        assert resolve(index, asked) == (asked, "asked", "Mode anchored, as requested.")
+    for setting in (SearchSettings("hybrid"), SearchSettings("lexical"), USUAL):
+        assert resolve(nothing, setting).setting == setting
+    assert resolve(nothing, setting_of()).setting.mode == "dense"
+
+
+def test_what_an_earlier_version_measured_keeps_its_spread_and_is_cautious():
+    kept = {"spread": 0.08, "words": 13.0, "priors": {"th": -0.4}, "found": 0.9, "deceived": 0.1, "questions": 300}
+    stored = StoredCalibration.of_index(index_with(kept | {"measured_with": {"documents": 60}}))
+    assert (stored.trust, stored.mode, stored.lexical_weight) == (AnchorModel(0.08, 0.1, calibrated=True), None, None)
+
+
+def test_whoever_asks_for_anchored_hears_where_no_calibration_holds():
+    due = f"news is not calibrated, so mode anchored uses default values and auto is dense: {COMMAND}."
+    assert remarks(index_with(None), SearchSettings("anchored")) == [due]
+    changed = index_with(calibration("anchored"), alpha=0.5)
+    assert remarks(changed, SearchSettings("anchored")) == [resolve_auto(changed).reason]
+    for mode in ("dense", "lexical", "balanced", "hybrid"):
+        assert remarks(index_with(None), SearchSettings(mode)) == []
+    assert remarks(index_with(calibration("dense")), SearchSettings("anchored")) == []
+
+
+@pytest.mark.parametrize(
+    ("safe", "weight", "sentences"),
+    [
+        (0.1, 0.1, []),
+        (0.1, 0.05, []),
+        (
+            0.1,
+            0.3,
+            [
+                "Hybrid search of news may lose answers with words weighing 0.3: calibration found 0.1 to be the "
+                "highest weight tried at which nothing is lost."
+            ],
+        ),
+        (
+            None,
+            0.01,
+            ["Calibration found no weight of words at which hybrid search of news loses nothing."],
+        ),
+    ],
+)
+def test_whoever_asks_for_hybrid_hears_where_its_words_may_lose_answers(safe, weight, sentences):
+    index = index_with(calibration("dense", lexical_weight=safe))
+    assert remarks(index, SearchSettings("hybrid", lexical_weight=weight)) == sentences
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from langshift.retrieval.anchored import AnchorEvidence, AnchorModel, Candidates, anchor_probabilities, rarest, weights
 
-TRUST = AnchorModel(0.05, 13.0, {"de": -0.25})
+SPREAD = 0.05
 
 
 def candidates(least=1, farthest=1.0):
@@ -18,9 +18,9 @@ def candidates(least=1, farthest=1.0):
     return st.lists(one, min_size=least, max_size=13)
 
 
-def told(found, trust=TRUST, language="de", documents=1000.0, words=8):
+def told(found, spread=SPREAD, documents=1000.0, words=8):
     gathered = Candidates([], found, np.zeros((0, 1)), np.zeros(1), words, 0.0, documents)
-    return anchor_probabilities(gathered, trust, language)
+    return anchor_probabilities(gathered, spread)
 
 
 def test_probabilities_are_those_of_the_equation():
@@ -32,16 +32,28 @@ def test_probabilities_are_those_of_the_equation():
     ]
     rare = math.log(1 + 120.5 / 0.5)
     odds = [
-        math.exp(9 * (6 / rare) ** 2 / 4 + 0.5 - 1.95 * 0.1 / 0.08),
-        math.exp(0.5 - 1.95 * 0.05 / 0.08),
+        math.exp(24 * (6 / rare) ** 2 / 4 - 0.5 - 1.95 * 0.1 / 0.08),
+        math.exp(-0.5 - 1.95 * 0.05 / 0.08),
         math.exp(1.43 * math.log(4)),
         math.exp(-1.95 * 0.2 / 0.08),
     ]
-    given = told(found, AnchorModel(0.08, 9.0, {"de": 0.5, "th": -3.0}), documents=120, words=4)
+    given = told(found, 0.08, documents=120, words=4)
     assert given == pytest.approx([one / sum(odds) for one in odds], rel=1e-12)
-    assert told([AnchorEvidence(True, 0, 0), AnchorEvidence(False, 0, 0)], language="fr") == pytest.approx(
+    assert told([AnchorEvidence(True, 0, 0), AnchorEvidence(False, 0, 0)]) == pytest.approx(
         [math.exp(-0.5) / (1 + math.exp(-0.5)), 1 / (1 + math.exp(-0.5))]
     )
+
+
+def test_a_document_with_half_of_the_question_is_worth_a_quarter_of_one_with_all_of_it():
+    rare = rarest(1000)
+    whole, half, none = (math.log(odds(words, 8)) for words in (8 * rare, 4 * rare, 0))
+    assert half - none == pytest.approx((whole - none) / 4)
+
+
+def odds(words, count):
+    """Of a document with these words against one in another language that is as near."""
+    mine, other = told([AnchorEvidence(True, words, 0), AnchorEvidence(False, 0, 0)], words=count)
+    return mine / other
 
 
 def test_a_words_worth_is_that_of_one_no_document_holds():
@@ -51,7 +63,7 @@ def test_a_words_worth_is_that_of_one_no_document_holds():
 
 @given(candidates(), st.floats(0.001, 1), st.floats(0, 1e6), st.integers(1, 500))
 def test_probabilities_are_a_distribution(found, spread, documents, words):
-    probabilities = told(found, AnchorModel(spread), documents=documents, words=words)
+    probabilities = told(found, spread, documents=documents, words=words)
     assert probabilities.shape == (len(found),)
     assert probabilities.sum() == pytest.approx(1)
     assert ((probabilities >= 0) & (probabilities <= 1)).all()
@@ -79,7 +91,7 @@ def test_more_words_and_a_nearer_vector_never_cost_trust(found, data):
 @given(candidates(farthest=0.5), st.floats(0.1, 2), st.floats(-0.4, 0.4))
 def test_how_wide_and_where_a_models_cosines_lie_changes_nothing(found, scale, shift):
     moved = [one._replace(cosine=one.cosine * scale + shift) for one in found]
-    assert told(moved, AnchorModel(0.05 * scale)) == pytest.approx(told(found, AnchorModel(0.05)), abs=1e-9)
+    assert told(moved, 0.05 * scale) == pytest.approx(told(found, 0.05), abs=1e-9)
 
 
 @given(candidates(), st.randoms())
@@ -89,14 +101,18 @@ def test_the_order_of_candidates_changes_nothing(found, chance):
     assert told([found[place] for place in places]) == pytest.approx(told(found)[places])
 
 
-@given(candidates())
-def test_weights_add_up_to_one_at_most_and_to_the_less_the_more_are_trusted_alike(found):
+@given(candidates(), st.floats(0, 1))
+def test_weights_add_up_to_the_strength_at_most_and_to_the_less_the_more_are_trusted_alike(found, strength):
     probabilities = told(found)
-    weighted = weights(probabilities)
-    assert weighted == pytest.approx(probabilities * np.sqrt(probabilities))
-    assert 1 / math.sqrt(len(found)) - 1e-9 <= weighted.sum() <= 1 + 1e-9
-    alike = weights(np.full(len(found), 1 / len(found)))
-    assert alike.sum() == pytest.approx(1 / math.sqrt(len(found)))
+    weighted = weights(probabilities, strength)
+    assert weighted == pytest.approx(strength * probabilities * np.sqrt(probabilities))
+    assert strength / math.sqrt(len(found)) - 1e-9 <= weighted.sum() <= strength + 1e-9
+    alike = weights(np.full(len(found), 1 / len(found)), strength)
+    assert alike.sum() == pytest.approx(strength / math.sqrt(len(found)))
+
+
+def test_at_strength_0_nothing_has_a_weight():
+    assert weights(np.array([0.25, 0.75]), 0.0).tolist() == [0, 0]
 
 
 @given(candidates(), st.integers(0, 1000))
@@ -104,7 +120,7 @@ def test_candidates_no_farther_than_right_angles_move_the_query_by_45_degrees_at
     drawn = np.random.default_rng(seed).standard_normal((len(found) + 1, 6))
     query, *vectors = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
     vectors = np.array(vectors) * np.where(vectors @ query < 0, -1, 1)[:, None]
-    moved = query + weights(told(found)) @ vectors
+    moved = query + weights(told(found), 1.0) @ vectors
     assert query @ moved / np.linalg.norm(moved) >= math.sqrt(0.5) - 1e-9
 
 
@@ -116,20 +132,25 @@ def test_where_the_nearest_alone_is_trusted_it_stays_the_nearest(count, seed):
     first, second = np.sort(cosines)[::-1][:2]
     assume(first - second > 1e-6)
     found = [AnchorEvidence(False, 0.0, cosine) for cosine in cosines.tolist()]
-    probabilities = told(found, AnchorModel((first - second) / 50))
+    probabilities = told(found, (first - second) / 50)
     assert probabilities.max() == pytest.approx(1)
-    moved = query + weights(probabilities) @ np.array(vectors)
+    moved = query + weights(probabilities, 1.0) @ np.array(vectors)
     assert (np.array(vectors) @ moved).argmax() == cosines.argmax()
 
 
-@given(st.floats(1e-6, 1), st.floats(0, 100), st.dictionaries(st.sampled_from(["en", "de", "th"]), st.floats(-9, 9)))
-def test_what_is_kept_comes_back(spread, words, priors):
-    kept = json.loads(json.dumps(AnchorModel(spread, words, priors).to_dict()))
-    assert AnchorModel.from_dict({**kept, "at": "2020-01-01"}) == AnchorModel(spread, words, priors, calibrated=True)
+@given(st.floats(1e-6, 1), st.floats(0, 1))
+def test_what_is_kept_comes_back(spread, strength):
+    kept = json.loads(json.dumps(AnchorModel(spread, strength).to_dict()))
+    assert AnchorModel.from_dict({**kept, "at": "2020-01-01"}) == AnchorModel(spread, strength, calibrated=True)
 
 
-def test_a_language_without_a_prior_has_the_usual_one():
-    assert (TRUST.prior("de"), TRUST.prior("xx"), AnchorModel(0.05).calibrated) == (-0.25, -0.5, False)
+def test_without_a_calibration_the_strength_is_a_cautious_one():
+    assert AnchorModel(0.05) == AnchorModel(0.05, strength=0.1, calibrated=False)
+
+
+def test_what_an_earlier_version_kept_has_the_cautious_strength():
+    kept = {"spread": 0.08, "words": 13.0, "priors": {"th": -0.4}, "at": "2026-01-01", "questions": 300, "found": 0.9}
+    assert AnchorModel.from_dict(kept) == AnchorModel(0.08, 0.1, calibrated=True)
 
 
 @pytest.mark.parametrize(
@@ -138,18 +159,20 @@ def test_a_language_without_a_prior_has_the_usual_one():
         {"spread": 0.0},
         {"spread": -0.1},
         {"spread": math.nan},
-        {"words": math.inf},
-        {"priors": {"de": math.nan}},
-        {"priors": {"de": "much"}},
-        {"words": "many"},
+        {"spread": math.inf},
+        {"spread": "wide"},
+        {"strength": -0.1},
+        {"strength": 1.1},
+        {"strength": math.nan},
+        {"strength": "much"},
     ],
 )
 def test_figures_that_cannot_be_reckoned_with_are_refused(changed):
-    with pytest.raises(ValueError, match=r"not finite|could not convert"):
-        AnchorModel.from_dict({**TRUST.to_dict(), **changed})
+    with pytest.raises(ValueError, match=r"is not a number above 0|is not from 0 to 1|could not convert"):
+        AnchorModel.from_dict({**AnchorModel(0.05).to_dict(), **changed})
 
 
-@pytest.mark.parametrize("kept", [{}, {"spread": 0.1}, {"spread": 0.1, "words": 13, "priors": None}, [], "x"])
+@pytest.mark.parametrize("kept", [{}, {"strength": 0.5}, {"spread": 0.1, "strength": None}, [], "x"])
 def test_what_is_of_another_form_is_refused(kept):
     with pytest.raises((AttributeError, KeyError, TypeError)):
         AnchorModel.from_dict(kept)

@@ -28,6 +28,7 @@ from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.tune import MeasureChange, TuningSettings
 from langshift.plugin.description import TextField
 from langshift.retrieval.anchored import AnchorModel
+from langshift.retrieval.calibration.calibrate import SliceChange
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, ShiftEffect
 from langshift.retrieval.settings import SearchSettings
 
@@ -117,9 +118,12 @@ def dead_letters():
 
 @case
 def calibration():
-    languages = [Of(language=tag, questions=COUNT, found=0.999, deceived=0.999, prior=-12.34) for tag in LANGUAGES]
-    first = Of(dense=0.9, anchored=0.9, questions=COUNT)
-    found = Of(languages=languages, trust=AnchorModel(0.1), questions=COUNT, there=first, hidden=None)
+    changes = [
+        SliceChange(answer, overlap, COUNT * 1000, 0.9, -0.1234, -0.1234)
+        for answer, overlap in (("own", "none"), ("own", "as in the log"), ("other", "as in the log"))
+    ]
+    parts = {"changes": changes, "full_strength": changes, "hybrid": changes}
+    found = Of(mode="dense", lexical_weight=None, trust=AnchorModel(0.1, 0.0), **parts)
     search._show_calibration(Of(name=NAME, index=NAME), found)
 
 
