@@ -14,7 +14,7 @@ Words and vectors are evidence of different kinds. A document of the searcher's 
 the query is likely to answer it, wherever its vector lies; one in another language can be found by its vector, and by
 names and numbers. Exactly one content is thought to answer, so the candidates compete::
 
-    u(d) = [own]   · (24 · (BM25(d) / rare)^2 / n - .5)
+    u(d) = [own]   · (32 · (BM25(d) / rare)^2 / n - .5)
          + [other] · 1.43 · ln(1 + BM25(d))
          - 1.95 · (max cos - cos(q, z̃_d)) / spread
     p(d) = exp u(d) / Σ exp u
@@ -65,10 +65,10 @@ _SHARPNESS: Final = 1.5
 OWN_BONUS: Final = 0.7
 WORDS_BONUS: Final = 0.7
 
-_OWN_WORDS: Final = 24.0
+_OWN_WORDS: Final = 32.0
 _OWN_PRIOR: Final = -0.5
-# So little that no text is known on which it loses anything, and about half of what words can give is there.
-USUAL_STRENGTH: Final = 0.1
+# So little that nothing is lost on any text that was tried, captions asked for in other words among them.
+USUAL_STRENGTH: Final = 0.05
 
 
 @dataclass(frozen=True)

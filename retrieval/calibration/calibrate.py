@@ -41,7 +41,7 @@ _SPREAD_DOCUMENTS: Final = 300
 TOLERATED: Final = 0.0025
 # Where answers that are there are found by less than this better at full strength, words do not tell enough in the
 # index for a search that is led by them.
-WORTH_WHILE: Final = 0.035
+WORTH_WHILE: Final = 0.045
 # Below that the query is not moved far enough for any hit to change.
 _LEAST_STRENGTH: Final = 0.02
 WEIGHTS: Final = (0.3, 0.1, 0.03)
