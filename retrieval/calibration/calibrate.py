@@ -202,11 +202,9 @@ class CalibrationRun:
         coverage = None if not log else self._coverage(log)
         shares = None if coverage is None else self._shares(questions, coverage)
 
-        def figures(
-            asked: Sequence[CalibrationQuestion], setting: settings.SearchSettings, at: float = 1.0
-        ) -> _Figures:
-            on_stage(f"Mode {setting.mode}", len(asked))
-            return self._found(asked, setting, replace(trust, strength=at), on_search)
+        def figures(part: Sequence[CalibrationQuestion], setting: settings.SearchSettings, at: float = 1.0) -> _Figures:
+            on_stage(f"Mode {setting.mode}", len(part))
+            return self._found(part, setting, replace(trust, strength=at), on_search)
 
         dense = figures(questions, settings.USUAL)
         full = _changes(questions, dense, figures(questions, settings.SearchSettings("anchored")), shares)

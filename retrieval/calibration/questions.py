@@ -223,7 +223,7 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
     orders = [chance.permutation(len(passage.cut_out.parts)) for passage in passages]
     tags, vectors = [passage.language for passage in passages], []
     for share in VAGUENESS:
-        heard = [str(_kept(one.cut_out, order, share)) for one, order in zip(passages, orders, strict=True)]
+        heard = [str(_reworded(one.cut_out, order, share)) for one, order in zip(passages, orders, strict=True)]
         vectors.append(searcher.move(searcher.encode(heard), tags))
     known = execute_all(searcher, (_answers(passage, searcher.index) for passage in passages))
     questions = []
@@ -231,7 +231,7 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
         for level, share in enumerate(VAGUENESS):
             for overlap in OVERLAPS:
                 strange = chance.choice(other_words[passage.language], len(orders[number])).tolist()
-                words = _kept(passage.cut_out, orders[number], share * _SHARES[overlap], strange)
+                words = _reworded(passage.cut_out, orders[number], share * _SHARES[overlap], strange)
                 query = settings.SearchQuery(str(words), passage.language, vectors[level][number])
                 questions.append(CalibrationQuestion(number, query, overlap, there, ()))
                 if hidden:
@@ -239,7 +239,7 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
     return questions
 
 
-def _kept(cut: CutOut, order: NDArray[np.int64], share: float, others: Sequence[str] | None = None) -> CutOut:
+def _reworded(cut: CutOut, order: NDArray[np.int64], share: float, others: Sequence[str] | None = None) -> CutOut:
     """So many of the words, in their order; others in place of the rest, if there are any."""
     kept = set(order[: max(round(share * len(order)), others is None)].tolist())
     if others is None:

@@ -32,15 +32,14 @@ def kept(client, name):
     return metadata.read_metadata(client, versions.live(client, name).index).get(metadata.ANCHORS)
 
 
-def test_without_groups_there_are_no_priors_and_no_translations(client, index_name, tmp_path):
+def test_without_groups_the_nearest_in_other_languages_stand_for_translations(client, index_name, tmp_path):
     lines = corpus(grouped=False, languages=["de", "th"])
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=lines)
     told = printed(calibrate(index_name, "--sample", "30", "--json"))
-    assert (told["priors"], told["first_hits"]["hidden"]) == ({}, None)
-    assert {one["prior"] for one in told["languages"]} == {-0.5}
-    done = calibrate(index_name, "--sample", "30")
-    assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[-1] == "Where that is hidden, no translations are known."
+    # Where the document is there, it is the one answer, and none in another language is known.
+    assert [(one["answer"], one["questions"], one["tlr"] is None) for one in told["changes"]] == [
+        ("own", 90, True), ("own", 90, True), ("own", 90, True), ("other", 270, False)
+    ]  # fmt: skip
 
 
 def test_one_language_is_not_enough(client, index_name, tmp_path):
@@ -119,7 +118,9 @@ def test_an_adopted_index_is_calibrated_by_its_own_fields(client, index_name, tm
     adopted = run("adopt", old, "--name", index_name, *fields, "--encoder", "use-m")
     assert adopted.exit_code == 0, adopted.output
     told = printed(calibrate(index_name, "--sample", "40", "--json"))
-    assert [one["questions"] for one in told["languages"]] == [20, 20]
-    assert (told["priors"], told["first_hits"]["hidden"]) == ({}, None)
-    assert told["found"] > 0.7
-    assert kept(client, index_name)["words"] == told["words"]
+    # Its field of the groups' name is another thing.
+    assert [(one["questions"], one["tlr"] is None) for one in told["changes"]] == [
+        (120, True), (120, True), (120, True), (360, False)
+    ]  # fmt: skip
+    assert told["changes"][0]["dense"] > 0.3
+    assert kept(client, index_name)["strength"] == told["strength"]

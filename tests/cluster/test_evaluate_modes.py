@@ -99,7 +99,7 @@ def test_rows_are_those_of_replays(folder, indices, tmp_path):
 @pytest.mark.usefixtures("cluster_env")
 def test_every_mode_is_compared_with_dense_where_none_is_named(client, folder, indices, tmp_path):
     index = live(client, indices[1])
-    kept = {"spread": 0.1, "words": 9.0, "priors": {}, "strength": 1.0, "mode": "hybrid", "lexical_weight": 0.25}
+    kept = {"spread": 0.1, "strength": 1.0, "mode": "hybrid", "lexical_weight": 0.25}
     metadata.change(client, index.index, {metadata.ANCHORS: kept | {"measured_with": measured_with(index)}})
     try:
         said = evaluated("modes", folder, "--index", index.name, "--output", tmp_path / "out", "--json")

@@ -14,6 +14,7 @@ from langshift.evaluate.replay.replay import replay_all
 from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.replay.result import result
 from langshift.plugin import metadata
+from langshift.retrieval.calibration.stored import remarks
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import read_setting
 
@@ -208,20 +209,21 @@ def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_
     (found,) = replay_all([client], asked, plan)
     assert found.trust == searcher.trust
     assert result(found, "3.6.0")["trust"] == {**searcher.trust.to_dict(), "calibrated": False}
-    assert searcher.remarks[0] in found.warnings
+    (due,) = remarks(searcher.index, plan.settings[0])
+    assert due in found.warnings
     for journal in open_journals(tmp_path, asked, plan):
         journal.__exit__()
     for journal in open_journals(tmp_path, asked, plan):
         journal.__exit__()
     version = searcher.index.index
-    metadata.change(client, version, {metadata.ANCHORS: {**searcher.trust.to_dict(), "words": 7.0}})
+    metadata.change(client, version, {metadata.ANCHORS: {**searcher.trust.to_dict(), "strength": 0.25}})
     try:
         with pytest.raises(UsageError) as caught:
             open_journals(tmp_path, ReplayPlan.of([Searcher(client, index)], dataset, plan), plan)
     finally:
         metadata.change(client, version, {metadata.ANCHORS: None})
     assert str(caught.value) == (
-        f"{tmp_path} contains an unfinished replay that differs from this one (trust words 13.0, not 7.0): "
+        f"{tmp_path} contains an unfinished replay that differs from this one (trust strength 0.1, not 0.25): "
         "name another --output, or resume it with the command that started it."
     )
     both = ReplayOptions([read_setting("dense"), read_setting("auto")], measures=["nDCG@20"])

@@ -88,7 +88,7 @@ def test_anchored_finds_the_same_content_in_every_language_by_words_of_one(searc
 
 
 def test_a_calibration_that_cannot_be_reckoned_with_is_refused(client, name):
-    kept = {"spread": 0.0, "words": 13.0, "priors": {}}
+    kept = {"spread": 0.0, "strength": 0.5}
     metadata.change(client, f"{name}-v0001", {metadata.ANCHORS: kept})
     try:
         with pytest.raises(ClusterError) as refused:

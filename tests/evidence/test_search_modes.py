@@ -52,15 +52,16 @@ def measures(output, setting):
 def test_every_mode_on_every_question(done, index, tmp_path):
     folder = index()
     done("evaluate", "modes", folder, "--index", NAME, "--output", tmp_path / "out")
-    plain, anchored = (measures(tmp_path / "out", setting) for setting in ("dense", "anchored"))
-    assert anchored["nDCG@20"] >= max(0.88, plain["nDCG@20"])
-    assert anchored["TLR@20"] >= 0.90
+    plain, anchored, auto = (measures(tmp_path / "out", setting) for setting in ("dense", "anchored", "auto"))
+    for found in (anchored, auto):
+        assert found["nDCG@20"] >= max(0.88, plain["nDCG@20"])
+        assert found["TLR@20"] >= 0.90
 
 
 @pytest.mark.parametrize("keep", [8, 2, 1])
 def test_anchored_where_so_many_translations_are_kept(done, index, tmp_path, keep):
     folder = index("--split-by-article", "--keep", keep)
-    settings = ["--setting", "dense", "--setting", "anchored"]
+    settings = ["--setting", "dense", "--setting", "anchored", "--setting", "auto"]
     done("evaluate", "modes", folder, "--index", NAME, *settings, "--output", tmp_path / "out")
-    plain, anchored = (measures(tmp_path / "out", setting) for setting in ("dense", "anchored"))
-    assert anchored["nDCG@20"] >= plain["nDCG@20"]
+    plain, *others = (measures(tmp_path / "out", setting) for setting in ("dense", "anchored", "auto"))
+    assert all(found["nDCG@20"] >= plain["nDCG@20"] for found in others)
