@@ -48,7 +48,7 @@ class Reference:
         utility = []
         for name in names:
             said = words.get(name, 0.0)
-            by_words = 24 * (said / rare) ** 2 / count - 0.5 if name in mine else 1.43 * np.log(1 + said)
+            by_words = 32 * (said / rare) ** 2 / count - 0.5 if name in mine else 1.43 * np.log(1 + said)
             utility.append(by_words - 1.95 * (best - cosines[name]) / trust.spread)
         odds = np.exp(utility)
         self.trusted = {name: (p, trust.strength * p**1.5) for name, p in zip(names, odds / odds.sum(), strict=True)}

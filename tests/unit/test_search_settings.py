@@ -188,7 +188,7 @@ def test_anchored_at_strength_0_is_dense_and_says_so():
 def test_what_an_earlier_version_measured_keeps_its_spread_and_is_cautious():
     kept = {"spread": 0.08, "words": 13.0, "priors": {"th": -0.4}, "found": 0.9, "deceived": 0.1, "questions": 300}
     stored = StoredCalibration.of_index(index_with(kept | {"measured_with": {"documents": 60}}))
-    assert (stored.trust, stored.mode, stored.lexical_weight) == (AnchorModel(0.08, 0.1, calibrated=True), None, None)
+    assert (stored.trust, stored.mode, stored.lexical_weight) == (AnchorModel(0.08, 0.05, calibrated=True), None, None)
 
 
 def test_whoever_asks_for_anchored_hears_where_no_calibration_holds():

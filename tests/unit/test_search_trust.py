@@ -32,7 +32,7 @@ def test_probabilities_are_those_of_the_equation():
     ]
     rare = math.log(1 + 120.5 / 0.5)
     odds = [
-        math.exp(24 * (6 / rare) ** 2 / 4 - 0.5 - 1.95 * 0.1 / 0.08),
+        math.exp(32 * (6 / rare) ** 2 / 4 - 0.5 - 1.95 * 0.1 / 0.08),
         math.exp(-0.5 - 1.95 * 0.05 / 0.08),
         math.exp(1.43 * math.log(4)),
         math.exp(-1.95 * 0.2 / 0.08),
@@ -145,12 +145,12 @@ def test_what_is_kept_comes_back(spread, strength):
 
 
 def test_without_a_calibration_the_strength_is_a_cautious_one():
-    assert AnchorModel(0.05) == AnchorModel(0.05, strength=0.1, calibrated=False)
+    assert AnchorModel(0.05) == AnchorModel(0.05, strength=0.05, calibrated=False)
 
 
 def test_what_an_earlier_version_kept_has_the_cautious_strength():
     kept = {"spread": 0.08, "words": 13.0, "priors": {"th": -0.4}, "at": "2026-01-01", "questions": 300, "found": 0.9}
-    assert AnchorModel.from_dict(kept) == AnchorModel(0.08, 0.1, calibrated=True)
+    assert AnchorModel.from_dict(kept) == AnchorModel(0.08, 0.05, calibrated=True)
 
 
 @pytest.mark.parametrize(
