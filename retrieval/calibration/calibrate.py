@@ -42,6 +42,9 @@ TOLERATED: Final = 0.0025
 # Where answers that are there are found by less than this better at full strength, words do not tell enough in the
 # index for a search that is led by them.
 WORTH_WHILE: Final = 0.045
+# Where anything is lost at full strength, no more than this: it gives most of what can be gained, and a figure between it
+# and 1 would be another one with every sample.
+_CAUTIOUS: Final = 0.25
 # Below that the query is not moved far enough for any hit to change.
 _LEAST_STRENGTH: Final = 0.02
 WEIGHTS: Final = (0.3, 0.1, 0.03)
@@ -368,5 +371,5 @@ def _strength(full: Sequence[SliceChange]) -> float:
     if gain(full) < WORTH_WHILE:
         return 0.0
     lost = loss(full)
-    strength = 1.0 if lost <= TOLERATED else round(TOLERATED / lost, 2)
+    strength = 1.0 if lost <= TOLERATED else min(_CAUTIOUS, round(TOLERATED / lost, 2))
     return strength if strength >= _LEAST_STRENGTH else 0.0
