@@ -17,7 +17,7 @@ from shifted_index import printed, refused
 from langshift.errors import ClusterError
 from langshift.plugin import metadata, versions
 from langshift.retrieval import modes
-from langshift.retrieval.anchored import AnchorModel
+from langshift.retrieval.anchored import USUAL_STRENGTH, AnchorModel
 from langshift.retrieval.calibration.calibrate import CalibrationRun
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
 from langshift.retrieval.calibration.stored import measured_spread, measured_with, resolve_auto, spread_of, trust_of
@@ -212,7 +212,7 @@ def test_what_an_earlier_version_measured_is_searched_with_cautiously(client, pl
     kept = {"spread": 0.08, "words": 13.0, "priors": {"th": -0.4}, "questions": 300, "found": 0.9, "deceived": 0.1}
     metadata.change(client, plain.index, {metadata.ANCHORS: kept | {"measured_with": measured_with(plain)}})
     index = versions.live(client, name)
-    assert trust_of(client, index) == AnchorModel(0.08, 0.1, calibrated=True)
+    assert trust_of(client, index) == AnchorModel(0.08, USUAL_STRENGTH, calibrated=True)
     due = (
         f"{name} was calibrated by an earlier version of langshift, so mode auto is dense: run `langshift anchors "
         f"calibrate {name}` again."
@@ -225,7 +225,7 @@ def test_what_an_earlier_version_measured_is_searched_with_cautiously(client, pl
 
 def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, plain, name):
     trust = trust_of(client, plain)
-    assert trust == AnchorModel(measured_spread(client, plain, 200), 0.1, calibrated=False)
+    assert trust == AnchorModel(measured_spread(client, plain, 200), USUAL_STRENGTH, calibrated=False)
     hits = client.search(index=plain.index, body={"size": 1000, "_source": ["embedding"]})["hits"]["hits"]
     every = np.array([hit["_source"]["embedding"] for hit in hits], np.float32)
     assert trust.spread == pytest.approx(spread_of(every), rel=0.1)
