@@ -97,7 +97,7 @@ def calibrate(name: str, sample: int, queries: Path | None, seed: int, search: S
     cost = run.cost
     note(
         f"Calibrating {index.index} with {cost.documents:,} documents: {cost.encoded + len(log):,} texts to encode, "
-        f"and at most {cost.searches:,} searches."
+        f"and about {cost.searches:,} searches."
     )
     with progress() as bars:
         stage = bars.add_task("Drawing documents", total=None, rate="")

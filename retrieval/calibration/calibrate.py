@@ -65,7 +65,7 @@ def require_languages(index: IndexInfo) -> None:
 
 
 class CalibrationCost(NamedTuple):
-    """What a calibration takes at most.
+    """What a calibration takes, about: more searches where its first strength loses too much, fewer where none does.
 
     Attributes:
         documents: that questions are made of.
@@ -153,7 +153,7 @@ class CalibrationRun:
 
     Attributes:
         passages: that questions are made of.
-        cost: what the calibration takes at most.
+        cost: what the calibration takes.
     """
 
     def __init__(self, searcher: Searcher, sample: int, seed: int = 0) -> None:

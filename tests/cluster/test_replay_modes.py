@@ -14,6 +14,7 @@ from langshift.evaluate.replay.replay import replay_all
 from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.replay.result import result
 from langshift.plugin import metadata
+from langshift.retrieval.anchored import USUAL_STRENGTH
 from langshift.retrieval.calibration.stored import remarks
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import read_setting
@@ -223,7 +224,7 @@ def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_
     finally:
         metadata.change(client, version, {metadata.ANCHORS: None})
     assert str(caught.value) == (
-        f"{tmp_path} contains an unfinished replay that differs from this one (trust strength 0.1, not 0.25): "
+        f"{tmp_path} contains an unfinished replay that differs from this one (trust strength {USUAL_STRENGTH}, not 0.25): "
         "name another --output, or resume it with the command that started it."
     )
     both = ReplayOptions([read_setting("dense"), read_setting("auto")], measures=["nDCG@20"])
