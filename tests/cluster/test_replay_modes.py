@@ -224,8 +224,8 @@ def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_
     finally:
         metadata.change(client, version, {metadata.ANCHORS: None})
     assert str(caught.value) == (
-        f"{tmp_path} contains an unfinished replay that differs from this one (trust strength {USUAL_STRENGTH}, not 0.25): "
-        "name another --output, or resume it with the command that started it."
+        f"{tmp_path} contains an unfinished replay that differs from this one (trust strength {USUAL_STRENGTH}, not "
+        "0.25): name another --output, or resume it with the command that started it."
     )
     both = ReplayOptions([read_setting("dense"), read_setting("auto")], measures=["nDCG@20"])
     dense, auto = replay_all([client], ReplayPlan.of([searcher], dataset, both), both)
