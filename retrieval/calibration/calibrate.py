@@ -44,7 +44,7 @@ TOLERATED: Final = 0.0025
 WORTH_WHILE: Final = 0.045
 # Where anything is lost at full strength, no more than this: it gives most of what can be gained, and a figure between it
 # and 1 would be another one with every sample.
-_CAUTIOUS: Final = 0.25
+_CAUTIOUS: Final = 0.15
 # Below that the query is not moved far enough for any hit to change.
 _LEAST_STRENGTH: Final = 0.02
 WEIGHTS: Final = (0.3, 0.1, 0.03)

@@ -292,9 +292,9 @@ def test_nothing_lost_is_full_strength():
 
 
 def test_the_more_is_lost_the_less_the_strength():
-    assert _strength(changed(0.1, hidden=-2 * TOLERATED)) == 0.25
+    assert _strength(changed(0.1, hidden=-2 * TOLERATED)) == 0.15
     assert _strength(changed(0.1, hidden=-10 * TOLERATED)) == 0.1
-    assert _strength(changed(0.1, tlr=-4 * TOLERATED)) == 0.25
+    assert _strength(changed(0.1, tlr=-4 * TOLERATED)) == 0.15
     # So little moves nothing.
     assert _strength(changed(0.5, hidden=-100 * TOLERATED)) == 0.0
 
