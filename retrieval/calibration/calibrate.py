@@ -45,6 +45,8 @@ WORTH_WHILE: Final = 0.045
 # Where anything is lost at full strength, no more than this: it gives most of what can be gained, and a figure between
 # it and 1 would be another one with every sample.
 _CAUTIOUS: Final = 0.15
+# Standard errors to either side of a figure within which it lies with 90 % confidence.
+_SURE: Final = 1.645
 # Below that the query is not moved far enough for any hit to change.
 _LEAST_STRENGTH: Final = 0.02
 WEIGHTS: Final = (0.3, 0.1, 0.03)
@@ -88,6 +90,8 @@ class SliceChange(NamedTuple):
         dense: nDCG@20 of dense search.
         ndcg: mean change of nDCG@20.
         tlr: mean change of TLR@20; None where no answer is in another language.
+        error: standard error of the two changes, the larger of them, over documents: what is made of one document
+            shares its luck.
     """
 
     answer: str
@@ -96,6 +100,12 @@ class SliceChange(NamedTuple):
     dense: float
     ndcg: float
     tlr: float | None
+    error: float = 0.0
+
+    def loses(self, most: float, confidence: float) -> bool:
+        """Whether more than ``most`` is lost in either measure, with so many standard errors added to the changes."""
+        changes = [change for change in (self.ndcg, self.tlr) if change is not None]
+        return min(changes) + confidence * self.error < -most
 
 
 @dataclass(frozen=True)
@@ -215,11 +225,11 @@ class CalibrationRun:
         while strength and strength < 1:
             found = figures(questions, settings.SearchSettings("anchored"), strength)
             changes = _changes(questions, dense, found, shares)
-            if loss(changes) <= 2 * TOLERATED:
+            if not any(one.loses(TOLERATED, _SURE) for one in changes):
                 break
             strength = round(strength / 2, 2) if strength >= 2 * _LEAST_STRENGTH else 0.0
         if not strength:
-            changes = [one._replace(ndcg=0.0, tlr=one.tlr and 0.0) for one in full]
+            changes = [one._replace(ndcg=0.0, tlr=one.tlr and 0.0, error=0.0) for one in full]
         weight, hybrid = None, list[SliceChange]()
         some = [at for at, one in enumerate(questions) if one.document % _HYBRID_SHARE == 0]
         asked = [questions[at] for at in some]
@@ -343,6 +353,7 @@ def _changes(
     """
     overlaps = np.array([one.overlap for one in questions])
     hidden = np.array([bool(one.hides) for one in questions])
+    documents = np.array([one.document for one in questions])
     parts: list[tuple[str, str, NDArray[np.bool_]]]
     parts = [("own", overlap, ~hidden & (overlaps == overlap)) for overlap in OVERLAPS]
     if shares is not None:
@@ -351,11 +362,23 @@ def _changes(
     weights = np.array([1.0 if shares is None else shares[overlap] for overlap in overlaps])
     found = []
     for answer, overlap, which in parts:
-        ndcg, tlr = (_mean((after - before)[which, column], weights[which]) for column in (0, 1))
-        dense = _mean(before[which, 0], weights[which])
+        changed, weight, of = (after - before)[which], weights[which], documents[which]
+        ndcg, tlr = (_mean(changed[:, column], weight) for column in (0, 1))
+        dense = _mean(before[which, 0], weight)
+        error = max(_error(changed[:, column], weight, of) for column in (0, 1))
         if ndcg is not None and dense is not None:
-            found.append(SliceChange(answer, overlap, int(which.sum()), dense, ndcg, tlr))
+            found.append(SliceChange(answer, overlap, int((weight > 0).sum()), dense, ndcg, tlr, error))
     return found
+
+
+def _error(values: _Figures, weights: _Figures, documents: NDArray[np.int64]) -> float:
+    """The standard error of the weighted mean of values, those of one document together; 0 where there are none."""
+    known = ~np.isnan(values) & (weights > 0)
+    mean = _mean(values, weights)
+    if mean is None:
+        return 0.0
+    sums = np.bincount(documents[known], weights=(weights * (values - mean))[known])
+    return float(np.sqrt((sums**2).sum()) / weights[known].sum())
 
 
 def _mean(values: _Figures, weights: _Figures) -> float | None:
@@ -366,10 +389,12 @@ def _mean(values: _Figures, weights: _Figures) -> float | None:
 def _strength(full: Sequence[SliceChange]) -> float:
     """The strength at which about ``TOLERATED`` is lost, from what is lost at 1: losses grow about as it does.
 
-    0 where words do not tell enough for it to be worth while.
+    It is 1 only where it is sure that no more is lost at 1, and 0 where words do not tell enough for it to be worth
+    while.
     """
     if gain(full) < WORTH_WHILE:
         return 0.0
-    lost = loss(full)
-    strength = 1.0 if lost <= TOLERATED else min(_CAUTIOUS, round(TOLERATED / lost, 2))
+    if not any(one.loses(TOLERATED, -_SURE) for one in full):
+        return 1.0
+    strength = min(_CAUTIOUS, round(TOLERATED / max(loss(full), TOLERATED), 2))
     return strength if strength >= _LEAST_STRENGTH else 0.0

@@ -100,8 +100,13 @@ def extract_question(text: str, language: str, name: str) -> str | None:
         language: its language.
         name: the document's id, by which the place is chosen, so that it is the same each time.
     """
-    found = cut_out(text, language, np.random.default_rng(zlib.crc32(name.encode(errors="replace"))))
+    found = cut_out(text, language, _chance(name))
     return None if found is None else str(found)
+
+
+def _chance(name: str, seed: int = 0) -> np.random.Generator:
+    """What chooses for a document, the same each time, whatever else is drawn."""
+    return np.random.default_rng([seed, zlib.crc32(name.encode(errors="replace"))])
 
 
 class CalibrationPassage(NamedTuple):
@@ -160,7 +165,7 @@ def has_groups(client: OpenSearch, index: IndexInfo) -> bool:
 
 
 def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -> SearchPlan[list[CalibrationPassage]]:
-    fields, chance = index.fields, np.random.default_rng(seed)
+    fields = index.fields
     clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
     brings = [*(fields.texts or metadata.TEXT_FIELDS), GROUP]
     # Some have no sentence to ask by.
@@ -171,7 +176,7 @@ def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -
     vectors, made = hit_vectors(response), list[CalibrationPassage]()
     for found in without_legs(response, fields):
         text = text_of(found, fields)
-        cut = cut_out(text, language, chance)
+        cut = cut_out(text, language, _chance(found.id, seed))
         if found.id in vectors and cut is not None:
             vector = vectors[found.id].astype(np.float32)
             made.append(CalibrationPassage(found.id, language, text, cut, group_of(found.source), vector))
@@ -216,11 +221,11 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
     Raises:
         UsageError: the encoder makes no vectors of queries.
     """
-    chance = np.random.default_rng(seed)
+    chances = [_chance(passage.id, seed) for passage in passages]
     other_words: dict[str, list[str]] = {}
     for passage in passages:
         other_words.setdefault(passage.language, []).extend(_cut_up(passage.text, passage.language).parts)
-    orders = [chance.permutation(len(passage.cut_out.parts)) for passage in passages]
+    orders = [chance.permutation(len(passage.cut_out.parts)) for chance, passage in zip(chances, passages, strict=True)]
     tags, vectors = [passage.language for passage in passages], []
     for share in VAGUENESS:
         heard = [str(_reworded(one.cut_out, order, share)) for one, order in zip(passages, orders, strict=True)]
@@ -230,7 +235,7 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
     for number, (passage, (there, hidden, hides)) in enumerate(zip(passages, known, strict=True)):
         for level, share in enumerate(VAGUENESS):
             for overlap in OVERLAPS:
-                strange = chance.choice(other_words[passage.language], len(orders[number])).tolist()
+                strange = chances[number].choice(other_words[passage.language], len(orders[number])).tolist()
                 words = _reworded(passage.cut_out, orders[number], share * _SHARES[overlap], strange)
                 query = settings.SearchQuery(str(words), passage.language, vectors[level][number])
                 questions.append(CalibrationQuestion(number, query, overlap, there, ()))

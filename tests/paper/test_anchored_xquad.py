@@ -44,7 +44,7 @@ def replayed(tmp_path, client, cluster_url, encoded_xquad):
                 NAME,
                 *(["--if-exists", "append"] if begin else ["--encoder", "use-m"]),
             )
-        done("anchors", "calibrate", NAME, "--sample", "100")
+        done("anchors", "calibrate", NAME, "--sample", "200")
         settings = ["--setting", "dense", "--setting", "anchored", "--setting", "auto"]
         done("evaluate", "modes", folder, "--index", NAME, *settings, "--output", tmp_path / "out")
         return tmp_path / "out"

@@ -324,7 +324,7 @@ def test_a_calibration_is_told_with_what_it_was_measured_by():
     )  # fmt: skip
     assert (document["documents"], document["questions"], document["gain"], document["loss"]) == (40, 540, 0.06, 0.002)
     assert document["full_strength"][-1] == {
-        "answer": "other", "overlap": "any", "questions": 270, "dense": 0.5, "ndcg": -0.01, "tlr": 0.0
+        "answer": "other", "overlap": "any", "questions": 270, "dense": 0.5, "ndcg": -0.01, "tlr": 0.0, "error": 0.0
     }  # fmt: skip
     assert AnchorModel.from_dict(document) == made.trust
 
@@ -384,3 +384,9 @@ def test_a_log_that_cannot_be_read_is_refused_by_its_line(tmp_path, content, sen
         path.write_text(content)
     with pytest.raises(UsageError, match=f"^{re.escape(sentence.format(path))}"):
         read_queries(path, DETECTING)
+
+
+def test_full_strength_is_only_for_what_is_sure_to_lose_nothing():
+    unsure = [one._replace(error=0.02) for one in changed(0.1)]
+    assert _strength(unsure) == 0.15
+    assert _strength([one._replace(error=0.001) for one in unsure]) == 1.0
