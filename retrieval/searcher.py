@@ -78,6 +78,8 @@ def preference_notes(index: IndexInfo, question: settings.SearchQuery, setting: 
     return []
 
 
+# The modes that a calibration has something to say of.
+_CALIBRATED = {"auto", "anchored", "hybrid"}
 # Fusion -> the version of the cluster from which on its legs can be weighted there.
 _SINCE: dict[settings.Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
 
@@ -186,7 +188,13 @@ class Searcher:
         Raises:
             ClusterError: ``anchored`` is asked for, and the calibration that the index keeps cannot be read.
         """
+        if setting.mode not in _CALIBRATED:
+            return settings.ModeChoice.requested(setting)
         return stored.resolve(self.index, setting)
+
+    def remarks(self, setting: settings.SearchSettings) -> list[str]:
+        """What a searcher in a mode that was asked for should know of the calibration, see ``stored.remarks``."""
+        return stored.remarks(self.index, setting) if setting.mode in _CALIBRATED else []
 
     def plan(
         self,
@@ -293,7 +301,7 @@ class Searcher:
         shift, unknown = self._shift if explain else (None, None)
         plan = self.plan(question, setting, size=size, filters=checked, legs=explain)
         moved = self.query_debias if setting.needs_vector else stored_shift.UNMOVED
-        notes = stored.remarks(self.index, given) if chosen.origin == "asked" else []
+        notes = self.remarks(given) if chosen.origin == "asked" else []
 
         def read_result() -> SearchPlan[hits.SearchResult]:
             index, requests = self.index, list[HttpRequest]()

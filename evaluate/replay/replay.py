@@ -19,7 +19,6 @@ from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.calibration import stored
 from langshift.retrieval.settings import ModeChoice, SearchSettings
 from langshift.retrieval.steps import execute_many
 
@@ -179,7 +178,7 @@ def _remarks(target: ReplayTarget) -> list[str]:
     """Say what makes figures of this setting less than they seem, whatever is found."""
     index = target.searcher.index
     asked = target.chosen.origin == "asked"
-    remarks = stored.remarks(index, target.setting) if asked else []
+    remarks = target.searcher.remarks(target.setting) if asked else []
     if target.chosen.origin == "default":
         remarks.append(target.chosen.reason)
     if target.setting.needs_vector:

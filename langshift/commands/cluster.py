@@ -334,7 +334,6 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
 def _indices(client: OpenSearch) -> Iterator[Finding]:
     """What is wrong with indices: documents that their encoder does not read, searches that may be sent raw queries."""
     # Only here: NumPy is not needed to start or stop a server.
-    from langshift.commands.search import calibration_due
     from langshift.debias.readable import unread_in_words
     from langshift.plugin import metadata
     from langshift.plugin.description import default_pipelines, of_searchers
@@ -354,8 +353,6 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
             yield _finding(
                 f"index {index.name}", "warning", f"{index.fingerprint.encoder} cannot read all of it", remedy
             )
-        if due := calibration_due(index):
-            yield _finding(f"index {index.name}", "warning", "a calibration is due", due)
         with suppress(LangshiftError, OpenSearchException):
             pipelines = default_pipelines(metadata.read_flat_settings(client, index.index))
             for sentence in of_searchers(index.name, metadata.read_metadata(client, index.index), *pipelines):

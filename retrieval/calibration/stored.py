@@ -195,11 +195,9 @@ def remarks(index: IndexInfo, setting: SearchSettings) -> list[str]:
 
     Args:
         index: what is searched.
-        setting: in any mode but ``auto``, as somebody asked for it.
+        setting: in the mode ``anchored`` or ``hybrid``, as somebody asked for it.
     """
-    choice = resolve_auto(index) if setting.mode in {"anchored", "hybrid"} else None
-    if choice is None:
-        return []
+    choice = resolve_auto(index)
     if choice.origin == "default":
         return [choice.reason] if setting.mode == "anchored" else []
     stored = StoredCalibration.of_index(index)
