@@ -268,7 +268,7 @@ def _both_free(mine, other):
     return any(re.fullmatch(form, mine) and re.fullmatch(form, other) for form in _FREE)
 
 
-_SPEED, _SCORE = r"[\d,]+/s[,.]", r"\(?[+-]?0?\.\d+\)?[,.:]?"
+_SPEED, _SCORE = r"[\d,]+/s[,.]", r"\(?[+-]?0?\.\d+\)?[,.:;]?"
 _MILLISECONDS_OR_SIZE, _HASH = r"\d+\.\d", r"[0-9a-f]{16}"
 _DAY, _DIFFERENCE = r"\d{4}-\d\d-\d\d", r"\d\.\de[+-]\d\d\.?"
 _FREE = (_SPEED, _MILLISECONDS_OR_SIZE, _HASH, _DAY, _DIFFERENCE)

@@ -45,7 +45,8 @@ def near(line):
     A graph is another one with every load. Where a search by e5-small finds little in other languages, TLR@20 was .669
     with one and .663 with another, and of Chinese questions .0642 and .0558. A test of its own holds nDCG@20 closer.
     """
-    if re.match(r"[a-z]{2} .* 1,190( |$)", line):
+    # So does the probability in a verdict, which stands on figures of both runs.
+    if re.match(r"[a-z]{2} .* 1,190( |$)", line) or "corrected p" in line:
         return 0.02
     return 0.012 if re.search(r" (1,190|9,520)( |$)", line) else 0.006
 
