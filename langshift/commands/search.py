@@ -174,13 +174,8 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
 
 def reason(calibration: Calibration) -> str:
     """Why a calibration chose its mode, in a sentence."""
-    if calibration.mode == "hybrid":
-        return (
-            f"It finds answers in the query's language better (nDCG@20 {format_change(gain(calibration.hybrid))} on "
-            "average), and nothing is lost."
-        )
-    if calibration.mode == "anchored":
-        change = format_change(gain(calibration.changes))
+    if calibration.mode != "dense":
+        change = format_change(gain(calibration.hybrid if calibration.mode == "hybrid" else calibration.changes))
         return f"It finds answers in the query's language better (nDCG@20 {change} on average), and nothing is lost."
     found, lost = gain(calibration.full_strength), loss(calibration.full_strength)
     if found < WORTH_WHILE:

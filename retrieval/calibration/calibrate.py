@@ -287,8 +287,8 @@ class CalibrationRun:
 
     def _held(self, queries: Sequence[settings.SearchQuery]) -> list[float]:
         """Of each query, the share of its words that the best document in its language holds, 0 to 1."""
-        setting = settings.SearchSettings("anchored")
-        target = self._searcher.target(setting)
+        # What the index keeps of a calibration has no part in what is gathered.
+        setting, target = settings.SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
         plans = [collect_candidates(settings.SearchRequest(one, setting, target)) for one in queries]
         return [_held_by_best(gathered) for gathered in execute_all(self._searcher, plans)]
 
@@ -363,27 +363,31 @@ def _changes(
     found = []
     for answer, overlap, which in parts:
         changed, weight, of = (after - before)[which], weights[which], documents[which]
-        ndcg, tlr = (_mean(changed[:, column], weight) for column in (0, 1))
-        dense = _mean(before[which, 0], weight)
-        error = max(_error(changed[:, column], weight, of) for column in (0, 1))
-        if ndcg is not None and dense is not None:
-            found.append(SliceChange(answer, overlap, int((weight > 0).sum()), dense, ndcg, tlr, error))
+        dense = _mean(before[which, 0], weight, of)
+        ndcg, tlr = (_mean(changed[:, column], weight, of) for column in (0, 1))
+        if dense is not None and ndcg is not None:
+            error = max(mean.error for mean in (ndcg, tlr) if mean is not None)
+            count = int((weight > 0).sum())
+            found.append(SliceChange(answer, overlap, count, dense.mean, ndcg.mean, tlr and tlr.mean, error))
     return found
 
 
-def _error(values: _Figures, weights: _Figures, documents: NDArray[np.int64]) -> float:
-    """The standard error of the weighted mean of values, those of one document together; 0 where there are none."""
-    known = ~np.isnan(values) & (weights > 0)
-    mean = _mean(values, weights)
-    if mean is None:
-        return 0.0
-    sums = np.bincount(documents[known], weights=(weights * (values - mean))[known])
-    return float(np.sqrt((sums**2).sum()) / weights[known].sum())
+class _Mean(NamedTuple):
+    """A weighted mean, and its standard error."""
+
+    mean: float
+    error: float
 
 
-def _mean(values: _Figures, weights: _Figures) -> float | None:
+def _mean(values: _Figures, weights: _Figures, documents: NDArray[np.int64]) -> _Mean | None:
+    """The weighted mean of values, those of one document sharing their luck; None where there are none."""
     known = ~np.isnan(values) & (weights > 0)
-    return float(np.average(values[known], weights=weights[known])) if known.any() else None
+    if not known.any():
+        return None
+    values, weights, documents = values[known], weights[known], documents[known]
+    mean = float(np.average(values, weights=weights))
+    sums = np.bincount(documents, weights=weights * (values - mean))
+    return _Mean(mean, float(np.sqrt((sums**2).sum()) / weights.sum()))
 
 
 def _strength(full: Sequence[SliceChange]) -> float:

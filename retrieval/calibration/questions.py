@@ -259,8 +259,8 @@ def _answers(passage: CalibrationPassage, index: IndexInfo) -> SearchPlan[_Answe
     """The answers where all is there, those where the passage is hidden, and the clauses that hide it."""
     fields = index.fields
     own = {"term": {fields.language: passage.language}}
-    near, few = settings.LEAST_CANDIDATES, settings.LEAST_CANDIDATES
-    copies = dsl.body(dsl.knn(passage.vector, near, [own], fields), few, fields, source=False)
+    near = settings.LEAST_CANDIDATES
+    copies = dsl.body(dsl.knn(passage.vector, near, [own], fields), near, fields, source=False)
     elsewhere = [{"bool": {"must_not": [own]}}]
     bodies = [
         copies | {"min_score": (1 + _COPY) / 2},
@@ -268,7 +268,7 @@ def _answers(passage: CalibrationPassage, index: IndexInfo) -> SearchPlan[_Answe
     ]
     if passage.group is not None:
         members = {"bool": {"filter": dsl.filter_clauses({GROUP: [passage.group]})}}
-        bodies.append(dsl.body(members, few, fields, source=False))
+        bodies.append(dsl.body(members, near, fields, source=False))
     same, stand_ins, *members_found = [without_legs(response, fields) for response in (yield tuple(bodies))]
     answers = dict.fromkeys([passage.id, *(one.id for one in same)], False)
     hides = dsl.filter_clauses({"_id": sorted(answers)})
