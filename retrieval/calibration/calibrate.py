@@ -44,7 +44,7 @@ TOLERATED: Final = 0.0025
 WORTH_WHILE: Final = 0.045
 # Where anything is lost at full strength, no more than this: it gives most of what can be gained, and a figure between
 # it and 1 would be another one with every sample.
-_CAUTIOUS: Final = 0.15
+_CAUTIOUS: Final = 0.12
 # Standard errors to either side of a figure within which it lies with 90 % confidence.
 _SURE: Final = 1.645
 # Below that the query is not moved far enough for any hit to change.

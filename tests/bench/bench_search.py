@@ -18,6 +18,7 @@ from langshift.debias.encoders import open_encoder
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
+from langshift.retrieval.calibration.stored import store_calibration
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.steps import execute
@@ -26,6 +27,7 @@ QUESTIONS, WARM_UP, ROUNDS = 160, 16, 3
 SIZES = (20, 100)
 BETA = 0.02
 PLAIN = "dense"
+STILL = "anchored, strength 0"
 # Way -> setting, and whether the legs are put together by the client.
 WAYS = {
     PLAIN: (SearchSettings(), False),
@@ -36,9 +38,10 @@ WAYS = {
     "hybrid, client": (SearchSettings("hybrid"), True),
     "balanced": (SearchSettings("balanced"), False),
     "anchored": (SearchSettings("anchored"), False),
+    STILL: (SearchSettings("anchored"), False),
     "one per group": (SearchSettings(one_per_group=True), False),
 }
-GOALS = {"dense, preference": 1.2, "anchored": 2.5}
+GOALS = {"dense, preference": 1.2, "anchored": 2.5, STILL: 1.03}
 CLOCKS = {"wall": "client's", "took": "server's"}
 
 
@@ -69,27 +72,30 @@ def opened(client, name):
 
 def compare(client, searcher, questions):
     index = searcher.index
+    # The one that is open goes on as it was opened, in an index without a calibration.
+    store_calibration(client, index, {"spread": searcher.trust.spread, "strength": 0.0, "mode": "dense"})
+    searchers = {way: searcher for way in WAYS} | {STILL: Searcher(client, index.name)}
     print(f"\n{index.documents:,} documents of {index.fingerprint.dimension} dimensions, {len(questions)} questions")
     for size in SIZES:
         before = os.getloadavg()[0]
-        found = measured(client, searcher, questions, size)
+        found = measured(client, searchers, questions, size)
         print(f"\nsize {size}, load of the machine {before:.1f} before and {os.getloadavg()[0]:.1f} after")
         show(found)
 
 
-def measured(client, searcher, questions, size):
+def measured(client, searchers, questions, size):
     """Clock -> way -> each question's milliseconds: the median of the rounds by the client, the mean by the server."""
     times = {clock: {way: np.empty((ROUNDS, len(questions))) for way in WAYS} for clock in CLOCKS}
     ways = list(WAYS)
     for question in questions[:WARM_UP]:
         for way in ways:
-            ask(client, searcher, question, way, size)
+            ask(client, searchers[way], question, way, size)
     for number in range(ROUNDS):
         for place, question in enumerate(questions):
             # Who comes first goes round, so that none has always the same one before it.
             first = (place + number) % len(ways)
             for way in ways[first:] + ways[:first]:
-                wall, took = ask(client, searcher, question, way, size)
+                wall, took = ask(client, searchers[way], question, way, size)
                 times["wall"][way][number, place], times["took"][way][number, place] = wall, took
     # The server tells whole milliseconds, of which a median would be none the finer.
     return {
@@ -107,7 +113,7 @@ def ask(client, searcher, question, way, size):
 
 
 def show(found):
-    print(f"{'':19}" + "".join(f"{f'{whose} ms':>26}{'ratio to dense':>24}" for whose in CLOCKS.values()))
+    print(f"{'':20}" + "".join(f"{f'{whose} ms':>26}{'ratio to dense':>24}" for whose in CLOCKS.values()))
     for way in WAYS:
         cells = ""
         for clock in CLOCKS:
@@ -116,7 +122,7 @@ def show(found):
             ratios = ours[plain > 0] / plain[plain > 0]
             cells += f"{quartiles(ours, '.2f'):>26}{quartiles(ratios, '.2f'):>24}"
         goal = f"   goal {GOALS[way]}" if way in GOALS else ""
-        print(f"{way:19}{cells}{goal}")
+        print(f"{way:20}{cells}{goal}")
 
 
 def quartiles(figures, form):
