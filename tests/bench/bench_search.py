@@ -74,7 +74,7 @@ def compare(client, searcher, questions):
     index = searcher.index
     # The one that is open goes on as it was opened, in an index without a calibration.
     store_calibration(client, index, {"spread": searcher.trust.spread, "strength": 0.0, "mode": "dense"})
-    searchers = {way: searcher for way in WAYS} | {STILL: Searcher(client, index.name)}
+    searchers = dict.fromkeys(WAYS, searcher) | {STILL: Searcher(client, index.name)}
     print(f"\n{index.documents:,} documents of {index.fingerprint.dimension} dimensions, {len(questions)} questions")
     for size in SIZES:
         before = os.getloadavg()[0]
