@@ -14,7 +14,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 
-class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told"}):
+class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told", "by_language": "split"}):
     """Names of fields, kept in the mapping under ``_meta.langshift_fields`` where they are not the usual ones.
 
     A name may be a path with dots, as OpenSearch writes them.
@@ -24,9 +24,17 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
         language: primary language tag, ``und`` where unknown; a ``keyword``.
         confidence: the detector's posterior.
         stamp: what was done to the vector.
-        texts: what a word search looks into, the first is what a hit shows; empty for ``title.<language>`` and
-            ``text.<language>``, one pair for each language.
+        texts: what is encoded and what a word search looks into, in this order, the title first where there is one;
+            empty for ``title`` and ``text``, which are kept by language.
         declared_language: where a document that comes from elsewhere names its language; None for ``language``.
+        title: which of ``texts`` is the title that a hit shows; None for none.
+        by_language: whether each of ``texts`` is kept as ``<name>.<language>``, with that language's analyzer.
+        weights: how much more a word search counts words in one of ``texts``, where that is not 1.
+        group: names the translations of each other.
+        group_keyword: the view of ``group`` that searches filter and collect by; None for ``group`` itself.
+        id: the field with a document's own id; None for ``_id``.
+        analyzed: languages whose analyzers an adopted index has as other views of each of ``texts``, named
+            ``<name>.<language>``.
     """
 
     vector: str = "embedding"
@@ -35,6 +43,13 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
     stamp: str = "shift"
     texts: tuple[str, ...] = ()
     declared_language: str | None = None
+    title: str | None = None
+    by_language: bool = False
+    weights: dict[str, float] = {}
+    group: str = "group"
+    group_keyword: str | None = None
+    id: str | None = None
+    analyzed: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
