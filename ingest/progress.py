@@ -198,6 +198,7 @@ class LoadSummary:
         replaced: lines whose document took the place of one of the same ``_id``.
         superseded: lines that wrote nothing, since the index holds a later version of the document.
         deleted: lines that deleted a document.
+        not_found: lines that would have deleted one that was not there.
         dead: lines that went to the dead letters.
         repaired: documents that the cluster had confirmed and lost, and that were written once more.
         languages: documents by language, ``und`` included.
@@ -228,6 +229,7 @@ class LoadSummary:
     replaced: int = 0
     superseded: int = 0
     deleted: int = 0
+    not_found: int = 0
     dead: int = 0
     repaired: int = 0
     languages: Counter[str] = field(default_factory=Counter)
@@ -253,7 +255,7 @@ class LoadSummary:
 
         results = counted(RESULT)
         self.lines, self.replaced, self.superseded = results.total(), results["updated"], results["superseded"]
-        self.deleted, self.dead = results["deleted"], results["dead"]
+        self.deleted, self.not_found, self.dead = results["deleted"], results["not_found"], results["dead"]
         self.languages, self.folded = counted("language "), counted("folded ")
         self.without_vector, self.documents = counted("without_vector "), self.languages.total()
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
@@ -280,8 +282,13 @@ class LoadSummary:
 def last_line(summary: LoadSummary) -> str:
     """That nothing was lost, or what is left to do: where each line of the input is."""
     parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
+    if summary.replaced:
+        parts.append(f"{summary.replaced:,} replaced an earlier one with the same _id")
     if summary.deleted:
         parts.append(f"{summary.deleted:,} deleted")
+    if summary.not_found:
+        absent = "a document that was" if summary.not_found == 1 else "documents that were"
+        parts.append(f"{pluralize(summary.not_found, 'delete')} of {absent} not there")
     if summary.dead:
         parts.append(pluralize(summary.dead, "dead letter"))
     why = f" ({dead_letters_say(summary.name)})" if summary.dead else ""
@@ -327,7 +334,6 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
         sentences.append(f"No {what} for {named}: {fate}.")
     later = "left out: the index has a later version of the document, from this corpus or elsewhere"
     counted = (
-        (summary.replaced, "document", "replaced an earlier one with the same _id, in the index or this corpus"),
         (summary.superseded, "line", later),
         (summary.repaired, "document", "that the cluster had confirmed but lost: written again"),
     )

@@ -11,6 +11,7 @@ from opensearchpy import OpenSearch
 from langshift.client import open_cluster
 from langshift.debias.debiaser import nonzero_scales, shifted, undo
 from langshift.errors import ClusterError
+from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, line, note, pluralize
 from langshift.plugin import metadata, pipelines, shift_script
 from langshift.plugin.index_body import vectors_come_back_normalised
@@ -161,6 +162,7 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
             f"{index.index} has no langshift pipeline: install one with `langshift pipeline install {name}`."
         )
     stamps = shift_script.count_stamps(client, index.index, shift, index.fields)
+    unknown = _unknown_languages(client, index)
     compared = compare(client, index, shift, installed, sample)
     wrong = [*_differing(name, compared), *_stamps(index, stamps)]
     if not pipelines.is_current(client, index.index, shift, index.fields, installed):
@@ -169,12 +171,32 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
     if as_json:
         first = installed.first.name if installed.first else None
         told = {"index": index.index, "pipeline": installed.name, "first": first}
-        emit_json({**told, "compared": asdict(compared), "stamps": stamps._asdict(), "wrong": wrong})
+        emit_json({**told, "compared": asdict(compared), "stamps": stamps._asdict(), "und": unknown, "wrong": wrong})
     else:
         _say(index, installed.name, compared, stamps)
+        if unknown:
+            field = index.fields.declared_language or index.fields.language
+            note(
+                f"{pluralize(unknown, 'document')} ({unknown / stamps.vectors:.1%}) of an unknown language (und), so "
+                f"not shifted by it: where a client wrote them, have it name the language in {field} as a tag such as "
+                "de, and write them again."
+            )
         for sentence in wrong:
             note(sentence)
     return 1 if wrong else 0
+
+
+def _unknown_languages(client: OpenSearch, index: IndexInfo) -> int:
+    """How many documents with a vector are in no known language."""
+    fields = index.fields
+    known = {
+        "bool": {
+            "filter": [{"exists": {"field": fields.language}}],
+            "must_not": [{"term": {fields.language: UNDETERMINED}}],
+        }
+    }
+    query = {"bool": {"filter": [{"exists": {"field": fields.vector}}], "must_not": [known]}}
+    return int(client.count(index=index.index, body={"query": query})["count"])
 
 
 def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shift_script.StampCounts) -> None:

@@ -272,7 +272,7 @@ def _counting(request: SearchRequest) -> dict[str, Any]:
     """What makes a search tell how an analyzer parts the words: a suggester that never suggests anything."""
     fields, own = request.fields, request.question.language
     if fields.texts:
-        suggester = {"field": fields.texts[0]}
+        suggester = {"field": fields.texts[0] + (f".{own}" if own in fields.analyzed else "")}
     elif own in request.target.index.texts:
         suggester = {"field": f"text.{own}"}
     else:

@@ -41,7 +41,8 @@ def matching(
 ) -> dict[str, Any]:
     """The BM25 query in the fields of the query's language, and of the other languages of the index.
 
-    In an index that has text fields of its own, in these, whatever the language.
+    In an index that has text fields of its own, in these: documents of each analyzed language by its analyzer, all
+    others whatever their language.
 
     Names and numbers are written alike in many languages: on XQuAD (eight languages, English
     questions) the fields of all of them together give nDCG@20 .374, those of the query's language alone
@@ -58,6 +59,8 @@ def matching(
     Raises:
         UsageError: the query has too many words for the server.
     """
+    if fields.analyzed and (match := _by_analyzer(words, (language, *others), fields)):
+        return {"bool": {"must": [match], "filter": list(clauses)}}
     together = 1 if fields.texts else len(TEXT_FIELDS)
     room = MOST_CLAUSES // (_most_tokens(words) * together)
     if not room:
@@ -68,6 +71,27 @@ def matching(
         searched = [f"{field}.{tag}" for tag in searched for field in TEXT_FIELDS]
     match = {"multi_match": {"query": words, "type": "most_fields", "fields": searched}}
     return {"bool": {"must": [match], "filter": list(clauses)}}
+
+
+def _by_analyzer(words: str, languages: Sequence[str], fields: FieldNames) -> dict[str, Any] | None:
+    """A clause for each analyzed language that the limit leaves room for, and one for all other documents.
+
+    None where there is room for the last alone.
+    """
+    # The filter by language is a clause, too.
+    room = MOST_CLAUSES // (_most_tokens(words) * len(fields.texts) + 1) - 1
+    tags = [tag for tag in dict.fromkeys(languages) if tag in fields.analyzed][: max(room, 0)]
+    if not tags:
+        return None
+
+    def match(view: str, filters: Mapping[str, Any]) -> dict[str, Any]:
+        names = [f"{name}{view}" for name in fields.texts]
+        found = {"multi_match": {"query": words, "type": "most_fields", "fields": names}}
+        return {"bool": {"must": [found], **filters}}
+
+    own = [match(f".{tag}", {"filter": [{"term": {fields.language: tag}}]}) for tag in tags]
+    rest = match("", {"must_not": [{"terms": {fields.language: tags}}]})
+    return {"bool": {"should": [*own, rest], "minimum_should_match": 1}}
 
 
 def exact(vector: NDArray[np.float32], ids: Sequence[str], fields: FieldNames = USUAL) -> dict[str, Any]:

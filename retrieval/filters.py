@@ -78,7 +78,8 @@ class FilterCheck:
             problem = f"is of type {', '.join(unfit)}" if found else "is not in its mapping"
             raise UsageError(
                 f"Index {self._index.name} cannot be searched for one document per group, because its field {GROUP!r} "
-                f"{problem}: copy the documents to an index that maps {GROUP!r} as keyword, and adopt that index."
+                f"{problem}: adopt the old index again, with --group-field naming a keyword field or a text field that "
+                "has a keyword view."
             )
         self._grouped = True
 

@@ -60,6 +60,8 @@ def install(name: str, after: str | None, as_json: bool) -> None:
     if first is not None:
         so_far = ", the previous default pipeline," if first.was_default else ""
         note(f"The pipeline {first.name}{so_far} runs before it.")
+    for sentence in description.of_declarations(found.fields):
+        note(sentence)
     for sentence in description.of_queries(name, metadata.read_metadata(client, index))[:1]:
         note(sentence)
     if shift.hash is None:

@@ -24,7 +24,7 @@ from langshift.evaluate.audit.audit import audit as audit_index
 from langshift.ingest import progress
 from langshift.ingest.adopt.adopt import AdoptableIndex, open_for_adoption, require_name
 from langshift.ingest.adopt.adopt import adopt as adopt_index
-from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, shortened
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
@@ -90,16 +90,23 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
 @option("--vector-field F", "The field of OLD with the vectors.", dest="vector", required=True)
 @option(
     "--text-field T",
-    "A text field of OLD, for languages and word search; can be repeated.",
+    "A text field of OLD, for languages and word search; can be repeated. T^3 counts its words three times.",
     dest="texts",
     required=True,
     multiple=True,
 )
+@option("--title-field T", "The text field of OLD with the title, which comes first.", dest="title")
 @option(
     "--language-field L",
     "A field of OLD with the language. [default: detected]",
     dest="language",
 )
+@option(
+    "--group-field G",
+    "A field of OLD with what translations of each other share. [default: group]",
+    dest="group",
+)
+@flag("--analyze", "Give the text fields the analyzers of the languages of OLD, for word search.")
 @_pipeline_options(ENCODER)
 @option(
     "--if-exists WHAT",
@@ -126,7 +133,10 @@ def adopt(
     name: str | None,
     vector: str,
     texts: tuple[str, ...],
+    title: str | None,
     language: str | None,
+    group: str | None,
+    analyze: bool,
     pipeline: PipelineOptions,
     if_exists: IfExists,
     patience: float,
@@ -151,7 +161,14 @@ def adopt(
     """
     if not audit and (sample is not None or queries is not None):
         raise UsageError("--sample and --queries only apply to --audit: give --audit too.")
-    there = FieldNames(vector, texts=texts, declared_language=language)
+    if audit and analyze:
+        raise UsageError("--analyze changes nothing that --audit looks at: leave one of them out.")
+    weighted = dict(map(weighted_field, (title, *texts) if title else texts))
+    weights = {name: weight for name, weight in weighted.items() if weight != 1}
+    head = next(iter(weighted)) if title else None
+    there = FieldNames(
+        vector, texts=tuple(weighted), declared_language=language, title=head, weights=weights, group=group or ""
+    )
     if audit:
         with open_cluster() as client, open_for_adoption(client, old, there, pipeline, patience) as opened:
             found = audit_index(opened, sample or 2000, queries)
@@ -167,7 +184,7 @@ def adopt(
     client = open_cluster()
     with ExitStack() as stack:
         stack.enter_context(sigterm_as_interrupt())
-        opened = stack.enter_context(open_for_adoption(client, old, there, pipeline, patience))
+        opened = stack.enter_context(open_for_adoption(client, old, there, pipeline, patience, analyze=analyze))
         require_name(client, opened.old, name, options)
         watch = stack.enter_context(_reporter(client, name, opened.old.name, pipeline))
         try:
@@ -176,7 +193,8 @@ def adopt(
             why, remedy = reason(error), ""
             if "total fields" in why:
                 limit = "index.mapping.total_fields.limit"
-                remedy = f": raise {limit} of {opened.old.index} by 20, which changes no document"
+                more = 20 + len(opened.fields.texts) * len(opened.fields.analyzed)
+                remedy = f": raise {limit} of {opened.old.index} by {more}, which changes no document"
             raise ClusterError(f"The cluster refuses the new index ({why}){remedy}.") from error
         last = _last_line(summary, opened)
         _log.info("%s", last)
@@ -192,6 +210,22 @@ def adopt(
     click.get_current_context().exit(code)
 
 
+def weighted_field(text: str) -> tuple[str, float]:
+    """A field and its weight, of ``FIELD`` or ``FIELD^WEIGHT``.
+
+    Raises:
+        UsageError: the weight is not a number above 0.
+    """
+    name, caret, weight = text.partition("^")
+    try:
+        factor = float(weight) if caret else 1.0
+    except ValueError:
+        factor = 0.0
+    if not name or not 0 < factor < float("inf"):
+        raise UsageError(f"{text!r} is no field and weight: write FIELD^WEIGHT with a number above 0, as in title^3.")
+    return name, factor
+
+
 _log = logging.getLogger(__name__)
 
 
@@ -205,7 +239,7 @@ def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOpti
 def _document(summary: progress.LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
     # The others are of a load alone.
-    needless = ("corpus", "cut", "longest", "resumed", "deleted")
+    needless = ("corpus", "cut", "longest", "resumed", "deleted", "not_found")
     values = {name: value for name, value in summary.to_dict().items() if name not in needless}
     old = {"name": summary.corpus, "index": opened.old.index, "uuid": opened.old.uuid}
     return {**values, "old": old, "fields": opened.fields.to_dict()}
@@ -333,8 +367,9 @@ def dead_letters() -> None:
 def list_(name: str | None, as_json: bool) -> None:
     """List dead letters by reason, the most frequent first.
 
-    Reasons are shown without the details of single documents: ids, quoted values, numbers. The files that are
-    named contain each document as it was read. No cluster is needed.
+    Reasons that only differ in details of single documents (ids, quoted values, numbers) are counted together; the
+    reason shown is the example's own. The files that are named contain each document as it was read. No cluster is
+    needed.
 
     \b
     Example:
@@ -351,7 +386,7 @@ def list_(name: str | None, as_json: bool) -> None:
         rows = []
         for group in groups:
             example = f"{Path(group.example.corpus).name}, line {group.example.line}"
-            rows.append([f"{group.count:,}", group.stage, group.type, group.reason, example])
+            rows.append([f"{group.count:,}", group.stage, group.type, shortened(group.example.reason), example])
         columns = ["count", "stage", "type", "reason", "example"]
         table(None, columns, rows, right={"count"}, prose={"reason", "example"})
         for (place, count), file in zip(counts.items(), files, strict=True):

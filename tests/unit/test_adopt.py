@@ -91,6 +91,22 @@ def test_the_language_is_what_a_document_names_if_that_is_one(told, language):
     np.testing.assert_array_equal(document.embedding, np.array([1, 2.5], np.float32))
 
 
+@pytest.mark.parametrize(
+    ("declared", "own", "language"),
+    [
+        (b'"fr"', b'"de"', "fr"),
+        (b'""', b'"de"', "de"),
+        (b'"who knows"', b'"de-AT"', "de-AT"),
+        (b"null", b'"Fortran"', None),
+        (b'"und"', b'"de"', "und"),
+    ],
+)
+def test_the_usual_field_is_asked_where_the_declared_one_names_no_language(declared, own, language):
+    fields = FieldNames("vec", "langshift_language", texts=("head",), declared_language="locale")
+    document = document_of(hit(b'{"locale": %s, "language": %s, "head": "H"}' % (declared, own)), fields, 2)
+    assert document.language == language
+
+
 def test_texts_are_joined_and_half_a_surrogate_pair_is_no_text():
     source = b'{"head": "H\\ud800", "parts": [{"body": "one"}, {"body": "two"}]}'
     document = document_of(hit(source), FIELDS, 2)
