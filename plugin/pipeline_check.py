@@ -177,9 +177,9 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
         if unknown:
             field = index.fields.declared_language or index.fields.language
             note(
-                f"{pluralize(unknown, 'document')} ({unknown / stamps.vectors:.1%}) of an unknown language (und), so "
-                f"not shifted by it: where a client wrote them, have it name the language in {field} as a tag such as "
-                "de, and write them again."
+                f"{pluralize(unknown, 'document')} ({unknown / stamps.vectors:.1%}) in an unknown language (und), not "
+                f"shifted by any: a client that wrote some must name their language in {field}, as a tag such as de, "
+                "and write them again."
             )
         for sentence in wrong:
             note(sentence)

@@ -240,7 +240,7 @@ def analyzed_languages(old: OldIndex, fields: FieldNames, languages: Counter[str
         UsageError: a text has a view of a language's name already.
     """
     least = min(_FEW, max(1.0, _LITTLE * languages.total()))
-    some = [tag for tag, count in languages.most_common() if count >= least]
+    some = [tag for tag, count in sorted(languages.items(), key=lambda one: (-one[1], one[0])) if count >= least]
     analyzed = tuple(tag for tag in some if analyzers().get(tag, _STANDARD) != _STANDARD)
     for name in fields.texts:
         found = mapped(old.mappings, name)
