@@ -162,7 +162,9 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
             f"{index.index} has no langshift pipeline: install one with `langshift pipeline install {name}`."
         )
     stamps = shift_script.count_stamps(client, index.index, shift, index.fields)
-    unknown = _unknown_languages(client, index)
+    fields = index.fields
+    unclear = [{"exists": {"field": fields.vector}}, {"term": {fields.language: UNDETERMINED}}]
+    unknown = int(client.count(index=index.index, body={"query": {"bool": {"filter": unclear}}})["count"])
     compared = compare(client, index, shift, installed, sample)
     wrong = [*_differing(name, compared), *_stamps(index, stamps)]
     if not pipelines.is_current(client, index.index, shift, index.fields, installed):
@@ -173,33 +175,15 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
         told = {"index": index.index, "pipeline": installed.name, "first": first}
         emit_json({**told, "compared": asdict(compared), "stamps": stamps._asdict(), "und": unknown, "wrong": wrong})
     else:
-        _say(index, installed.name, compared, stamps)
-        if unknown:
-            field = index.fields.declared_language or index.fields.language
-            note(
-                f"{pluralize(unknown, 'document')} ({unknown / stamps.vectors:.1%}) in an unknown language (und), not "
-                f"shifted by any: a client that wrote some must name their language in {field}, as a tag such as de, "
-                "and write them again."
-            )
+        _say(index, installed.name, compared, stamps, unknown)
         for sentence in wrong:
             note(sentence)
     return 1 if wrong else 0
 
 
-def _unknown_languages(client: OpenSearch, index: IndexInfo) -> int:
-    """How many documents with a vector are in no known language."""
-    fields = index.fields
-    known = {
-        "bool": {
-            "filter": [{"exists": {"field": fields.language}}],
-            "must_not": [{"term": {fields.language: UNDETERMINED}}],
-        }
-    }
-    query = {"bool": {"filter": [{"exists": {"field": fields.vector}}], "must_not": [known]}}
-    return int(client.count(index=index.index, body={"query": query})["count"])
-
-
-def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shift_script.StampCounts) -> None:
+def _say(
+    index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shift_script.StampCounts, unknown: int
+) -> None:
     held = f"{pluralize(stamps.vectors, 'document')} of {index.index} with a vector"
     if not compared.documents:
         line(f"{held}, none of which can be compared.")
@@ -208,6 +192,13 @@ def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shi
         f"{name} on {compared.documents:,} of {held}: the cluster's results are within {compared.cluster:.1e} of "
         f"NumPy's, the stored vectors within {compared.stored:.1e} (as fractions of a vector's norm)."
     )
+    if unknown:
+        field = index.fields.declared_language or index.fields.language
+        line(
+            f"{pluralize(unknown, 'document')} ({unknown / stamps.vectors:.1%}) in an unknown language (und), not "
+            f"shifted by any: if a client wrote them, have it name the language in {field} (a tag such as de), and "
+            "write them again."
+        )
 
 
 def _differing(name: str, compared: PipelineCheckResult) -> Iterator[str]:
