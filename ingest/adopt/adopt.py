@@ -13,7 +13,14 @@ from langshift.debias import index_means
 from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.adopt.fields import add_views, analyzed_languages, checked_fields, free_fields, sampled_languages
+from langshift.ingest.adopt.fields import (
+    add_views,
+    analyzed_languages,
+    checked_fields,
+    free_fields,
+    note_unused,
+    sampled_languages,
+)
 from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, open_reader
 from langshift.ingest.adopt.transform import IndexDocuments, StoredDocumentBuilder, document_of
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
@@ -118,6 +125,7 @@ def open_for_adoption(
         vector_spec = _sampled_vector_spec(old, sample, fields)
         pipeline = pipeline_options.open(vector_spec)
         _require_encoder(old, there.vector, pipeline, vector_spec)
+        note_unused(sample, fields)
         if analyze or fields.declared_language is not None:
             languages = sampled_languages(old, sample, fields, pipeline)
             if analyze:

@@ -11,7 +11,7 @@ import msgspec
 
 from langshift.errors import UsageError
 from langshift.ingest.adopt.reader import OldIndex
-from langshift.ingest.adopt.transform import document_of, strings_at
+from langshift.ingest.adopt.transform import declared_tag, document_of, strings_at
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document
 from langshift.ingest.transform import detect_language
@@ -147,6 +147,30 @@ def _vectors(part: Mapping[str, Any], place: str) -> Iterator[str]:
         if found.get("type") == "knn_vector":
             yield f"{place}{name}"
         yield from _vectors(found, f"{place}{name}.")
+
+
+# What a field with the language of a document is often called.
+_OF_LANGUAGES = ("language", "lang", "locale")
+
+
+def note_unused(sample: Sequence[bytes], fields: FieldNames) -> None:
+    """Note text fields that no document fills, and a field that tells languages and was not named.
+
+    Args:
+        sample: documents as a search gives them.
+        fields: the names of their fields.
+    """
+    sources = [parse_source(decode_hit(hit).source) for hit in sample]
+    for name in fields.texts:
+        if not any(text.strip() for source in sources for text in strings_at(source, name)):
+            note(f"No document of a sample has a text in {name!r}.")
+    for name in _OF_LANGUAGES if fields.declared_language is None else ():
+        tags = [declared_tag(source, name) for source in sources if any(strings_at(source, name))]
+        if 2 * sum(tag is not None for tag in tags) > len(tags):
+            note(
+                f"Languages are detected, although documents name one in {name!r}: give --language-field {name} to "
+                "take that."
+            )
 
 
 # A text is surely in another language than its document says where the detector gives one so much that is so far from

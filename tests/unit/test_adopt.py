@@ -12,7 +12,7 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import VectorSpec, open_encoder
 from langshift.errors import UsageError
 from langshift.ingest.adopt.adopt import keep_norms
-from langshift.ingest.adopt.fields import sampled_languages
+from langshift.ingest.adopt.fields import note_unused, sampled_languages
 from langshift.ingest.adopt.reader import OldIndex
 from langshift.ingest.adopt.transform import document_of, strings_at
 from langshift.ingest.config import build_pipeline
@@ -183,6 +183,17 @@ def test_a_field_without_values_is_named(capsys):
     assert judged(capsys, ("", ENGLISH), (None, GERMAN))[1] == (
         "No document of a sample has a value in 'locale': languages are detected.\n"
     )
+
+
+def test_a_text_that_is_nowhere_and_a_language_that_is_not_asked_for_are_named(capsys):
+    hits = [hit(json.dumps({"head": "H", "lang": "de", "language": "Fortran"}).encode())] * 3
+    note_unused(hits, FieldNames("vec", texts=("head", "body")))
+    assert capsys.readouterr().err.splitlines() == [
+        "No document of a sample has a text in 'body'.",
+        "Languages are detected, although documents name one in 'lang': give --language-field lang to take that.",
+    ]
+    note_unused(hits, FieldNames("vec", texts=("head",), declared_language="lang"))
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
