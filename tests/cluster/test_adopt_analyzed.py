@@ -105,6 +105,26 @@ def test_describe_shows_each_analyzer_with_the_documents_that_are_searched_by_it
     ) in said
 
 
+def test_clients_are_told_where_to_name_the_language(client, cluster_url, indices):
+    done = langshift("pipeline", "install", indices.plain, url=cluster_url)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        0, "Clients that write documents name their language in locale (or in language, where that is empty or no "
+        "language).",
+    )  # fmt: skip
+    body = {"body": "Ebbe und Flut", "locale": "de", "vec": [1.0, 0.0, 0.5, 2.0]}
+    client.index(index=indices.plain, id="tagged", body=body, params={"refresh": "true"})
+    body["locale"] = "sport"
+    client.index(index=indices.plain, id="untagged", body=body, params={"refresh": "true"})
+    said = langshift("pipeline", "verify", indices.plain, url=cluster_url).stdout.splitlines()
+    assert said[1] == (
+        "1 document (10.0%) in an unknown language (und), not shifted by any: if a client wrote them, have it name the "
+        "language in locale (a tag such as de), and write them again."
+    )
+    assert langshift("pipeline", "remove", indices.plain, url=cluster_url).returncode == 0
+    for name in ("tagged", "untagged"):
+        client.delete(index=indices.plain, id=name, params={"refresh": "true"})
+
+
 def test_the_other_modes_that_search_words_answer(cluster_url, indices, tmp_path):
     for mode in ("hybrid", "anchored"):
         done = langshift(
