@@ -90,23 +90,15 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
 @option("--vector-field F", "The field of OLD with the vectors.", dest="vector", required=True)
 @option(
     "--text-field T",
-    "A text field of OLD, for languages and word search; can be repeated. T^3 counts its words three times.",
+    "A text field (T^3: with weight 3), or several.",
     dest="texts",
     required=True,
     multiple=True,
 )
-@option("--title-field T", "The text field of OLD with the title, which comes first.", dest="title")
-@option(
-    "--language-field L",
-    "A field of OLD with the language. [default: detected]",
-    dest="language",
-)
-@option(
-    "--group-field G",
-    "A field of OLD with what translations of each other share. [default: group]",
-    dest="group",
-)
-@flag("--analyze", "Give the text fields the analyzers of the languages of OLD, for word search.")
+@option("--title-field T", "The text field with the title.", dest="title")
+@option("--language-field L", "A field with the language. [default: detected]", dest="language")
+@option("--group-field G", "A field that translations share. [default: group]", dest="group")
+@flag("--analyze", "Analyze the texts by language, for word search.")
 @_pipeline_options(ENCODER)
 @option(
     "--if-exists WHAT",
@@ -118,13 +110,13 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
 @flag("--audit", "Only report what a shift would change.")
 @option(
     "--sample N",
-    "With --audit: how many documents, and queries at most, to look at. [default: 2000]",
+    "With --audit: how many documents. [default: 2000]",
     click.IntRange(100, 10_000),
     rare=True,
 )
 @option(
     "--queries FILE",
-    "With --audit: queries.jsonl as in BEIR. [default: the documents are used as queries]",
+    "With --audit: queries.jsonl. [default: the documents]",
     rare=True,
 )
 @json_or_tables
@@ -145,14 +137,11 @@ def adopt(
     queries: Path | None,
     as_json: bool,
 ) -> None:
-    """Take over OLD, an index (or alias) with vectors from any source, as the new index NEW.
+    """Take over OLD, an index or alias with vectors of any source, as NEW.
 
-    NEW has the same fields, mapping, analyzers and settings; each document's language is detected and its vector
-    shifted. Nothing is encoded: --encoder only names the encoder that the vectors are from.
-
-    OLD is only read. What is written to it from now on is not in NEW: send it to both (see langshift pipeline). A
-    document that NEW does not accept goes to the dead letters, and the exit code is 3. An interrupted run leaves
-    nothing behind: run it again.
+    NEW has the same fields, mapping and settings; each document's language is detected and its vector shifted.
+    Nothing is encoded: --encoder only names the encoder that the vectors are from. OLD is only read. What is written to it later is not in NEW: send it to both (see langshift pipeline). What NEW
+    does not accept goes to the dead letters, and the exit code is 3. An interrupted run leaves nothing behind.
 
     \b
     Example:

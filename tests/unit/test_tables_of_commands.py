@@ -108,7 +108,7 @@ def loaded_languages():
 
 @case
 def dead_letters():
-    example = Of(corpus=f"/{NAME}/{WIDE}.jsonl", line=COUNT)
+    example = Of(corpus=f"/{NAME}/{WIDE}.jsonl", line=COUNT, reason=SENTENCE)
     group = Of(count=COUNT, stage="encode", type=f"{NAME}_exception", reason=SENTENCE, example=example)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ingest, "with_letters", lambda _: [])
