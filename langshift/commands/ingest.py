@@ -137,7 +137,7 @@ def adopt(
     queries: Path | None,
     as_json: bool,
 ) -> None:
-    """Take over OLD, an index or alias with vectors of any source, as NEW.
+    """Take over OLD, an index (or alias) with vectors from any source, as the new index NEW.
 
     NEW has the same fields, mapping and settings; each document's language is detected and its vector shifted.
     Nothing is encoded: --encoder only names the encoder that the vectors are from. OLD is only read. What is written to it later is not in NEW: send it to both (see langshift pipeline). What NEW
