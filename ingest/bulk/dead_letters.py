@@ -259,8 +259,12 @@ def _end_of_whole_lines(file: FileIO) -> int:
 
 
 _TAKEN_OUT = "..."
-# A quoted value, but not a quoted field's name; an apostrophe within a word quotes nothing.
-_QUOTED = re.compile(r"(?<!field )(?<!field name )(?<!field=)(?<!\w)(?:'.*?'|\".*?\"|`.*?`|«.*?»)(?!\w)", re.DOTALL)
+# A quoted value, but not a quoted field's name; an apostrophe within a word quotes nothing. OpenSearch puts values of
+# some types in brackets, as it does with names of fields.
+_IN_BRACKETS = r"(?:(?<=value )|(?<=date field ))\[.*?\]"
+_QUOTED = re.compile(
+    rf"(?<!field )(?<!field name )(?<!field=)(?<!\w)(?:'.*?'|\".*?\"|`.*?`|«.*?»)(?!\w)|{_IN_BRACKETS}", re.DOTALL
+)
 _NUMBER = re.compile(r"(?<!\w)[-+]?\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
 _REPEATED = re.compile(r"\.\.\.(?:\s*[,:]?\s*\.\.\.)+")
 # A reason may quote a document: what tells one kind from another stands at the beginning.

@@ -140,8 +140,9 @@ def adopt(
     """Take over OLD, an index (or alias) with vectors from any source, as the new index NEW.
 
     NEW has the same fields, mapping and settings; each document's language is detected and its vector shifted.
-    Nothing is encoded: --encoder only names the encoder that the vectors are from. OLD is only read. What is written to it later is not in NEW: send it to both (see langshift pipeline). What NEW
-    does not accept goes to the dead letters, and the exit code is 3. An interrupted run leaves nothing behind.
+    Nothing is encoded: --encoder only names the encoder that the vectors are from. OLD is only read. What is written
+    to it later is not in NEW: send it to both (see langshift pipeline). What NEW does not accept goes to the dead
+    letters, and the exit code is 3. An interrupted run leaves nothing behind.
 
     \b
     Example:

@@ -165,6 +165,11 @@ def test_a_name_that_no_index_can_have_is_refused(command: str) -> None:
     ("reason", "kind"),
     [
         ("the field 'title' must be a string, but is a number.", None),
+        (
+            "failed to parse date field [soon] with format [strict_date||epoch_millis]",
+            "failed to parse date field ... with format [strict_date||epoch_millis]",
+        ),
+        ("Failed to parse value [ja] as only [true] or [false]", "Failed to parse value ... as only [true] or [false]"),
         ("the field name 'a.b' is reserved for langshift; rename it.", None),
         ('immense term in field="body" (32766)', 'immense term in field="body" (...)'),
         ("Limit of total fields [1000] has been exceeded", "Limit of total fields [...] has been exceeded"),
