@@ -110,8 +110,8 @@ BAD = {
     ),
     "bad-year": (
         {"year": 70000},
-        "failed to parse field [year] of type [short] in document with id 'bad-year'. Preview of field's value: '70000' "
-        "(Numeric value (70000) out of range of Java short)",
+        "failed to parse field [year] of type [short] in document with id 'bad-year'. Preview of field's value: '70000'"
+        " (Numeric value (70000) out of range of Java short)",
     ),
     "bad-strict": (
         {"meta": {"new": 1}},
