@@ -17,7 +17,7 @@ from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.index_body import VectorField, engine_of, mapped
 from langshift.plugin.inventory import Version, versions_of
-from langshift.plugin.metadata import TEXT_FIELDS, FieldNames
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift, moves_queries, queries_of
@@ -278,9 +278,11 @@ def _analyzers(
     """The text fields that a word search looks into, each with its analyzer."""
     named = any(name.startswith("index.analysis.analyzer.default.") for name in settings)
     usual = "default" if named else "standard"
-    known = mappings["properties"]
-    of_languages = [f"{field}.{tag}" for field in TEXT_FIELDS for tag in known.get(field, {}).get("properties", {})]
-    for path in fields.texts or of_languages:
+    paths: Sequence[str] = fields.texts
+    if fields.split:
+        known = ((field, mapped(mappings, field).get("properties", {})) for field in fields.text_fields)
+        paths = [f"{field}.{tag}" for field, tags in known for tag in tags]
+    for path in paths:
         if found := mapped(mappings, path, views=True):
             yield path, str(found.get("analyzer", usual))
 
@@ -339,9 +341,10 @@ def storage(found: Description) -> list[str]:
         whose = "langshift's own" if found.default_pipeline == name_for(one.version) else "not langshift's"
         pipeline = f"the default pipeline {found.default_pipeline} ({whose})"
     expanded = f", auto-expanded to {found.auto_expand_replicas}" if found.auto_expand_replicas else ""
-    texts = f", texts in {', '.join(fields.texts)}" if fields.texts else ""
+    texts = "" if fields.split else f", texts in {', '.join(fields.texts)}"
     return [
         f"Vectors are in {fields.vector} ({how}), languages in {fields.language}, stamps in {fields.stamp}{texts}.",
+        *([f"Documents were loaded with {fields.as_options()}."] if fields.by_language else []),
         f"It takes up {_size(one)} in {pluralize(found.shards, 'shard')} with {pluralize(found.replicas, 'replica')} "
         f"each{expanded}; "
         f"it has {pipeline}; writes are {'blocked' if one.write_blocked else 'accepted'}.",

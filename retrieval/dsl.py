@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames
+from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.settings import Filters, SearchRequest, Source
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
@@ -58,14 +58,16 @@ def matching(
     Raises:
         UsageError: the query has too many words for the server.
     """
-    together = 1 if fields.texts else len(TEXT_FIELDS)
+    together = len(fields.text_fields) if fields.split else 1
     room = MOST_CLAUSES // (_most_tokens(words) * together)
     if not room:
         raise UsageError(f"The query has too many words for a lexical search: the limit is {MOST_CLAUSES // together}.")
-    searched = list(fields.texts) or list(dict.fromkeys((language, UNDETERMINED, *others)))
-    searched = searched[:room]
-    if not fields.texts:
-        searched = [f"{field}.{tag}" for tag in searched for field in TEXT_FIELDS]
+    if fields.split:
+        tags = list(dict.fromkeys((language, UNDETERMINED, *others)))[:room]
+        weights = {name: f"^{weight:g}" for name, weight in fields.weights.items()}
+        searched = [f"{field}.{tag}{weights.get(field, '')}" for tag in tags for field in fields.text_fields]
+    else:
+        searched = list(fields.texts[:room])
     match = {"multi_match": {"query": words, "type": "most_fields", "fields": searched}}
     return {"bool": {"must": [match], "filter": list(clauses)}}
 
