@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -38,7 +38,8 @@ def index_entry(
         stamp: what was done to the vector.
     """
     entry: dict[str, Any] = {**document.other, "language": language, "language_confidence": confidence}
-    for name, text in (document.texts or {"title": document.title, "text": document.text}).items():
+    texts = (("title", document.title), ("text", document.text)) if document.texts is None else document.texts.items()
+    for name, text in texts:
         held = {language: text} if text else None
         if "." in name:
             entry = replaced_at(entry, name, held)
@@ -117,8 +118,6 @@ def json_type(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-# All lines of a corpus have the same few names.
-@lru_cache(1024)
 def name_fault(name: str, fields: tuple[str, ...] = (*TEXT_FIELDS, "group")) -> str | None:
     """Why a document can have no field of a name; None where it can.
 
@@ -159,22 +158,19 @@ def _string(value: object, name: str) -> str:
     return value
 
 
-def id_field(fields: Mapping[str, Any], names: Sequence[str] = ("_id",)) -> str:
-    """A document's own id, or a hash of its content.
-
-    Args:
-        fields: the document's.
-        names: of fields, the first of which with a value is the id.
+def id_field(fields: Mapping[str, Any]) -> str:
+    """A document's own ``_id``, or a hash of its content.
 
     Raises:
-        InvalidDocument: an id that the server does not take.
+        InvalidDocument: an ``_id`` that the server does not take.
     """
-    return _given_id(fields, names) or _content_id(fields)
+    return _given_id(fields, ("_id",)) or _content_id(fields)
 
 
-def _given_id(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
+def _given_id(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The first of some fields that has a value."""
     for name in names:
-        given = value_at(fields, name)
+        given = values.get(name)
         if given is None or given == "":
             continue
         if isinstance(given, bool) or not isinstance(given, str | int):
@@ -217,11 +213,11 @@ def _tag_or_und(given: str) -> str | None:
     return _tag(given) if len(given) <= _LONGEST_SHOWN else None
 
 
-def _declared(fields: Mapping[str, Any], names: Sequence[str]) -> tuple[str | None, str | None]:
+def _declared(values: Mapping[str, Any], names: Sequence[str]) -> tuple[str | None, str | None]:
     """The tag that the first of some fields names that names one; and the first value that is none, with its field."""
     found, wrong = None, None
     for name in names:
-        given = value_at(fields, name)
+        given = values.get(name)
         given = given[0] if isinstance(given, list) and len(given) == 1 else given
         if given is None or (isinstance(given, str) and not given.strip()):
             continue
@@ -330,7 +326,7 @@ class Document:
         language: BCP 47 tag that the document brought (``zh-TW``), ``und``, or None where it brought none.
         other: every other field, as it came.
         embedding: the vector that came with it, shape (dimension,), float32; None where none is wanted.
-        texts: field -> text, where fields have names of their own.
+        texts: field -> text, where fields have names of their own; else None.
         no_tag: what it gives as its language and is none, with the field; None where there is no such thing.
     """
 
@@ -340,7 +336,7 @@ class Document:
     language: str | None
     other: Mapping[str, Any]
     embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
-    texts: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] | None = None
     no_tag: str | None = None
 
 
@@ -420,8 +416,12 @@ class Columns:
         self.texts, self.title, self.group = fields.text_fields, fields.title_field or "", fields.group
         # One that is declared elsewhere counts before.
         self.languages = tuple(filter(None, (fields.declared_language, "language")))
-        self.mapped = (*self.texts, self.group, *self.languages[:-1])
-        self.used_up = {*_USED_UP, *self.texts}
+        mapped = (*self.texts, self.group, *self.languages[:-1])
+        # All lines of a corpus have the same few names.
+        self.fault = lru_cache(1024)(partial(name_fault, fields=mapped))
+        self.paths = [name for name in (*mapped, *self.ids) if "." in name]
+        # Of a text with a path, the entry replaces what is inside.
+        self.used_up = {*_USED_UP, *(name for name in self.texts if "." not in name)}
         named = " or ".join(", ".join(self.texts).rsplit(", ", 1))
         self.no_text = f"has no text in {named}." if self.of_their_own else "has neither a text nor a title."
 
@@ -442,37 +442,41 @@ def parse_fields(
     Raises:
         InvalidDocument: what is wrong and what should be there.
     """
+    values = {**fields, **{path: value_at(fields, path) for path in columns.paths}} if columns.paths else fields
     operation = fields.get(OPERATION)
     if operation == "delete":
-        identifier = _given_id(fields, columns.ids)
-        if identifier is None:
+        deleted = _given_id(values, columns.ids)
+        if deleted is None:
             raise InvalidDocument(f"a line with '_op': 'delete' needs the {columns.ids[0]!r} of the document.")
-        return Delete(identifier)
+        return Delete(deleted)
     if operation not in (None, "index"):
         raise InvalidDocument("the field '_op' must be 'index' or 'delete', or be left out.")
     for name in fields:
         # One that the server refuses, or that means one of our own fields.
-        if fault := name_fault(name, columns.mapped):
+        if fault := columns.fault(name):
             raise InvalidDocument(fault)
-    group = value_at(fields, columns.group)
+    group = values.get(columns.group)
     if not isinstance(group, str | int | None):
         raise InvalidDocument(f"the field {columns.group!r} must be a string, but is {json_type(group)}.")
-    texts = {name: _text(value_at(fields, name), name, columns) for name in columns.texts}
-    if not any(text.strip() for text in texts.values()):
+    texts = {name: _text(values.get(name), name, columns) for name in columns.texts}
+    if not any(map(str.strip, texts.values())):
         raise InvalidDocument(columns.no_text)
     other = {name: value for name, value in fields.items() if name not in columns.used_up}
     if any(isinstance(value, dict | list) for value in other.values()):
         require_shallow([other])
-    embedding, identifier = _embedding(fields, embeddings), id_field(fields, columns.ids)
-    title = texts.get(columns.title, "")
+    identifier = _given_id(values, columns.ids) or _content_id(fields)
     if not columns.of_their_own:
-        return Document(identifier, title, texts["text"], language_field(fields), other, embedding)
-    text = " ".join(text for name, text in texts.items() if text and name != columns.title)
-    language, no_tag = _declared(fields, columns.languages)
-    return Document(identifier, title, text, language, other, embedding, texts, no_tag)
+        language = language_field(fields)
+        return Document(identifier, texts["title"], texts["text"], language, other, _embedding(fields, embeddings))
+    title = texts.get(columns.title, "")
+    text = " ".join([text for name, text in texts.items() if text and name != columns.title])
+    language, no_tag = _declared(values, columns.languages)
+    return Document(identifier, title, text, language, other, _embedding(fields, embeddings), texts, no_tag)
 
 
 def _text(value: object, name: str, columns: Columns) -> str:
+    if isinstance(value, str):
+        return value
     if columns.of_their_own and isinstance(value, list) and all(isinstance(one, str) for one in value):
         return " ".join(value)
     return _string(value, name)

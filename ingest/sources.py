@@ -128,7 +128,7 @@ class UnusedFields(NamedTuple):
         parts = [f"{_the(words)} stored but neither encoded nor searched by words"] if words else []
         parts += [f"{_the(others)} stored but not used"] if others else []
         they_are = "they are" if len(words + others) > 1 else "it is"
-        sentence = f"{' and '.join(parts)}: give {self._options} if {they_are} {self._meant}."
+        sentence = f"{', and '.join(parts)}: give {self._options} if {they_are} {self._meant}."
         return f"{sentence[0].upper()}{sentence[1:]}"
 
     def _of(self, *roles: str) -> list[str]:

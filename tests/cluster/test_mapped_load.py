@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from command_line import langshift, refusal
+from command_line import langshift
 
 from langshift.debias.encoders import open_encoder
+from langshift.errors import LangshiftError
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.plugin.inventory import drop_all
 from langshift.settings import Settings
@@ -154,14 +155,18 @@ def test_a_description_names_the_fields(run, loaded):
     }
 
 
-def test_other_options_are_refused_for_documents_that_are_added(cluster_url, run, loaded):
+def test_other_options_are_refused_for_documents_that_are_added(run, loaded):
     name, _ = loaded
     done = run("ingest", "--index", name, "--if-exists", "append", "--text-field", "summary", documents=[TIDES_EN])
     assert done.returncode == 2
-    assert done.stderr.replace("\n", " ").strip().endswith(
-        f"Index {name} ({name}-v0001) was loaded with {AS_OPTIONS}, but this load was given --title-field title "
-        "--text-field summary: leave the field options out to add to it, or create a new version of it with "
-        "--if-exists new-version."
+    assert (
+        done.stderr.replace("\n", " ")
+        .strip()
+        .endswith(
+            f"Index {name} ({name}-v0001) was loaded with {AS_OPTIONS}, but this load was given --title-field title "
+            "--text-field summary: leave the field options out to add to it, or create a new version of it with "
+            "--if-exists new-version."
+        )
     )
 
 
@@ -214,7 +219,21 @@ def test_the_whole_way_keeps_the_mapping(client, run, index_name):
     assert stored(client, name, "1")["headline"] == {"en": "Tides"}
 
 
-def test_a_load_that_was_cut_off_is_resumed_with_the_same_fields_only(client, cluster_url, index_name, tmp_path):
-    place = LoadWorkspace.of(Settings.from_env().home, client, index_name)
-    assert refusal is not None
-    assert place
+def test_a_load_that_was_cut_off_is_resumed_with_the_same_fields_only(client, run, index_name, monkeypatch):
+    def cut_off(*_):
+        raise LangshiftError("Cut off.")
+
+    arguments, documents = ("ingest", "--index", index_name), [TIDES_EN, TIDES_DE]
+    with monkeypatch.context() as patch:
+        patch.setattr("langshift.ingest.load.check", cut_off)
+        assert run(*arguments, *FIELDS, documents=documents).returncode == 1
+    other = run(*arguments, "--resume", *FIELDS[:4], "--text-field", "content.body", documents=documents)
+    assert (
+        f"cannot be resumed, because the field options ({AS_OPTIONS}, not --id-field id --title-field headline^3 "
+        "--text-field content.body) changed: run it as it was begun, or remove "
+    ) in other.stderr
+    done = run(*arguments, "--resume", *FIELDS, documents=documents)
+    assert done.returncode == 0, done.stderr
+    assert stored(client, index_name, "2")["headline"] == {"de": "Gezeiten"}
+    meta = client.indices.get_mapping(index=f"{index_name}-v0001")[f"{index_name}-v0001"]["mappings"]["_meta"]
+    assert meta["langshift_fields"]["texts"] == ["headline", "content.body", "summary"]
