@@ -143,11 +143,11 @@ def _head(members: Sequence[hits.ScoredDoc], language: str, sources: Mapping[str
     return head._replace(score=members[0].score, others=others)
 
 
-def _shown(brought: Mapping[str, Any], source: Source, group: str) -> Mapping[str, Any]:
+def _shown(found: Mapping[str, Any], source: Source, group: str) -> Mapping[str, Any]:
     """What a document brought, without the group where nobody asked for it."""
     if source is True or (source and any(group == name or group.startswith(f"{name}.") for name in source)):
-        return brought
-    shown = deepcopy(dict(brought))
+        return found
+    shown = deepcopy(dict(found))
     remove_at(shown, group)
     return shown
 

@@ -87,18 +87,9 @@ def _require_usable(texts: list[tuple[str, str]], others: list[tuple[str, str]])
 FIELDS = option_group(
     "fields",
     from_options,
-    option("--id-field F", "The field with a document's id. [default: _id]", dest="id"),
-    option(
-        "--title-field F",
-        "The field with the title; F^W weights it by W in word search. [default: title]",
-        dest="title",
-    ),
-    option(
-        "--text-field F",
-        "A field with text; can be repeated; F^W weights it by W in word search. [default: text]",
-        dest="texts",
-        multiple=True,
-    ),
-    option("--language-field F", "The field with the language. [default: language]", dest="language"),
-    option("--group-field F", "The field with the translation group. [default: group]", dest="group"),
+    option("--id-field F", "Field with the id. [default: _id]", dest="id"),
+    option("--title-field F", "Field with the title. [default: title]", dest="title"),
+    option("--text-field F", "Field with text; can be repeated. [default: text]", dest="texts", multiple=True),
+    option("--language-field F", "Field with the language. [default: language]", dest="language"),
+    option("--group-field F", "Field with the translation group. [default: group]", dest="group"),
 )

@@ -64,8 +64,8 @@ from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-_METHOD = option("--method NAME", "shift, or affine (a linear map of each language).", default="shift", rare=True)
-_SOFT = flag("--soft", "Shift by all languages a document may be in, by their probability.", rare=True)
+_METHOD = option("--method NAME", "shift, or affine (a map per language).", default="shift", rare=True)
+_SOFT = flag("--soft", "Shift by all languages a document may be in.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 
 
@@ -249,7 +249,7 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     LoadOptions,
     option(
         "--if-exists WHAT",
-        "What to do if it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
+        "If it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
     ),
@@ -257,7 +257,7 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     flag("--fast-load", "Add a new index's replicas at the end.", dest="fast", rare=True),
     PATIENCE,
 )
-@option("--template FILE", "JSON with analyzers, mappings or settings of your own for a new index.", rare=True)
+@option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
 @option(
     "--engine NAME",
     "The vector engine of a new index: lucene, faiss, faiss-fp16 or faiss-on-disk. [default: lucene]",
@@ -277,18 +277,14 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
-    Parquet file with such columns, or - for standard input. Fields with other names are named with
-    --title-field, --text-field and the like; the index keeps that for later loads. Of two documents with the
-    same _id the later one wins; {"_op": "delete", "_id": ...} deletes. A line that cannot be indexed goes to
-    the dead letters (see langshift dead-letters), and the exit code is 3.
-
+    CORPUS is JSONL (plain, gzip or zstd), Parquet, or - for standard input: _id, title, text, language, group,
+    and any other fields. A later document with the same _id wins; {"_op": "delete", "_id": ...} deletes. A line
+    that cannot be indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
     After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
 
     \b
     Example:
-      langshift ingest corpus.jsonl --index news --template own.json --engine faiss-fp16
-      langshift ingest export.jsonl --index news --id-field id --title-field headline --text-field body
+      langshift ingest export.jsonl --index news --id-field id --title-field headline^2 --text-field body
     """
     check_name(name)
     fields = fields or _fields_of_index(name, options.if_exists)
