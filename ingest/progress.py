@@ -31,6 +31,8 @@ from langshift.plugin.transfer import state
 from langshift.plugin.versions import unfinished
 from langshift.settings import VERSION
 
+#: What the tally of an example begins with of what is no language tag.
+NO_TAG = "no tag such as "
 _SPEED_OVER_SECONDS = 10.0
 # Wider than any terminal.
 _AMPLE = 1000
@@ -210,6 +212,8 @@ class LoadSummary:
         without_vector: documents by language that has no language vector and is not the pivot, where others
             are moved.
         vectorless: documents without a vector, which an adopted index may hold.
+        no_tag: documents with something that is no language tag in a field that names their language.
+        no_tag_example: such a value, with its field.
         resumed: lines that earlier runs had handled.
         retries: requests that were sent again in this run.
         means: what of the language vectors was taken from the documents, see ``Fingerprint``; empty of a load that
@@ -240,6 +244,8 @@ class LoadSummary:
     folded: Counter[str] = field(default_factory=Counter)
     without_vector: Counter[str] = field(default_factory=Counter)
     vectorless: int = 0
+    no_tag: int = 0
+    no_tag_example: str = ""
     resumed: int = 0
     retries: int = 0
     means: Mapping[str, Any] = field(default_factory=dict)
@@ -259,13 +265,14 @@ class LoadSummary:
         self.languages, self.folded = counted("language "), counted("folded ")
         self.without_vector, self.documents = counted("without_vector "), self.languages.total()
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
-        self.vectorless = tallies.get("vectorless", 0)
+        self.vectorless, self.no_tag = tallies.get("vectorless", 0), tallies.get("no tag", 0)
+        self.no_tag_example = next(iter(counted(NO_TAG)), "")
 
     def to_dict(self) -> dict[str, Any]:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in ("vectorless", "means"):
+        for name in ("vectorless", "means", "no_tag", "no_tag_example"):
             if not counted[name]:
                 counted.pop(name)
         made = self.made
@@ -318,6 +325,11 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
         sentences.append(
             f"{pluralize(summary.cut, 'text')} longer than the {summary.longest:,} characters that "
             f"{pipeline.encoder.id} reads: the vector covers only the beginning, lexical search all of it."
+        )
+    if summary.no_tag:
+        sentences.append(
+            f"{pluralize(summary.no_tag, 'document')} with a language that is not a language tag, such as "
+            f"{summary.no_tag_example}: taken from the field language where that names one, else detected."
         )
     sentences += unread_in_words(summary.made.encoder, summary.unread)
     if summary.languages["und"]:

@@ -17,7 +17,7 @@ from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.index_body import VectorField, engine_of, mapped
 from langshift.plugin.inventory import Version, versions_of
-from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames
+from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift, moves_queries, queries_of
@@ -287,10 +287,11 @@ def _analyzers(
     """The text fields that a word search looks into, each with its analyzer."""
     named = any(name.startswith("index.analysis.analyzer.default.") for name in settings)
     usual = "default" if named else "standard"
-    known = mappings["properties"]
-    of_languages = [f"{field}.{tag}" for field in TEXT_FIELDS for tag in known.get(field, {}).get("properties", {})]
-    views = [f"{path}.{tag}" for path in fields.texts for tag in fields.analyzed]
-    for path in [*fields.texts, *views] or of_languages:
+    paths = [*fields.texts, *(f"{path}.{tag}" for path in fields.texts for tag in fields.analyzed)]
+    if fields.split:
+        known = ((field, mapped(mappings, field).get("properties", {})) for field in fields.text_fields)
+        paths = [f"{field}.{tag}" for field, tags in known for tag in tags]
+    for path in paths:
         if found := mapped(mappings, path, views=True):
             yield path, str(found.get("analyzer", usual))
 
@@ -349,12 +350,14 @@ def storage(found: Description) -> list[str]:
         whose = "langshift's own" if found.default_pipeline == name_for(one.version) else "not langshift's"
         pipeline = f"the default pipeline {found.default_pipeline} ({whose})"
     expanded = f", auto-expanded to {found.auto_expand_replicas}" if found.auto_expand_replicas else ""
-    texts = f", texts in {', '.join(fields.texts)}" if fields.texts else ""
-    by = fields.group_keyword or fields.group
+    texts = "" if fields.split else f", texts in {', '.join(fields.texts)}"
+    # Of a load with fields of its own the options name the groups.
+    by = USUAL.group if fields.by_language else fields.group_filter
     groups = f", groups in {by}" if by != USUAL.group else ""
     where = f"languages in {fields.language}, stamps in {fields.stamp}{texts}{groups}"
     return [
         f"Vectors are in {fields.vector} ({how}), {where}.",
+        *([f"Documents were loaded with {fields.as_options()}."] if fields.by_language else []),
         *of_declarations(fields),
         f"It takes up {_size(one)} in {pluralize(found.shards, 'shard')} with {pluralize(found.replicas, 'replica')} "
         f"each{expanded}; "

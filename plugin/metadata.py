@@ -51,6 +51,42 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
     id: str | None = None
     analyzed: tuple[str, ...] = ()
 
+    @property
+    def split(self) -> bool:
+        """Whether texts are kept by language: in all indices but adopted ones."""
+        return self.by_language or not self.texts
+
+    @property
+    def text_fields(self) -> tuple[str, ...]:
+        """The fields with texts, also where they are the usual ones."""
+        return self.texts or TEXT_FIELDS
+
+    @property
+    def title_field(self) -> str | None:
+        """Which of ``text_fields`` is the title that a hit shows; None for none."""
+        return self.title if self.texts else "title"
+
+    @property
+    def main_text(self) -> str:
+        """The first of ``text_fields`` that is not the title."""
+        return next((name for name in self.text_fields if name != self.title_field), self.text_fields[0])
+
+    @property
+    def group_filter(self) -> str:
+        """What searches filter and collect translation groups by."""
+        return self.group_keyword or self.group
+
+    def as_options(self) -> str:
+        """The options of ``langshift ingest`` that name these fields; empty where they are the usual ones."""
+        if not self.by_language:
+            return ""
+        weight = {name: f"^{weight:g}" for name, weight in self.weights.items()}
+        texts = [f"--{'title' if one == self.title else 'text'}-field {one}{weight.get(one, '')}" for one in self.texts]
+        own_id = [] if self.id is None else [f"--id-field {self.id}"]
+        language = [] if self.declared_language is None else [f"--language-field {self.declared_language}"]
+        group = [] if self.group == USUAL.group else [f"--group-field {self.group}"]
+        return " ".join([*own_id, *texts, *language, *group])
+
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
         return dict(msgspec.to_builtins(self))
@@ -78,6 +114,21 @@ def value_at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any
         more, dot, rest = rest.partition(".")
         head = f"{head}.{more}"
     return None
+
+
+def replaced_at(source: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
+    """A copy of a document with another value where ``value_at`` finds one; without it if that is None."""
+    if path in source:
+        rest = {name: inner for name, inner in source.items() if name != path}
+        return rest if value is None else {**rest, path: value}
+    head, dot, rest_of_path = path.partition(".")
+    while dot:
+        inner = source.get(head)
+        if isinstance(inner, Mapping) and value_at(inner, rest_of_path) is not None:
+            return {**source, head: replaced_at(inner, rest_of_path, value)}
+        more, dot, rest_of_path = rest_of_path.partition(".")
+        head = f"{head}.{more}"
+    return dict(source)
 
 
 def remove_at(source: dict[str, Any], path: str) -> None:

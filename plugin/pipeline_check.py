@@ -116,12 +116,13 @@ def difference(one: Vector, other: Vector, raw: Vector) -> float:
 
 def _raw_document(hit: Mapping[str, Any], raw: Vector, index: IndexInfo) -> dict[str, Any]:
     fields, source = index.fields, hit["_source"]
-    language_field = fields.declared_language or fields.language
     document_language = value_at(source, fields.language)
     own = matching_tag(_stamp(hit, fields).get("tag"), document_language)
-    language = own or value_at(source, language_field) or document_language
+    values = {fields.vector: raw.tolist(), fields.language: own or document_language}
+    if fields.declared_language is not None:
+        values[fields.declared_language] = value_at(source, fields.declared_language)
     made: dict[str, Any] = {}
-    for path, value in ((fields.vector, raw.tolist()), (language_field, language)):
+    for path, value in values.items():
         *outer, last = path.split(".")
         place = made
         for name in outer:

@@ -14,6 +14,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift import parameters
 from langshift.client import open_cluster
+from langshift.commands.corpus_fields import FIELDS
 from langshift.commands.search import note_calibration_due
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
@@ -28,6 +29,7 @@ from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped,
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
+from langshift.ingest.documents import Embeddings
 from langshift.ingest.load import load_source
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source, require_readable
@@ -62,8 +64,8 @@ from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-_METHOD = option("--method NAME", "shift, or affine (a linear map of each language).", default="shift", rare=True)
-_SOFT = flag("--soft", "Shift by all languages a document may be in, by their probability.", rare=True)
+_METHOD = option("--method NAME", "shift, or affine (a map per language).", default="shift", rare=True)
+_SOFT = flag("--soft", "Shift by all languages a document may be in.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 
 
@@ -260,55 +262,58 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     )
 
 
-def _make_load_options(*, template: Path | None, engine: Engine | None, **values: Any) -> LoadOptions:  # noqa: ANN401 - what click has checked
-    return LoadOptions(**values, shape=IndexOptions(Template.read(template) if template else None, engine))
-
-
 @click.command(cls=Command)
 @click.argument("corpus")
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
 @THREADS
+@FIELDS
 @_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT, unless=" (--soft does)")
 @option_group(
     "options",
-    _make_load_options,
+    LoadOptions,
     option(
         "--if-exists WHAT",
-        "What to do if it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
+        "If it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
-    ),
-    option(
-        "--template FILE",
-        "JSON with analyzers, mappings or settings of your own for a new index.",
-        rare=True,
-    ),
-    option(
-        "--engine NAME",
-        "The vector engine of a new index: lucene, faiss, faiss-fp16 or faiss-on-disk. [default: lucene]",
-        click.Choice(ENGINES),
-        rare=True,
     ),
     flag("--resume", "Resume an interrupted load, or start one if there is none."),
     flag("--fast-load", "Add a new index's replicas at the end.", dest="fast", rare=True),
     PATIENCE,
 )
+@option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
+@option(
+    "--engine NAME",
+    "The vector engine of a new index: lucene, faiss, faiss-fp16 or faiss-on-disk. [default: lucene]",
+    click.Choice(ENGINES),
+    rare=True,
+)
 @json_or_tables
-def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptions, as_json: bool) -> None:
+def ingest(
+    corpus: str,
+    name: str,
+    fields: FieldNames | None,
+    pipeline: PipelineOptions,
+    options: LoadOptions,
+    template: Path | None,
+    engine: Engine | None,
+    as_json: bool,
+) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
-    Parquet file with such columns, or - for standard input. Of two documents with the same _id the later one
-    wins; {"_op": "delete", "_id": ...} deletes. A line that cannot be indexed goes to the dead letters (see
-    langshift dead-letters), and the exit code is 3.
-
+    CORPUS is JSONL (plain, gzip or zstd), Parquet, or - for standard input: _id, title, text, language, group,
+    and any other fields. A later document with the same _id wins; {"_op": "delete", "_id": ...} deletes. A line
+    that cannot be indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
     After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
 
     \b
     Example:
-      langshift ingest corpus.jsonl --index news --template own.json --engine faiss-fp16
+      langshift ingest export.jsonl --index news --id-field id --title-field headline^2 --text-field body
     """
     check_name(name)
+    fields = fields or _fields_of_index(name, options.if_exists)
+    shape = IndexOptions(Template.read(template, fields) if template else None, engine)
+    options = options._replace(fields=fields, shape=shape)
     if not pipeline.encoder:
         # A corpus that cannot be read is refused before anybody is asked.
         require_readable(corpus)
@@ -319,7 +324,10 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
         stack.enter_context(sigterm_as_interrupt())
-        source = stack.enter_context(open_source(corpus, embeddings="refused" if opened else "needed"))
+        embeddings: Embeddings = "refused" if opened else "needed"
+        source = stack.enter_context(open_source(corpus, embeddings=embeddings, fields=fields))
+        if source.hint:
+            note(source.hint)
         if not source.resumable:
             # While there is still a choice.
             message = f"{source.shown[:1].upper()}{source.shown[1:]} cannot be resumed"
@@ -409,6 +417,21 @@ def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iter
         for letter in DeadLetters(place.dead_letters):
             counts[place] += 1
             yield letter
+
+
+def _fields_of_index(name: str, if_exists: IfExists) -> FieldNames:
+    """The fields that the documents of an index were loaded by, for more of them; the usual ones where it has none."""
+    if if_exists == "fail":
+        return metadata.USUAL
+    try:
+        there = live(open_cluster(), name)
+    except ClusterError:
+        return metadata.USUAL
+    if not there.fields.by_language:
+        return metadata.USUAL
+    if if_exists != "append":
+        note(f"The new version is loaded as {there.index} was, with {there.fields.as_options()}.")
+    return there.fields
 
 
 def _fingerprint_of_index(name: str) -> Fingerprint | None:
