@@ -22,9 +22,9 @@ def test_the_last_line_accounts_for_lines_that_leave_no_document_of_their_own() 
     summary.present = 3
     assert summary.to_dict()["not_found"] == 2
     assert last_line(summary) == (
-        "All 6 lines of c.jsonl are accounted for: 3 documents on the server, checked, 1 replaced an earlier one with "
-        "the same _id, 2 deletes of documents that were not there, 1 dead letter (langshift dead-letters list --index news "
-        "shows why)."
+        "All 6 lines of c.jsonl are accounted for: 3 documents on the server, checked, "
+        "1 replaced an earlier one with the same _id, 2 deletes of documents that were not there, "
+        "1 dead letter (langshift dead-letters list --index news shows why)."
     )
 
 
