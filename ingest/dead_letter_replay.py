@@ -105,7 +105,7 @@ def replay(
             writer.send(item)
 
     factory: ActionBuilderFactory = (
-        ActionBuilder if target.fields == USUAL else partial(StoredDocumentBuilder, fields=target.fields)
+        ActionBuilder if _loaded(target.fields) else partial(StoredDocumentBuilder, fields=target.fields)
     )
     # A letter's version is base plus line of its load; here it stands for the line, over a base of 0.
     builder = factory(pipeline, verdicts.settle, 0, lambda _: False)
@@ -120,17 +120,22 @@ def replay(
     return verdicts
 
 
+def _loaded(fields: FieldNames) -> bool:
+    """Whether an index was loaded from a corpus, and not adopted."""
+    return fields == USUAL or fields.by_language
+
+
 def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames) -> Iterator[SourceRow]:
     """Each letter parsed again, as the load did with its line, or with the document of the index that it adopted."""
     given = is_given(pipeline.encoder.id)
-    parser = Parser("needed", pipeline.encoder.dimension) if given else Parser("refused")
+    parser = Parser("needed" if given else "refused", pipeline.encoder.dimension if given else None, fields)
     for letter in letters:
         if letter.version is None:
             raise UsageError(
                 f"{letters.path}: the dead letter of {letter.corpus}, line {letter.line}, has no 'version': "
                 "restore it, or remove the dead letter."
             )
-        if isinstance(letter.document, bytes) and fields != USUAL:
+        if isinstance(letter.document, bytes) and not _loaded(fields):
             content = document_of(letter.document, fields, pipeline.encoder.dimension)
             yield SourceRow(letter.version, content, letter.document)
         elif isinstance(letter.document, bytes):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import islice
+from functools import lru_cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -17,18 +16,19 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import VectorSpec, have_norm_1
+from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
 from langshift.files import LineNumbers, lines_of
 from langshift.ingest.bulk.writer import Operation, Original
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin.index_body import RESERVED_FIELDS
+from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, replaced_at, value_at
 
 
 def index_entry(
     document: Document, language: str, confidence: float, embedding: NDArray[np.float32], stamp: dict[str, Any]
 ) -> dict[str, Any]:
-    """The index entry of one document; an empty title or text is left out.
+    """The index entry of one document; an empty text is left out.
 
     Args:
         document: the document.
@@ -38,10 +38,13 @@ def index_entry(
         stamp: what was done to the vector.
     """
     entry: dict[str, Any] = {**document.other, "language": language, "language_confidence": confidence}
-    if document.title:
-        entry["title"] = {language: document.title}
-    if document.text:
-        entry["text"] = {language: document.text}
+    texts = (("title", document.title), ("text", document.text)) if document.texts is None else document.texts.items()
+    for name, text in texts:
+        held = {language: text} if text else None
+        if "." in name:
+            entry = replaced_at(entry, name, held)
+        elif held:
+            entry[name] = held
     return {**entry, "embedding": embedding, "shift": stamp}
 
 
@@ -74,7 +77,8 @@ OPERATION = "_op"
 _LONGEST_ID = 512  # bytes, the server's limit
 _LONGEST_SHOWN = 60  # characters of what is wrong that a message repeats; no tag of a language is longer
 _tag = lru_cache(1024)(parse_tag)
-KNOWN_FIELDS = {"_id", "title", "text", "language", EMBEDDING, OPERATION}
+# What does not go to the index as it came.
+_USED_UP = {"_id", "language", EMBEDDING, OPERATION}
 # Fields of OpenSearch itself, which no document may bring.
 _METADATA = {
     *("_index", "_source", "_routing", "_field_names", "_ignored", "_nested_path", "_doc_count", "_seq_no", "_version"),
@@ -114,14 +118,19 @@ def json_type(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-# All lines of a corpus have the same few names.
-@lru_cache(1024)
-def _name_fault(name: str) -> str | None:
+def name_fault(name: str, fields: tuple[str, ...] = (*TEXT_FIELDS, "group")) -> str | None:
+    """Why a document can have no field of a name; None where it can.
+
+    Args:
+        name: a path with dots.
+        fields: what the index maps beside langshift's own, which can hold no object.
+    """
     parts = name.split(".")
     if not all(part.strip() for part in parts) or name in _METADATA:
         return f"OpenSearch does not accept a field named {_cut(name)}; rename it."
-    if (name in RESERVED_FIELDS and name != EMBEDDING) or (
-        len(parts) > 1 and parts[0] in (*RESERVED_FIELDS, *KNOWN_FIELDS, "group")
+    outer = tuple(accumulate(parts[:-1], "{}.{}".format))
+    if (name in RESERVED_FIELDS and name != EMBEDDING) or any(
+        one in (*RESERVED_FIELDS, *_USED_UP, *fields) for one in outer
     ):
         return f"the field name {_cut(name)} is reserved for langshift; rename it."
     return None
@@ -138,7 +147,10 @@ def string_field(fields: Mapping[str, Any], name: str) -> str:
     Raises:
         InvalidDocument: it is anything else.
     """
-    value = fields.get(name)
+    return _string(fields.get(name), name)
+
+
+def _string(value: object, name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -152,17 +164,31 @@ def id_field(fields: Mapping[str, Any]) -> str:
     Raises:
         InvalidDocument: an ``_id`` that the server does not take.
     """
-    given = fields.get("_id")
-    if given is None or given == "":
-        # The same content gets the same id, whatever model made its vector: writing it twice never doubles it.
-        content = {name: value for name, value in fields.items() if name not in (EMBEDDING, OPERATION)}
-        return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
-    if isinstance(given, bool) or not isinstance(given, str | int):
-        raise InvalidDocument(f"the field '_id' must be a string, but is {json_type(given)}.")
-    identifier = str(given)
-    if len(identifier.encode()) > _LONGEST_ID:
-        raise InvalidDocument(f"the '_id' is longer than {_LONGEST_ID} bytes.")
-    return identifier
+    return _given_id(fields, ("_id",)) or _content_id(fields)
+
+
+def _given_id(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The first of some fields that has a value."""
+    for name in names:
+        given = values.get(name)
+        if given is None or given == "":
+            continue
+        if isinstance(given, bool) or not isinstance(given, str | int):
+            kinds, shown = "a string", json_type(given)
+            if name != "_id":
+                kinds, shown = "a string or an integer", given if isinstance(given, float) else shown
+            raise InvalidDocument(f"the field {name!r} must be {kinds}, but is {shown}.")
+        identifier = str(given)
+        if len(identifier.encode()) > _LONGEST_ID:
+            raise InvalidDocument(f"the {name!r} is longer than {_LONGEST_ID} bytes.")
+        return identifier
+    return None
+
+
+def _content_id(fields: Mapping[str, Any]) -> str:
+    # The same content gets the same id, whatever model made its vector: writing it twice never doubles it.
+    content = {name: value for name, value in fields.items() if name not in (EMBEDDING, OPERATION)}
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 def language_field(fields: Mapping[str, Any]) -> str | None:
@@ -172,17 +198,37 @@ def language_field(fields: Mapping[str, Any]) -> str | None:
         InvalidDocument: what it names is no language.
     """
     given = string_field(fields, "language").strip()
-    if not given:
-        return None
-    if given.lower() == UNDETERMINED:
-        return UNDETERMINED
-    tag = _tag(given) if len(given) <= _LONGEST_SHOWN else None
-    if tag is None:
+    tag = _tag_or_und(given) if given else None
+    if given and tag is None:
         raise InvalidDocument(
             f"{_cut(given)} is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
             "or leave the field out to have it detected."
         )
     return tag
+
+
+def _tag_or_und(given: str) -> str | None:
+    if given.lower() == UNDETERMINED:
+        return UNDETERMINED
+    return _tag(given) if len(given) <= _LONGEST_SHOWN else None
+
+
+def _declared(values: Mapping[str, Any], names: Sequence[str]) -> tuple[str | None, str | None]:
+    """The tag that the first of some fields names that names one; and the first value that is none, with its field."""
+    found, wrong = None, None
+    for name in names:
+        given = values.get(name)
+        given = given[0] if isinstance(given, list) and len(given) == 1 else given
+        if given is None or (isinstance(given, str) and not given.strip()):
+            continue
+        tag = _tag_or_und(given.strip()) if isinstance(given, str) else None
+        if tag is None:
+            wrong = wrong or f"{_cut(given) if isinstance(given, str) else json_type(given)} in {name}"
+        elif tag != UNDETERMINED:
+            return tag, wrong
+        else:
+            found = tag
+    return found, wrong
 
 
 def require_shallow(value: object) -> None:
@@ -276,10 +322,12 @@ class Document:
     Attributes:
         id: its own ``_id``, or a hash of its content.
         title: may be empty.
-        text: may be empty where there is a title.
+        text: may be empty where there is a title; of several fields, all joined by spaces.
         language: BCP 47 tag that the document brought (``zh-TW``), ``und``, or None where it brought none.
         other: every other field, as it came.
         embedding: the vector that came with it, shape (dimension,), float32; None where none is wanted.
+        texts: field -> text, where fields have names of their own; else None.
+        no_tag: what it gives as its language and is none, with the field; None where there is no such thing.
     """
 
     id: str
@@ -288,6 +336,8 @@ class Document:
     language: str | None
     other: Mapping[str, Any]
     embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    texts: Mapping[str, str] | None = None
+    no_tag: str | None = None
 
 
 class Delete(NamedTuple):
@@ -353,37 +403,83 @@ def parse_object(line: bytes) -> dict[str, Any]:
     return fields
 
 
-def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") -> Document | Delete:
+class Columns:
+    """Which fields of a line a document is made of; what is the same for all lines is worked out once.
+
+    Args:
+        fields: the names of the fields in the index.
+    """
+
+    def __init__(self, fields: FieldNames = USUAL) -> None:
+        self.of_their_own = fields.by_language
+        self.ids = ("_id",) if fields.id is None else (fields.id, "_id")
+        self.texts, self.title, self.group = fields.text_fields, fields.title_field or "", fields.group
+        # One that is declared elsewhere counts before.
+        self.languages = tuple(filter(None, (fields.declared_language, "language")))
+        mapped = (*self.texts, self.group, *self.languages[:-1])
+        # All lines of a corpus have the same few names.
+        self.fault = lru_cache(1024)(partial(name_fault, fields=mapped))
+        self.paths = [name for name in (*mapped, *self.ids) if "." in name]
+        # Of a text with a path, the entry replaces what is inside.
+        self.used_up = {*_USED_UP, *(name for name in self.texts if "." not in name)}
+        named = " or ".join(", ".join(self.texts).rsplit(", ", 1))
+        self.no_text = f"has no text in {named}." if self.of_their_own else "has neither a text nor a title."
+
+
+_USUAL_COLUMNS = Columns()
+
+
+def parse_fields(
+    fields: Mapping[str, Any], embeddings: Embeddings = "refused", columns: Columns = _USUAL_COLUMNS
+) -> Document | Delete:
     """The fields of one line as a document, or as the deletion of one.
 
     Args:
         fields: as JSON has them; ``embedding`` may be an array, shape (dimension,).
         embeddings: what becomes of a vector that comes with it.
+        columns: which of them are what.
 
     Raises:
         InvalidDocument: what is wrong and what should be there.
     """
+    values = {**fields, **{path: value_at(fields, path) for path in columns.paths}} if columns.paths else fields
     operation = fields.get(OPERATION)
     if operation == "delete":
-        if fields.get("_id") in (None, ""):
-            raise InvalidDocument("a line with '_op': 'delete' needs the '_id' of the document.")
-        return Delete(id_field(fields))
+        deleted = _given_id(values, columns.ids)
+        if deleted is None:
+            raise InvalidDocument(f"a line with '_op': 'delete' needs the {columns.ids[0]!r} of the document.")
+        return Delete(deleted)
     if operation not in (None, "index"):
         raise InvalidDocument("the field '_op' must be 'index' or 'delete', or be left out.")
     for name in fields:
         # One that the server refuses, or that means one of our own fields.
-        if fault := _name_fault(name):
+        if fault := columns.fault(name):
             raise InvalidDocument(fault)
-    group = fields.get("group")
+    group = values.get(columns.group)
     if not isinstance(group, str | int | None):
-        raise InvalidDocument(f"the field 'group' must be a string, but is {json_type(group)}.")
-    title, text = string_field(fields, "title"), string_field(fields, "text")
-    if not title.strip() and not text.strip():
-        raise InvalidDocument("has neither a text nor a title.")
-    other = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
+        raise InvalidDocument(f"the field {columns.group!r} must be a string, but is {json_type(group)}.")
+    texts = {name: _text(values.get(name), name, columns) for name in columns.texts}
+    if not any(map(str.strip, texts.values())):
+        raise InvalidDocument(columns.no_text)
+    other = {name: value for name, value in fields.items() if name not in columns.used_up}
     if any(isinstance(value, dict | list) for value in other.values()):
         require_shallow([other])
-    return Document(id_field(fields), title, text, language_field(fields), other, _embedding(fields, embeddings))
+    identifier = _given_id(values, columns.ids) or _content_id(fields)
+    if not columns.of_their_own:
+        language = language_field(fields)
+        return Document(identifier, texts["title"], texts["text"], language, other, _embedding(fields, embeddings))
+    title = texts.get(columns.title, "")
+    text = " ".join([text for name, text in texts.items() if text and name != columns.title])
+    language, no_tag = _declared(values, columns.languages)
+    return Document(identifier, title, text, language, other, _embedding(fields, embeddings), texts, no_tag)
+
+
+def _text(value: object, name: str, columns: Columns) -> str:
+    if isinstance(value, str):
+        return value
+    if columns.of_their_own and isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return " ".join(value)
+    return _string(value, name)
 
 
 def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.float32] | None:
@@ -438,6 +534,7 @@ class DocumentSource(Protocol):
         total: how many lines or rows it has, blank lines included; None where only reading it tells.
         content: SHA-256 of its bytes before compression, in hexadecimal; None where only reading it tells.
         vector_spec: what its first lines tell of the vectors that it brings; None where it brings none.
+        hint: a sentence on fields that look like a text or the like and are not used as one; None where there are none.
     """
 
     shown: str
@@ -445,6 +542,7 @@ class DocumentSource(Protocol):
     total: int | None = None
     content: str | None = None
     vector_spec: VectorSpec | None
+    hint: str | None = None
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order; blank ones are passed over.
@@ -458,12 +556,6 @@ class DocumentSource(Protocol):
         """
 
 
-#: How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
-#: since those of a pipe are kept meanwhile.
-SNIFFED_LINES = 1000
-_SNIFFED_BYTES = 64 << 20
-
-
 @dataclass
 class Parser:
     """Makes documents of lines and rows.
@@ -471,10 +563,15 @@ class Parser:
     Attributes:
         embeddings: what becomes of vectors that come with documents.
         dimension: the one that all vectors must have; None while nobody knows.
+        fields: the names of the documents' fields.
     """
 
     embeddings: Embeddings
     dimension: int | None = None
+    fields: FieldNames = USUAL
+
+    def __post_init__(self) -> None:
+        self.columns = Columns(self.fields)
 
     def line(self, numbered: tuple[int, bytes]) -> SourceRow:
         """A line of JSON, of which the number is known."""
@@ -487,50 +584,9 @@ class Parser:
 
     def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | InvalidRow:
         try:
-            content = parse_fields(fields(), self.embeddings)
+            content = parse_fields(fields(), self.embeddings, self.columns)
             if self.dimension is not None and isinstance(content, Document) and content.embedding is not None:
                 require_dimension(content.embedding, self.dimension)
         except InvalidDocument as error:
             return InvalidRow(error.type, error.reason)
         return content
-
-    def sniff(self, first: Iterable[SourceRow], shown: str, unit: str = "line") -> VectorSpec | None:
-        """Look whether an input holds documents, and what vectors they bring: those of the most frequent dimension.
-
-        All that are made from now on must have that dimension.
-
-        Args:
-            first: its first lines or rows; more than are looked at may follow.
-            shown: how messages name it.
-            unit: what messages call a line.
-
-        Raises:
-            UsageError: there is none, or none of them can be used: what is wrong with the very first.
-        """
-        vectors: list[NDArray[np.float32]] = []
-        wrong, sound = None, False
-        for line, content, _ in islice(first, SNIFFED_LINES):
-            if isinstance(content, InvalidRow):
-                wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
-                continue
-            sound = True
-            if isinstance(content, Document) and content.embedding is not None:
-                vectors.append(content.embedding)
-        if not sound:
-            raise UsageError(wrong or f"{shown} contains no documents.")
-        if not vectors:
-            return None
-        # A single vector of another model must not turn all its neighbours away.
-        ((self.dimension, _),) = Counter(map(len, vectors)).most_common(1)
-        alike = [vector for vector in vectors if len(vector) == self.dimension]
-        return VectorSpec(self.dimension, have_norm_1(np.stack(alike)))
-
-
-def first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """The first lines of an input, as far as one looks before anything is begun."""
-    size = 0
-    for count, (number, line) in enumerate(lines, start=1):
-        yield number, line
-        size += len(line)
-        if count == SNIFFED_LINES or size > _SNIFFED_BYTES:
-            return

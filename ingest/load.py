@@ -17,7 +17,7 @@ from langshift.ingest.bulk.journal_store import LoadWorkspace, priority_cutoff, 
 from langshift.ingest.bulk.verification import VerificationResult, check
 from langshift.ingest.bulk.writer import COUNT, UNDELIVERED
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import DocumentSource
+from langshift.ingest.documents import DocumentSource, Embeddings
 from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, OnStage, no_progress
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
 from langshift.ingest.sources import open_source
@@ -232,7 +232,8 @@ def load(
         FingerprintError: the index holds vectors of another making; it is as it was.
         LangshiftError: the load broke off; unless nothing was written, it can be gone on with.
     """
-    with open_source(corpus, embeddings="needed" if is_given(pipeline.encoder.id) else "refused") as source:
+    embeddings: Embeddings = "needed" if is_given(pipeline.encoder.id) else "refused"
+    with open_source(corpus, embeddings=embeddings, fields=options.fields) as source:
         return load_source(client, source, name, pipeline, on_stage, options)
 
 

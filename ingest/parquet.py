@@ -14,6 +14,8 @@ from langshift.debias.parallel.tables import kind_of
 from langshift.errors import UsageError
 from langshift.files import LineNumbers, content_hash, open_parquet
 from langshift.ingest.documents import EMBEDDING, DocumentSource, Embeddings, InvalidRow, Parser, SourceRow
+from langshift.ingest.sources import sniff
+from langshift.plugin.metadata import FieldNames
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -188,6 +190,7 @@ class ParquetRows(DocumentSource):
         path: the file.
         shown: how messages name it.
         embeddings: what becomes of vectors that come with documents.
+        fields: the names of their fields.
 
     Raises:
         UsageError: none of the first rows is a document, a column cannot be used, or the file is damaged.
@@ -196,15 +199,15 @@ class ParquetRows(DocumentSource):
 
     resumable = True
 
-    def __init__(self, path: Path, shown: str, embeddings: Embeddings) -> None:
+    def __init__(self, path: Path, shown: str, embeddings: Embeddings, fields: FieldNames) -> None:
         self._path = path
         self.shown = shown
-        self._parser = Parser(embeddings)
+        self._parser = Parser(embeddings, fields=fields)
         with open_parquet(path) as file:
             self.total = int(file.metadata.num_rows)
             self._schema = as_json(file.schema_arrow, shown)
         with closing(self.read(())) as rows:
-            self.vector_spec = self._parser.sniff(rows, shown, "row")
+            self.vector_spec, self.hint = sniff(self._parser, rows, shown, "row")
         self.content = content_hash(path)
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:

@@ -31,6 +31,8 @@ from langshift.plugin.transfer import state
 from langshift.plugin.versions import unfinished
 from langshift.settings import VERSION
 
+#: What the tally of an example begins with of what is no language tag.
+NO_TAG = "no tag such as "
 _SPEED_OVER_SECONDS = 10.0
 # Wider than any terminal.
 _AMPLE = 1000
@@ -198,6 +200,7 @@ class LoadSummary:
         replaced: lines whose document took the place of one of the same ``_id``.
         superseded: lines that wrote nothing, since the index holds a later version of the document.
         deleted: lines that deleted a document.
+        not_found: lines that would have deleted one that was not there.
         dead: lines that went to the dead letters.
         repaired: documents that the cluster had confirmed and lost, and that were written once more.
         languages: documents by language, ``und`` included.
@@ -209,6 +212,8 @@ class LoadSummary:
         without_vector: documents by language that has no language vector and is not the pivot, where others
             are moved.
         vectorless: documents without a vector, which an adopted index may hold.
+        no_tag: documents with something that is no language tag in a field that names their language.
+        no_tag_example: such a value, with its field.
         resumed: lines that earlier runs had handled.
         retries: requests that were sent again in this run.
         means: what of the language vectors was taken from the documents, see ``Fingerprint``; empty of a load that
@@ -228,6 +233,7 @@ class LoadSummary:
     replaced: int = 0
     superseded: int = 0
     deleted: int = 0
+    not_found: int = 0
     dead: int = 0
     repaired: int = 0
     languages: Counter[str] = field(default_factory=Counter)
@@ -238,6 +244,8 @@ class LoadSummary:
     folded: Counter[str] = field(default_factory=Counter)
     without_vector: Counter[str] = field(default_factory=Counter)
     vectorless: int = 0
+    no_tag: int = 0
+    no_tag_example: str = ""
     resumed: int = 0
     retries: int = 0
     means: Mapping[str, Any] = field(default_factory=dict)
@@ -253,17 +261,18 @@ class LoadSummary:
 
         results = counted(RESULT)
         self.lines, self.replaced, self.superseded = results.total(), results["updated"], results["superseded"]
-        self.deleted, self.dead = results["deleted"], results["dead"]
+        self.deleted, self.not_found, self.dead = results["deleted"], results["not_found"], results["dead"]
         self.languages, self.folded = counted("language "), counted("folded ")
         self.without_vector, self.documents = counted("without_vector "), self.languages.total()
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
-        self.vectorless = tallies.get("vectorless", 0)
+        self.vectorless, self.no_tag = tallies.get("vectorless", 0), tallies.get("no tag", 0)
+        self.no_tag_example = next(iter(counted(NO_TAG)), "")
 
     def to_dict(self) -> dict[str, Any]:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in ("vectorless", "means"):
+        for name in ("vectorless", "means", "no_tag", "no_tag_example"):
             if not counted[name]:
                 counted.pop(name)
         made = self.made
@@ -280,8 +289,13 @@ class LoadSummary:
 def last_line(summary: LoadSummary) -> str:
     """That nothing was lost, or what is left to do: where each line of the input is."""
     parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
+    if summary.replaced:
+        parts.append(f"{summary.replaced:,} replaced an earlier one with the same _id")
     if summary.deleted:
         parts.append(f"{summary.deleted:,} deleted")
+    if summary.not_found:
+        absent = "a document that was" if summary.not_found == 1 else "documents that were"
+        parts.append(f"{pluralize(summary.not_found, 'delete')} of {absent} not there")
     if summary.dead:
         parts.append(pluralize(summary.dead, "dead letter"))
     why = f" ({dead_letters_say(summary.name)})" if summary.dead else ""
@@ -312,6 +326,11 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
             f"{pluralize(summary.cut, 'text')} longer than the {summary.longest:,} characters that "
             f"{pipeline.encoder.id} reads: the vector covers only the beginning, lexical search all of it."
         )
+    if summary.no_tag:
+        sentences.append(
+            f"{pluralize(summary.no_tag, 'document')} with a language that is not a language tag, such as "
+            f"{summary.no_tag_example}: taken from the field language where that names one, else detected."
+        )
     sentences += unread_in_words(summary.made.encoder, summary.unread)
     if summary.languages["und"]:
         unclear = pluralize(summary.languages["und"], "document")
@@ -327,7 +346,6 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
         sentences.append(f"No {what} for {named}: {fate}.")
     later = "left out: the index has a later version of the document, from this corpus or elsewhere"
     counted = (
-        (summary.replaced, "document", "replaced an earlier one with the same _id, in the index or this corpus"),
         (summary.superseded, "line", later),
         (summary.repaired, "document", "that the cluster had confirmed but lost: written again"),
     )

@@ -20,11 +20,11 @@ from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.adopt.adopt import keep_norms
 from langshift.ingest.adopt.transform import strings_at
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
-from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, full_text, is_usable
+from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, is_usable
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.index_body import copied_body, engine_of, mapped, require_engine
-from langshift.plugin.metadata import TEXT_FIELDS, FieldNames, value_at
+from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.raw_documents import StoredDocument, edit_source, parse_source
 from langshift.plugin.retune import require_blockable
 from langshift.plugin.transfer import run
@@ -105,15 +105,15 @@ class DocumentEncoder:
         return made
 
     def text(self, source: Source) -> str:
-        """What is encoded of a document: title and text, or the text fields of an index with names of its own."""
-        if self.fields.texts:
-            return " ".join(text for name in self.fields.texts for text in strings_at(source, name)).strip()
-        return full_text(*self._title_and_text(source))
+        """What is encoded of a document: all of its text fields, the title first."""
+        return " ".join(filter(None, self._texts(source).values())).strip()
 
-    def _title_and_text(self, source: Source) -> tuple[str, str]:
+    def _texts(self, source: Source) -> dict[str, str]:
+        """Text field -> what it holds in the document's language."""
+        if not self.fields.split:
+            return {name: " ".join(strings_at(source, name)) for name in self.fields.texts}
         language = value_at(source, self.fields.language)
-        title, text = (_in_language(source.get(field), language) for field in TEXT_FIELDS)
-        return title, text
+        return {name: _in_language(value_at(source, name), language) for name in self.fields.text_fields}
 
     def _language(self, source: Source) -> DocumentLanguage:
         """The language that the document has; with a soft shift, also what else it may be in."""
@@ -124,8 +124,10 @@ class DocumentEncoder:
         if certainty == 1:
             # It named its language.
             return DocumentLanguage(tag, certainty, {tag: 1.0})
-        title, text = self._title_and_text(source)
-        return DocumentLanguage(tag, certainty, self._pipeline.detector.posteriors(text or title))
+        texts = self._texts(source)
+        title = texts.pop(self.fields.title_field or "", "")
+        text = " ".join(filter(None, texts.values())) or title
+        return DocumentLanguage(tag, certainty, self._pipeline.detector.posteriors(text))
 
     def _tag(self, source: Source) -> str:
         stamp = value_at(source, self.fields.stamp)

@@ -21,6 +21,7 @@ from langshift.ingest.transform import ActionBuilder
 from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift, version_writer
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IfExists, Target, remove_impostor, version_behind
 from langshift.server_errors import failure
 
@@ -68,6 +69,7 @@ class LoadOptions(NamedTuple):
         fast: whether a new index does without replicas during the load.
         patience: seconds for which a cluster that takes nothing is waited for.
         shape: how a version is made, where that is not as usual.
+        fields: the names of the documents' fields, in the corpus and in the index.
     """
 
     if_exists: IfExists = "fail"
@@ -75,6 +77,7 @@ class LoadOptions(NamedTuple):
     fast: bool = False
     patience: float = PATIENCE
     shape: IndexOptions = DEFAULT_INDEX_OPTIONS
+    fields: FieldNames = metadata.USUAL
 
 
 USUAL = LoadOptions()
@@ -121,6 +124,8 @@ class LoadSession:
         journal, source, pipeline = self.journal, self.source, self.pipeline
         identity: dict[str, Any] = {"index": self.place.name, "corpus": source.shown, "content": source.content}
         identity |= {"fingerprint": pipeline.fingerprint().to_dict(), "least_confidence": pipeline.least_confidence}
+        if field_options := self.options.fields.as_options():
+            identity["field options"] = field_options
         if token := journal.fact(_PLANNED):
             version_writer.discard_planned(self.client, self.place.name, token)
             journal.set_fact(_PLANNED, None)
@@ -230,6 +235,7 @@ class LoadSession:
                 body=self.kind.body,
                 during=self.kind.during,
                 shape=options.shape,
+                fields=options.fields,
             )
         except (LangshiftError, RequestError):
             # Refused: nothing was made.

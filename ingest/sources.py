@@ -2,19 +2,212 @@
 
 import os
 import sys
-from collections import deque
-from collections.abc import Generator, Iterator
+from collections import Counter, deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import PARQUET, LineNumbers, decompressed_stream, lines_of, open_decompressed, read_lines, readable
-from langshift.ingest.documents import DocumentSource, Embeddings, Parser, SourceRow, first_lines
-from langshift.ingest.parquet import ParquetRows
+from langshift.ingest.bulk.writer import Original
+from langshift.ingest.documents import (
+    OPERATION,
+    Document,
+    DocumentSource,
+    Embeddings,
+    InvalidRow,
+    Parser,
+    SourceRow,
+)
+from langshift.languages import parse_tag
+from langshift.output import join_words
+from langshift.plugin.metadata import USUAL, FieldNames
 
 _BLOCK = 1 << 20  # bytes
+# How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
+# since those of a pipe are kept meanwhile.
+_SNIFFED_LINES = 1000
+_SNIFFED_BYTES = 64 << 20
+
+
+def sniff(
+    parser: Parser, first: Iterable[SourceRow], shown: str, unit: str = "line"
+) -> tuple[VectorSpec | None, str | None]:
+    """Look whether an input holds documents, what vectors they bring, and what fields of theirs nobody has named.
+
+    All vectors that the parser reads from now on must have the most frequent dimension.
+
+    Args:
+        parser: has made the lines.
+        first: its first lines or rows; more than are looked at may follow.
+        shown: how messages name it.
+        unit: what messages call a line.
+
+    Returns:
+        What the vectors are, None where there are none; and a sentence on fields that look like a text or the like
+        and are not used as one, None where there are none.
+
+    Raises:
+        UsageError: there is none, or none of them can be used: what is wrong with the very first.
+    """
+    vectors: list[NDArray[np.float32]] = []
+    wrong, sound = None, False
+    originals: list[Original] = []
+    for line, content, original in islice(first, _SNIFFED_LINES):
+        if len(originals) < _LOOKED_AT:
+            originals.append(original)
+        if isinstance(content, InvalidRow):
+            wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
+            continue
+        sound = True
+        if isinstance(content, Document) and content.embedding is not None:
+            vectors.append(content.embedding)
+    unused = unused_fields(originals, parser.fields)
+    if not sound:
+        advice = f" {unused.advice}" if wrong and wrong.endswith(parser.columns.no_text) and unused else ""
+        raise UsageError(f"{wrong}{advice}" if wrong else f"{shown} contains no documents.")
+    hint = unused.note if unused else None
+    if not vectors:
+        return None, hint
+    # A single vector of another model must not turn all its neighbours away.
+    ((parser.dimension, _),) = Counter(map(len, vectors)).most_common(1)
+    alike = [vector for vector in vectors if len(vector) == parser.dimension]
+    return VectorSpec(parser.dimension, have_norm_1(np.stack(alike))), hint
+
+
+def _first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The first lines of an input, as far as one looks before anything is begun."""
+    size = 0
+    for count, (number, line) in enumerate(lines, start=1):
+        yield number, line
+        size += len(line)
+        if count == _SNIFFED_LINES or size > _SNIFFED_BYTES:
+            return
+
+
+_LOOKED_AT = 100  # lines, for fields that nobody named
+_LONG = 150  # characters, of strings that are texts and not names or labels
+# What other systems call what a document is made of.
+_OTHER_NAMES = {
+    "id": "id uuid doc_id docid",
+    "title": "headline name subject heading",
+    "text": "body content description summary abstract passage",
+    "language": "lang locale language_code lang_code",
+    "group": "translation_group group_id translation_of",
+}
+
+
+class UnusedFields(NamedTuple):
+    """Fields that look like an id, a title, a text, a language or a group and are not used as one.
+
+    Attributes:
+        roles: ``id``, ``title``, ``text``, ``language`` or ``group`` -> the fields for it.
+        texts: the text fields that are used.
+    """
+
+    roles: Mapping[str, Sequence[str]]
+    texts: Sequence[str]
+
+    @property
+    def advice(self) -> str:
+        """What to do, as a sentence."""
+        return f"If {_the(self._of(*self.roles))} {self._meant}, give {self._options}."
+
+    @property
+    def note(self) -> str:
+        """What becomes of them, and what to do, as a sentence."""
+        words, others = self._of("title", "text"), self._of("id", "language", "group")
+        parts = [f"{_the(words)} stored but neither encoded nor searched by words"] if words else []
+        parts += [f"{_the(others)} stored but not used"] if others else []
+        they_are = "they are" if len(words + others) > 1 else "it is"
+        sentence = f"{', and '.join(parts)}: give {self._options} if {they_are} {self._meant}."
+        return f"{sentence[0].upper()}{sentence[1:]}"
+
+    def _of(self, *roles: str) -> list[str]:
+        return [name for role in roles for name in self.roles.get(role, ())]
+
+    @property
+    def _options(self) -> str:
+        # Who names one text field has to name all.
+        named = {**self.roles, **({"text": [*self.texts, *self.roles["text"]]} if "text" in self.roles else {})}
+        return " ".join(f"--{role}-field {name}" for role, names in named.items() for name in names)
+
+    @property
+    def _meant(self) -> str:
+        one, several = ("another text", "other texts") if self.texts else ("the text", "the texts")
+        text = several if len(self.roles.get("text", ())) > 1 else one
+        return join_words([text if role == "text" else f"the {role}" for role in self.roles])
+
+
+def _the(names: Sequence[str]) -> str:
+    return f"the field{'s' if len(names) > 1 else ''} {join_words(names)} {'are' if len(names) > 1 else 'is'}"
+
+
+def unused_fields(originals: Iterable[Original], fields: FieldNames) -> UnusedFields | None:
+    """Look for fields that have the part of one that is missing; of texts that nobody named, also for more of them.
+
+    Args:
+        originals: lines, or the fields of rows.
+        fields: the names that are used.
+    """
+    values: dict[str, list[Any]] = {}
+    for original in originals:
+        for name, value in _leaves(original):
+            values.setdefault(name, []).append(value)
+    title = fields.title_field or ""
+    used = {
+        "id": {fields.id or "_id", "_id"},
+        "title": {title},
+        "text": {*fields.text_fields} - {title},
+        "language": {fields.declared_language or "language", "language"},
+        "group": {fields.group},
+    }
+    texts = [name for name in fields.text_fields if name in values and name != title]
+    wanted = [role for role, names in used.items() if names.isdisjoint(values)]
+    if texts and not fields.by_language:
+        wanted.append("text")
+    roles: dict[str, list[str]] = {}
+    for role, others in _OTHER_NAMES.items():
+        for name in values if role in wanted else ():
+            named = name.rpartition(".")[2].lower() in others.split()
+            if not any(name in names for names in used.values()) and _fits(role, values[name], named=named):
+                roles.setdefault(role, []).append(name)
+    # A document has one id, title, language and group.
+    roles = {role: names if role == "text" else names[:1] for role, names in roles.items()}
+    taken = {name for role, names in roles.items() if role != "text" for name in names}
+    roles["text"] = [name for name in roles.get("text", ()) if name not in taken]
+    found = {role: roles[role] for role in _OTHER_NAMES if roles.get(role)}
+    return UnusedFields(found, texts) if found else None
+
+
+def _leaves(original: Original) -> Iterator[tuple[str, Any]]:
+    """The fields of a line with their values, those within an object, too."""
+    try:
+        line = orjson.loads(original) if isinstance(original, bytes) else original
+    except orjson.JSONDecodeError:
+        return
+    for name, value in line.items() if isinstance(line, Mapping) and line.get(OPERATION) != "delete" else ():
+        for inner, one in value.items() if isinstance(value, Mapping) else (("", value),):
+            if one is not None:
+                yield f"{name}.{inner}".rstrip("."), one
+
+
+def _fits(role: str, values: Sequence[Any], *, named: bool) -> bool:
+    strings = [value for value in values if isinstance(value, str)]
+    if role in ("id", "group"):
+        return named and all(isinstance(value, str | int) for value in values)
+    if role == "language":
+        return named and 2 * sum(parse_tag(one) is not None for one in strings) >= len(values)
+    long = role == "text" and sum(len(one) for one in strings if " " in one) >= _LONG * len(values)
+    return len(strings) == len(values) and (named or long) and any(strings)
 
 
 class JsonLines(DocumentSource):
@@ -24,6 +217,7 @@ class JsonLines(DocumentSource):
         path: the file.
         shown: how messages name it.
         embeddings: what becomes of vectors that come with documents.
+        fields: the names of their fields.
 
     Raises:
         UsageError: none of the first lines is a document, or the file is damaged.
@@ -31,12 +225,12 @@ class JsonLines(DocumentSource):
 
     resumable = True
 
-    def __init__(self, path: Path, shown: str, embeddings: Embeddings) -> None:
+    def __init__(self, path: Path, shown: str, embeddings: Embeddings, fields: FieldNames) -> None:
         self._path = path
         self.shown = shown
-        self._parser = Parser(embeddings)
+        self._parser = Parser(embeddings, fields=fields)
         with closing(lines_of(path, shown)) as lines:
-            self.vector_spec = self._parser.sniff(map(self._parser.line, first_lines(lines)), shown)
+            self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, _first_lines(lines)), shown)
         self.total, self.content = _measure(path, shown)
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
@@ -63,20 +257,23 @@ class Pipe(DocumentSource):
         lines: the lines with their numbers, without blank ones.
         shown: how messages name it.
         embeddings: what becomes of vectors that come with documents.
+        fields: the names of their fields.
 
     Raises:
         UsageError: none of the first lines is a document.
     """
 
-    def __init__(self, lines: Iterator[tuple[int, bytes]], shown: str, embeddings: Embeddings) -> None:
+    def __init__(
+        self, lines: Iterator[tuple[int, bytes]], shown: str, embeddings: Embeddings, fields: FieldNames
+    ) -> None:
         self.shown = shown
-        self._first = deque(first_lines(lines))
+        self._first = deque(_first_lines(lines))
         if self._first and self._first[0][1].startswith(PARQUET):
             raise UsageError(f"{shown} contains Parquet, which can only be read from a file: name the file.")
         self._lines = lines
         self._was_read = False
-        self._parser = Parser(embeddings)
-        self.vector_spec = self._parser.sniff(map(self._parser.line, self._first), shown)
+        self._parser = Parser(embeddings, fields=fields)
+        self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, self._first), shown)
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order, once; see ``Source.read``."""
@@ -113,12 +310,15 @@ def require_readable(given: str) -> None:
 
 
 @contextmanager
-def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[DocumentSource]:
+def open_source(
+    given: str, *, embeddings: Embeddings = "refused", fields: FieldNames = USUAL
+) -> Iterator[DocumentSource]:
     """Open a corpus and look at its first lines.
 
     Args:
         given: path of a file, its first bytes tell its kind; or of a pipe; or ``-`` for standard input.
         embeddings: what becomes of vectors that come with documents.
+        fields: the names of their fields.
 
     Raises:
         UsageError: there is no such file, it holds no document, or none of its first 1,000 lines is one: then what
@@ -134,9 +334,12 @@ def open_source(given: str, *, embeddings: Embeddings = "refused") -> Iterator[D
         elif path.is_file():
             with path.open("rb") as file:
                 parquet = file.read(len(PARQUET)) == PARQUET
-            yield (ParquetRows if parquet else JsonLines)(path, given, embeddings)
+            # It sniffs, too.
+            from langshift.ingest.parquet import ParquetRows
+
+            yield (ParquetRows if parquet else JsonLines)(path, given, embeddings, fields)
             return
         else:
             stream, shown = stack.enter_context(path.open("rb", buffering=0)), given
         unpacked = stack.enter_context(decompressed_stream(stream))
-        yield Pipe(read_lines(unpacked, shown), shown, embeddings)
+        yield Pipe(read_lines(unpacked, shown), shown, embeddings, fields)

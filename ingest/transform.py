@@ -18,7 +18,7 @@ from langshift.errors import UsageError
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, bulk_lines, index_entry
-from langshift.ingest.progress import OnStage, no_progress
+from langshift.ingest.progress import NO_TAG, OnStage, no_progress
 from langshift.languages import UNDETERMINED, primary, text_language
 from langshift.retry import prefetch
 
@@ -211,6 +211,7 @@ class ActionBuilder:
         vectors = self.pipeline.debias.vectors
         self._needless = {vectors.pivot, UNDETERMINED} if vectors else set()
         self._moves = self.pipeline.fingerprint().moves
+        self._no_tag: str | None = None
 
     def encode(self, documents: Sequence[Document]) -> Matrix:
         """The documents' vectors before they are shifted, shape (len(documents), dimension), float32.
@@ -253,6 +254,12 @@ class ActionBuilder:
         tallies = self._tallies(made.detection, made.stamp)
         if encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
             tallies.append("cut")
+        if document.no_tag:
+            tallies.append("no tag")
+            if self._no_tag is None:
+                # One example will do.
+                self._no_tag = document.no_tag
+                tallies.append(f"{NO_TAG}{document.no_tag}")
         lines = bulk_lines("index", document.id, self.base + row.line, source)
         vector_sent = made.shifted.tobytes() if self.wants(row.line) else None
         return BulkAction(row.line, document.id, "index", lines, row.original, vector_sent, tuple(tallies))

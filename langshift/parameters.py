@@ -179,7 +179,7 @@ ENCODER = option(
 #: Where a command may write to an index that is there already; empty where none is given.
 ENCODER_OF_INDEX = option(
     "--encoder NAME",
-    f"{_ENCODERS} [default: that of the index, {default_encoder()} for a new one]",
+    f"{_ENCODERS} [default: the index's, else {default_encoder()}]",
     callback=lambda _context, _parameter, given: given or "",
 )
 REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with an st: model, if you trust it.", rare=True)

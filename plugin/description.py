@@ -17,7 +17,7 @@ from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.index_body import VectorField, engine_of, mapped
 from langshift.plugin.inventory import Version, versions_of
-from langshift.plugin.metadata import TEXT_FIELDS, FieldNames
+from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift, moves_queries, queries_of
@@ -268,8 +268,17 @@ def _counts(client: OpenSearch, index: str, fields: FieldNames, texts: Sequence[
         "without_vector": {"filter": {"bool": {"must_not": [{"exists": {"field": fields.vector}}]}}},
     }
     if texts:
-        aggregations["texts"] = {"filters": {"filters": {field: {"exists": {"field": field}} for field in texts}}}
+        aggregations["texts"] = {"filters": {"filters": {field: _filled(field, fields) for field in texts}}}
     return dict(client.search(index=index, body={"size": 0, "aggs": aggregations})["aggregations"])
+
+
+def _filled(field: str, fields: FieldNames) -> dict[str, Any]:
+    """Documents with a text in a field; of another view of it, which all have, those that are searched by it."""
+    name, _, tag = field.rpartition(".")
+    exists = {"exists": {"field": field}}
+    if name in fields.texts and tag in fields.analyzed:
+        return {"bool": {"filter": [exists, {"term": {fields.language: tag}}]}}
+    return exists
 
 
 def _analyzers(
@@ -278,9 +287,11 @@ def _analyzers(
     """The text fields that a word search looks into, each with its analyzer."""
     named = any(name.startswith("index.analysis.analyzer.default.") for name in settings)
     usual = "default" if named else "standard"
-    known = mappings["properties"]
-    of_languages = [f"{field}.{tag}" for field in TEXT_FIELDS for tag in known.get(field, {}).get("properties", {})]
-    for path in fields.texts or of_languages:
+    paths = [*fields.texts, *(f"{path}.{tag}" for path in fields.texts for tag in fields.analyzed)]
+    if fields.split:
+        known = ((field, mapped(mappings, field).get("properties", {})) for field in fields.text_fields)
+        paths = [f"{field}.{tag}" for field, tags in known for tag in tags]
+    for path in paths:
         if found := mapped(mappings, path, views=True):
             yield path, str(found.get("analyzer", usual))
 
@@ -339,13 +350,28 @@ def storage(found: Description) -> list[str]:
         whose = "langshift's own" if found.default_pipeline == name_for(one.version) else "not langshift's"
         pipeline = f"the default pipeline {found.default_pipeline} ({whose})"
     expanded = f", auto-expanded to {found.auto_expand_replicas}" if found.auto_expand_replicas else ""
-    texts = f", texts in {', '.join(fields.texts)}" if fields.texts else ""
+    texts = "" if fields.split else f", texts in {', '.join(fields.texts)}"
+    # Of a load with fields of its own the options name the groups.
+    by = USUAL.group if fields.by_language else fields.group_filter
+    groups = f", groups in {by}" if by != USUAL.group else ""
+    where = f"languages in {fields.language}, stamps in {fields.stamp}{texts}{groups}"
     return [
-        f"Vectors are in {fields.vector} ({how}), languages in {fields.language}, stamps in {fields.stamp}{texts}.",
+        f"Vectors are in {fields.vector} ({how}), {where}.",
+        *([f"Documents were loaded with {fields.as_options()}."] if fields.by_language else []),
+        *of_declarations(fields),
         f"It takes up {_size(one)} in {pluralize(found.shards, 'shard')} with {pluralize(found.replicas, 'replica')} "
         f"each{expanded}; "
         f"it has {pipeline}; writes are {'blocked' if one.write_blocked else 'accepted'}.",
     ]
+
+
+def of_declarations(fields: FieldNames) -> list[str]:
+    """Where clients name a document's language, as a sentence; none where it is the usual field."""
+    field = fields.declared_language or fields.language
+    if field == USUAL.language:
+        return []
+    fallback = f" (or in {USUAL.language}, where that is empty or no language)" if fields.declared_language else ""
+    return [f"Clients that write documents name their language in {field}{fallback}."]
 
 
 def of_queries(name: str, meta: Mapping[str, Any]) -> list[str]:

@@ -210,22 +210,43 @@ DEFAULT_INDEX_OPTIONS = IndexOptions()
 RESERVED_FIELDS = ("embedding", "language_confidence", "shift")
 
 
-def index_body(fingerprint: Fingerprint, extra_meta: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def index_body(
+    fingerprint: Fingerprint,
+    extra_meta: Mapping[str, Any] = MappingProxyType({}),
+    fields: metadata.FieldNames = metadata.USUAL,
+) -> dict[str, Any]:
     """The body of ``PUT /index`` for an index that holds vectors of this fingerprint.
 
     Args:
         fingerprint: what makes the vectors.
         extra_meta: what else ``_meta`` holds.
+        fields: the names of the documents' fields.
     """
     body: dict[str, Any] = json.loads(asset("index.json"))
     mappings = body["mappings"]
-    mappings["_meta"] = {"langshift": fingerprint.to_dict(), **extra_meta}
-    properties = mappings["properties"]
-    properties["embedding"]["dimension"] = fingerprint.dimension
-    for field in metadata.TEXT_FIELDS:
-        for language, analyzer in analyzers().items():
-            properties[field]["properties"][language] = {"type": "text", "analyzer": analyzer}
+    named = {} if fields == metadata.USUAL else {"langshift_fields": fields.to_dict()}
+    mappings["_meta"] = {"langshift": fingerprint.to_dict(), **named, **extra_meta}
+    mappings["properties"]["embedding"]["dimension"] = fingerprint.dimension
+    # Ids may be numbers and words, and what is declared as a language may be anything.
+    for field in filter(None, (fields.id, fields.declared_language)):
+        _put(mappings, field, {"type": "keyword", "ignore_above": 8191})
+    _put(mappings, fields.group, {"type": "keyword"})
+    for field in fields.text_fields:
+        languages = {tag: {"type": "text", "analyzer": analyzer} for tag, analyzer in analyzers().items()}
+        _put(mappings, field, {"dynamic": True, "properties": languages})
+    others = {"type": "text", "analyzer": "standard"}
+    # Before the one for all other strings: the first that fits counts.
+    mappings["dynamic_templates"][:0] = [
+        {f"{field}_of_other_languages": {"path_match": f"{field}.*", "mapping": others}} for field in fields.text_fields
+    ]
     return body
+
+
+def _put(mappings: dict[str, Any], field: str, mapping: dict[str, Any]) -> None:
+    *outer, last = field.split(".")
+    for name in outer:
+        mappings = mappings.setdefault("properties", {}).setdefault(name, {})
+    mappings.setdefault("properties", {})[last] = mapping
 
 
 @cache

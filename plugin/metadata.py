@@ -14,7 +14,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 
-class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told"}):
+class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told", "by_language": "split"}):
     """Names of fields, kept in the mapping under ``_meta.langshift_fields`` where they are not the usual ones.
 
     A name may be a path with dots, as OpenSearch writes them.
@@ -24,9 +24,17 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
         language: primary language tag, ``und`` where unknown; a ``keyword``.
         confidence: the detector's posterior.
         stamp: what was done to the vector.
-        texts: what a word search looks into, the first is what a hit shows; empty for ``title.<language>`` and
-            ``text.<language>``, one pair for each language.
+        texts: what is encoded and what a word search looks into, in this order, the title first where there is one;
+            empty for ``title`` and ``text``, which are kept by language.
         declared_language: where a document that comes from elsewhere names its language; None for ``language``.
+        title: which of ``texts`` is the title that a hit shows; None for none.
+        by_language: whether each of ``texts`` is kept as ``<name>.<language>``, with that language's analyzer.
+        weights: how much more a word search counts words in one of ``texts``, where that is not 1.
+        group: names the translations of each other.
+        group_keyword: the view of ``group`` that searches filter and collect by; None for ``group`` itself.
+        id: the field with a document's own id; None for ``_id``.
+        analyzed: languages whose analyzers an adopted index has as other views of each of ``texts``, named
+            ``<name>.<language>``.
     """
 
     vector: str = "embedding"
@@ -35,6 +43,49 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
     stamp: str = "shift"
     texts: tuple[str, ...] = ()
     declared_language: str | None = None
+    title: str | None = None
+    by_language: bool = False
+    weights: dict[str, float] = {}
+    group: str = "group"
+    group_keyword: str | None = None
+    id: str | None = None
+    analyzed: tuple[str, ...] = ()
+
+    @property
+    def split(self) -> bool:
+        """Whether texts are kept by language: in all indices but adopted ones."""
+        return self.by_language or not self.texts
+
+    @property
+    def text_fields(self) -> tuple[str, ...]:
+        """The fields with texts, also where they are the usual ones."""
+        return self.texts or TEXT_FIELDS
+
+    @property
+    def title_field(self) -> str | None:
+        """Which of ``text_fields`` is the title that a hit shows; None for none."""
+        return self.title if self.texts else "title"
+
+    @property
+    def main_text(self) -> str:
+        """The first of ``text_fields`` that is not the title."""
+        return next((name for name in self.text_fields if name != self.title_field), self.text_fields[0])
+
+    @property
+    def group_filter(self) -> str:
+        """What searches filter and collect translation groups by."""
+        return self.group_keyword or self.group
+
+    def as_options(self) -> str:
+        """The options of ``langshift ingest`` that name these fields; empty where they are the usual ones."""
+        if not self.by_language:
+            return ""
+        weight = {name: f"^{weight:g}" for name, weight in self.weights.items()}
+        texts = [f"--{'title' if one == self.title else 'text'}-field {one}{weight.get(one, '')}" for one in self.texts]
+        own_id = [] if self.id is None else [f"--id-field {self.id}"]
+        language = [] if self.declared_language is None else [f"--language-field {self.declared_language}"]
+        group = [] if self.group == USUAL.group else [f"--group-field {self.group}"]
+        return " ".join([*own_id, *texts, *language, *group])
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
@@ -63,6 +114,21 @@ def value_at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any
         more, dot, rest = rest.partition(".")
         head = f"{head}.{more}"
     return None
+
+
+def replaced_at(source: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
+    """A copy of a document with another value where ``value_at`` finds one; without it if that is None."""
+    if path in source:
+        rest = {name: inner for name, inner in source.items() if name != path}
+        return rest if value is None else {**rest, path: value}
+    head, dot, rest_of_path = path.partition(".")
+    while dot:
+        inner = source.get(head)
+        if isinstance(inner, Mapping) and value_at(inner, rest_of_path) is not None:
+            return {**source, head: replaced_at(inner, rest_of_path, value)}
+        more, dot, rest_of_path = rest_of_path.partition(".")
+        head = f"{head}.{more}"
+    return dict(source)
 
 
 def remove_at(source: dict[str, Any], path: str) -> None:

@@ -11,6 +11,7 @@ from opensearchpy import OpenSearch
 from langshift.client import open_cluster
 from langshift.debias.debiaser import nonzero_scales, shifted, undo
 from langshift.errors import ClusterError
+from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, line, note, pluralize
 from langshift.plugin import metadata, pipelines, shift_script
 from langshift.plugin.index_body import vectors_come_back_normalised
@@ -115,12 +116,13 @@ def difference(one: Vector, other: Vector, raw: Vector) -> float:
 
 def _raw_document(hit: Mapping[str, Any], raw: Vector, index: IndexInfo) -> dict[str, Any]:
     fields, source = index.fields, hit["_source"]
-    language_field = fields.declared_language or fields.language
     document_language = value_at(source, fields.language)
     own = matching_tag(_stamp(hit, fields).get("tag"), document_language)
-    language = own or value_at(source, language_field) or document_language
+    values = {fields.vector: raw.tolist(), fields.language: own or document_language}
+    if fields.declared_language is not None:
+        values[fields.declared_language] = value_at(source, fields.declared_language)
     made: dict[str, Any] = {}
-    for path, value in ((fields.vector, raw.tolist()), (language_field, language)):
+    for path, value in values.items():
         *outer, last = path.split(".")
         place = made
         for name in outer:
@@ -161,6 +163,9 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
             f"{index.index} has no langshift pipeline: install one with `langshift pipeline install {name}`."
         )
     stamps = shift_script.count_stamps(client, index.index, shift, index.fields)
+    fields = index.fields
+    unclear = [{"exists": {"field": fields.vector}}, {"term": {fields.language: UNDETERMINED}}]
+    unknown = int(client.count(index=index.index, body={"query": {"bool": {"filter": unclear}}})["count"])
     compared = compare(client, index, shift, installed, sample)
     wrong = [*_differing(name, compared), *_stamps(index, stamps)]
     if not pipelines.is_current(client, index.index, shift, index.fields, installed):
@@ -169,15 +174,17 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
     if as_json:
         first = installed.first.name if installed.first else None
         told = {"index": index.index, "pipeline": installed.name, "first": first}
-        emit_json({**told, "compared": asdict(compared), "stamps": stamps._asdict(), "wrong": wrong})
+        emit_json({**told, "compared": asdict(compared), "stamps": stamps._asdict(), "und": unknown, "wrong": wrong})
     else:
-        _say(index, installed.name, compared, stamps)
+        _say(index, installed.name, compared, stamps, unknown)
         for sentence in wrong:
             note(sentence)
     return 1 if wrong else 0
 
 
-def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shift_script.StampCounts) -> None:
+def _say(
+    index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shift_script.StampCounts, unknown: int
+) -> None:
     held = f"{pluralize(stamps.vectors, 'document')} of {index.index} with a vector"
     if not compared.documents:
         line(f"{held}, none of which can be compared.")
@@ -186,6 +193,13 @@ def _say(index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shi
         f"{name} on {compared.documents:,} of {held}: the cluster's results are within {compared.cluster:.1e} of "
         f"NumPy's, the stored vectors within {compared.stored:.1e} (as fractions of a vector's norm)."
     )
+    if unknown:
+        field = index.fields.declared_language or index.fields.language
+        line(
+            f"{pluralize(unknown, 'document')} ({unknown / stamps.vectors:.1%}) in an unknown language (und), not "
+            f"shifted by any: if a client wrote them, have it name the language in {field} (a tag such as de), and "
+            "write them again."
+        )
 
 
 def _differing(name: str, compared: PipelineCheckResult) -> Iterator[str]:

@@ -67,7 +67,7 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
         # Without language vectors the index itself refuses vectors of another dimension.
         "dimension": len(every[0]) if every else 0,
         "fields": {name: named[name] for name in ("vector", "language", "confidence", "stamp", "told")},
-        "split": not fields.texts,
+        "texts": list(fields.text_fields) if fields.split else [],
         "old": {"hash": old.hash, "vectors": {} if same else _plain(old.subtrahends)},
         "new": {
             "hash": new.hash,

@@ -9,7 +9,7 @@ from langshift.debias.readable import FEWEST, SAMPLED, LanguageSample, collapsed
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
 from langshift.plugin.index_sample import draw
-from langshift.plugin.metadata import TEXT_FIELDS, FieldNames, value_at
+from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.versions import fingerprint_of
 
 # Others to compare a load's languages with.
@@ -60,7 +60,7 @@ def look(client: OpenSearch, index: str, written: Iterable[str]) -> dict[str, in
 
 def _draw(client: OpenSearch, index: str, meta: Mapping[str, Any], tags: list[str]) -> dict[str, LanguageSample]:
     """Documents of each language, drawn at random, with their vectors before the shift."""
-    texts = FieldNames.from_meta(meta).texts or TEXT_FIELDS
+    texts = FieldNames.from_meta(meta).text_fields
     # What a method other than shift has done stays: it maps each language as a whole, and makes no texts alike.
     drawn = draw(client, index, meta, tags, SAMPLED, texts)
     return {tag: LanguageSample(vectors, [_text(one, texts) for one in of]) for tag, (of, vectors) in drawn.items()}

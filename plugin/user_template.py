@@ -13,8 +13,8 @@ from opensearchpy.exceptions import RequestError
 
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import parse_tag, text_language
-from langshift.plugin.index_body import own_mappings
-from langshift.plugin.metadata import TEXT_FIELDS, is_on
+from langshift.plugin.index_body import mapped, own_mappings
+from langshift.plugin.metadata import USUAL, FieldNames, is_on
 from langshift.server_errors import reason
 
 TOP = ("settings", "mappings", "analyzers")
@@ -89,18 +89,19 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise InvalidTemplate(place, f"{why}; {remedy}.")
 
 
-def is_of_texts(template: Mapping[str, Any]) -> bool:
-    """Whether a dynamic template is for fields of ``title`` or ``text``, by its ``path_match``."""
+def is_of_texts(template: Mapping[str, Any], fields: FieldNames) -> bool:
+    """Whether a dynamic template is for an index's texts by language, by its ``path_match``."""
     (rule,) = template.values()
-    found = rule.get("path_match")
-    return any(str(path).startswith(("title.", "text.")) for path in (found if isinstance(found, list) else [found]))
+    found, texts = rule.get("path_match"), tuple(f"{name}." for name in fields.text_fields)
+    return any(str(path).startswith(texts) for path in (found if isinstance(found, list) else [found]))
 
 
-def check_mappings(mappings: Mapping[str, Any]) -> None:
+def check_mappings(mappings: Mapping[str, Any], fields: FieldNames = USUAL) -> None:
     """Refuse mappings that would change what langshift relies on.
 
     Args:
         mappings: with fields within each other instead of names with dots.
+        fields: the index's names of fields.
 
     Raises:
         InvalidTemplate: they would.
@@ -114,18 +115,25 @@ def check_mappings(mappings: Mapping[str, Any]) -> None:
     for name in _object(mappings.get("_meta", {}), "mappings._meta"):
         why = "names that begin with langshift are reserved; rename it."
         _require(not name.startswith("langshift"), f"mappings._meta.{name}", why)
-    _check_dynamic(mappings.get("dynamic_templates", []))
-    for name, field in _object(mappings.get("properties", {}), "mappings.properties").items():
-        _check_field(name, _object(field, f"mappings.properties.{name}"), f"mappings.properties.{name}")
+    _check_dynamic(mappings.get("dynamic_templates", []), fields)
+    _check_fields(mappings, "mappings", fields)
 
 
-def _check_field(name: str, field: Mapping[str, Any], place: str) -> None:
+def _check_fields(mappings: Mapping[str, Any], place: str, fields: FieldNames, outer: str = "") -> None:
+    for name, field in _object(mappings.get("properties", {}), f"{place}.properties").items():
+        at = f"{place}.properties.{name}"
+        _check_field(f"{outer}{name}", _object(field, at), at, fields)
+
+
+def _check_field(name: str, field: Mapping[str, Any], place: str, fields: FieldNames) -> None:
     ours = own_mappings()["properties"]
-    if name in TEXT_FIELDS:
+    if name in fields.text_fields:
         _check_texts(field, place)
+    elif any(text.startswith(f"{name}.") for text in fields.text_fields):
+        _check_fields(field, place, fields, f"{name}.")
     elif name == "embedding":
         _check_embedding(field, place, ours[name])
-    elif name == "group":
+    elif name == fields.group:
         is_keyword = field.get("type", "keyword") == "keyword"
         _require(is_keyword, f"{place}.type", "langshift needs a keyword field; leave it out.")
     elif name in ours:
@@ -166,7 +174,7 @@ def _check_tag(tag: str, place: str) -> None:
     _require(goes == tag, place, f"texts in {tag} are stored in the fields of {goes}: use {goes}.")
 
 
-def _check_dynamic(templates: object) -> None:
+def _check_dynamic(templates: object, fields: FieldNames) -> None:
     place = "mappings.dynamic_templates"
     if not isinstance(templates, list):
         raise InvalidTemplate(place, "must be a list.")
@@ -175,7 +183,7 @@ def _check_dynamic(templates: object) -> None:
         _require(len(_object(template, at)) == 1, at, "must be an object with one name.")
         ((name, rule),) = template.items()
         mapping = _object(_object(rule, f"{at}.{name}").get("mapping", {}), f"{at}.{name}.mapping")
-        if is_of_texts(template):
+        if is_of_texts(template, fields):
             _check_text(mapping, f"{at}.{name}.mapping")
 
 
@@ -226,8 +234,8 @@ class Template(NamedTuple):
     mappings: Mapping[str, Any]
 
     @classmethod
-    def read(cls, path: Path) -> Template:
-        """Read a file with the ``settings``, ``mappings`` and ``analyzers`` of an index.
+    def read(cls, path: Path, fields: FieldNames = USUAL) -> Template:
+        """Read a file with the ``settings``, ``mappings`` and ``analyzers`` of an index with these names of fields.
 
         Raises:
             UsageError: it cannot be read, or would change what langshift relies on.
@@ -245,12 +253,12 @@ class Template(NamedTuple):
             content = check_top(content)
             settings, mappings = _flat(content.get("settings", {})), _nested(content.get("mappings", {}))
             check_settings(settings)
-            check_mappings(mappings)
+            check_mappings(mappings, fields)
         except InvalidTemplate as error:
             raise UsageError(f"{path}, {error.place}: {error}" if error.place else f"{path}: {error}") from None
         of_languages = {tag: {"analyzer": analyzer} for tag, analyzer in content.get("analyzers", {}).items()}
-        both = {field: {"properties": of_languages} for field in TEXT_FIELDS} if of_languages else {}
-        return cls(path, settings, _merged({"properties": both}, mappings))
+        texts = {field: {"properties": of_languages} for field in fields.text_fields} if of_languages else {}
+        return cls(path, settings, _merged(_nested({"properties": texts}), mappings))
 
     @property
     def hash(self) -> str:
@@ -260,14 +268,15 @@ class Template(NamedTuple):
     def merge_into(self, body: dict[str, Any]) -> None:
         """Merge it over the body of an index that is about to be made, as ``index_body`` gives it."""
         settings, mappings = body["settings"]["index"], body["mappings"]
+        fields = FieldNames.from_meta(mappings["_meta"])
         if "number_of_replicas" in self.settings and "auto_expand_replicas" not in self.settings:
             # Would have its way over any number.
             settings.pop("auto_expand_replicas", None)
         settings.update(self.settings)
-        templates = _in_order(self.mappings.get("dynamic_templates", []), mappings["dynamic_templates"])
+        templates = _in_order(self.mappings.get("dynamic_templates", []), mappings["dynamic_templates"], fields)
         body["mappings"] = {**_merged(mappings, self.mappings), "dynamic_templates": templates}
-        for field in TEXT_FIELDS:
-            for mapping in body["mappings"]["properties"][field]["properties"].values():
+        for field in fields.text_fields:
+            for mapping in mapped(body["mappings"], field)["properties"].values():
                 mapping.setdefault("type", "text")
 
     def refused(self, error: RequestError) -> ClusterError:
@@ -312,7 +321,7 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _in_order(theirs: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _in_order(theirs: list[dict[str, Any]], ours: list[dict[str, Any]], fields: FieldNames) -> list[dict[str, Any]]:
     """Dynamic templates, of which the first that fits counts: theirs before ours.
 
     One of theirs for all strings must not make something else of a text in a language that has no field yet.
@@ -320,7 +329,7 @@ def _in_order(theirs: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[
     names = {name for template in theirs for name in template}
     kept = [template for template in ours if names.isdisjoint(template)]
     # Those that are alike stay in their order.
-    return sorted([*theirs, *kept], key=is_of_texts, reverse=True)
+    return sorted([*theirs, *kept], key=lambda template: is_of_texts(template, fields), reverse=True)
 
 
 def _reason(error: RequestError) -> str:

@@ -216,6 +216,7 @@ def open_for_writing(
     body: Mapping[str, Any] | None = None,
     during: Mapping[str, str] = MappingProxyType({}),
     shape: IndexOptions = DEFAULT_INDEX_OPTIONS,
+    fields: FieldNames = USUAL,
 ) -> Target:
     """The version that documents of this fingerprint may be written to.
 
@@ -234,11 +235,12 @@ def open_for_writing(
         body: of a version that is made, complete with what langshift keeps in it; None for the usual one.
         during: further settings of a version that is made, which hold until ``publish``.
         shape: what is changed in the usual body.
+        fields: the names of the documents' fields; ``body`` names its own.
 
     Raises:
         FingerprintError: documents are to be added to a version with vectors of another making.
-        UsageError: there is a version already, and it is to be refused, or has fields of its own; or ``name`` cannot
-            be an index's name.
+        UsageError: there is a version already, and it is to be refused, or has other fields; or ``name`` cannot be an
+            index's name.
         ClusterError: what is there was not made by langshift; or the cluster makes no index of that shape.
     """
     live = versions.version_behind(client, name)
@@ -251,11 +253,12 @@ def open_for_writing(
                 "--if-exists replace, or create a new version of it with --if-exists new-version."
             )
         if if_exists == "append":
-            _require_appendable(client, name, live, shape)
+            _require_appendable(client, name, live, shape, fields)
             there.require_same(fingerprint, name, "use the settings it was built with, or choose another index name")
-            return Target(name, live, uuid_of(client, live), created=False, live=live, if_exists=if_exists)
+            uuid = uuid_of(client, live)
+            return Target(name, live, uuid, created=False, live=live, if_exists=if_exists, fields=fields)
     index = versions.next_version(client, name)
-    made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, extra_meta))
+    made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, extra_meta, fields))
     require_engine(client, made)
     restore = add_load_settings(made["settings"]["index"], fast, during)
     noted = made["mappings"]["_meta"]
@@ -293,15 +296,17 @@ def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool =
         raise ClusterError(
             f"Index {index}, which this load was writing to, was deleted: run the load again without --resume."
         )
+    fields = FieldNames.from_meta(metadata.read_metadata(client, index))
     if versions.version_behind(client, name) == index:
-        return Target(name, index, uuid, created=False, live=index, if_exists="append")
+        return Target(name, index, uuid, created=False, live=index, if_exists="append", fields=fields)
     noted = metadata.unfinished(client, index)
     if noted is None:
         raise ClusterError(
             f"{name} no longer points to {index}, to which this load was adding: run the load again without --resume."
         )
     apply_load_settings(client, index, fast)
-    return Target(name, index, uuid, created=True, live=noted.get("live"), if_exists=noted.get("if_exists", "fail"))
+    live, if_exists = noted.get("live"), noted.get("if_exists", "fail")
+    return Target(name, index, uuid, created=True, live=live, if_exists=if_exists, fields=fields)
 
 
 def may_reopen(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
@@ -320,15 +325,21 @@ def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
     return uuid_of(client, index) == uuid and versions.version_behind(client, name) == index
 
 
-def _require_appendable(client: OpenSearch, name: str, index: str, shape: IndexOptions) -> None:
+def _require_appendable(client: OpenSearch, name: str, index: str, shape: IndexOptions, fields: FieldNames) -> None:
     if shape.given:
         raise UsageError(
             f"Index {name} already exists ({index}), where {shape.given} would have no effect: leave that out to add "
             "to it, replace it with --if-exists replace, or create a new version of it with --if-exists new-version."
         )
-    fields = FieldNames.from_meta(metadata.read_metadata(client, index))
-    if fields != USUAL:
+    own = FieldNames.from_meta(metadata.read_metadata(client, index))
+    if own != USUAL and not own.by_language:
         raise UsageError(
-            f"Index {name} was adopted and stores its vectors in {fields.vector!r}, where a load does not write: "
+            f"Index {name} was adopted and stores its vectors in {own.vector!r}, where a load does not write: "
             f"run `langshift pipeline install {name}`, then add documents with any client."
+        )
+    if own != fields:
+        made, given = (one.as_options() or "no field options" for one in (own, fields))
+        raise UsageError(
+            f"Index {name} ({index}) was loaded with {made}, but this load was given {given}: leave the field options "
+            "out to add to it, or create a new version of it with --if-exists new-version."
         )

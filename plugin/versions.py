@@ -88,7 +88,7 @@ class IndexInfo:
         documents: how many documents it holds.
         shards: how many primary shards it has.
         counts: how many documents each of the languages has.
-        texts: languages whose texts have a field, ``text.<language>``, and with it an analyzer of their own.
+        texts: languages whose texts have a field, such as ``text.<language>``, and with it an analyzer of their own.
         unread: languages that its encoder does not read, with their documents.
         preference: the language preference that is recommended with the scales of its shift.
         calibration: what its mapping keeps of a calibration, as JSON; None where it was never calibrated.
@@ -145,6 +145,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
     answer = client.search(index=index, body={"size": 0, "track_total_hits": True, "aggs": by_language})
     buckets = answer["aggregations"]["languages"]["buckets"]
     counts = {bucket["key"]: int(bucket["doc_count"]) for bucket in buckets if bucket["key"] != UNDETERMINED}
+    in_mapping = fields.main_text.replace(".", ".properties.")
     return IndexInfo(
         name=name,
         index=index,
@@ -154,7 +155,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
         documents=int(answer["hits"]["total"]["value"]),
         shards=int(found[index]["settings"]["index"]["number_of_shards"]),
         counts=counts,
-        texts=frozenset(mappings.get("properties", {}).get("text", {}).get("properties", {})),
+        texts=frozenset(metadata.value_at(mappings, f"properties.{in_mapping}.properties") or ()),
         unread=unread(fingerprint.encoder, counts, meta.get(metadata.UNREAD, ())),
         preference=meta.get(metadata.QUERIES, {}).get("preference", 0.0),
         calibration=meta.get(metadata.ANCHORS),

@@ -217,7 +217,7 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
         query=query,
         words=max(1, len({part["text"] for part in counted})),
         best_words=max(scores.values(), default=0.0),
-        documents=(index.documents if index.fields.texts else index.counts.get(own, 0)) / index.shards,
+        documents=(index.counts.get(own, 0) if index.fields.split else index.documents) / index.shards,
     )
 
 
@@ -271,10 +271,10 @@ def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
 def _counting(request: SearchRequest) -> dict[str, Any]:
     """What makes a search tell how an analyzer parts the words: a suggester that never suggests anything."""
     fields, own = request.fields, request.question.language
-    if fields.texts:
-        suggester = {"field": fields.texts[0]}
+    if not fields.split:
+        suggester = {"field": fields.texts[0] + (f".{own}" if own in fields.analyzed else "")}
     elif own in request.target.index.texts:
-        suggester = {"field": f"text.{own}"}
+        suggester = {"field": f"{fields.main_text}.{own}"}
     else:
         # No document has a text in this language, only titles; the field of languages is there always.
         suggester = {"field": fields.language, "analyzer": "standard"}

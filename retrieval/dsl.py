@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames
+from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.settings import Filters, SearchRequest, Source
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
@@ -41,7 +41,8 @@ def matching(
 ) -> dict[str, Any]:
     """The BM25 query in the fields of the query's language, and of the other languages of the index.
 
-    In an index that has text fields of its own, in these, whatever the language.
+    In an index that has text fields of its own, in these: documents of each analyzed language by its analyzer, all
+    others whatever their language.
 
     Names and numbers are written alike in many languages: on XQuAD (eight languages, English
     questions) the fields of all of them together give nDCG@20 .374, those of the query's language alone
@@ -58,16 +59,45 @@ def matching(
     Raises:
         UsageError: the query has too many words for the server.
     """
-    together = 1 if fields.texts else len(TEXT_FIELDS)
+    if fields.analyzed and (match := _by_analyzer(words, (language, *others), fields)):
+        return {"bool": {"must": [match], "filter": list(clauses)}}
+    together = len(fields.text_fields) if fields.split else 1
     room = MOST_CLAUSES // (_most_tokens(words) * together)
     if not room:
         raise UsageError(f"The query has too many words for a lexical search: the limit is {MOST_CLAUSES // together}.")
-    searched = list(fields.texts) or list(dict.fromkeys((language, UNDETERMINED, *others)))
-    searched = searched[:room]
-    if not fields.texts:
-        searched = [f"{field}.{tag}" for tag in searched for field in TEXT_FIELDS]
+    if fields.split:
+        tags = list(dict.fromkeys((language, UNDETERMINED, *others)))[:room]
+        searched = [name for tag in tags for name in _weighted(fields, f".{tag}")]
+    else:
+        searched = _weighted(fields)[:room]
     match = {"multi_match": {"query": words, "type": "most_fields", "fields": searched}}
     return {"bool": {"must": [match], "filter": list(clauses)}}
+
+
+def _weighted(fields: FieldNames, view: str = "") -> list[str]:
+    """The text fields, or a view of each, as a query names them with their weights."""
+    weights = {name: f"^{weight:g}" for name, weight in fields.weights.items()}
+    return [f"{name}{view}{weights.get(name, '')}" for name in fields.text_fields]
+
+
+def _by_analyzer(words: str, languages: Sequence[str], fields: FieldNames) -> dict[str, Any] | None:
+    """A clause for each analyzed language that the limit leaves room for, and one for all other documents.
+
+    None where there is room for the last alone.
+    """
+    # The filter by language is a clause, too.
+    room = MOST_CLAUSES // (_most_tokens(words) * len(fields.texts) + 1) - 1
+    tags = [tag for tag in dict.fromkeys(languages) if tag in fields.analyzed][: max(room, 0)]
+    if not tags:
+        return None
+
+    def match(view: str, filters: Mapping[str, Any]) -> dict[str, Any]:
+        found = {"multi_match": {"query": words, "type": "most_fields", "fields": _weighted(fields, view)}}
+        return {"bool": {"must": [found], **filters}}
+
+    own = [match(f".{tag}", {"filter": [{"term": {fields.language: tag}}]}) for tag in tags]
+    rest = match("", {"must_not": [{"terms": {fields.language: tags}}]})
+    return {"bool": {"should": [*own, rest], "minimum_should_match": 1}}
 
 
 def exact(vector: NDArray[np.float32], ids: Sequence[str], fields: FieldNames = USUAL) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from langshift.languages import require_tag, text_language
 from langshift.output import escaped
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.dsl import filter_clauses
-from langshift.retrieval.hits import GROUP
 from langshift.retrieval.settings import Filters
 from langshift.server_errors import reason
 
@@ -36,7 +35,9 @@ class FilterCheck:
         Raises:
             UsageError: a field cannot be filtered by, or the values are no list of strings.
         """
-        language = self._index.fields.language
+        fields = self._index.fields
+        language = fields.language
+        own_names = {"language": language, "group": fields.group_filter, fields.group: fields.group_filter}
         found: dict[str, list[str]] = {}
         for name, values in filters.items():
             listed = isinstance(values, Collection) and not isinstance(values, str)
@@ -45,7 +46,7 @@ class FilterCheck:
                 raise UsageError(f"The filter {name!r} takes a list of strings, such as ['de', 'th'], not {received}.")
             if not all(map(is_text, (name, *values))):
                 raise UsageError("A filter is not UTF-8 text.")
-            field = language if name == "language" else name
+            field = own_names.get(name, name)
             self._require_exact(name, field)
             tags = [text_language(require_tag(value)) for value in values] if field == language else values
             found.setdefault(field, []).extend(tags)
@@ -72,13 +73,15 @@ class FilterCheck:
         """
         if self._grouped:
             return
-        found = self._client.field_caps(index=self._index.index, fields=GROUP)["fields"].get(GROUP, {})
+        group = self._index.fields.group_filter
+        found = self._client.field_caps(index=self._index.index, fields=group)["fields"].get(group, {})
         unfit = sorted(kind for kind, caps in found.items() if kind in _NOT_EXACT or not caps["searchable"])
         if unfit or not found:
             problem = f"is of type {', '.join(unfit)}" if found else "is not in its mapping"
             raise UsageError(
-                f"Index {self._index.name} cannot be searched for one document per group, because its field {GROUP!r} "
-                f"{problem}: copy the documents to an index that maps {GROUP!r} as keyword, and adopt that index."
+                f"Index {self._index.name} cannot be searched for one document per group, because its field {group!r} "
+                f"{problem}: adopt the old index again, with --group-field naming a keyword field or a text field that "
+                "has a keyword view."
             )
         self._grouped = True
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,8 +161,8 @@ class Hit:
         id: its ``_id``.
         score: by which it is ranked; in dense mode ``(1 + cos) / 2``.
         language: primary tag, or ``und``.
-        title: may be empty, and is where the index has text fields of its own.
-        text: may be empty.
+        title: may be empty, and is in an adopted index.
+        text: may be empty; of several text fields all, of an adopted index the first.
         group: translation group, the first where it names several, or None.
         legs: leg of the search -> score and rank there, None where it gave none; a leg that did not find it is absent.
         others: the other documents of its group, where one is shown of each.
@@ -191,7 +191,7 @@ def to_hit(found: ScoredDoc, fields: FieldNames, shift: ShiftEffect | None = Non
         language=found.language,
         title=title,
         text=text,
-        group=group_of(found.source),
+        group=group_of(found.source, fields),
         legs=found.legs,
         others=tuple(_other(one, fields) for one in found.others),
         shift=shift,
@@ -205,9 +205,11 @@ def _other(found: ScoredDoc, fields: FieldNames) -> Other:
 
 def title_and_text(source: Mapping[str, Any], fields: FieldNames) -> tuple[str, str]:
     """Title and text of a document, from an index with these fields; either may be empty."""
-    if fields.texts:
-        return "", _words(value_at(source, fields.texts[0]))
-    return _words(source.get("title")), _words(source.get("text"))
+    if not fields.split:
+        return "", _words(value_at(source, fields.main_text))
+    words = {name: _words(value_at(source, name)) for name in fields.text_fields}
+    title = words.pop(fields.title_field or "", "")
+    return title, " ".join(filter(None, words.values()))
 
 
 def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
@@ -221,12 +223,9 @@ def _words(value: Any) -> str:  # noqa: ANN401 - any JSON
     return "" if value is None else str(value)
 
 
-GROUP: Final = "group"
-
-
-def group_of(source: Mapping[str, Any]) -> str | None:
+def group_of(source: Mapping[str, Any], fields: FieldNames) -> str | None:
     """The translation group that a document names, the first if it names several; None where it names none."""
-    return _first(value_at(source, GROUP))
+    return _first(value_at(source, fields.group))
 
 
 #: Where a language preference comes from.

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Final
 
 from langshift.languages import UNDETERMINED
+from langshift.plugin.metadata import FieldNames, remove_at
 from langshift.retrieval import anchored, dsl, hits
 from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, vector_of
 from langshift.retrieval.hybrid import base_score, fused_search, hybrid_search, lexical, lexical_body, needs_run_scores
@@ -69,20 +71,20 @@ def _one_per_group(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     if not seen:
         return found._replace(hits=())
     fields, source = request.fields, request.source
-    brings = source if source is True else [*(source or ()), hits.GROUP]
-    named = [key[1] for key in chosen if key[0] == hits.GROUP]
+    brings = source if source is True else [*(source or ()), fields.group]
+    named = [name for kind, name in chosen if kind == _GROUP]
     bodies = [members_body(replace(request, source=brings), named, seen)]
     if source:
         bodies.append(dsl.named(seen, fields, brings))
     others, *known = yield tuple(bodies)
     # A document of several groups is in the first of them alone.
-    inside = [one for one in hits.without_legs(others, fields) if _key(one) in chosen]
+    inside = [one for one in hits.without_legs(others, fields) if _key(one, fields) in chosen]
     scored = (yield from scores(plain, found.how, [one.id for one in inside])) if inside else {}
     sources_by_id = hits.sources(known)
     for one in inside:
-        chosen[_key(one)].append(one._replace(score=scored[one.id]))
+        chosen[_key(one, fields)].append(one._replace(score=scored[one.id]))
         sources_by_id[one.id] = one.source
-    shown = {name: _shown(brought, source) for name, brought in sources_by_id.items()}
+    shown = {name: _shown(brought, source, fields.group) for name, brought in sources_by_id.items()}
     heads = tuple(_head(members, request.question.language, shown) for members in chosen.values())
     full = len(others["hits"]["hits"]) == dsl.MOST
     return found._replace(hits=heads, notes=(*found.notes, _FULL) if full else found.notes)
@@ -98,13 +100,15 @@ def members_body(request: SearchRequest, groups: Sequence[str], without: Sequenc
     """
     own = {"term": {request.fields.language: request.question.language}}
     query: dict[str, Any] = {
-        "filter": [{"terms": {hits.GROUP: list(groups)}}, *dsl.filter_clauses(request.filters)],
+        "filter": [{"terms": {request.fields.group_filter: list(groups)}}, *dsl.filter_clauses(request.filters)],
         "must_not": dsl.filter_clauses({"_id": without}),
         "should": [{"constant_score": {"filter": own}}],
     }
     return dsl.body({"bool": query}, dsl.MOST, request.fields, request.source)
 
 
+_GROUP: Final = "group"
+# By group, or by id where a document is in none.
 _Groups = dict[tuple[str, str], list[hits.ScoredDoc]]
 
 
@@ -114,20 +118,20 @@ def _enough(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHits, _Groups
     depth = min(max(LEAST_CANDIDATES, size * 2), dsl.MOST)
     while True:
         wide = min(dsl.MOST, 2 * depth * request.target.index.shards) if apart else depth
-        deep = replace(request, size=wide, depth=depth, source=[hits.GROUP])
+        deep = replace(request, size=wide, depth=depth, source=[request.fields.group])
         found = yield from _RANKED[request.setting.mode](deep)
         groups: _Groups = {}
         for hit in found.hits:
-            groups.setdefault(_key(hit), []).append(hit)
+            groups.setdefault(_key(hit, request.fields), []).append(hit)
         if len(groups) >= size or len(found.hits) < depth or depth == dsl.MOST:
             return found, groups
         # As deep as would do if groups came on as they have so far, and half as deep again.
         depth = min(math.ceil(depth * min(_DEEPEST, _MARGIN * size / len(groups))), dsl.MOST)
 
 
-def _key(hit: hits.ScoredDoc) -> tuple[str, str]:
-    group = hits.group_of(hit.source)
-    return ("_id", hit.id) if group is None else (hits.GROUP, group)
+def _key(hit: hits.ScoredDoc, fields: FieldNames) -> tuple[str, str]:
+    group = hits.group_of(hit.source, fields)
+    return ("_id", hit.id) if group is None else (_GROUP, group)
 
 
 def _head(members: Sequence[hits.ScoredDoc], language: str, sources: Mapping[str, Mapping[str, Any]]) -> hits.ScoredDoc:
@@ -139,11 +143,13 @@ def _head(members: Sequence[hits.ScoredDoc], language: str, sources: Mapping[str
     return head._replace(score=members[0].score, others=others)
 
 
-def _shown(fields: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
+def _shown(found: Mapping[str, Any], source: Source, group: str) -> Mapping[str, Any]:
     """What a document brought, without the group where nobody asked for it."""
-    if source is True or (source and hits.GROUP in source):
-        return fields
-    return {name: value for name, value in fields.items() if name != hits.GROUP}
+    if source is True or (source and any(group == name or group.startswith(f"{name}.") for name in source)):
+        return found
+    shown = deepcopy(dict(found))
+    remove_at(shown, group)
+    return shown
 
 
 def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:

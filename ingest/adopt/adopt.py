@@ -1,13 +1,11 @@
 """Adopting an index: all that stands against it is asked before anything is written; then it is loaded."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from functools import partial
-from itertools import accumulate
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from opensearchpy import OpenSearch
 
@@ -15,6 +13,14 @@ from langshift.debias import index_means
 from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.errors import LangshiftError, UsageError
+from langshift.ingest.adopt.fields import (
+    add_views,
+    analyzed_languages,
+    checked_fields,
+    free_fields,
+    note_unused,
+    sampled_languages,
+)
 from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, open_reader
 from langshift.ingest.adopt.transform import IndexDocuments, StoredDocumentBuilder, document_of
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
@@ -33,37 +39,12 @@ from langshift.plugin.versions import version_behind
 _FINAL = "final_pipeline"
 
 
-def free_fields(old: OldIndex, there: FieldNames, unmapped: Collection[str]) -> FieldNames:
-    """The names of the new version's fields: langshift's own are called otherwise where the old index has them.
-
-    Args:
-        old: the index.
-        there: the names of the fields that the old index has.
-        unmapped: fields that documents have beside those that the mapping knows.
-
-    Raises:
-        UsageError: the other names are taken, too.
-    """
-    taken = {*old.mappings.get("properties", {}), *unmapped}
-
-    def free(usual: str) -> str:
-        for name in (usual, f"langshift_{usual}"):
-            if name not in taken:
-                return name
-        raise UsageError(
-            f"Index {old.index} has fields named {usual!r} and 'langshift_{usual}', and langshift needs one of these "
-            "names: copy the index with _reindex, renaming one of them, and adopt the copy."
-        )
-
-    own = {part: free(getattr(USUAL, part)) for part in ("language", "confidence", "stamp")}
-    return msgspec.structs.replace(there, **own)
-
-
 def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: EmbeddingPipeline) -> dict[str, Any]:
     """The body of the new version, complete; see ``open_for_writing``."""
     body = copied_body(client, old.index)
     mappings, own = body["mappings"], own_mappings()["properties"]
     names = {fields.language: USUAL.language, fields.confidence: USUAL.confidence, fields.stamp: USUAL.stamp}
+    add_views(mappings, fields)
     mappings.setdefault("properties", {}).update({name: own[usual] for name, usual in names.items()})
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     mappings["_meta"] |= {
@@ -90,60 +71,6 @@ def keep_norms(settings: dict[str, Any], vector_field: VectorField | None) -> No
         settings[DERIVED] = False
 
 
-_TEXTS = {"text", "keyword", "match_only_text", "wildcard", "constant_keyword"}
-_SPACE = "cosinesimil"
-
-
-def _require_vector(old: OldIndex, name: str) -> None:
-    found, index = mapped(old.mappings, name), old.index
-    if not found:
-        raise UsageError(f"Index {index} has no field {name!r}: {_vectors_there(old)}.")
-    if found.get("type") != "knn_vector":
-        kind = found.get("type", "object")
-        raise UsageError(f"The field {name!r} of {index} is of type {kind}, not knn_vector: {_vectors_there(old)}.")
-    parents = accumulate(name.split(".")[:-1], "{}.{}".format)
-    if nested := next((part for part in parents if mapped(old.mappings, part).get("type") == "nested"), None):
-        raise UsageError(
-            f"The field {name!r} of {index} is inside the nested field {nested!r}: only a document's own vector can "
-            "be shifted, so index each part of a text as a document of its own."
-        )
-    kind = str(found.get("data_type", "float")).lower()
-    if "dimension" not in found or kind != "float":
-        problem = f"are of the data type {kind}" if "dimension" in found else "belong to a trained model"
-        raise UsageError(f"The vectors in {name!r} of {index} {problem}: only float vectors can be shifted.")
-    vector_field = engine_of(old.mappings, old.settings, name)
-    assert vector_field is not None  # noqa: S101 - it is a knn_vector
-    if vector_field.space != _SPACE:
-        raise UsageError(
-            f"The vectors in {name!r} of {index} are compared by {vector_field.space}, but langshift uses "
-            "cosine similarity, and shifted vectors differ in length. Copy the index with _reindex into one whose "
-            f'mapping has "space_type": "{_SPACE}" (nothing is encoded again), and adopt the copy.'
-        )
-
-
-def _require_string(old: OldIndex, name: str, option: str) -> None:
-    found = mapped(old.mappings, name)
-    if not found:
-        raise UsageError(f"Index {old.index} has no field {name!r}: give {option} a field that its documents have.")
-    kind = found.get("type", "object")
-    if kind not in _TEXTS:
-        raise UsageError(f"The field {name!r} of {old.index} is of type {kind}: give {option} a text or keyword field.")
-
-
-def _vectors_there(old: OldIndex) -> str:
-    names = sorted(_vectors(old.mappings, ""))
-    if not names:
-        return "it has no knn_vector field, so there is nothing to shift"
-    return f"its knn_vector {'field is' if len(names) == 1 else 'fields are'} {', '.join(names)}"
-
-
-def _vectors(part: Mapping[str, Any], place: str) -> Iterator[str]:
-    for name, found in part.get("properties", {}).items():
-        if found.get("type") == "knn_vector":
-            yield f"{place}{name}"
-        yield from _vectors(found, f"{place}{name}.")
-
-
 class AdoptableIndex(NamedTuple):
     """An index that can be adopted, open for reading.
 
@@ -164,27 +91,31 @@ class AdoptableIndex(NamedTuple):
 
 @contextmanager
 def open_for_adoption(
-    client: OpenSearch, name: str, there: FieldNames, pipeline_options: PipelineOptions, patience: float
+    client: OpenSearch,
+    name: str,
+    there: FieldNames,
+    pipeline_options: PipelineOptions,
+    patience: float,
+    *,
+    analyze: bool = False,
 ) -> Iterator[AdoptableIndex]:
     """Open an index for reading, and see that it can be adopted; nothing is written.
 
     Args:
         client: the cluster.
         name: an index, or an alias over one.
-        there: the names of its fields: of vectors, of text (at least one), and of a document's language if it has one.
+        there: the names of its fields: of vectors, of text (at least one), and of a document's language if it has one;
+            ``group`` is empty where none is named.
         pipeline_options: the encoder that made the vectors, and how they are moved.
         patience: seconds for which a cluster that does not answer is waited for.
+        analyze: whether its texts are to get the analyzers of the languages that a sample of its documents is in.
 
     Raises:
         UsageError: it cannot be adopted; saying why and what to do.
         FingerprintError: the language vectors were fitted with another encoder.
     """
     old = find_index(client, name)
-    _require_vector(old, there.vector)
-    for text in there.texts:
-        _require_string(old, text, "--text-field")
-    if there.declared_language is not None:
-        _require_string(old, there.declared_language, "--language-field")
+    there = checked_fields(old, there)
     with open_reader(client, old, there.vector, patience) as reader:
         sample = reader.sample(NORM_SAMPLE, {"exists": {"field": there.vector}})
         if not sample:
@@ -194,6 +125,11 @@ def open_for_adoption(
         vector_spec = _sampled_vector_spec(old, sample, fields)
         pipeline = pipeline_options.open(vector_spec)
         _require_encoder(old, there.vector, pipeline, vector_spec)
+        note_unused(sample, fields)
+        if analyze or fields.declared_language is not None:
+            languages = sampled_languages(old, sample, fields, pipeline)
+            if analyze:
+                fields = analyzed_languages(old, fields, languages)
         if pipeline.measures:
             pipeline = _measured(reader, fields, pipeline)
         yield AdoptableIndex(old, reader, fields, pipeline, vector_spec)

@@ -45,8 +45,7 @@ def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | In
             why = f"the field {fields.vector!r} is not one list of {dimension} numbers."
             return InvalidRow("invalid_embedding", why, stored.id)
     texts = [text for name in fields.texts for text in strings_at(source, name)]
-    language = _language(source, fields.declared_language)
-    return Document(stored.id, "", "\n".join(texts), language, {}, embedding=vector)
+    return Document(stored.id, "", "\n".join(texts), _language(source, fields), {}, embedding=vector)
 
 
 def strings_at(source: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
@@ -73,9 +72,16 @@ def _vector(value: Any, dimension: int) -> NDArray[np.float32] | None:  # noqa: 
         return None
 
 
-def _language(source: Mapping[str, Any], name: str | None) -> str | None:
-    """The tag that a document names; None where it names none, or several."""
-    tags = set(strings_at(source, name)) if name else set()
+def _language(source: Mapping[str, Any], fields: FieldNames) -> str | None:
+    """The tag that a document names, in ``language`` where the declared field has none; None where there is none."""
+    if fields.declared_language is None:
+        return None
+    return declared_tag(source, fields.declared_language) or declared_tag(source, USUAL.language)
+
+
+def declared_tag(source: Mapping[str, Any], field: str) -> str | None:
+    """The tag that a document names in a field; None where it names none there, or several."""
+    tags = set(strings_at(source, field))
     if len(tags) != 1:
         return None
     (given,) = tags

@@ -259,8 +259,12 @@ def _end_of_whole_lines(file: FileIO) -> int:
 
 
 _TAKEN_OUT = "..."
-# A quoted value, but not a quoted field's name; an apostrophe within a word quotes nothing.
-_QUOTED = re.compile(r"(?<!field )(?<!\w)(?:'.*?'|\".*?\"|`.*?`|«.*?»)(?!\w)", re.DOTALL)
+# A quoted value, but not a quoted field's name; an apostrophe within a word quotes nothing. OpenSearch puts values of
+# some types in brackets, as it does with names of fields.
+_IN_BRACKETS = r"(?:(?<=value )|(?<=date field ))\[.*?\]"
+_QUOTED = re.compile(
+    rf"(?<!field )(?<!field name )(?<!field=)(?<!\w)(?:'.*?'|\".*?\"|`.*?`|«.*?»)(?!\w)|{_IN_BRACKETS}", re.DOTALL
+)
 _NUMBER = re.compile(r"(?<!\w)[-+]?\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
 _REPEATED = re.compile(r"\.\.\.(?:\s*[,:]?\s*\.\.\.)+")
 # A reason may quote a document: what tells one kind from another stands at the beginning.
@@ -273,7 +277,7 @@ class Group:
 
     Attributes:
         type: the error's type.
-        reason: the error in words, without what is a single document's.
+        reason: the error in words, without what is a single document's; the example has its own in full.
         stage: where it happened.
         count: how many letters.
         example: the first of them.
@@ -307,5 +311,9 @@ def kind_of(letter: DeadLetter) -> str:
     if letter.id:
         reason = re.sub(rf"(?<!\w){re.escape(letter.id)}(?!\w)", _TAKEN_OUT, reason)
     reason = _NUMBER.sub(_TAKEN_OUT, _QUOTED.sub(_TAKEN_OUT, reason))
-    reason = _REPEATED.sub(_TAKEN_OUT, reason)
+    return shortened(_REPEATED.sub(_TAKEN_OUT, reason))
+
+
+def shortened(reason: str) -> str:
+    """A reason that is not too long for a list."""
     return reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST]} {_TAKEN_OUT}"

@@ -1,6 +1,7 @@
 """Delivering one chunk, whatever it takes: sent again, halved, waited for, until each of its documents is settled."""
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -115,14 +116,17 @@ def parse_bulk_response(
 
 
 def reason(error: Mapping[str, Any]) -> str:
-    """An item's error in words: the reason and the innermost cause, without the final full stop."""
-    words, cause = [str(error.get("reason") or error.get("type", "no reason given"))], error.get("caused_by")
+    """An item's error in words: the reason and its causes, without the final full stop."""
+    text, causes, cause = str(error.get("reason") or error.get("type", "no reason given")), [], error.get("caused_by")
     while isinstance(cause, dict):
-        if cause.get("reason"):
-            words[1:] = [str(cause["reason"])]
+        causes.append(_PLACE.sub("", str(cause.get("reason") or "")))
         cause = cause.get("caused_by")
-    text = f"{words[0]} ({words[1]})" if len(words) > 1 and words[1] not in words[0] else words[0]
-    return redact(" ".join(text.split()).rstrip("."))
+    told = ": ".join(one for one in causes if one and one not in text)
+    return redact(" ".join((f"{text} ({told})" if told else text).split()).rstrip("."))
+
+
+# Where in a body that nobody sees a parser of numbers stood.
+_PLACE = re.compile(r"\s*at \[Source: .*?\]", re.DOTALL)
 
 
 @dataclass

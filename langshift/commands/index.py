@@ -60,6 +60,8 @@ def install(name: str, after: str | None, as_json: bool) -> None:
     if first is not None:
         so_far = ", the previous default pipeline," if first.was_default else ""
         note(f"The pipeline {first.name}{so_far} runs before it.")
+    for sentence in description.of_declarations(found.fields):
+        note(sentence)
     for sentence in description.of_queries(name, metadata.read_metadata(client, index))[:1]:
         note(sentence)
     if shift.hash is None:
@@ -189,7 +191,7 @@ def describe(name: str, query_vectors: bool, as_json: bool) -> None:
         line(sentence)
     _beside(found.versions)
     _languages(found)
-    if found.fields.texts:
+    if not found.fields.split:
         texts = [[one.field, one.analyzer, f"{one.documents:,}"] for one in found.texts]
         table("\nText fields", ["field", "analyzer", "documents"], texts, right={"documents"})
     for remark in index_remarks:
@@ -240,9 +242,9 @@ def _beside(versions: Sequence[Version]) -> None:
 def _languages(found: description.Description) -> None:
     """One row for each language, with its text fields, where an index has the usual ones."""
     filled = {one.field: one for one in found.texts}
-    usual = [] if found.fields.texts else ["title", "text"]
+    usual = found.fields.text_fields if found.fields.split else ()
     figures = ["documents", "share", *usual]
-    tags = [*found.languages, *sorted({one.partition(".")[2] for one in filled if usual} - set(found.languages))]
+    tags = [*found.languages, *sorted({one.rpartition(".")[2] for one in filled if usual} - set(found.languages))]
     rows = []
     for tag in tags:
         row = [tag, f"{found.languages.get(tag, 0):,}", f"{found.share(tag):.1%}"]

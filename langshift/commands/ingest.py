@@ -14,6 +14,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift import parameters
 from langshift.client import open_cluster
+from langshift.commands.corpus_fields import FIELDS
 from langshift.commands.search import note_calibration_due
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
@@ -24,10 +25,11 @@ from langshift.evaluate.audit.audit import audit as audit_index
 from langshift.ingest import progress
 from langshift.ingest.adopt.adopt import AdoptableIndex, open_for_adoption, require_name
 from langshift.ingest.adopt.adopt import adopt as adopt_index
-from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped
+from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, shortened
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
+from langshift.ingest.documents import Embeddings
 from langshift.ingest.load import load_source
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source, require_readable
@@ -62,8 +64,8 @@ from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-_METHOD = option("--method NAME", "shift, or affine (a linear map of each language).", default="shift", rare=True)
-_SOFT = flag("--soft", "Shift by all languages a document may be in, by their probability.", rare=True)
+_METHOD = option("--method NAME", "shift, or affine (a map per language).", default="shift", rare=True)
+_SOFT = flag("--soft", "Shift by all languages a document may be in.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 
 
@@ -90,16 +92,15 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
 @option("--vector-field F", "The field of OLD with the vectors.", dest="vector", required=True)
 @option(
     "--text-field T",
-    "A text field of OLD, for languages and word search; can be repeated.",
+    "A text field (T^3: with weight 3), or several.",
     dest="texts",
     required=True,
     multiple=True,
 )
-@option(
-    "--language-field L",
-    "A field of OLD with the language. [default: detected]",
-    dest="language",
-)
+@option("--title-field T", "The text field with the title.", dest="title")
+@option("--language-field L", "A field with the language. [default: detected]", dest="language")
+@option("--group-field G", "A field that translations share. [default: group]", dest="group")
+@flag("--analyze", "Analyze the texts by language, for word search.")
 @_pipeline_options(ENCODER)
 @option(
     "--if-exists WHAT",
@@ -111,13 +112,13 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
 @flag("--audit", "Only report what a shift would change.")
 @option(
     "--sample N",
-    "With --audit: how many documents, and queries at most, to look at. [default: 2000]",
+    "With --audit: how many documents. [default: 2000]",
     click.IntRange(100, 10_000),
     rare=True,
 )
 @option(
     "--queries FILE",
-    "With --audit: queries.jsonl as in BEIR. [default: the documents are used as queries]",
+    "With --audit: queries.jsonl. [default: the documents]",
     rare=True,
 )
 @json_or_tables
@@ -126,7 +127,10 @@ def adopt(
     name: str | None,
     vector: str,
     texts: tuple[str, ...],
+    title: str | None,
     language: str | None,
+    group: str | None,
+    analyze: bool,
     pipeline: PipelineOptions,
     if_exists: IfExists,
     patience: float,
@@ -137,12 +141,10 @@ def adopt(
 ) -> None:
     """Take over OLD, an index (or alias) with vectors from any source, as the new index NEW.
 
-    NEW has the same fields, mapping, analyzers and settings; each document's language is detected and its vector
-    shifted. Nothing is encoded: --encoder only names the encoder that the vectors are from.
-
-    OLD is only read. What is written to it from now on is not in NEW: send it to both (see langshift pipeline). A
-    document that NEW does not accept goes to the dead letters, and the exit code is 3. An interrupted run leaves
-    nothing behind: run it again.
+    NEW has the same fields, mapping and settings; each document's language is detected and its vector shifted.
+    Nothing is encoded: --encoder only names the encoder that the vectors are from. OLD is only read. What is written
+    to it later is not in NEW: send it to both (see langshift pipeline). What NEW does not accept goes to the dead
+    letters, and the exit code is 3. An interrupted run leaves nothing behind.
 
     \b
     Example:
@@ -151,7 +153,14 @@ def adopt(
     """
     if not audit and (sample is not None or queries is not None):
         raise UsageError("--sample and --queries only apply to --audit: give --audit too.")
-    there = FieldNames(vector, texts=texts, declared_language=language)
+    if audit and analyze:
+        raise UsageError("--analyze changes nothing that --audit looks at: leave one of them out.")
+    weighted = dict(map(weighted_field, (title, *texts) if title else texts))
+    weights = {name: weight for name, weight in weighted.items() if weight != 1}
+    head = next(iter(weighted)) if title else None
+    there = FieldNames(
+        vector, texts=tuple(weighted), declared_language=language, title=head, weights=weights, group=group or ""
+    )
     if audit:
         with open_cluster() as client, open_for_adoption(client, old, there, pipeline, patience) as opened:
             found = audit_index(opened, sample or 2000, queries)
@@ -167,7 +176,7 @@ def adopt(
     client = open_cluster()
     with ExitStack() as stack:
         stack.enter_context(sigterm_as_interrupt())
-        opened = stack.enter_context(open_for_adoption(client, old, there, pipeline, patience))
+        opened = stack.enter_context(open_for_adoption(client, old, there, pipeline, patience, analyze=analyze))
         require_name(client, opened.old, name, options)
         watch = stack.enter_context(_reporter(client, name, opened.old.name, pipeline))
         try:
@@ -176,7 +185,8 @@ def adopt(
             why, remedy = reason(error), ""
             if "total fields" in why:
                 limit = "index.mapping.total_fields.limit"
-                remedy = f": raise {limit} of {opened.old.index} by 20, which changes no document"
+                more = 20 + len(opened.fields.texts) * len(opened.fields.analyzed)
+                remedy = f": raise {limit} of {opened.old.index} by {more}, which changes no document"
             raise ClusterError(f"The cluster refuses the new index ({why}){remedy}.") from error
         last = _last_line(summary, opened)
         _log.info("%s", last)
@@ -192,6 +202,22 @@ def adopt(
     click.get_current_context().exit(code)
 
 
+def weighted_field(text: str) -> tuple[str, float]:
+    """A field and its weight, of ``FIELD`` or ``FIELD^WEIGHT``.
+
+    Raises:
+        UsageError: the weight is not a number above 0.
+    """
+    name, caret, weight = text.partition("^")
+    try:
+        factor = float(weight) if caret else 1.0
+    except ValueError:
+        factor = 0.0
+    if not name or not 0 < factor < float("inf"):
+        raise UsageError(f"{text!r} is no field and weight: write FIELD^WEIGHT with a number above 0, as in title^3.")
+    return name, factor
+
+
 _log = logging.getLogger(__name__)
 
 
@@ -205,7 +231,7 @@ def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOpti
 def _document(summary: progress.LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
     # The others are of a load alone.
-    needless = ("corpus", "cut", "longest", "resumed", "deleted")
+    needless = ("corpus", "cut", "longest", "resumed", "deleted", "not_found")
     values = {name: value for name, value in summary.to_dict().items() if name not in needless}
     old = {"name": summary.corpus, "index": opened.old.index, "uuid": opened.old.uuid}
     return {**values, "old": old, "fields": opened.fields.to_dict()}
@@ -236,55 +262,58 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     )
 
 
-def _make_load_options(*, template: Path | None, engine: Engine | None, **values: Any) -> LoadOptions:  # noqa: ANN401 - what click has checked
-    return LoadOptions(**values, shape=IndexOptions(Template.read(template) if template else None, engine))
-
-
 @click.command(cls=Command)
 @click.argument("corpus")
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
 @THREADS
+@FIELDS
 @_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT, unless=" (--soft does)")
 @option_group(
     "options",
-    _make_load_options,
+    LoadOptions,
     option(
         "--if-exists WHAT",
-        "What to do if it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
+        "If it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
-    ),
-    option(
-        "--template FILE",
-        "JSON with analyzers, mappings or settings of your own for a new index.",
-        rare=True,
-    ),
-    option(
-        "--engine NAME",
-        "The vector engine of a new index: lucene, faiss, faiss-fp16 or faiss-on-disk. [default: lucene]",
-        click.Choice(ENGINES),
-        rare=True,
     ),
     flag("--resume", "Resume an interrupted load, or start one if there is none."),
     flag("--fast-load", "Add a new index's replicas at the end.", dest="fast", rare=True),
     PATIENCE,
 )
+@option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
+@option(
+    "--engine NAME",
+    "The vector engine of a new index: lucene, faiss, faiss-fp16 or faiss-on-disk. [default: lucene]",
+    click.Choice(ENGINES),
+    rare=True,
+)
 @json_or_tables
-def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptions, as_json: bool) -> None:
+def ingest(
+    corpus: str,
+    name: str,
+    fields: FieldNames | None,
+    pipeline: PipelineOptions,
+    options: LoadOptions,
+    template: Path | None,
+    engine: Engine | None,
+    as_json: bool,
+) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
-    Parquet file with such columns, or - for standard input. Of two documents with the same _id the later one
-    wins; {"_op": "delete", "_id": ...} deletes. A line that cannot be indexed goes to the dead letters (see
-    langshift dead-letters), and the exit code is 3.
-
+    CORPUS is JSONL (plain, gzip or zstd), Parquet, or - for standard input: _id, title, text, language, group,
+    and any other fields. A later document with the same _id wins; {"_op": "delete", "_id": ...} deletes. A line
+    that cannot be indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
     After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
 
     \b
     Example:
-      langshift ingest corpus.jsonl --index news --template own.json --engine faiss-fp16
+      langshift ingest export.jsonl --index news --id-field id --title-field headline^2 --text-field body
     """
     check_name(name)
+    fields = fields or _fields_of_index(name, options.if_exists)
+    shape = IndexOptions(Template.read(template, fields) if template else None, engine)
+    options = options._replace(fields=fields, shape=shape)
     if not pipeline.encoder:
         # A corpus that cannot be read is refused before anybody is asked.
         require_readable(corpus)
@@ -295,7 +324,10 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
         stack.enter_context(sigterm_as_interrupt())
-        source = stack.enter_context(open_source(corpus, embeddings="refused" if opened else "needed"))
+        embeddings: Embeddings = "refused" if opened else "needed"
+        source = stack.enter_context(open_source(corpus, embeddings=embeddings, fields=fields))
+        if source.hint:
+            note(source.hint)
         if not source.resumable:
             # While there is still a choice.
             message = f"{source.shown[:1].upper()}{source.shown[1:]} cannot be resumed"
@@ -333,8 +365,9 @@ def dead_letters() -> None:
 def list_(name: str | None, as_json: bool) -> None:
     """List dead letters by reason, the most frequent first.
 
-    Reasons are shown without the details of single documents: ids, quoted values, numbers. The files that are
-    named contain each document as it was read. No cluster is needed.
+    Reasons that only differ in details of single documents (ids, quoted values, numbers) are counted together; the
+    reason shown is the example's own. The files that are named contain each document as it was read. No cluster is
+    needed.
 
     \b
     Example:
@@ -351,7 +384,7 @@ def list_(name: str | None, as_json: bool) -> None:
         rows = []
         for group in groups:
             example = f"{Path(group.example.corpus).name}, line {group.example.line}"
-            rows.append([f"{group.count:,}", group.stage, group.type, group.reason, example])
+            rows.append([f"{group.count:,}", group.stage, group.type, shortened(group.example.reason), example])
         columns = ["count", "stage", "type", "reason", "example"]
         table(None, columns, rows, right={"count"}, prose={"reason", "example"})
         for (place, count), file in zip(counts.items(), files, strict=True):
@@ -384,6 +417,21 @@ def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iter
         for letter in DeadLetters(place.dead_letters):
             counts[place] += 1
             yield letter
+
+
+def _fields_of_index(name: str, if_exists: IfExists) -> FieldNames:
+    """The fields that the documents of an index were loaded by, for more of them; the usual ones where it has none."""
+    if if_exists == "fail":
+        return metadata.USUAL
+    try:
+        there = live(open_cluster(), name)
+    except ClusterError:
+        return metadata.USUAL
+    if not there.fields.by_language:
+        return metadata.USUAL
+    if if_exists != "append":
+        note(f"The new version is loaded as {there.index} was, with {there.fields.as_options()}.")
+    return there.fields
 
 
 def _fingerprint_of_index(name: str) -> Fingerprint | None:

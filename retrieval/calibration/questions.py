@@ -21,7 +21,7 @@ from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, settings
 from langshift.retrieval.anchored import body_with_vectors, hit_vectors
-from langshift.retrieval.hits import GROUP, ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.hits import ScoredDoc, group_of, to_hit, without_legs
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.steps import Body, Response, SearchPlan, execute, execute_many, step_by_step
 
@@ -160,14 +160,15 @@ def shares(counts: Mapping[str, int], sample: int) -> dict[str, int]:
 
 def has_groups(client: OpenSearch, index: IndexInfo) -> bool:
     """Whether documents of an index can name a translation group: in an adopted one the field may be another thing."""
-    kinds = client.field_caps(index=index.index, fields=GROUP)["fields"].get(GROUP, {})
+    group = index.fields.group_filter
+    kinds = client.field_caps(index=index.index, fields=group)["fields"].get(group, {})
     return bool(kinds) and all(kind["type"] == "keyword" and kind["aggregatable"] for kind in kinds.values())
 
 
 def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -> SearchPlan[list[CalibrationPassage]]:
     fields = index.fields
     clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
-    brings = [*(fields.texts or metadata.TEXT_FIELDS), GROUP]
+    brings = [*fields.text_fields, fields.group]
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
     (response,) = yield (
@@ -179,13 +180,13 @@ def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -
         cut = cut_out(text, language, _chance(found.id, seed))
         if found.id in vectors and cut is not None:
             vector = vectors[found.id].astype(np.float32)
-            made.append(CalibrationPassage(found.id, language, text, cut, group_of(found.source), vector))
+            made.append(CalibrationPassage(found.id, language, text, cut, group_of(found.source, fields), vector))
     return made[:share]
 
 
 def text_of(found: ScoredDoc, fields: metadata.FieldNames) -> str:
     """The words of a document that a question is cut out of."""
-    if not fields.texts:
+    if fields.split:
         hit = to_hit(found, fields)
         return hit.text or hit.title
     texts = (to_hit(found, msgspec.structs.replace(fields, texts=(name,))).text for name in fields.texts)
@@ -267,7 +268,7 @@ def _answers(passage: CalibrationPassage, index: IndexInfo) -> SearchPlan[_Answe
         dsl.body(dsl.knn(passage.vector, near, elsewhere, fields), _STAND_INS, fields, source=False),
     ]
     if passage.group is not None:
-        members = {"bool": {"filter": dsl.filter_clauses({GROUP: [passage.group]})}}
+        members = {"bool": {"filter": dsl.filter_clauses({fields.group_filter: [passage.group]})}}
         bodies.append(dsl.body(members, near, fields, source=False))
     same, stand_ins, *members_found = [without_legs(response, fields) for response in (yield tuple(bodies))]
     answers = dict.fromkeys([passage.id, *(one.id for one in same)], False)
@@ -275,7 +276,7 @@ def _answers(passage: CalibrationPassage, index: IndexInfo) -> SearchPlan[_Answe
     for one in members_found[0] if members_found else ():
         answers.setdefault(one.id, one.language != passage.language)
     if passage.group is not None:
-        in_group = {fields.language: [passage.language], GROUP: [passage.group]}
+        in_group = {fields.language: [passage.language], fields.group_filter: [passage.group]}
         hides.append({"bool": {"filter": dsl.filter_clauses(in_group)}})
     hidden = {name: other for name, other in answers.items() if other}
     return answers, hidden or dict.fromkeys((one.id for one in stand_ins), True), hides

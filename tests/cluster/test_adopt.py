@@ -148,6 +148,13 @@ def test_mapping_and_settings_are_the_old_ones(client, old, adopted):
         "stamp": "shift",
         "texts": ["headline", "body"],
         "told": "meta.lang",
+        "title": None,
+        "split": False,
+        "weights": {},
+        "group": "group",
+        "group_keyword": None,
+        "id": None,
+        "analyzed": [],
     }
     own = ("uuid", "creation_date", "provided_name", "version")
     before, after = (

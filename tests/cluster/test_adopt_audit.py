@@ -100,7 +100,7 @@ def audited(old, *more, given=GIVEN):
     """The audit as JSON."""
     done = run("adopt", old, *OPTIONS, *given, *more, "--json")
     assert done.exit_code == 0, done
-    return json.loads(done.output)
+    return json.loads(done.stdout)
 
 
 def similarity(told, when):

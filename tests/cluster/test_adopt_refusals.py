@@ -170,6 +170,17 @@ def test_no_such_text_or_language_field(refused, old):
     )
 
 
+def test_a_field_that_does_not_tell_languages(refused, old):
+    name = old(
+        {**SIMPLE, "category": {"type": "keyword"}}, {"vec": [1.0] * DIMENSION, "body": "Sea.", "category": "sport"}
+    )
+    assert refused(name, "--language-field", "category") == (
+        f"The field 'category' of {name} does not tell languages: of 1 document of a sample with a value there, 0% "
+        "have a language tag that their text does not contradict (such a value is 'sport'). Give --language-field the "
+        "field with the language, or leave it out to have languages detected."
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "lost"),
     [

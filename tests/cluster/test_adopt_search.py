@@ -84,6 +84,13 @@ def test_what_was_done_is_told_as_json(client, adopted):
             "stamp": "langshift_shift",
             "texts": ["body"],
             "told": None,
+            "title": None,
+            "split": False,
+            "weights": {},
+            "group": "group",
+            "group_keyword": None,
+            "id": None,
+            "analyzed": [],
         },
     }
     assert stderr.splitlines() == [
@@ -120,7 +127,9 @@ def test_it_is_searched_by_meaning_and_by_words_and_filtered_by_language(client,
 
 
 def test_groups_that_cannot_be_asked_for_are_refused(client, adopted, index_name):
-    remedy = "copy the documents to an index that maps 'group' as keyword, and adopt that index."
+    remedy = (
+        "adopt the old index again, with --group-field naming a keyword field or a text field that has a keyword view."
+    )
     searcher = Searcher(client, adopted[1])
     with pytest.raises(UsageError) as refused:
         searcher.search("Moon", SearchSettings(one_per_group=True))

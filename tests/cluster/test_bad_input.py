@@ -131,7 +131,9 @@ def test_a_bad_line_among_what_is_added(client, cluster_env, index_name, corpus)
     message = "the field 'text' must be a string, but is a number."
     assert found == [(2, None, "invalid_document", message, "read", bad, str(corpus))]
     assert done.returncode == 3
-    assert done.stdout.splitlines()[-1] == told("2 lines", corpus, "1 document", "1 dead letter", index_name)
+    assert done.stdout.splitlines()[-1] == told(
+        "2 lines", corpus, "1 document", "1 replaced an earlier one with the same _id, 1 dead letter", index_name
+    )
     assert client.get(index=index_name, id="a")["_source"]["text"] == {"en": "something else"}
     assert client.count(index=index_name)["count"] == 1
 

@@ -96,6 +96,52 @@ def test_the_list_tells_why_and_how_to_go_on(with_letters):
     ]
 
 
+BAD = {
+    "bad-date": (
+        {"when": "soon"},
+        "failed to parse field [when] of type [date] in document with id 'bad-date'. Preview of field's value: 'soon' "
+        "(failed to parse date field [soon] with format [strict_date_optional_time||epoch_millis]: Failed to parse "
+        "with all enclosed parsers)",
+    ),
+    "bad-flag": (
+        {"flag": "ja"},
+        "failed to parse field [flag] of type [boolean] in document with id 'bad-flag'. Preview of field's value: 'ja' "
+        "(Failed to parse value [ja] as only [true] or [false] are allowed.)",
+    ),
+    "bad-year": (
+        {"year": 70000},
+        "failed to parse field [year] of type [short] in document with id 'bad-year'. Preview of field's value: '70000'"
+        " (Numeric value (70000) out of range of Java short)",
+    ),
+    "bad-strict": (
+        {"meta": {"new": 1}},
+        "mapping set to strict, dynamic introduction of [new] within [meta] is not allowed",
+    ),
+    "bad-object": (
+        {"meta": "x"},
+        "object mapping for [meta] tried to parse field [meta] as object, but found a concrete value",
+    ),
+    "bad-fields": ({f"n{number}": 1 for number in range(100)}, "Limit of total fields [120] has been exceeded"),
+}
+
+
+def test_a_reason_is_listed_as_the_server_says_it_and_like_reasons_together(load, tmp_path):
+    meta = {"type": "object", "dynamic": "strict", "properties": {"a": {"type": "keyword"}}}
+    types = {"when": {"type": "date"}, "flag": {"type": "boolean"}, "year": {"type": "short"}, "meta": meta}
+    template = {"mappings": {"properties": types}, "settings": {"index.mapping.total_fields.limit": 120}}
+    (tmp_path / "template.json").write_text(json.dumps(template))
+    again = [line("bad-date-2", when="later"), line("bad-flag-2", flag="nein"), line("bad-year-2", year=-80000)]
+    write(load, line("a"), *(line(name, **fields) for name, (fields, _) in BAD.items()), *again)
+    done = load.run("--template", tmp_path / "template.json")
+    assert done.returncode == 3, done
+    groups = json.loads(dead_letters(load, "list", "--json").stdout)["groups"]
+    assert {group["example"]["_id"]: (group["count"], group["example"]["reason"]) for group in groups} == {
+        name: (2 if f"{name}-2" in {one["_id"] for one in again} else 1, reason) for name, (_, reason) in BAD.items()
+    }
+    listed = dead_letters(load, "list", "--wide").stdout
+    assert [reason for _, reason in BAD.values() if reason not in listed] == []
+
+
 def test_what_is_still_wrong_stays_with_its_new_reason(client, with_letters):
     load = with_letters
     mend(load, c=line("c", number="several"), d={"_id": "d"})

@@ -47,7 +47,9 @@ def test_what_the_pipeline_does_agrees_with_numpy(client, cluster_env, index, in
     assert (code, wrong) == (0, [])
     figures = re.fullmatch(
         rf"langshift-{index} on 40 of 40 documents of {index} with a vector: the cluster's results are within (\S+) of "
-        r"NumPy's, the stored vectors within (\S+) \(as fractions of a vector's norm\)\.\n",
+        r"NumPy's, the stored vectors within (\S+) \(as fractions of a vector's norm\)\.\n"
+        r"5 documents \(12\.5%\) in an unknown language \(und\), not shifted by any: if a client wrote them, have it "
+        r"name the language in language \(a tag such as de\), and write them again\.\n",
         said,
     )
     assert float(figures[1]) <= 2e-7
@@ -76,6 +78,7 @@ def test_as_json_of_a_sample(client, cluster_env, index):
             "refusal": None,
         },
         "stamps": {"vectors": 40, "without": 0, "other_vectors": 0, "other_scale": 0},
+        "und": 5,
         "wrong": [],
     }
 
@@ -247,6 +250,10 @@ def test_an_index_with_fields_of_its_own(client, cluster_env, pipelines):
     code, said, wrong = verify(cluster_env, pipelines)
     assert (code, wrong) == (0, [])
     assert " on 5 of 5 documents of " in said
+    assert said.splitlines()[1] == (
+        "1 document (20.0%) in an unknown language (und), not shifted by any: if a client wrote them, have it name the "
+        "language in lang (a tag such as de), and write them again."
+    )
     body = {"vectors": {"body": raw_vector()}, "lang": "de"}
     client.index(index=index, id="raw", body=body, params={"pipeline": "_none", "refresh": "true"})
     code, _, (sentence,) = verify(cluster_env, pipelines)

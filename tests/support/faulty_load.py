@@ -49,7 +49,7 @@ class FaultyLoad:
         return done
 
     def accounted_for(
-        self, done: subprocess.CompletedProcess[str], shown: str = "", deleted: int = 0
+        self, done: subprocess.CompletedProcess[str], shown: str = "", deleted: int = 0, replaced: int = 0
     ) -> list[dict[str, Any]]:
         """Check that nothing was lost, and that exit code and last line say so; gives the dead letters by line.
 
@@ -57,6 +57,7 @@ class FaultyLoad:
             done: the finished process.
             shown: how messages name the input, where that is not by the corpus's path.
             deleted: documents that it deletes.
+            replaced: lines whose document takes another's place.
         """
         assert done.returncode in (0, 3), done
         letters = assert_nothing_lost(self._client, self.index, self.corpus, self.place.dead_letters)
@@ -65,6 +66,8 @@ class FaultyLoad:
         present = self._client.count(index=self.index)["count"]
         told = f"All {pluralize(lines, 'line')} of {shown or self.corpus} are accounted for: "
         told += f"{pluralize(present, 'document')} on the server, checked"
+        if replaced:
+            told += f", {replaced:,} replaced an earlier one with the same _id"
         if deleted:
             told += f", {deleted:,} deleted"
         if letters:

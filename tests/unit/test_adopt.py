@@ -1,12 +1,21 @@
 """Documents of an index that is adopted: what is looked at, and what passes byte for byte."""
 
+import json
+
 import numpy as np
 import orjson
 import pytest
 from msgspec import Raw
 
+from langshift.commands.ingest import weighted_field
+from langshift.debias.detector import open_detector
+from langshift.debias.encoders import VectorSpec, open_encoder
+from langshift.errors import UsageError
 from langshift.ingest.adopt.adopt import keep_norms
+from langshift.ingest.adopt.fields import note_unused, sampled_languages
+from langshift.ingest.adopt.reader import OldIndex
 from langshift.ingest.adopt.transform import document_of, strings_at
+from langshift.ingest.config import build_pipeline
 from langshift.ingest.documents import InvalidRow
 from langshift.plugin.index_body import VectorField
 from langshift.plugin.metadata import FieldNames, value_at
@@ -91,10 +100,116 @@ def test_the_language_is_what_a_document_names_if_that_is_one(told, language):
     np.testing.assert_array_equal(document.embedding, np.array([1, 2.5], np.float32))
 
 
+@pytest.mark.parametrize(
+    ("declared", "own", "language"),
+    [
+        (b'"fr"', b'"de"', "fr"),
+        (b'""', b'"de"', "de"),
+        (b'"who knows"', b'"de-AT"', "de-AT"),
+        (b"null", b'"Fortran"', None),
+        (b'"und"', b'"de"', "und"),
+    ],
+)
+def test_the_usual_field_is_asked_where_the_declared_one_names_no_language(declared, own, language):
+    fields = FieldNames("vec", "langshift_language", texts=("head",), declared_language="locale")
+    document = document_of(hit(b'{"locale": %s, "language": %s, "head": "H"}' % (declared, own)), fields, 2)
+    assert document.language == language
+
+
 def test_texts_are_joined_and_half_a_surrogate_pair_is_no_text():
     source = b'{"head": "H\\ud800", "parts": [{"body": "one"}, {"body": "two"}]}'
     document = document_of(hit(source), FIELDS, 2)
     assert (document.id, document.text, document.embedding) == ("a", "H\ufffd\none\ntwo", None)
+
+
+ENGLISH = "The ministry has said that the new hospital will open in the spring, after two years of work."
+GERMAN = "Das Ministerium teilte mit, dass das neue Krankenhaus nach zwei Jahren im Frühling eröffnet wird."
+
+
+def judged(capsys, *documents):
+    """The languages of a sample with these values and texts, and what is noted."""
+    hits = [hit(json.dumps({"locale": value, "head": text}).encode()) for value, text in documents]
+    old = OldIndex("news", "news", "", {}, {})
+    fields = FieldNames("vec", "ls_language", texts=("head",), declared_language="locale")
+    pipeline = build_pipeline(open_encoder("given", vector_spec=VectorSpec(2, False)), open_detector(), None, 0.0)
+    return sampled_languages(old, hits, fields, pipeline), capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "example"),
+    [
+        (["news", "sport", "tech"], "0%", "news"),
+        # Codes of languages, all of them.
+        (["art", "law", "fun", "war"], "0%", "art"),
+        (["it", "hr", "pr"], "0%", "pr"),
+        (["English", "English", "en"], "33%", "English"),
+    ],
+)
+def test_a_field_that_does_not_tell_languages_is_refused(capsys, values, share, example):
+    with pytest.raises(UsageError) as refused:
+        judged(capsys, *((value, ENGLISH) for value in values))
+    assert str(refused.value) == (
+        f"The field 'locale' of news does not tell languages: of {len(values)} documents of a sample with a value "
+        f"there, {share} have a language tag that their text does not contradict (such a value is {example!r}). Give "
+        "--language-field the field with the language, or leave it out to have languages detected."
+    )
+
+
+def test_values_that_are_no_tags_are_counted_with_an_example(capsys):
+    languages, noted = judged(
+        capsys, ("en-GB", ENGLISH), ("de", GERMAN), ("eng", ENGLISH), ("", GERMAN), ("?", ENGLISH)
+    )
+    assert languages == {"en": 3, "de": 2}
+    assert noted == (
+        "1 of 4 documents of a sample have no language tag in 'locale', but '?', for example: for such documents a tag "
+        "in the field 'language' is taken, and without one the language is detected.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [("de", GERMAN), ("en", ENGLISH), ("de", ENGLISH)],
+        [("ms", "Kerajaan mengumumkan bahawa hospital baharu akan dibuka pada musim bunga selepas dua tahun.")],
+        [("und", ENGLISH), ("UND", GERMAN)],
+        [("haw", "123 456")],
+    ],
+)
+def test_a_field_that_tells_languages_is_taken_without_a_word(capsys, documents):
+    assert judged(capsys, *documents)[1] == ""
+
+
+def test_a_field_without_values_is_named(capsys):
+    assert judged(capsys, ("", ENGLISH), (None, GERMAN))[1] == (
+        "No document of a sample has a value in 'locale': languages are detected.\n"
+    )
+
+
+def test_a_text_that_is_nowhere_and_a_language_that_is_not_asked_for_are_named(capsys):
+    hits = [hit(json.dumps({"head": "H", "lang": "de", "language": "Fortran"}).encode())] * 3
+    note_unused(hits, FieldNames("vec", texts=("head", "body")))
+    assert capsys.readouterr().err.splitlines() == [
+        "No document of a sample has a text in 'body'.",
+        "Languages are detected, although documents name one in 'lang': give --language-field lang to take that.",
+    ]
+    note_unused(hits, FieldNames("vec", texts=("head",), declared_language="lang"))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("body", ("body", 1.0)), ("title^3", ("title", 3.0)), ("a.b^0.5", ("a.b", 0.5))]
+)
+def test_a_field_may_have_a_weight(given, expected):
+    assert weighted_field(given) == expected
+
+
+@pytest.mark.parametrize("given", ["^3", "title^", "title^much", "title^0", "title^-1", "title^inf", "title^nan"])
+def test_a_weight_that_is_none_is_refused(given):
+    with pytest.raises(UsageError) as refused:
+        weighted_field(given)
+    assert str(refused.value) == (
+        f"{given!r} is no field and weight: write FIELD^WEIGHT with a number above 0, as in title^3."
+    )
 
 
 @pytest.mark.parametrize("vector", [b"[1]", b'"AAAA"', b'["a", "b"]', b"[[1, 2]]", b'{"x": 1}'])

@@ -265,7 +265,14 @@ def test_after_an_answer_that_is_not_to_this_request_it_is_sent_again(broken):
     [
         (
             {"type": "t", "reason": "failed.", "caused_by": {"reason": "x", "caused_by": {"reason": "the  root."}}},
-            "failed. (the root.)",
+            "failed. (x: the root.)",
+        ),
+        (
+            {
+                "reason": "no",
+                "caused_by": {"reason": "too large\n at [Source: REDACTED (`X` disabled); line: 1, column: 9]"},
+            },
+            "no (too large)",
         ),
         ({"type": "t"}, "t"),
         ({"reason": "it broke: why", "caused_by": {"reason": "why"}}, "it broke: why"),

@@ -140,11 +140,11 @@ def test_a_script_is_told_the_same_numbers():
     told = json.loads(
         json.dumps(params(old, new, FieldNames(vector="a.b", declared_language="lang", texts=("t",)), pipeline=False))
     )
-    assert (told["same"], told["old"], told["dimension"], told["split"]) == (
+    assert (told["same"], told["old"], told["dimension"], told["texts"]) == (
         True,
         {"hash": known.hash, "vectors": {}},
         3,
-        False,
+        [],
     )
     assert (told["fields"]["vector"], told["fields"]["told"]) == ("a.b", "lang")
     assert (np.array(told["new"]["vectors"]["de"], np.float32) == known.vectors["de"]).all()

@@ -8,10 +8,24 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from piped_index import fingerprint_of, made_shift
 from rich.console import Console
 
 from langshift import output
-from langshift.ingest.progress import LoadProgress
+from langshift.ingest.progress import LoadProgress, LoadSummary, last_line
+
+
+def test_the_last_line_accounts_for_lines_that_leave_no_document_of_their_own() -> None:
+    made = fingerprint_of(made_shift())
+    summary = LoadSummary("news", "news-v0001", made, "c.jsonl")
+    summary.count({"language en": 3, "result created": 2, "result updated": 1, "result not_found": 2, "result dead": 1})
+    summary.present = 3
+    assert summary.to_dict()["not_found"] == 2
+    assert last_line(summary) == (
+        "All 6 lines of c.jsonl are accounted for: 3 documents on the server, checked, "
+        "1 replaced an earlier one with the same _id, 2 deletes of documents that were not there, "
+        "1 dead letter (langshift dead-letters list --index news shows why)."
+    )
 
 
 class Terminal:

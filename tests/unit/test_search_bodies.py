@@ -51,6 +51,30 @@ def test_lexical_stays_within_the_servers_limit_on_clauses(words):
     assert 2 <= len(fields) < 104
 
 
+def test_lexical_searches_each_analyzed_language_by_its_analyzer_and_the_others_plainly():
+    own = FieldNames(language="lang", texts=("head", "body"), analyzed=("en", "de", "th"))
+    (match,) = lexical("tides", "de", ["en", "it"], fields=own)["query"]["bool"]["must"]
+    german, english, rest = match["bool"]["should"]
+    assert match["bool"]["minimum_should_match"] == 1
+    for part, tag in ((german, "de"), (english, "en")):
+        assert part["bool"]["filter"] == [{"term": {"lang": tag}}]
+        (found,) = part["bool"]["must"]
+        assert found["multi_match"]["fields"] == [f"head.{tag}", f"body.{tag}"]
+    assert rest["bool"]["must_not"] == [{"terms": {"lang": ["de", "en"]}}]
+    assert rest["bool"]["must"][0]["multi_match"]["fields"] == ["head", "body"]
+
+
+@pytest.mark.parametrize(("tokens", "languages"), [(100, 3), (200, 1), (249, 1), (250, 0)])
+def test_analyzed_languages_stay_within_the_servers_limit_on_clauses(tokens, languages):
+    own = FieldNames(texts=("head", "body"), analyzed=("en", "de", "th"))
+    (match,) = lexical("tide " * tokens, "th", ["en", "de"], fields=own)["query"]["bool"]["must"]
+    if languages:
+        *analyzed, _ = match["bool"]["should"]
+        assert [part["bool"]["filter"][0]["term"]["language"] for part in analyzed] == ["th", "en", "de"][:languages]
+    else:
+        assert match["multi_match"]["fields"] == ["head", "body"]
+
+
 def test_lexical_refuses_a_query_beyond_any_limit():
     with pytest.raises(UsageError, match=r"^The query has too many words for a lexical search: the limit is 500\.$"):
         lexical("tide " * 501, "en", size=1)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from search_request import request_for
 
-from langshift.retrieval.hits import GROUP, group_of
+from langshift.plugin.metadata import USUAL
+from langshift.retrieval.hits import group_of
 from langshift.retrieval.modes import search
 from langshift.retrieval.settings import SearchSettings
 
@@ -19,7 +20,7 @@ FULL = (
     [({"group": "g"}, "g"), ({"group": ["g", "h"]}, "g"), ({"group": 3}, "3"), ({"group": []}, None), ({}, None)],
 )
 def test_a_document_is_of_the_first_group_that_it_names(source, group):
-    assert group_of(source) == group
+    assert group_of(source, USUAL) == group
 
 
 @pytest.mark.parametrize(("count", "notes"), [(9_999, ()), (10_000, (FULL,))])
@@ -29,10 +30,10 @@ def test_where_not_all_documents_of_the_groups_can_be_shown_a_note_says_so(count
     )
     exchange = search(request)
     next(exchange)
-    found = {"_id": "a", "_score": 1.0, "_source": {GROUP: "g"}, "fields": {"language": ["de"]}}
+    found = {"_id": "a", "_score": 1.0, "_source": {"group": "g"}, "fields": {"language": ["de"]}}
     (members,) = exchange.send([answered(found)])
     assert members["size"] == 10_000
-    hits = [{"_id": f"d{i}", "_score": 0.0, "_source": {GROUP: "g"}} for i in range(count)]
+    hits = [{"_id": f"d{i}", "_score": 0.0, "_source": {"group": "g"}} for i in range(count)]
     (scores,) = exchange.send([answered(*hits)])
     assert scores["size"] == count
     with pytest.raises(StopIteration) as end:

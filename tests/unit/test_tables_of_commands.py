@@ -27,6 +27,7 @@ from langshift.evaluate.tune import report as tune_report
 from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.tune import MeasureChange, TuningSettings
 from langshift.plugin.description import TextField
+from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.calibrate import SliceChange
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, ShiftEffect
@@ -108,7 +109,7 @@ def loaded_languages():
 
 @case
 def dead_letters():
-    example = Of(corpus=f"/{NAME}/{WIDE}.jsonl", line=COUNT)
+    example = Of(corpus=f"/{NAME}/{WIDE}.jsonl", line=COUNT, reason=SENTENCE)
     group = Of(count=COUNT, stage="encode", type=f"{NAME}_exception", reason=SENTENCE, example=example)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ingest, "with_letters", lambda _: [])
@@ -203,13 +204,13 @@ def indices():
 def described_index():
     texts = [TextField(f"{name}.{tag}", f"{name}_analyzer", COUNT) for name in NAMES for tag in LANGUAGES]
     usual = [TextField(f"{root}.{tag}", f"{NAME}_analyzer", COUNT) for root in ("title", "text") for tag in LANGUAGES]
-    for fields, named in ((True, texts), (False, usual)):
+    for fields, named in ((FieldNames(texts=("body",)), texts), (USUAL, usual)):
         versions = [version(NAME, number) for number in range(2)]
         found = Of(
             versions=versions,
             version=versions[0],
             texts=named,
-            fields=Of(texts=fields),
+            fields=fields,
             share=lambda _: 0.999,
             languages=dict.fromkeys(LANGUAGES, COUNT * 1000),
             meta={},

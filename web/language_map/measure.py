@@ -14,12 +14,12 @@ from langshift.debias.debiaser import nonzero_scales
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError, LangshiftError
 from langshift.output import pluralize
-from langshift.plugin.metadata import TEXT_FIELDS, FieldNames, read_metadata, value_at
+from langshift.plugin.metadata import FieldNames, read_metadata, value_at
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.questions import extract_question, text_of
-from langshift.retrieval.hits import GROUP, Vector, group_of, known_shift, unshifted_vector, without_legs
+from langshift.retrieval.hits import Vector, group_of, known_shift, unshifted_vector, without_legs
 from langshift.retrieval.service import VersionedSearcher
 from langshift.retrieval.steps import Response, SearchPlan, execute
 
@@ -111,7 +111,7 @@ def draw(
     """
     fields = index.fields
     with_vector = {"exists": {"field": fields.vector}}
-    brings = [*(fields.texts or TEXT_FIELDS), GROUP, fields.vector, fields.stamp]
+    brings = [*fields.text_fields, fields.group, fields.vector, fields.stamp]
     responses = yield tuple(
         dsl.body(dsl.drawn({"bool": {"filter": [{"term": {fields.language: tag}}, with_vector]}}), each, fields, brings)
         for tag in languages
@@ -132,7 +132,7 @@ def _read(response: Response, language: str, fields: FieldNames, shift: StoredSh
         stored = np.array(vector, np.float32)
         words = extract_question(text_of(found, fields), language, found.id)
         raw = unshifted_vector(stored, stamp, nonzero_scales(stamp), shift)
-        made.append(DrawnDocument(found.id, language, group_of(found.source), words, stored, raw))
+        made.append(DrawnDocument(found.id, language, group_of(found.source, fields), words, stored, raw))
     return made
 
 

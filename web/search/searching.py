@@ -15,7 +15,7 @@ from langshift.errors import LangshiftError, UnavailableError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.inventory import all_versions
 from langshift.plugin.metadata import FieldNames
-from langshift.retrieval.hits import GROUP, Hit, SearchResult, group_of, title_and_text, to_hit
+from langshift.retrieval.hits import Hit, SearchResult, group_of, title_and_text, to_hit
 from langshift.retrieval.searcher import Searcher, preference_notes
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
@@ -279,9 +279,10 @@ def truncated_sources(
     found: dict[str, Mapping[str, Any]] = {}
     for name, source in sources.items():
         title, text = title_and_text(source, fields)
-        text, group = excerpt(text, words), group_of(source)
-        texts = {fields.texts[0]: text} if fields.texts else {"title": excerpt(title), "text": text}
-        found[name] = texts if group is None else {**texts, GROUP: group}
+        texts, group = {fields.main_text: excerpt(text, words)}, group_of(source, fields)
+        if fields.split and fields.title_field is not None:
+            texts = {fields.title_field: excerpt(title), **texts}
+        found[name] = texts if group is None else {**texts, fields.group: group}
     return found
 
 

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.hits import GROUP, Hit, ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.hits import Hit, ScoredDoc, group_of, to_hit, without_legs
 from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.shortlist import rankable, similarity_breakdown
 from langshift.retrieval.steps import SearchPlan
@@ -151,10 +151,11 @@ def _documents(names: Sequence[str], fields: FieldNames) -> SearchPlan[tuple[dic
     (answer,) = yield (dsl.named(list(dict.fromkeys(names)), fields),)
     found = {one.id: one for one in without_legs(answer, fields)}
     name = names[0]
-    group = group_of(found[name].source) if name in found else None
+    group = group_of(found[name].source, fields) if name in found else None
     if group is None:
         return found, []
-    query = {"bool": {"filter": dsl.filter_clauses({GROUP: [group]}), "must_not": dsl.filter_clauses({"_id": [name]})}}
+    same = dsl.filter_clauses({fields.group_filter: [group]})
+    query = {"bool": {"filter": same, "must_not": dsl.filter_clauses({"_id": [name]})}}
     (answer,) = yield (dsl.body(query, _MOST_OTHERS, fields),)
     members = without_legs(answer, fields)
     return found, sorted(members, key=lambda one: (one.language, one.id))

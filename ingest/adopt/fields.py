@@ -1,0 +1,300 @@
+"""The fields of an index that is adopted: those that are named are checked, and those that it gets are chosen."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import accumulate
+from typing import Any, cast
+
+import langcodes
+import msgspec
+
+from langshift.errors import UsageError
+from langshift.ingest.adopt.reader import OldIndex
+from langshift.ingest.adopt.transform import declared_tag, document_of, strings_at
+from langshift.ingest.config import EmbeddingPipeline
+from langshift.ingest.documents import Document
+from langshift.ingest.transform import detect_language
+from langshift.languages import UNDETERMINED, analyzers, parse_tag, text_language
+from langshift.output import note, pluralize
+from langshift.plugin.index_body import engine_of, mapped
+from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.raw_documents import decode_hit, parse_source
+
+
+def free_fields(old: OldIndex, there: FieldNames, unmapped: Collection[str]) -> FieldNames:
+    """The names of the new version's fields: langshift's own are called otherwise where the old index has them.
+
+    Args:
+        old: the index.
+        there: the names of the fields that the old index has.
+        unmapped: fields that documents have beside those that the mapping knows.
+
+    Raises:
+        UsageError: the other names are taken, too.
+    """
+    taken = {*old.mappings.get("properties", {}), *unmapped}
+
+    def free(usual: str) -> str:
+        for name in (usual, f"langshift_{usual}"):
+            if name not in taken:
+                return name
+        raise UsageError(
+            f"Index {old.index} has fields named {usual!r} and 'langshift_{usual}', and langshift needs one of these "
+            "names: copy the index with _reindex, renaming one of them, and adopt the copy."
+        )
+
+    own = {part: free(getattr(USUAL, part)) for part in ("language", "confidence", "stamp")}
+    return msgspec.structs.replace(there, **own)
+
+
+_ANALYZED = {"text", "match_only_text"}
+_EXACT = {"keyword", "constant_keyword", "wildcard", "long", "integer", "short", "byte", "unsigned_long"}
+_TEXTS = {"text", "keyword", "match_only_text", "wildcard", "constant_keyword"}
+_SPACE = "cosinesimil"
+
+
+def checked_fields(old: OldIndex, there: FieldNames) -> FieldNames:
+    """Check the fields of an index that are named, and say by which view of it its groups are searched.
+
+    Args:
+        old: the index.
+        there: its fields, ``group`` empty where none is named.
+
+    Raises:
+        UsageError: one is not there, or of a type that cannot be used; saying which.
+    """
+    _require_vector(old, there.vector)
+    for text in there.texts:
+        _require_string(old, text, "--text-field")
+        if outer := _nested_in(old, text):
+            note(f"Word search does not look into {text!r}, inside the nested field {outer!r}: it tells languages.")
+    if there.declared_language is not None:
+        _require_string(old, there.declared_language, "--language-field")
+    group = there.group or USUAL.group
+    found = mapped(old.mappings, group)
+    kind, views = found.get("type", "object"), found.get("fields", {})
+    by = sorted((view for view in views if views[view].get("type") == "keyword"), key=lambda view: view != "keyword")
+    exact = f"{group}.{by[0]}" if kind in _ANALYZED and by else None
+    if there.group and not found:
+        raise _no_field(old, group, "--group-field")
+    if there.group and (outer := _nested_in(old, group)):
+        raise UsageError(
+            f"The field {group!r} of {old.index} is inside the nested field {outer!r}: give --group-field a field of "
+            "the document itself."
+        )
+    if there.group and exact is None and kind not in _EXACT:
+        raise UsageError(
+            f"The field {group!r} of {old.index} is of type {kind}, which cannot be searched by its exact value: give "
+            "--group-field a keyword field, or a text field that has a keyword view."
+        )
+    return msgspec.structs.replace(there, group=group, group_keyword=exact)
+
+
+def _require_vector(old: OldIndex, name: str) -> None:
+    found, index = mapped(old.mappings, name), old.index
+    if not found:
+        raise UsageError(f"Index {index} has no field {name!r}: {_vectors_there(old)}.")
+    if found.get("type") != "knn_vector":
+        kind = found.get("type", "object")
+        raise UsageError(f"The field {name!r} of {index} is of type {kind}, not knn_vector: {_vectors_there(old)}.")
+    if nested := _nested_in(old, name):
+        raise UsageError(
+            f"The field {name!r} of {index} is inside the nested field {nested!r}: only a document's own vector can "
+            "be shifted, so index each part of a text as a document of its own."
+        )
+    kind = str(found.get("data_type", "float")).lower()
+    if "dimension" not in found or kind != "float":
+        problem = f"are of the data type {kind}" if "dimension" in found else "belong to a trained model"
+        raise UsageError(f"The vectors in {name!r} of {index} {problem}: only float vectors can be shifted.")
+    vector_field = engine_of(old.mappings, old.settings, name)
+    assert vector_field is not None  # noqa: S101 - it is a knn_vector
+    if vector_field.space != _SPACE:
+        raise UsageError(
+            f"The vectors in {name!r} of {index} are compared by {vector_field.space}, but langshift uses "
+            "cosine similarity, and shifted vectors differ in length. Copy the index with _reindex into one whose "
+            f'mapping has "space_type": "{_SPACE}" (nothing is encoded again), and adopt the copy.'
+        )
+
+
+def _nested_in(old: OldIndex, name: str) -> str | None:
+    parents = accumulate(name.split(".")[:-1], "{}.{}".format)
+    return next((part for part in parents if mapped(old.mappings, part).get("type") == "nested"), None)
+
+
+def _no_field(old: OldIndex, name: str, option: str) -> UsageError:
+    return UsageError(f"Index {old.index} has no field {name!r}: give {option} a field that its documents have.")
+
+
+def _require_string(old: OldIndex, name: str, option: str) -> None:
+    found = mapped(old.mappings, name)
+    if not found:
+        raise _no_field(old, name, option)
+    kind = found.get("type", "object")
+    if kind not in _TEXTS:
+        raise UsageError(f"The field {name!r} of {old.index} is of type {kind}: give {option} a text or keyword field.")
+
+
+def _vectors_there(old: OldIndex) -> str:
+    names = sorted(_vectors(old.mappings, ""))
+    if not names:
+        return "it has no knn_vector field, so there is nothing to shift"
+    return f"its knn_vector {'field is' if len(names) == 1 else 'fields are'} {', '.join(names)}"
+
+
+def _vectors(part: Mapping[str, Any], place: str) -> Iterator[str]:
+    for name, found in part.get("properties", {}).items():
+        if found.get("type") == "knn_vector":
+            yield f"{place}{name}"
+        yield from _vectors(found, f"{place}{name}.")
+
+
+# What a field with the language of a document is often called.
+_OF_LANGUAGES = ("language", "lang", "locale")
+
+
+def note_unused(sample: Sequence[bytes], fields: FieldNames) -> None:
+    """Note text fields that no document fills, and a field that tells languages and was not named.
+
+    Args:
+        sample: documents as a search gives them.
+        fields: the names of their fields.
+    """
+    sources = [parse_source(decode_hit(hit).source) for hit in sample]
+    for name in fields.texts:
+        if not any(text.strip() for source in sources for text in strings_at(source, name)):
+            note(f"No document of a sample has a text in {name!r}.")
+    for name in _OF_LANGUAGES if fields.declared_language is None else ():
+        tags = [declared_tag(source, name) for source in sources if any(strings_at(source, name))]
+        if 2 * sum(tag is not None for tag in tags) > len(tags):
+            note(
+                f"Languages are detected, although documents name one in {name!r}: give --language-field {name} to "
+                "take that."
+            )
+
+
+# A text is surely in another language than its document says where the detector gives one so much that is so far from
+# it, by CLDR's distances: 12 for Norwegian and Danish, 59 for Croatian and Serbian, 80 and more where none knows both.
+_SURE, _FAR = 0.9, 60
+# Languages of fewer documents of the sample, and of less of it, get no analyzer of their own.
+_FEW, _LITTLE = 5, 0.01
+
+
+def sampled_languages(
+    old: OldIndex, sample: Sequence[bytes], fields: FieldNames, pipeline: EmbeddingPipeline
+) -> Counter[str]:
+    """Count a sample's documents by language, and see that the field that declares it does.
+
+    Ordinary words are codes of languages (``art``, ``law``, ``it``): what a text is surely not in counts as none.
+
+    Args:
+        old: the index.
+        sample: documents as a search gives them.
+        fields: the names of their fields.
+        pipeline: detects languages.
+
+    Raises:
+        UsageError: most documents with a value in the field name no language there.
+    """
+    dimension = pipeline.encoder.dimension
+    languages: Counter[str] = Counter()
+    values: Counter[str] = Counter()
+    contradicted: Counter[str] = Counter()
+    for hit in sample:
+        document = document_of(hit, fields, dimension)
+        if not isinstance(document, Document):
+            continue
+        languages[text_language(detect_language(document, pipeline).language)] += 1
+        value = " ".join(strings_at(parse_source(decode_hit(hit).source), fields.declared_language or "")).strip()
+        if value:
+            values[value] += 1
+            read, sureness = pipeline.detector.detect(document.text)
+            contradicted[value] += sureness >= _SURE and _distance(value, read) > _FAR
+    if fields.declared_language is not None:
+        _require_tags(old, fields.declared_language, values, contradicted)
+    return languages
+
+
+@cache
+def _distance(value: str, language: str) -> int:
+    tag = parse_tag(value)
+    return 0 if tag is None else langcodes.tag_distance(tag, language)
+
+
+def _require_tags(old: OldIndex, field: str, values: Counter[str], contradicted: Counter[str]) -> None:
+    total = values.total()
+    if not total:
+        note(f"No document of a sample has a value in {field!r}: languages are detected.")
+        return
+    no_tags = [value for value, _ in values.most_common() if parse_tag(value) is None and value.lower() != UNDETERMINED]
+    wrong = [*no_tags, *(value for value, _ in values.most_common() if 2 * contradicted[value] > values[value])]
+    fitting = total - sum(values[value] for value in wrong)
+    if 2 * fitting < total:
+        raise UsageError(
+            f"The field {field!r} of {old.index} does not tell languages: of {pluralize(total, 'document')} of a "
+            f"sample with a value there, {fitting / total:.0%} have a language tag that their text does not contradict "
+            f"(such a value is {_cut(wrong[0])}). Give --language-field the field with the language, or leave it out "
+            "to have languages detected."
+        )
+    if no_tags:
+        count = sum(values[value] for value in no_tags)
+        note(
+            f"{count:,} of {pluralize(total, 'document')} of a sample have no language tag in {field!r}, but "
+            f"{_cut(no_tags[0])}, for example: for such documents a tag in the field 'language' is taken, and without "
+            "one the language is detected."
+        )
+
+
+def _cut(value: str) -> str:
+    return repr(value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}…")
+
+
+_LONGEST_SHOWN = 40
+
+
+def analyzed_languages(old: OldIndex, fields: FieldNames, languages: Counter[str]) -> FieldNames:
+    """The names of fields with the languages, most frequent first, whose analyzers the texts are to get.
+
+    Args:
+        old: the index.
+        fields: the names of its fields.
+        languages: documents of a sample by language.
+
+    Raises:
+        UsageError: a text has a view of a language's name already.
+    """
+    least = min(_FEW, max(1.0, _LITTLE * languages.total()))
+    some = [tag for tag, count in sorted(languages.items(), key=lambda one: (-one[1], one[0])) if count >= least]
+    analyzed = tuple(tag for tag in some if analyzers().get(tag, _STANDARD) != _STANDARD)
+    for name in fields.texts:
+        found = mapped(old.mappings, name)
+        for tag in analyzed:
+            if found.get("fields", {}).get(tag, _view(tag)) != _view(tag):
+                raise UsageError(
+                    f"The field {name!r} of {old.index} has a view {tag!r} already, the name that --analyze needs for "
+                    f"the analyzer {analyzers()[tag]}: leave --analyze out, or copy the index with _reindex into one "
+                    "without that view, and adopt the copy."
+                )
+    named = ", ".join(f"{tag} ({analyzers()[tag]})" for tag in analyzed)
+    note(f"Analyzers of {', '.join(fields.texts)}: {named or 'no language of the sample has one of its own'}.")
+    return msgspec.structs.replace(fields, analyzed=analyzed)
+
+
+_STANDARD = "standard"
+
+
+def _view(tag: str) -> dict[str, str]:
+    return {"type": "text", "analyzer": analyzers()[tag]}
+
+
+def add_views(mappings: Mapping[str, Any], fields: FieldNames) -> None:
+    """Give each of the texts a view ``<name>.<language>`` for each analyzed language.
+
+    Args:
+        mappings: of the new version; changed in place.
+        fields: the names of its fields.
+    """
+    for name in fields.texts:
+        found = cast("dict[str, Any]", mapped(mappings, name))
+        if fields.analyzed and found["type"] in {*_ANALYZED, "keyword"}:
+            found.setdefault("fields", {}).update({tag: _view(tag) for tag in fields.analyzed})

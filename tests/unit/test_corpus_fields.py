@@ -1,0 +1,257 @@
+"""Fields with names of their own: options, lines, and what is said of fields that nobody named."""
+
+import json
+
+import pytest
+from plain_index import PLAIN
+
+from langshift.commands.corpus_fields import from_options
+from langshift.errors import UsageError
+from langshift.ingest.documents import Columns, Delete, Document, InvalidDocument, index_entry, parse_fields
+from langshift.ingest.sources import open_source, unused_fields
+from langshift.plugin.index_body import index_body
+from langshift.plugin.metadata import USUAL, FieldNames, replaced_at
+
+LONG = "A sentence that goes on about the sea, the Moon and the bread in the oven. " * 3
+CMS = {"id": 7, "headline": "Tides", "body": LONG, "locale": "en_GB"}
+
+
+def fields(id=None, title=None, texts=(), language=None, group=None):
+    return from_options(id, title, tuple(texts), language, group)
+
+
+def parsed(line, names):
+    return parse_fields(line, columns=Columns(names))
+
+
+def refused(line, names):
+    with pytest.raises(InvalidDocument) as caught:
+        parsed(line, names)
+    return caught.value.reason
+
+
+def test_no_option_names_no_fields():
+    assert fields() is None
+    assert USUAL.as_options() == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "texts", "title", "options"),
+    [
+        ({"id": "id"}, ("title", "text"), "title", "--id-field id --title-field title --text-field text"),
+        ({"texts": ["body"]}, ("title", "body"), "title", "--title-field title --text-field body"),
+        ({"title": "headline"}, ("headline", "text"), "headline", "--title-field headline --text-field text"),
+        ({"texts": ["body", "title^2"]}, ("body", "title"), None, "--text-field body --text-field title^2"),
+        ({"title": "text"}, ("text",), None, "--text-field text"),
+        (
+            {"id": "_id", "language": "language", "group": "g"},
+            ("title", "text"),
+            "title",
+            "--title-field title --text-field text --group-field g",
+        ),
+        (
+            {"title": "a.b^1.5", "texts": ["c"], "language": "lang", "id": "n"},
+            ("a.b", "c"),
+            "a.b",
+            "--id-field n --title-field a.b^1.5 --text-field c --language-field lang",
+        ),
+    ],
+)
+def test_what_is_not_named_keeps_its_usual_name(given, texts, title, options):
+    named = fields(**given)
+    assert (named.texts, named.title, named.by_language, named.split) == (texts, title, True, True)
+    assert named.as_options() == options
+    assert FieldNames.from_meta(json.loads(json.dumps({"langshift_fields": named.to_dict()}))) == named
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"texts": ["body^0"]},
+            "--text-field body^0: the weight after ^ must be a number above 0, as in body^2.",
+        ),
+        (
+            {"title": "shift"},
+            "--title-field shift: langshift uses this name itself; rename the field in the corpus.",
+        ),
+        ({"id": "a..b"}, "--id-field a..b: OpenSearch does not accept a field named 'a..b'; rename it."),
+        (
+            {"texts": ["content", "content.body"]},
+            "--text-field content and --text-field content.body cannot be used together: a text is stored by language, "
+            "so its field can contain nothing else.",
+        ),
+        (
+            {"texts": ["body"], "group": "body"},
+            "--text-field body and --group-field body cannot be used together: a text is stored by language, so its "
+            "field can contain nothing else.",
+        ),
+    ],
+)
+def test_names_that_cannot_be_used_are_refused(given, message):
+    with pytest.raises(UsageError) as caught:
+        fields(**given)
+    assert str(caught.value) == message
+
+
+NAMES = fields("meta.id", "headline", ["content.body", "summary"], "locale", "of")
+
+
+def test_a_line_is_a_document_with_its_own_fields():
+    line = {
+        "meta": {"id": 7, "by": "Ines"},
+        "headline": "Tides",
+        "content": {"body": ["The sea rises.", "It falls."], "length": 2},
+        "summary": "",
+        "locale": "en_GB",
+        "language": "de",
+        "of": 3,
+    }
+    document = parsed(line, NAMES)
+    assert (document.id, document.title, document.text) == ("7", "Tides", "The sea rises. It falls.")
+    assert (document.language, document.no_tag) == ("en-GB", None)
+    entry = index_entry(document, "en", 1.0, [1.0], {})
+    assert entry == {
+        "meta": line["meta"],
+        "headline": {"en": "Tides"},
+        "content": {"body": {"en": "The sea rises. It falls."}, "length": 2},
+        "locale": "en_GB",
+        "of": 3,
+        "language": "en",
+        "language_confidence": 1.0,
+        "embedding": [1.0],
+        "shift": {},
+    }
+    assert line["content"]["body"] == ["The sea rises.", "It falls."]
+
+
+def test_a_name_with_dots_may_be_that_of_one_field():
+    document = parsed({"content.body": "words", "content": {"length": 2}}, NAMES)
+    entry = index_entry(document, "en", 1.0, [1.0], {})
+    assert (entry["content.body"], entry["content"]) == ({"en": "words"}, {"length": 2})
+
+
+def test_an_empty_text_leaves_no_field_behind():
+    assert replaced_at({"a": {"b": "", "c": 1}, "d": 2}, "a.b", None) == {"a": {"c": 1}, "d": 2}
+    assert replaced_at({"a": 1}, "a.b", {"en": "x"}) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "language", "no_tag"),
+    [
+        ({"locale": "de_AT", "language": "en"}, "de-AT", None),
+        ({"locale": ["fr"]}, "fr", None),
+        ({"locale": "German", "language": "de"}, "de", "'German' in locale"),
+        ({"locale": "German"}, None, "'German' in locale"),
+        ({"locale": 7, "language": "what?"}, None, "a number in locale"),
+        ({"language": "what?"}, None, "'what?' in language"),
+        ({"locale": "und", "language": "th"}, "th", None),
+        ({"locale": "und"}, "und", None),
+        ({"locale": " ", "language": None}, None, None),
+    ],
+)
+def test_the_declared_language_counts_then_the_usual_field_and_detection_serves_where_neither_is_one(
+    line, language, no_tag
+):
+    document = parsed({"headline": "x", **line}, NAMES)
+    assert (document.language, document.no_tag) == (language, no_tag)
+
+
+def test_ids():
+    assert parsed({"_id": "a", "headline": "x"}, NAMES).id == "a"
+    assert parsed({"_id": "a", "meta": {"id": "b"}, "headline": "x"}, NAMES).id == "b"
+    assert len(parsed({"headline": "x"}, NAMES).id) == 32
+    assert parsed({"_op": "delete", "meta": {"id": 5}}, NAMES) == Delete("5")
+    assert refused({"_op": "delete"}, NAMES) == "a line with '_op': 'delete' needs the 'meta.id' of the document."
+    for value, shown in ((1.5, "1.5"), (["a"], "a list"), (True, "true or false")):
+        reason = refused({"meta": {"id": value}, "headline": "x"}, NAMES)
+        assert reason == f"the field 'meta.id' must be a string or an integer, but is {shown}."
+
+
+def test_lines_that_cannot_be_used():
+    assert refused({"text": "x"}, NAMES) == "has no text in headline, content.body or summary."
+    assert refused({"headline": {"en": "x"}}, NAMES) == "the field 'headline' must be a string, but is an object."
+    assert refused({"summary": ["x", 1]}, NAMES) == "the field 'summary' must be a string, but is a list."
+    assert refused({"headline": "x", "of": [1]}, NAMES) == "the field 'of' must be a string, but is a list."
+    assert refused({"headline": "x", "headline.en": "y"}, NAMES) == (
+        "the field name 'headline.en' is reserved for langshift; rename it."
+    )
+    assert isinstance(parsed({"headline": "x", "title.de": "mine", "group": ["a"]}, NAMES), Document)
+
+
+def test_an_index_maps_the_fields_that_were_named():
+    body = index_body(PLAIN, fields=NAMES)["mappings"]
+    properties = body["properties"]
+    assert properties["headline"]["properties"]["de"] == {"type": "text", "analyzer": "german"}
+    assert properties["content"]["properties"]["body"]["properties"]["th"]["analyzer"] == "thai"
+    assert (properties["of"]["type"], properties["locale"]["type"]) == ("keyword", "keyword")
+    assert properties["meta"]["properties"]["id"]["type"] == "keyword"
+    assert not {"title", "text", "group"} & set(properties)
+    paths = [next(iter(one.values())).get("path_match") for one in body["dynamic_templates"]]
+    assert paths == ["headline.*", "content.body.*", "summary.*", None]
+    assert FieldNames.from_meta(body["_meta"]) == NAMES
+
+
+def note(*lines, names=USUAL):
+    found = unused_fields([json.dumps(line).encode() for line in lines], names)
+    return None if found is None else found.note
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"_id": "a", "title": "Tides", "text": "x", "year": 3, "url": "https://x.example/" + "y" * 200}, None),
+        (
+            {"_id": "a", "text": "", "headline": "Tides", "body": "words"},
+            "The fields headline and body are stored but neither encoded nor searched by words: give "
+            "--title-field headline --text-field text --text-field body if they are the title and another text.",
+        ),
+        (
+            {"_id": "a", "title": "Tides", "headline": "Tides", "body": "words"},
+            "The field body is stored but neither encoded nor searched by words: give --text-field body if it is the "
+            "text.",
+        ),
+        (
+            {"title": "Tides", **CMS},
+            "The field body is stored but neither encoded nor searched by words, and the fields id and locale are "
+            "stored but not used: give --id-field id --text-field body --language-field locale if they are the id, the "
+            "text and the language.",
+        ),
+        (
+            {"_id": "a", "title": "T", "text": "x", "remarks": LONG},
+            "The field remarks is stored but neither encoded nor searched by words: give --text-field text "
+            "--text-field remarks if it is another text.",
+        ),
+        (
+            {"_id": "a", "title": "T", "question": LONG, "content": {"abstract": "x"}, "group_id": 3},
+            "The fields question and content.abstract are stored but neither encoded nor searched by words, and the "
+            "field group_id is stored but not used: give --text-field question --text-field content.abstract "
+            "--group-field group_id if they are the texts and the group.",
+        ),
+        ({"_id": "a", "title": "T", "text": "x", "lang": "the green one"}, None),
+        ({"_op": "delete", "id": "a"}, None),
+    ],
+)
+def test_fields_that_look_like_one_that_is_missing_are_named_with_the_options_for_them(line, said):
+    assert note(line) == said
+
+
+def test_who_named_the_fields_is_told_nothing_of_others():
+    names = fields("id", "headline", ["body"], "locale")
+    assert note({**CMS, "summary": LONG, "uuid": "x", "lang": "de"}, names=names) is None
+
+
+def test_a_corpus_without_the_usual_fields_is_refused_with_the_options_for_its_own(tmp_path):
+    path = tmp_path / "export.jsonl"
+    path.write_text(json.dumps(CMS))
+    with pytest.raises(UsageError) as caught, open_source(str(path)):
+        pass
+    assert str(caught.value) == (
+        f"{path}, line 1: has neither a text nor a title. If the fields id, headline, body and locale are the id, the "
+        "title, the text and the language, give --id-field id --title-field headline --text-field body "
+        "--language-field locale."
+    )
+    with open_source(str(path), fields=fields("id", "headline", ["body"], "locale")) as source:
+        assert source.hint is None
+        (row,) = source.read(())
+    assert (row.content.id, row.content.title, row.content.text) == ("7", "Tides", LONG)
