@@ -151,6 +151,7 @@ def test_mapping_and_settings_are_the_old_ones(client, old, adopted):
         "stamp": "shift",
         "texts": ["headline", "body"],
         "told": "meta.lang",
+        "analyzed": [],
     }
     own = ("uuid", "creation_date", "provided_name", "version")
     before, after = (

@@ -86,6 +86,7 @@ def test_what_was_done_is_told_as_json(client, adopted):
             "stamp": "langshift_shift",
             "texts": ["body"],
             "told": None,
+            "analyzed": [],
         },
     }
     assert stderr.splitlines() == [
