@@ -176,7 +176,7 @@ def _given_id(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
         if isinstance(given, bool) or not isinstance(given, str | int):
             kinds, shown = "a string", json_type(given)
             if name != "_id":
-                kinds, shown = "a string or an integer", given if isinstance(given, float) else shown
+                kinds, shown = "a string or an integer", str(given) if isinstance(given, float) else shown
             raise InvalidDocument(f"the field {name!r} must be {kinds}, but is {shown}.")
         identifier = str(given)
         if len(identifier.encode()) > _LONGEST_ID:

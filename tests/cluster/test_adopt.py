@@ -12,6 +12,8 @@ import pytest
 from command_line import langshift
 from old_index import DIMENSION, SENTENCES, TOPICS, OldIndex, raw_documents, topic_of
 
+from langshift.plugin.metadata import USUAL
+
 OURS = ("language", "language_confidence", "shift")
 PIPELINES = ("default_pipeline", "final_pipeline")
 
@@ -142,18 +144,13 @@ def test_mapping_and_settings_are_the_old_ones(client, old, adopted):
     uuid_of_old = there["settings"]["index"]["uuid"]
     assert (origin["kind"], origin["from"], origin["uuid"]) == ("adopt", old.name, uuid_of_old)
     assert meta["langshift_fields"] == {
+        **USUAL.to_dict(),
         "vector": "vec",
         "language": "language",
         "confidence": "language_confidence",
         "stamp": "shift",
         "texts": ["headline", "body"],
         "told": "meta.lang",
-        "title": None,
-        "split": False,
-        "weights": {},
-        "group": "group",
-        "group_keyword": None,
-        "id": None,
         "analyzed": [],
     }
     own = ("uuid", "creation_date", "provided_name", "version")

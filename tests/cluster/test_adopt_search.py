@@ -12,6 +12,7 @@ from command_line import langshift
 from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
 from langshift.plugin import versions
+from langshift.plugin.metadata import USUAL
 from langshift.retrieval.filters import FilterCheck
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
@@ -78,18 +79,13 @@ def test_what_was_done_is_told_as_json(client, adopted):
         "retries": 0,
         "old": {"name": f"{old[:-4]}-alias", "index": old, "uuid": made},
         "fields": {
+            **USUAL.to_dict(),
             "vector": "parts.vec",
             "language": "langshift_language",
             "confidence": "language_confidence",
             "stamp": "langshift_shift",
             "texts": ["body"],
             "told": None,
-            "title": None,
-            "split": False,
-            "weights": {},
-            "group": "group",
-            "group_keyword": None,
-            "id": None,
             "analyzed": [],
         },
     }

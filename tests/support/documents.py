@@ -42,7 +42,7 @@ VARIABLES = {
     SEARCH: {"COLUMNS": "100"},
 }
 #: The documents whose commands are run and whose output is shown, with the names that they give in the cluster.
-NAMES = {README: ("news",), INGEST: ("news",), ADOPT: ("articles",), VECTORS: ("news",), SEARCH: ("news",)}
+NAMES = {README: ("news",), INGEST: ("news", "cms"), ADOPT: ("articles",), VECTORS: ("news",), SEARCH: ("news",)}
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
 RUN = ("sh", "python")
 _BLOCK = re.compile(r"(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
@@ -340,7 +340,7 @@ def renew():
         with tempfile.TemporaryDirectory() as folder:
             replaced = list(chain.from_iterable(_renewed(block, document, folder) for block in blocks(document)))
         write(document, replaced)
-        for name in ("news", "news-mine", "articles"):
+        for name in ("news", "cms", "news-mine", "articles"):
             subprocess.run([LANGSHIFT, "index", "drop", name, "--yes"], capture_output=True, check=False)
         open_cluster().indices.delete(index="old-articles", params={"ignore_unavailable": "true"})
     write(CLIENTS, [(block.span, _shown_body()) for block in blocks(CLIENTS) if block.mark == "as installed"])
