@@ -18,6 +18,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from langshift import output
+from langshift.debias.detector import HARD_PAIRS
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.index_means import measured_in_words
 from langshift.debias.readable import unread_in_words
@@ -201,6 +202,7 @@ class LoadSummary:
         dead: lines that went to the dead letters.
         repaired: documents that the cluster had confirmed and lost, and that were written once more.
         languages: documents by language, ``und`` included.
+        lookalikes: documents by language where it was detected, and is hard to tell from another.
         shifted: documents whose vector was moved.
         unread: documents of the whole index by language, where the encoder does not read that.
         cut: documents longer than the encoder reads, by ``longest`` characters.
@@ -231,6 +233,7 @@ class LoadSummary:
     dead: int = 0
     repaired: int = 0
     languages: Counter[str] = field(default_factory=Counter)
+    lookalikes: Counter[str] = field(default_factory=Counter)
     shifted: int = 0
     cut: int = 0
     unread: dict[str, int] = field(default_factory=dict)
@@ -256,6 +259,7 @@ class LoadSummary:
         self.deleted, self.dead = results["deleted"], results["dead"]
         self.languages, self.folded = counted("language "), counted("folded ")
         self.without_vector, self.documents = counted("without_vector "), self.languages.total()
+        self.lookalikes = counted("detected ")
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
         self.vectorless = tallies.get("vectorless", 0)
 
@@ -263,7 +267,7 @@ class LoadSummary:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in ("vectorless", "means"):
+        for name in ("vectorless", "means", "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
         made = self.made
@@ -317,6 +321,13 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
         unclear = pluralize(summary.languages["und"], "document")
         fate = "shifted by all their possible languages" if summary.made.soft else f"not {_verb(summary.made)}"
         sentences.append(f"{unclear} without a clear language: {fate}.")
+    sentences += [
+        f"{pair.one} and {pair.other} are hard to tell apart: of single sentences {_percent(pair.sentences)} % are taken "
+        f"for another language, of texts of three sentences {_percent(pair.texts)} %. If the corpus has only one of them, "
+        "name its languages with --languages."
+        for pair in HARD_PAIRS
+        if summary.lookalikes[pair.one] and summary.lookalikes[pair.other]
+    ]
     for tag, count in summary.folded.most_common():
         sentences.append(f"{pluralize(count, 'document')} in {tag} counted as {text_language(tag)}, its macrolanguage.")
     if summary.without_vector:
@@ -333,6 +344,10 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     )
     sentences += [f"{pluralize(count, noun)} {what}." for count, noun, what in counted if count]
     return sentences
+
+
+def _percent(right: float) -> int:
+    return round(100 * (1 - right))
 
 
 def moved_in_words(made: Fingerprint) -> str:

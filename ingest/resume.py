@@ -18,7 +18,7 @@ from langshift.ingest.bulk.writer import Settle
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource
 from langshift.ingest.transform import ActionBuilder
-from langshift.output import note, pluralize
+from langshift.output import join_words, note, pluralize
 from langshift.plugin import metadata, stored_shift, version_writer
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
 from langshift.plugin.versions import IfExists, Target, remove_impostor, version_behind
@@ -235,10 +235,21 @@ class LoadSession:
             # Refused: nothing was made.
             journal.set_fact(_PLANNED, None)
             raise
+        if not target.created:
+            self._keep_languages(target.index)
         self.base = _base(journal)
         facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
         facts |= {"shape": noted(options.shape), "base": self.base, "resumable": self.source.resumable}
         journal.begin(identity, facts)
+
+    def _keep_languages(self, index: str) -> None:
+        """Have an index keep the languages that detection is limited to from now on, where that is new."""
+        made = dict(metadata.read_metadata(self.client, index)[metadata.FINGERPRINT])
+        before, now = made.get("languages", []), self.pipeline.detector.languages
+        if before != now:
+            metadata.change(self.client, index, {metadata.FINGERPRINT: {**made, "languages": now}})
+            former = f"{join_words(before)} before" if before else "all before"
+            note(f"Loads into {self.place.name} detect only {join_words(now)} from now on ({former}).")
 
     def _give_up(self) -> None:
         """Leave a load that was cut off, if that is what the person wants, or if its version is gone.

@@ -52,6 +52,7 @@ from langshift.parameters import (
     json_or_tables,
     option,
     option_group,
+    parse_list,
 )
 from langshift.plugin import description, metadata, stored_shift
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
@@ -65,6 +66,11 @@ from langshift.settings import Settings
 _METHOD = option("--method NAME", "shift, or affine (a linear map of each language).", default="shift", rare=True)
 _SOFT = flag("--soft", "Shift by all languages a document may be in, by their probability.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
+_LANGUAGES = option(
+    "--languages L,...",
+    "Detect only these languages, such as en,fr: a text in any other becomes und. [default: all]",
+    callback=lambda *given: parse_list(*given, "en,fr,ms") or [],
+)
 
 
 def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
@@ -81,7 +87,7 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
         rare=True,
     )
     usual = (encoder, REMOTE_CODE, VECTORS, ALPHA, GAMMA, DOCUMENTS_ONLY, MEANS)
-    return option_group("pipeline", _make_pipeline_options, *usual, *more, _LID_MODEL, least_confidence)
+    return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, *more, _LID_MODEL, least_confidence)
 
 
 @click.command(cls=Command)
