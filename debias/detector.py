@@ -65,6 +65,7 @@ CLOSE_PAIRS = (
     ClosePair("cs", "sk", 0.926, 0.975),
     ClosePair("gl", "pt", 0.931, 1.0),
     ClosePair("ca", "es", 0.972, 0.999),
+    ClosePair("es", "gl", 0.907, 1.0),
     ClosePair("es", "pt", 0.989, 1.0),
 )
 _HARD = 0.9
