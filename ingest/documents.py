@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -22,7 +23,7 @@ from langshift.errors import UsageError
 from langshift.files import LineNumbers, lines_of
 from langshift.ingest.bulk.writer import Operation, Original
 from langshift.languages import UNDETERMINED, parse_tag
-from langshift.plugin.index_body import RESERVED_FIELDS
+from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
 
 
 def index_entry(
@@ -353,6 +354,36 @@ def parse_object(line: bytes) -> dict[str, Any]:
     return fields
 
 
+def _exact_object(line: bytes) -> dict[str, Any]:
+    """The fields of one line, none of them rounded.
+
+    Raises:
+        InvalidDocument: it is no JSON, or no object, or has an integer beyond 64 bits, of which orjson makes a float.
+    """
+    fields = parse_object(line)
+    values = [value for name, value in fields.items() if name != EMBEDDING]
+    for value in values:
+        if type(value) is float:
+            if not -_MOST <= value <= _MOST:
+                # It may have been written with an exponent.
+                with suppress(RecursionError):
+                    json.loads(line, parse_int=_require_64_bits)
+                break
+        elif type(value) is dict:
+            values.extend(value.values())
+        elif type(value) is list:
+            values.extend(value)
+    return fields
+
+
+_MOST = 2.0**63
+
+
+def _require_64_bits(digits: str) -> None:
+    if len(digits) > len(str(-(2**63))) or not -(2**63) <= int(digits) < 2**64:
+        raise InvalidDocument(f"the integer {_cut(digits)} is too large to be stored exactly; make it a string.")
+
+
 def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") -> Document | Delete:
     """The fields of one line as a document, or as the deletion of one.
 
@@ -438,6 +469,7 @@ class DocumentSource(Protocol):
         total: how many lines or rows it has, blank lines included; None where only reading it tells.
         content: SHA-256 of its bytes before compression, in hexadecimal; None where only reading it tells.
         vector_spec: what its first lines tell of the vectors that it brings; None where it brings none.
+        field_types: what they tell of the types of other fields.
     """
 
     shown: str
@@ -445,6 +477,7 @@ class DocumentSource(Protocol):
     total: int | None = None
     content: str | None = None
     vector_spec: VectorSpec | None
+    field_types: FieldTypes | None = None
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order; blank ones are passed over.
@@ -471,15 +504,17 @@ class Parser:
     Attributes:
         embeddings: what becomes of vectors that come with documents.
         dimension: the one that all vectors must have; None while nobody knows.
+        field_types: what ``sniff`` has seen of the documents' other fields.
     """
 
     embeddings: Embeddings
     dimension: int | None = None
+    field_types: FieldTypes = field(default_factory=FieldTypes)
 
     def line(self, numbered: tuple[int, bytes]) -> SourceRow:
         """A line of JSON, of which the number is known."""
         number, line = numbered
-        return SourceRow(number, self._content(lambda: parse_object(line)), line)
+        return SourceRow(number, self._content(lambda: _exact_object(line)), line)
 
     def row(self, number: int, fields: Mapping[str, Any]) -> SourceRow:
         """A row, of which the fields are known."""
@@ -514,8 +549,10 @@ class Parser:
                 wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
                 continue
             sound = True
-            if isinstance(content, Document) and content.embedding is not None:
-                vectors.append(content.embedding)
+            if isinstance(content, Document):
+                self.field_types.add(content.other)
+                if content.embedding is not None:
+                    vectors.append(content.embedding)
         if not sound:
             raise UsageError(wrong or f"{shown} contains no documents.")
         if not vectors:

@@ -322,9 +322,9 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
         fate = "shifted by all their possible languages" if summary.made.soft else f"not {_verb(summary.made)}"
         sentences.append(f"{unclear} without a clear language: {fate}.")
     sentences += [
-        f"{pair.one} and {pair.other} are hard to tell apart: of single sentences {_percent(pair.sentences)} % are taken "
-        f"for another language, of texts of three sentences {_percent(pair.texts)} %. If the corpus has only one of them, "
-        "name its languages with --languages."
+        f"{pair.one} and {pair.other} are hard to tell apart: {_percent(pair.sentences)} of 100 single sentences are "
+        f"taken for another language, and {_percent(pair.texts)} of 100 texts of three. If the corpus has only one of "
+        "the two, name its languages with --languages."
         for pair in HARD_PAIRS
         if summary.lookalikes[pair.one] and summary.lookalikes[pair.other]
     ]

@@ -35,6 +35,7 @@ class JsonLines(DocumentSource):
         self._path = path
         self.shown = shown
         self._parser = Parser(embeddings)
+        self.field_types = self._parser.field_types
         with closing(lines_of(path, shown)) as lines:
             self.vector_spec = self._parser.sniff(map(self._parser.line, first_lines(lines)), shown)
         self.total, self.content = _measure(path, shown)
@@ -76,6 +77,7 @@ class Pipe(DocumentSource):
         self._lines = lines
         self._was_read = False
         self._parser = Parser(embeddings)
+        self.field_types = self._parser.field_types
         self.vector_spec = self._parser.sniff(map(self._parser.line, self._first), shown)
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:

