@@ -361,21 +361,21 @@ def _exact_object(line: bytes) -> dict[str, Any]:
         InvalidDocument: it is no JSON, or no object, or has an integer beyond 64 bits, of which orjson makes a float.
     """
     fields = parse_object(line)
-    values = [value for name, value in fields.items() if name != EMBEDDING]
+    values = [value for name, value in fields.items() if type(value) in _LOOKED_AT and name != EMBEDDING]
     for value in values:
-        if type(value) is float:
-            if not -_MOST <= value <= _MOST:
-                # It may have been written with an exponent.
-                with suppress(RecursionError):
-                    json.loads(line, parse_int=_require_64_bits)
-                break
-        elif type(value) is dict:
-            values.extend(value.values())
+        if type(value) is dict:
+            values += value.values()
         elif type(value) is list:
-            values.extend(value)
+            values += value
+        elif type(value) is float and not -_MOST <= value <= _MOST:
+            # It may have been written with an exponent.
+            with suppress(RecursionError):
+                json.loads(line, parse_int=_require_64_bits)
+            break
     return fields
 
 
+_LOOKED_AT = {float, dict, list}
 _MOST = 2.0**63
 
 

@@ -325,8 +325,9 @@ def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
 def _require_appendable(client: OpenSearch, name: str, index: str, shape: IndexOptions) -> None:
     if shape.given:
         raise UsageError(
-            f"Index {name} already exists ({index}), where {' and '.join(shape.given)} would have no effect: leave that "
-            "out to add to it, replace it with --if-exists replace, or create a new version of it with --if-exists new-version."
+            f"Index {name} already exists ({index}), where {' and '.join(shape.given)} would have no effect: leave "
+            "that out to add to it, replace it with --if-exists replace, or create a new version of it with "
+            "--if-exists new-version."
         )
     fields = FieldNames.from_meta(metadata.read_metadata(client, index))
     if fields != USUAL:
