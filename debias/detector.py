@@ -139,7 +139,7 @@ class LanguageDetector:
             The primary tag and its posterior; ``und`` and 0 where nothing speaks for any language.
         """
         found = self._found(text, among)
-        kept = self._kept(found, among)
+        kept = self._allowed(found, among)
         if among is not None and len(text.encode()) >= _LEAST_BYTES and _total(kept) < _LEAST_SHARE:
             likeliest = max(found, key=lambda language: found[language].confidence, default=UNDETERMINED)
             if likeliest in found and found[likeliest].confidence >= _SURE:
@@ -162,7 +162,7 @@ class LanguageDetector:
             Primary tag -> posterior of at least .001, a multiple of a millionth, the likeliest first; together
             at most 1. Empty where nothing speaks for any language.
         """
-        kept = self._kept(self._found(text, among), among)
+        kept = self._allowed(self._found(text, among), among)
         total = _total(kept) if among is not None or self.languages else max(1.0, _total(kept))
         named = {
             language if among is not None else one.language: int(one.confidence / total * _PARTS) / _PARTS
@@ -185,7 +185,7 @@ class LanguageDetector:
             found[language] = Detection(likeliest, before + float(posterior))
         return found
 
-    def _kept(self, found: dict[str, Detection], among: Collection[str] | None) -> dict[str, Detection]:
+    def _allowed(self, found: dict[str, Detection], among: Collection[str] | None) -> dict[str, Detection]:
         """The languages that may be meant; none where a text is in none of those that the detector is limited to."""
         if among is not None:
             return _within(found, among)

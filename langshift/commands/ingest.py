@@ -63,12 +63,12 @@ from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-_METHOD = option("--method NAME", "shift, or affine (a linear map of each language).", default="shift", rare=True)
+_METHOD = option("--method NAME", "shift, or affine (a linear map each).", default="shift", rare=True)
 _SOFT = flag("--soft", "Shift by all languages a document may be in, by their probability.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 _LANGUAGES = option(
     "--languages L,...",
-    "Detect only these languages, such as en,fr: a text in any other becomes und. [default: all]",
+    "Detect only these languages. [default: all]",
     callback=lambda *given: parse_list(*given, "en,fr,ms") or [],
 )
 
@@ -271,9 +271,10 @@ def _make_load_options(
     ),
     option(
         "--date-field F",
-        "A field that holds dates, of a new index; can be repeated. [default: recognised]",
+        "A field that must hold dates; can be repeated.",
         dest="dates",
         multiple=True,
+        rare=True,
     ),
     option(
         "--template FILE",
@@ -286,7 +287,7 @@ def _make_load_options(
         click.Choice(ENGINES),
         rare=True,
     ),
-    flag("--resume", "Resume an interrupted load, or start one if there is none."),
+    flag("--resume", "Resume an interrupted load, or begin one."),
     flag("--fast-load", "Add a new index's replicas at the end.", dest="fast", rare=True),
     PATIENCE,
 )
