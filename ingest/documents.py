@@ -367,7 +367,7 @@ def _exact_object(line: bytes) -> dict[str, Any]:
             values += value.values()
         elif type(value) is list:
             values += value
-        elif type(value) is float and not -_MOST <= value <= _MOST:
+        elif type(value) is float and not -_MOST < value < _MOST:
             # It may have been written with an exponent.
             with suppress(RecursionError):
                 json.loads(line, parse_int=_require_64_bits)
