@@ -1,6 +1,5 @@
 """A load whose languages are limited, and what the index keeps of that; and queries in a language that it lacks."""
 
-import pytest
 from command_line import langshift, refusal
 from given_data import write_lines
 
@@ -62,13 +61,12 @@ def test_languages_that_are_hard_to_tell_apart_are_named_at_the_end(cluster_url,
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.usefixtures("cluster_env")
-def test_a_language_that_is_none_is_refused_before_anything_is_read(index_name, tmp_path):
+def test_a_language_that_is_none_is_refused_before_anything_is_read(cluster_url, index_name, tmp_path):
     given = corpus(tmp_path / "first.jsonl", **TEXTS), "--index", index_name, "--encoder", "use-m"
-    assert refusal("ingest", *given, "--languages", "en,Malay") == (
+    assert refusal(langshift("ingest", *given, "--languages", "en,Malay", url=cluster_url)) == (
         "'Malay' is not a valid language: use a BCP 47 tag such as th or zh-TW."
     )
-    assert refusal("ingest", *given, "--languages", "en,fj") == (
+    assert refusal(langshift("ingest", *given, "--languages", "en,fj", url=cluster_url)) == (
         "lid.176.ftz does not detect fj: name languages that it knows."
     )
 

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from command_line import langshift, refusal
 from given_data import write_lines
 
@@ -61,7 +60,6 @@ def test_numbers_and_dates_are_mapped_by_the_first_documents(client, cluster_url
     assert [{name: one[name] for name in own} for one, own in zip(found, MIXED, strict=True)] == MIXED
 
 
-@pytest.mark.usefixtures("cluster_env")
 def test_what_does_not_fit_later_is_a_dead_letter_that_says_why(client, cluster_url, index_name, tmp_path):
     first = documents({"views": 1, "published": "2024-05-01", "day": "2024-05-01"})
     corpus = write_lines(tmp_path / "first.jsonl", first)
@@ -92,7 +90,7 @@ def test_what_does_not_fit_later_is_a_dead_letter_that_says_why(client, cluster_
     # What only looked like dates refuses nothing.
     assert client.count(index=index_name, body={"query": {"term": {"published": "soon"}}})["count"] == 1
     assert count(client, index_name, **{"published.date": {"gte": "2000"}}) == 1
-    assert refusal("ingest", corpus, *append, "--date-field", "published") == (
+    assert refusal(langshift("ingest", corpus, *append, "--date-field", "published", url=cluster_url)) == (
         f"Index {index_name} already exists ({index_name}-v0001), where --date-field would have no effect: leave that "
         "out to add to it, replace it with --if-exists replace, or create a new version of it with --if-exists "
         "new-version."
