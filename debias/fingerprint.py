@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from langshift.errors import FingerprintError
+from langshift.output import join_words
 
 
 def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> str:
@@ -109,4 +110,6 @@ def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:
 
 def shown_value(value: object) -> str:
     """How messages show what differs."""
+    if isinstance(value, list):
+        return join_words(value)
     return "none" if value is None else str(value) or "''"

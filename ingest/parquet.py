@@ -149,7 +149,7 @@ def _number(value: object) -> int | float:
     """A decimal as JSON has it: whole where its column is, so that none is rounded; orjson refuses it over 64 bits."""
     if not isinstance(value, Decimal):
         raise TypeError
-    return float(value) if isinstance(value.as_tuple().exponent, int) and value.as_tuple().exponent < 0 else int(value)
+    return float(value) if "." in f"{value:f}" else int(value)
 
 
 def _vectors(column: pa.Array) -> list[Any]:

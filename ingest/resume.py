@@ -122,6 +122,8 @@ class LoadSession:
         journal, source, pipeline = self.journal, self.source, self.pipeline
         identity: dict[str, Any] = {"index": self.place.name, "corpus": source.shown, "content": source.content}
         identity |= {"fingerprint": pipeline.fingerprint().to_dict(), "least_confidence": pipeline.least_confidence}
+        if pipeline.detector.languages:
+            identity["languages"] = pipeline.detector.languages
         if token := journal.fact(_PLANNED):
             version_writer.discard_planned(self.client, self.place.name, token)
             journal.set_fact(_PLANNED, None)

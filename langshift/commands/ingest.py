@@ -69,7 +69,7 @@ _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects lan
 _LANGUAGES = option(
     "--languages L,...",
     "Detect only these languages. [default: all]",
-    callback=lambda *given: parse_list(*given, "en,fr,ms") or [],
+    callback=lambda context, parameter, given: parse_list(context, parameter, given, "en,fr,ms") or [],
 )
 
 
