@@ -116,7 +116,7 @@ def parse_bulk_response(
 
 def _remedy(said: str) -> str:
     """What to do about a value that a field of whole numbers cannot keep as it is."""
-    if "of type [long]" not in said:
+    if not any(words in said for words in ("without data loss", "Long value passed as String")):
         return ""
     return (
         ": the first values of this field were whole numbers; to keep others too, load the corpus into a new version "
