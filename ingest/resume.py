@@ -256,8 +256,6 @@ class LoadSession:
         if dates := [path for path in found.dates if path not in declared]:
             named = join_words([f"{path}.date" for path in dates])
             note(f"{join_words(dates)} {_have(dates)} dates, by the first documents: {named} can be searched by range.")
-        if mixed := [path for path in found.mixed if path not in declared]:
-            note(f"{join_words(mixed)} {_have(mixed)} values of several types: stored as keyword.")
         if absent := [path for path in declared if path not in found]:
             note(f"None of the first documents has {join_words(absent)}, which --date-field names.")
 

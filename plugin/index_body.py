@@ -175,7 +175,7 @@ def _vector_fields(part: Any, place: str) -> Iterator[tuple[str, Mapping[str, An
 
 
 # ISO 8601, or with a space as databases write it. What is no day of any month is left to the server.
-_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
 _DATES = "strict_date_optional_time||yyyy-MM-dd HH:mm[:ss][.SSS]"
 _KEYWORD = {"type": "keyword", "ignore_above": 8191}
 #: How a field is mapped that is declared to hold dates: a number is milliseconds since 1970.
@@ -185,10 +185,9 @@ _RECOGNISED_DATE = {
     **_KEYWORD,
     "fields": {"date": {"type": "date", "format": _DATES, "ignore_malformed": True}},
 }
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
-_WHOLE = {"whole", "large"}
-_NUMBERS, _AS_NUMBERS = {*_WHOLE, "fraction"}, {"numeric", "empty"}
-_EXACT = 2**53  # up to here a double keeps every integer
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+# Strings that a field of numbers takes for a number, or for none.
+_NUMBERS, _READ_AS_NUMBERS = {"whole", "fraction"}, {"numeric", "empty"}
 
 
 class FieldTypes:
@@ -214,17 +213,14 @@ class FieldTypes:
         """The fields of which all values look like dates."""
         return [path for path, kinds in self._seen.items() if kinds - {"empty"} == {"date"}]
 
-    @property
-    def mixed(self) -> list[str]:
-        """The fields with numbers and other strings, or with integers that no type keeps beside fractions."""
-        several = {path: kinds for path, kinds in self._seen.items() if kinds & _NUMBERS and kinds - _WHOLE}
-        return [path for path, kinds in several.items() if "large" in kinds or kinds - _NUMBERS - _AS_NUMBERS]
-
     def mappings(self) -> dict[str, Mapping[str, Any]]:
-        """Field -> how it is mapped, where the server would go by the first value alone."""
-        numbers = [path for path, kinds in self._seen.items() if kinds & _NUMBERS and kinds - _WHOLE]
-        groups = ((numbers, {"type": "double"}), (self.mixed, _KEYWORD), (self.dates, _RECOGNISED_DATE))
-        return {path: mapping for paths, mapping in groups for path in paths}
+        """Field -> how it is mapped, where the server would go by the first value alone and get others wrong."""
+        numbers = [
+            path
+            for path, kinds in self._seen.items()
+            if kinds & _NUMBERS and kinds != {"whole"} and kinds <= _NUMBERS | _READ_AS_NUMBERS
+        ]
+        return {**{path: {"type": "double"} for path in numbers}, **dict.fromkeys(self.dates, _RECOGNISED_DATE)}
 
     def __contains__(self, path: str) -> bool:
         return path in self._seen
@@ -235,9 +231,7 @@ def _kind(value: object) -> str | None:
     if isinstance(value, str):
         kinds = {"empty": not value, "date": _DATE.fullmatch(value), "numeric": _NUMBER.fullmatch(value)}
         return next((kind for kind, fits in kinds.items() if fits), "string")
-    if type(value) is int:
-        return "whole" if abs(value) <= _EXACT else "large"
-    return "fraction" if type(value) is float else None
+    return {int: "whole", float: "fraction"}.get(type(value))
 
 
 class IndexOptions(NamedTuple):
