@@ -46,6 +46,20 @@ def test_a_load_detects_only_the_languages_given_and_so_do_later_ones(client, cl
     assert languages(client, index_name)["finnish"] == "fi"
 
 
+def test_an_index_is_adopted_with_the_languages_given(client, cluster_url, index_name, tmp_path):
+    old = f"{index_name}-old"
+    vec = {"type": "knn_vector", "dimension": 2, "space_type": "cosinesimil"}
+    vec["method"] = {"name": "hnsw", "engine": "lucene"}
+    client.indices.create(old, body={"settings": {"index.knn": True}, "mappings": {"properties": {"vec": vec}}})
+    for name, text in TEXTS.items():
+        client.index(index=old, id=name, body={"body": text, "vec": [1.0, 2.0]}, params={"refresh": "true"})
+    options = ("--vector-field", "vec", "--text-field", "body", *GIVEN, "--languages", "en,ms")
+    done = langshift("adopt", old, "--name", index_name, *options, url=cluster_url)
+    assert (done.returncode, done.stderr) == (0, "1 document without a clear language: not shifted.\n")
+    assert languages(client, index_name) == {"ms": "ms", "en": "en", "fi": "und"}
+    assert kept(client, index_name) == ["en", "ms"]
+
+
 def test_languages_that_are_hard_to_tell_apart_are_named_at_the_end(cluster_url, index_name, tmp_path):
     both = corpus(
         tmp_path / "both.jsonl", a=MALAY + " Demikian kata beliau kepada pemberita.", b=INDONESIAN, c=TEXTS["en"]
