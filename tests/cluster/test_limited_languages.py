@@ -46,11 +46,11 @@ def test_a_load_detects_only_the_languages_given_and_so_do_later_ones(client, cl
     assert languages(client, index_name)["finnish"] == "fi"
 
 
-def test_an_index_is_adopted_with_the_languages_given(client, cluster_url, index_name, tmp_path):
+def test_an_index_is_adopted_with_the_languages_given(client, cluster_url, index_name):
     old = f"{index_name}-old"
     vec = {"type": "knn_vector", "dimension": 2, "space_type": "cosinesimil"}
     vec["method"] = {"name": "hnsw", "engine": "lucene"}
-    client.indices.create(old, body={"settings": {"index.knn": True}, "mappings": {"properties": {"vec": vec}}})
+    client.indices.create(index=old, body={"settings": {"index.knn": True}, "mappings": {"properties": {"vec": vec}}})
     for name, text in TEXTS.items():
         client.index(index=old, id=name, body={"body": text, "vec": [1.0, 2.0]}, params={"refresh": "true"})
     options = ("--vector-field", "vec", "--text-field", "body", *GIVEN, "--languages", "en,ms")
