@@ -103,7 +103,7 @@ class LanguageDetector:
         self.id, self.languages = identifier, sorted(languages)
         self._model = model
         self._label_tags = label_tags
-        self._tags: dict[str, str] = {}
+        self._known: dict[str, tuple[str, str]] = {}
 
     def limited(self, languages: Sequence[str]) -> LanguageDetector:
         """Return it for texts in these languages alone, of which the others are ``und``; as it is for none.
@@ -118,7 +118,7 @@ class LanguageDetector:
         """
         if not languages:
             return self
-        known = {text_language(self._tag(label)) for label in self._model.predict("a", k=-1, threshold=0.0)[0]}
+        known = {self._language(label)[0] for label in self._model.predict("a", k=-1, threshold=0.0)[0]}
         wanted = {text_language(require_tag(tag)): tag for tag in languages}
         if unknown := [tag for language, tag in wanted.items() if language not in known or language == UNDETERMINED]:
             raise UsageError(f"{self.id} does not detect {join_words(unknown)}: name languages that it knows.")
@@ -179,9 +179,8 @@ class LanguageDetector:
         found: dict[str, Detection] = {}
         least = _LEAST_POSTERIOR if among is None and not self.languages else 0.0
         for label, posterior in zip(*self._model.predict(line, k=-1, threshold=least), strict=True):
-            tag = self._tag(label)
-            language = text_language(tag)
-            likeliest, before = found.get(language, Detection(tag, 0.0))
+            language, tag = self._language(label)
+            likeliest, before = found.get(language, (tag, 0.0))
             found[language] = Detection(likeliest, before + float(posterior))
         return found
 
@@ -192,12 +191,14 @@ class LanguageDetector:
         kept = _within(found, self.languages) if self.languages else found
         return kept if _total(kept) >= _LEAST_SHARE or not self.languages else {}
 
-    def _tag(self, label: str) -> str:
-        if label not in self._tags:
+    def _language(self, label: str) -> tuple[str, str]:
+        """What the field ``language`` holds for a label, and its tag."""
+        if label not in self._known:
             name = label.removeprefix(_LABEL_PREFIX)
-            tag = parse_tag(self._label_tags.get(name, name))
-            self._tags[label] = UNDETERMINED if tag is None else primary(tag)
-        return self._tags[label]
+            parsed = parse_tag(self._label_tags.get(name, name))
+            tag = UNDETERMINED if parsed is None else primary(parsed)
+            self._known[label] = text_language(tag), tag
+        return self._known[label]
 
 
 def _total(found: Mapping[str, Detection]) -> float:
