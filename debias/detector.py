@@ -1,15 +1,18 @@
 """Detect a text's language with a fastText model."""
 
+from __future__ import annotations
+
 import hashlib
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.languages import UNDETERMINED, parse_tag, primary, text_language
+from langshift.languages import UNDETERMINED, parse_tag, primary, require_tag, text_language
+from langshift.output import join_words
 
 # What is read of a text: three pieces, evenly spread over its beginning, which is what encoders read. On XQuAD's
 # passages they are as accurate as the whole (1.000 in all twelve languages) in two thirds of the time; one first piece
@@ -28,6 +31,53 @@ _LOAD_SECONDS = 120
 _BUNDLED_LABELS = {"als": "gsw"}
 
 
+# A text of which the languages that are allowed have less than this is in another one: of NTREX-128's single sentences
+# in 37 languages, 0.6 % of those in an allowed language are lost, and 1.4 % of the others taken for one, two thirds of
+# them in a close relative; of texts of three sentences 0.06 % and 0.9 %.
+_LEAST_SHARE = 0.1
+# A query that is surely in another language than the index's: its posterior, and the bytes that it needs, since one
+# word or two, names above all, say little. docs/search.md has what that gains and costs.
+_SURE, _LEAST_BYTES = 0.7, 20
+
+
+class ClosePair(NamedTuple):
+    """How well two close languages are told apart, as tools/measure_pairs.py measures it.
+
+    Attributes:
+        one: a language as the field ``language`` holds it.
+        other: the other one.
+        sentences: share of single sentences in either that are detected as what they are.
+        texts: the same of texts of three sentences.
+    """
+
+    one: str
+    other: str
+    sentences: float
+    texts: float
+
+
+CLOSE_PAIRS = (
+    ClosePair("id", "ms", 0.626, 0.630),
+    ClosePair("da", "no", 0.897, 0.972),
+    ClosePair("hr", "sr", 0.731, 0.821),
+    ClosePair("bs", "hr", 0.261, 0.333),
+    ClosePair("bs", "sr", 0.492, 0.500),
+    ClosePair("cs", "sk", 0.926, 0.975),
+    ClosePair("gl", "pt", 0.931, 1.0),
+    ClosePair("ca", "es", 0.972, 0.999),
+    ClosePair("es", "gl", 0.907, 1.0),
+    ClosePair("es", "pt", 0.989, 1.0),
+)
+_HARD = 0.9
+#: Those of which more than one sentence in ten is taken for another language.
+HARD_PAIRS = tuple(pair for pair in CLOSE_PAIRS if pair.sentences < _HARD)
+#: Language -> those that it is hard to tell from.
+LOOKALIKES = {
+    tag: {other for pair in HARD_PAIRS for other in pair[:2] if tag in pair[:2] and other != tag}
+    for tag in {tag for pair in HARD_PAIRS for tag in pair[:2]}
+}
+
+
 class Detection(NamedTuple):
     """A language with the detector's posterior for it, 0 to 1."""
 
@@ -40,13 +90,39 @@ class LanguageDetector:
 
     Attributes:
         id: names the model, with the hash of its file for one that is not bundled.
+        languages: those that texts may be in, as the field ``language`` holds them, sorted; empty for all.
     """
 
-    def __init__(self, model: Any, identifier: str, label_tags: Mapping[str, str]) -> None:  # noqa: ANN401 - untyped
-        self.id = identifier
+    def __init__(
+        self,
+        model: Any,  # noqa: ANN401 - untyped
+        identifier: str,
+        label_tags: Mapping[str, str],
+        languages: Sequence[str] = (),
+    ) -> None:
+        self.id, self.languages = identifier, sorted(languages)
         self._model = model
         self._label_tags = label_tags
-        self._tags: dict[str, str] = {}
+        self._known: dict[str, tuple[str, str]] = {}
+
+    def limited(self, languages: Sequence[str]) -> LanguageDetector:
+        """Return it for texts in these languages alone, of which the others are ``und``; as it is for none.
+
+        Of languages that are hard to tell apart, those that are not among these count as the one that is.
+
+        Args:
+            languages: BCP 47 tags.
+
+        Raises:
+            UsageError: one is no language, or none that the model knows.
+        """
+        if not languages:
+            return self
+        known = {self._language(label)[0] for label in self._model.predict("a", k=-1, threshold=0.0)[0]}
+        wanted = {text_language(require_tag(tag)): tag for tag in languages}
+        if unknown := [tag for language, tag in wanted.items() if language not in known or language == UNDETERMINED]:
+            raise UsageError(f"{self.id} does not detect {join_words(unknown)}: name languages that it knows.")
+        return LanguageDetector(self._model, self.id, self._label_tags, list(wanted))
 
     def detect(self, text: str, among: Collection[str] | None = None) -> Detection:
         """The most probable language of a text.
@@ -57,19 +133,23 @@ class LanguageDetector:
         Args:
             text: the text; of its first 1,000 characters, 450 are read.
             among: languages as the field ``language`` holds them, to choose from; the posterior is then
-                taken over these alone.
+                taken over these alone. Another one is named only where a text that is long enough is surely in it.
 
         Returns:
             The primary tag and its posterior; ``und`` and 0 where nothing speaks for any language.
         """
-        found = self._languages(text, among)
-        if not found:
+        found = self._found(text, among)
+        kept = self._allowed(found, among)
+        if among is not None and len(text.encode()) >= _LEAST_BYTES and _total(kept) < _LEAST_SHARE:
+            likeliest = max(found, key=lambda language: found[language].confidence, default=UNDETERMINED)
+            if likeliest in found and found[likeliest].confidence >= _SURE:
+                return Detection(likeliest, min(1.0, found[likeliest].confidence))
+        if not kept:
             return Detection(UNDETERMINED, 0.0)
-        best = max(found, key=lambda language: found[language].confidence)
-        if among is not None:
-            return Detection(best, found[best].confidence / sum(one.confidence for one in found.values()))
+        best = max(kept, key=lambda language: kept[language].confidence)
         # The library's posteriors add up to a little more than 1.
-        return Detection(found[best].language, min(1.0, found[best].confidence))
+        of = _total(kept) if among is not None or self.languages else max(1.0, kept[best].confidence)
+        return Detection(best if among is not None else kept[best].language, kept[best].confidence / of)
 
     def posteriors(self, text: str, among: Collection[str] | None = None) -> dict[str, float]:
         """How probable each language is, as ``detect`` names and adds them up: p(ℓ) of a soft shift.
@@ -82,37 +162,58 @@ class LanguageDetector:
             Primary tag -> posterior of at least .001, a multiple of a millionth, the likeliest first; together
             at most 1. Empty where nothing speaks for any language.
         """
-        found = self._languages(text, among)
-        total = sum(one.confidence for one in found.values())
-        total = max(1.0, total) if among is None else total
+        kept = self._allowed(self._found(text, among), among)
+        total = _total(kept) if among is not None or self.languages else max(1.0, _total(kept))
         named = {
             language if among is not None else one.language: int(one.confidence / total * _PARTS) / _PARTS
-            for language, one in found.items()
+            for language, one in kept.items()
         }
         likeliest_first = sorted(named.items(), key=lambda item: -item[1])
         return {tag: posterior for tag, posterior in likeliest_first if posterior >= _LEAST_POSTERIOR}
 
-    def _languages(self, text: str, among: Collection[str] | None) -> dict[str, Detection]:
+    def _found(self, text: str, among: Collection[str] | None) -> dict[str, Detection]:
         """Language as the field ``language`` holds it -> its likeliest tag, and the posterior of all its tags."""
         line = piece(text)
         if not any(character.isalpha() for character in line):
             return {}
         found: dict[str, Detection] = {}
-        least = _LEAST_POSTERIOR if among is None else 0.0
+        least = _LEAST_POSTERIOR if among is None and not self.languages else 0.0
         for label, posterior in zip(*self._model.predict(line, k=-1, threshold=least), strict=True):
-            tag = self._tag(label)
-            language = text_language(tag)
-            if among is None or language in among:
-                likeliest, before = found.get(language, Detection(tag, 0.0))
-                found[language] = Detection(likeliest, before + float(posterior))
+            language, tag = self._language(label)
+            likeliest, before = found.get(language, (tag, 0.0))
+            found[language] = Detection(likeliest, before + float(posterior))
         return found
 
-    def _tag(self, label: str) -> str:
-        if label not in self._tags:
+    def _allowed(self, found: dict[str, Detection], among: Collection[str] | None) -> dict[str, Detection]:
+        """The languages that may be meant; none where a text is in none of those that the detector is limited to."""
+        if among is not None:
+            return _within(found, among)
+        kept = _within(found, self.languages) if self.languages else found
+        return kept if _total(kept) >= _LEAST_SHARE or not self.languages else {}
+
+    def _language(self, label: str) -> tuple[str, str]:
+        """What the field ``language`` holds for a label, and its tag."""
+        if label not in self._known:
             name = label.removeprefix(_LABEL_PREFIX)
-            tag = parse_tag(self._label_tags.get(name, name))
-            self._tags[label] = UNDETERMINED if tag is None else primary(tag)
-        return self._tags[label]
+            parsed = parse_tag(self._label_tags.get(name, name))
+            tag = UNDETERMINED if parsed is None else primary(parsed)
+            self._known[label] = text_language(tag), tag
+        return self._known[label]
+
+
+def _total(found: Mapping[str, Detection]) -> float:
+    return sum(one.confidence for one in found.values())
+
+
+def _within(found: Mapping[str, Detection], allowed: Collection[str]) -> dict[str, Detection]:
+    """What was found of some languages, each with what its lookalikes have that are not among these."""
+    kept = {language: one for language, one in found.items() if language in allowed}
+    for language in found.keys() & LOOKALIKES.keys() - set(allowed):
+        if near := LOOKALIKES[language] & kept.keys():
+            likeliest = max(near, key=lambda tag: kept[tag].confidence)
+            tag, before = kept[likeliest]
+            kept[likeliest] = Detection(tag, before + found[language].confidence)
+    return kept
 
 
 def piece(text: str) -> str:

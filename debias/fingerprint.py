@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from langshift.errors import FingerprintError
+from langshift.output import join_words
 
 
 def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> str:
@@ -37,6 +38,7 @@ class Fingerprint:
         gamma: scale of the common mean, 0 to 1, which documents and queries lost.
         means: how much of the language vectors and the common mean was taken from the index's own documents, see
             ``index_means``; empty where all was fitted on parallel text.
+        languages: those that detection is limited to; empty for all.
     """
 
     encoder: str
@@ -55,6 +57,7 @@ class Fingerprint:
     soft: bool = False
     gamma: float = 0.0
     means: Mapping[str, Any] = field(default_factory=dict)
+    languages: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift``."""
@@ -79,7 +82,7 @@ class Fingerprint:
         """Name, own value and other value of each field in which the two make different vectors."""
         mine, theirs = self.to_dict(), other.to_dict()
         # Recorded, but no reason to refuse: the same vectors come out.
-        same = {"langshift", "means"}
+        same = {"langshift", "means", "languages"}
         if same_encoder((self.encoder, self.revision), (other.encoder, other.revision)):
             same.add("encoder")
         return [(name, mine[name], theirs[name]) for name in mine if name not in same and mine[name] != theirs[name]]
@@ -107,4 +110,6 @@ def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:
 
 def shown_value(value: object) -> str:
     """How messages show what differs."""
+    if isinstance(value, list):
+        return join_words(value)
     return "none" if value is None else str(value) or "''"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -58,7 +58,7 @@ class EmbeddingPipeline:
         return replace(self, debias=replace(self.debias, vectors=vectors), measures=False)
 
     def of_index(self, meta: Mapping[str, Any], index: str) -> EmbeddingPipeline:
-        """Return it with the shift that an index keeps, for documents that are added to it.
+        """Return it with the shift and the languages that an index keeps, for documents that are added to it.
 
         Where a shift was asked for, it stays as it is, for ``Fingerprint.require_same``: but for vectors that the
         index's own were adapted from, in place of which these are taken.
@@ -71,6 +71,8 @@ class EmbeddingPipeline:
         if metadata.FINGERPRINT not in meta:
             return own
         made = Fingerprint.from_dict(meta[metadata.FINGERPRINT])
+        if not self.detector.languages:
+            own = replace(own, detector=self.detector.limited(made.languages))
         if made.method != "shift" or StoredShift.from_meta(meta) is None or self.debias.method != "shift":
             return own
         if self.default_shift:
@@ -93,6 +95,7 @@ class EmbeddingPipeline:
             gamma=debias.gamma,
             means=dict(vectors.measured) if vectors else {},
             detector=self.detector.id,
+            languages=self.detector.languages,
             langshift=VERSION,
         )
 
@@ -184,6 +187,7 @@ class PipelineOptions:
         gamma: scale of the common mean; None for what the vectors recommend, but 0 beside an alpha.
         documents_only: whether queries stay as they are.
         means: whether a new index's vectors are adapted to its documents, or as fitted; None for the usual.
+        languages: those that detection is limited to; empty for all, or for those that an index is limited to.
     """
 
     encoder: str
@@ -197,6 +201,7 @@ class PipelineOptions:
     gamma: float | None = None
     documents_only: bool = False
     means: Means | None = None
+    languages: Sequence[str] = ()
 
     def open(self, vector_spec: VectorSpec | None, index_meta: Mapping[str, Any] | None = None) -> EmbeddingPipeline:
         """Open encoder, detector and language vectors.
@@ -210,7 +215,7 @@ class PipelineOptions:
             LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
         """
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, vector_spec=vector_spec)
-        detector = open_detector(self.lid_model)
+        detector = open_detector(self.lid_model).limited(self.languages)
         if index_meta is not None:
             unmoved = EmbeddingPipeline(encoder, stored_shift.UNMOVED, detector, self.least_confidence)
             return replace(unmoved, default_shift=True).of_index(index_meta, "the index")

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
@@ -194,6 +195,7 @@ def _open_pipeline(place: LoadWorkspace, made: Fingerprint, meta: Mapping[str, A
             f"{place.pipeline_options} does not show how the documents of {place.name} are built: load those in "
             f"{place.dead_letters} again with `langshift ingest`."
         ) from error
+    options = replace(options, languages=options.languages or made.languages)
     own = made.method == "shift" and StoredShift.from_meta(meta) is not None
     return options.open(VectorSpec(made.dimension, made.normalised), meta if own else None)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -21,7 +22,7 @@ from langshift.errors import UsageError
 from langshift.files import LineNumbers, lines_of
 from langshift.ingest.bulk.writer import Operation, Original
 from langshift.languages import UNDETERMINED, parse_tag
-from langshift.plugin.index_body import RESERVED_FIELDS
+from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
 from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, replaced_at, value_at
 
 
@@ -403,6 +404,36 @@ def parse_object(line: bytes) -> dict[str, Any]:
     return fields
 
 
+def _exact_object(line: bytes) -> dict[str, Any]:
+    """The fields of one line, none of them rounded.
+
+    Raises:
+        InvalidDocument: it is no JSON, or no object, or has an integer beyond 64 bits, of which orjson makes a float.
+    """
+    fields = parse_object(line)
+    values = [value for name, value in fields.items() if type(value) in _LOOKED_AT and name != EMBEDDING]
+    for value in values:
+        if type(value) is dict:
+            values += value.values()
+        elif type(value) is list:
+            values += value
+        elif type(value) is float and not -_MOST < value < _MOST:
+            # It may have been written with an exponent.
+            with suppress(RecursionError):
+                json.loads(line, parse_int=_require_64_bits)
+            break
+    return fields
+
+
+_LOOKED_AT = {float, dict, list}
+_MOST = 2.0**63
+
+
+def _require_64_bits(digits: str) -> None:
+    if len(digits) > len(str(-(2**63))) or not -(2**63) <= int(digits) < 2**64:
+        raise InvalidDocument(f"the integer {_cut(digits)} is too large to be stored exactly; make it a string.")
+
+
 class Columns:
     """Which fields of a line a document is made of; what is the same for all lines is worked out once.
 
@@ -535,6 +566,7 @@ class DocumentSource(Protocol):
         content: SHA-256 of its bytes before compression, in hexadecimal; None where only reading it tells.
         vector_spec: what its first lines tell of the vectors that it brings; None where it brings none.
         hint: a sentence on fields that look like a text or the like and are not used as one; None where there are none.
+        field_types: what they tell of the types of other fields.
     """
 
     shown: str
@@ -543,6 +575,7 @@ class DocumentSource(Protocol):
     content: str | None = None
     vector_spec: VectorSpec | None
     hint: str | None = None
+    field_types: FieldTypes | None = None
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order; blank ones are passed over.
@@ -564,11 +597,13 @@ class Parser:
         embeddings: what becomes of vectors that come with documents.
         dimension: the one that all vectors must have; None while nobody knows.
         fields: the names of the documents' fields.
+        field_types: what ``sniff`` has seen of the documents' other fields.
     """
 
     embeddings: Embeddings
     dimension: int | None = None
     fields: FieldNames = USUAL
+    field_types: FieldTypes = field(default_factory=FieldTypes)
 
     def __post_init__(self) -> None:
         self.columns = Columns(self.fields)
@@ -576,7 +611,7 @@ class Parser:
     def line(self, numbered: tuple[int, bytes]) -> SourceRow:
         """A line of JSON, of which the number is known."""
         number, line = numbered
-        return SourceRow(number, self._content(lambda: parse_object(line)), line)
+        return SourceRow(number, self._content(lambda: _exact_object(line)), line)
 
     def row(self, number: int, fields: Mapping[str, Any]) -> SourceRow:
         """A row, of which the fields are known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,8 +92,7 @@ def _plain_value(column: pa.DataType) -> pa.DataType | None:
         (pa.large_string(), types.is_string, types.is_large_string, types.is_string_view),
         (pa.time64("us"), types.is_time),
         (pa.date32(), types.is_date),
-        (pa.float64(), types.is_decimal),
-        (column, types.is_null, types.is_boolean, types.is_integer, types.is_floating),
+        (column, types.is_null, types.is_boolean, types.is_integer, types.is_floating, types.is_decimal),
     )
     return next((plain for plain, *kinds in plain_types if any(is_it(column) for is_it in kinds)), None)
 
@@ -141,10 +141,17 @@ def _fields(row: Mapping[str, Any]) -> Fields | InvalidRow:
     there = {name: value for name, value in row.items() if value is not None}
     try:
         # What JSON makes of dates, times and numbers that are none.
-        fields = orjson.loads(orjson.dumps(there))
+        fields = orjson.loads(orjson.dumps(there, default=_number))
     except orjson.JSONEncodeError as error:
         return InvalidRow("invalid_document", f"cannot be written as JSON ({error}).")
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _number(value: object) -> int | float:
+    """A decimal as JSON has it: whole where its column is, so that none is rounded; orjson refuses it over 64 bits."""
+    if not isinstance(value, Decimal):
+        raise TypeError
+    return float(value) if "." in f"{value:f}" else int(value)
 
 
 def _vectors(column: pa.Array) -> list[Any]:
@@ -203,6 +210,7 @@ class ParquetRows(DocumentSource):
         self._path = path
         self.shown = shown
         self._parser = Parser(embeddings, fields=fields)
+        self.field_types = self._parser.field_types
         with open_parquet(path) as file:
             self.total = int(file.metadata.num_rows)
             self._schema = as_json(file.schema_arrow, shown)

@@ -18,6 +18,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from langshift import output
+from langshift.debias.detector import HARD_PAIRS
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.index_means import measured_in_words
 from langshift.debias.readable import unread_in_words
@@ -204,6 +205,7 @@ class LoadSummary:
         dead: lines that went to the dead letters.
         repaired: documents that the cluster had confirmed and lost, and that were written once more.
         languages: documents by language, ``und`` included.
+        lookalikes: documents by language where it was detected, and is hard to tell from another.
         shifted: documents whose vector was moved.
         unread: documents of the whole index by language, where the encoder does not read that.
         cut: documents longer than the encoder reads, by ``longest`` characters.
@@ -237,6 +239,7 @@ class LoadSummary:
     dead: int = 0
     repaired: int = 0
     languages: Counter[str] = field(default_factory=Counter)
+    lookalikes: Counter[str] = field(default_factory=Counter)
     shifted: int = 0
     cut: int = 0
     unread: dict[str, int] = field(default_factory=dict)
@@ -264,6 +267,7 @@ class LoadSummary:
         self.deleted, self.not_found, self.dead = results["deleted"], results["not_found"], results["dead"]
         self.languages, self.folded = counted("language "), counted("folded ")
         self.without_vector, self.documents = counted("without_vector "), self.languages.total()
+        self.lookalikes = counted("detected ")
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
         self.vectorless, self.no_tag = tallies.get("vectorless", 0), tallies.get("no tag", 0)
         self.no_tag_example = next(iter(counted(NO_TAG)), "")
@@ -272,7 +276,7 @@ class LoadSummary:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in ("vectorless", "means", "no_tag", "no_tag_example"):
+        for name in ("vectorless", "means", "no_tag", "no_tag_example", "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
         made = self.made
@@ -336,6 +340,13 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
         unclear = pluralize(summary.languages["und"], "document")
         fate = "shifted by all their possible languages" if summary.made.soft else f"not {_verb(summary.made)}"
         sentences.append(f"{unclear} without a clear language: {fate}.")
+    sentences += [
+        f"{pair.one} and {pair.other} are hard to tell apart: {_percent(pair.sentences)} of 100 single sentences are "
+        f"taken for another language, and {_percent(pair.texts)} of 100 texts of three. If the corpus has only one of "
+        "the two, name its languages with --languages."
+        for pair in HARD_PAIRS
+        if summary.lookalikes[pair.one] and summary.lookalikes[pair.other]
+    ]
     for tag, count in summary.folded.most_common():
         sentences.append(f"{pluralize(count, 'document')} in {tag} counted as {text_language(tag)}, its macrolanguage.")
     if summary.without_vector:
@@ -351,6 +362,10 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     )
     sentences += [f"{pluralize(count, noun)} {what}." for count, noun, what in counted if count]
     return sentences
+
+
+def _percent(right: float) -> int:
+    return round(100 * (1 - right))
 
 
 def moved_in_words(made: Fingerprint) -> str:

@@ -191,7 +191,7 @@ class ReencodeRequest:
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code)
         return build_pipeline(
             encoder,
-            open_detector(),
+            open_detector().limited(made.languages),
             self.vectors,
             self.alpha,
             gamma=self.gamma,
@@ -374,6 +374,6 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, trust_remote_
             made.require_same(installed, before, "make the same encoder available again")
         except LangshiftError as error:
             raise type(error)(f"{begin}, so nothing was changed: {error}") from error
-        return EmbeddingPipeline(encoder, debias, open_detector(), soft=made.soft)
+        return EmbeddingPipeline(encoder, debias, open_detector().limited(made.languages), soft=made.soft)
 
     return DocumentEncoder(fields, open_pipeline, made.vectors).transform()

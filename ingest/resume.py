@@ -1,7 +1,7 @@
 """Opening a load: begun anew, or resumed where one was cut off; and what is cleaned up when it fails."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from langshift.ingest.bulk.writer import Settle
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource
 from langshift.ingest.transform import ActionBuilder
-from langshift.output import note, pluralize
+from langshift.output import join_words, note, pluralize
 from langshift.plugin import metadata, stored_shift, version_writer
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
 from langshift.plugin.metadata import FieldNames
@@ -48,9 +48,10 @@ class LoadStrategy:
 DOCUMENTS = LoadStrategy()
 
 
-def noted(shape: IndexOptions) -> dict[str, str | None]:
+def noted(shape: IndexOptions) -> dict[str, Any]:
     """What the journal keeps of it."""
-    return {"template": shape.template.hash if shape.template else None, "engine": shape.engine or LUCENE}
+    template = shape.template.hash if shape.template else None
+    return {"template": template, "engine": shape.engine or LUCENE, "date-field": sorted(shape.dates)}
 
 
 PATIENCE = 300.0  # seconds
@@ -126,6 +127,8 @@ class LoadSession:
         identity |= {"fingerprint": pipeline.fingerprint().to_dict(), "least_confidence": pipeline.least_confidence}
         if field_options := self.options.fields.as_options():
             identity["field options"] = field_options
+        if pipeline.detector.languages:
+            identity["languages"] = pipeline.detector.languages
         if token := journal.fact(_PLANNED):
             version_writer.discard_planned(self.client, self.place.name, token)
             journal.set_fact(_PLANNED, None)
@@ -187,7 +190,7 @@ class LoadSession:
         """
         shape, begun = self.options.shape, self.journal.fact("shape")
         given = noted(shape)
-        differing = [f"--{name}" for name in begun if getattr(shape, name) is not None and begun[name] != given[name]]
+        differing = [name for name in shape.given if begun.get(name[2:], []) != given[name[2:]]]
         if differing:
             option_names = " and ".join(differing)
             raise UsageError(
@@ -236,15 +239,40 @@ class LoadSession:
                 during=self.kind.during,
                 shape=options.shape,
                 fields=options.fields,
+                field_types=self.source.field_types,
             )
         except (LangshiftError, RequestError):
             # Refused: nothing was made.
             journal.set_fact(_PLANNED, None)
             raise
+        if not target.created:
+            self._keep_languages(target.index)
+        elif self.kind.body is None:
+            self._say_types()
         self.base = _base(journal)
         facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
         facts |= {"shape": noted(options.shape), "base": self.base, "resumable": self.source.resumable}
         journal.begin(identity, facts)
+
+    def _say_types(self) -> None:
+        """Tell what the first documents have told of the types of fields."""
+        found, declared = self.source.field_types, self.options.shape.dates
+        if found is None:
+            return
+        if dates := [path for path in found.dates if path not in declared]:
+            named = join_words([f"{path}.date" for path in dates])
+            note(f"{join_words(dates)} {_have(dates)} dates, by the first documents: {named} can be searched by range.")
+        if absent := [path for path in declared if path not in found]:
+            note(f"None of the first documents has {join_words(absent)}, which --date-field names.")
+
+    def _keep_languages(self, index: str) -> None:
+        """Have an index keep the languages that detection is limited to from now on, where that is new."""
+        made = dict(metadata.read_metadata(self.client, index)[metadata.FINGERPRINT])
+        before, now = made.get("languages", []), self.pipeline.detector.languages
+        if before != now:
+            metadata.change(self.client, index, {metadata.FINGERPRINT: {**made, "languages": now}})
+            former = f"{join_words(before)} before" if before else "all before"
+            note(f"Loads into {self.place.name} detect only {join_words(now)} from now on ({former}).")
 
     def _give_up(self) -> None:
         """Leave a load that was cut off, if that is what the person wants, or if its version is gone.
@@ -265,6 +293,10 @@ class LoadSession:
         if journal.fact("created"):
             version_writer.discard(client, Target(name, index, journal.fact("uuid"), True, None, "fail"))
         note(f"A load of {corpus} into {name} that was interrupted after {handled} is abandoned.")
+
+
+def _have(names: Sequence[str]) -> str:
+    return "has" if len(names) == 1 else "have"
 
 
 def _base(journal: Journal) -> int:

@@ -68,8 +68,10 @@ def sniff(
             wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
             continue
         sound = True
-        if isinstance(content, Document) and content.embedding is not None:
-            vectors.append(content.embedding)
+        if isinstance(content, Document):
+            parser.field_types.add(content.other)
+            if content.embedding is not None:
+                vectors.append(content.embedding)
     unused = unused_fields(originals, parser.fields)
     if not sound:
         advice = f" {unused.advice}" if wrong and wrong.endswith(parser.columns.no_text) and unused else ""
@@ -229,6 +231,7 @@ class JsonLines(DocumentSource):
         self._path = path
         self.shown = shown
         self._parser = Parser(embeddings, fields=fields)
+        self.field_types = self._parser.field_types
         with closing(lines_of(path, shown)) as lines:
             self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, _first_lines(lines)), shown)
         self.total, self.content = _measure(path, shown)
@@ -273,6 +276,7 @@ class Pipe(DocumentSource):
         self._lines = lines
         self._was_read = False
         self._parser = Parser(embeddings, fields=fields)
+        self.field_types = self._parser.field_types
         self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, self._first), shown)
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from langshift.debias.debiaser import Debiaser, Posterior, is_shifted
+from langshift.debias.detector import LOOKALIKES
 from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.errors import UsageError
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage
@@ -251,7 +252,7 @@ class ActionBuilder:
             return _refused(row, document.id, "unusable_vector", why, "encode")
         language, confidence, _ = made.detection
         source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp)
-        tallies = self._tallies(made.detection, made.stamp)
+        tallies = self._tallies(document, made.detection, made.stamp)
         if encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
             tallies.append("cut")
         if document.no_tag:
@@ -264,10 +265,12 @@ class ActionBuilder:
         vector_sent = made.shifted.tobytes() if self.wants(row.line) else None
         return BulkAction(row.line, document.id, "index", lines, row.original, vector_sent, tuple(tallies))
 
-    def _tallies(self, detection: DocumentLanguage, stamp: Stamp) -> list[str]:
+    def _tallies(self, document: Document, detection: DocumentLanguage, stamp: Stamp) -> list[str]:
         """What a document with a vector counts under, such as ``language de`` and ``shifted``."""
         language = text_language(detection.language)
         names = [f"language {language}"]
+        if language in LOOKALIKES and document.language is None:
+            names.append(f"detected {language}")
         if is_shifted(stamp):
             names.append("shifted")
         if language != primary(detection.language):

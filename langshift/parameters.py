@@ -215,13 +215,13 @@ GAMMA = option(
 DOCUMENTS_ONLY = flag("--documents-only", "Leave queries as they are, so that any client can search.")
 MEANS = option(
     "--means WHAT",
-    "Common mean of the index or the vectors. [default: index]",
+    "Common mean: index or vectors. [default: index]",
     click.Choice(["index", "vectors"]),
     rare=True,
 )
 PATIENCE = option(
     "--patience SECONDS",
-    "How long to wait while the cluster accepts no requests.",
+    "Longest wait for a cluster in trouble.",
     FiniteRange(min=0),
     default=300,
     rare=True,

@@ -13,7 +13,7 @@ from langshift.debias.index_means import measured_in_words
 from langshift.debias.readable import unread, unread_in_words
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.output import pluralize
+from langshift.output import join_words, pluralize
 from langshift.plugin import metadata
 from langshift.plugin.index_body import VectorField, engine_of, mapped
 from langshift.plugin.inventory import Version, versions_of
@@ -326,8 +326,13 @@ def in_words(made: Fingerprint) -> list[str]:
         f"Its vectors were computed by the encoder {made.encoder}{revision}: {made.dimension} dimensions, {norm}{put}.",
         _moved(made),
         *([measured_in_words(made.means)] if made.means else []),
-        f"Languages were detected by {made.detector}; the index was built by langshift {made.langshift}.",
+        f"Languages were detected by {made.detector}{_limited(made)}; the index was built by langshift "
+        f"{made.langshift}.",
     ]
+
+
+def _limited(made: Fingerprint) -> str:
+    return f", limited to {join_words(made.languages)}" if made.languages else ""
 
 
 def _moved(made: Fingerprint) -> str:

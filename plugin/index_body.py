@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
@@ -173,25 +174,96 @@ def _vector_fields(part: Any, place: str) -> Iterator[tuple[str, Mapping[str, An
                 yield from _vector_fields(inner, place if name in _BETWEEN else f"{place}.{name}".lstrip("."))
 
 
+# ISO 8601, or with a space as databases write it. What is no day of any month is left to the server.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?")
+_DATES = "strict_date_optional_time||yyyy-MM-dd HH:mm[:ss][.SSS]"
+_KEYWORD = {"type": "keyword", "ignore_above": 8191}
+#: How a field is mapped that is declared to hold dates: a number is milliseconds since 1970.
+DECLARED_DATE = {"type": "date", "format": f"{_DATES}||epoch_millis"}
+# What only looks like dates stays what strings are, so that no document is refused for another value.
+_RECOGNISED_DATE = {
+    **_KEYWORD,
+    "fields": {"date": {"type": "date", "format": _DATES, "ignore_malformed": True}},
+}
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+# Strings that a field of numbers takes for a number, or for none.
+_NUMBERS, _READ_AS_NUMBERS = {"whole", "fraction"}, {"numeric", "empty"}
+
+
+class FieldTypes:
+    """The types of a corpus's fields, as far as its first documents tell what one value alone does not."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, set[str]] = {}
+
+    def add(self, fields: Mapping[str, Any], place: str = "") -> None:
+        """Look at the fields of a document, and at those within them."""
+        for name, value in fields.items():
+            path = f"{place}{name}"
+            if path in own_mappings()["properties"]:
+                continue
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, Mapping):
+                    self.add(one, f"{path}.")
+                elif (kind := _kind(one)) is not None:
+                    self._seen.setdefault(path, set()).add(kind)
+
+    @property
+    def dates(self) -> list[str]:
+        """The fields of which all values look like dates."""
+        return [path for path, kinds in self._seen.items() if kinds - {"empty"} == {"date"}]
+
+    def mappings(self) -> dict[str, Mapping[str, Any]]:
+        """Field -> how it is mapped, where the server would go by the first value alone and get others wrong."""
+        numbers = [
+            path
+            for path, kinds in self._seen.items()
+            if kinds & _NUMBERS and kinds != {"whole"} and kinds <= _NUMBERS | _READ_AS_NUMBERS
+        ]
+        return {**{path: {"type": "double"} for path in numbers}, **dict.fromkeys(self.dates, _RECOGNISED_DATE)}
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._seen
+
+
+def _kind(value: object) -> str | None:
+    """What a value is, where that matters; None for what the server knows by itself."""
+    if isinstance(value, str):
+        kinds = {"empty": not value, "date": _DATE.fullmatch(value), "numeric": _NUMBER.fullmatch(value)}
+        return next((kind for kind, fits in kinds.items() if fits), "string")
+    return {int: "whole", float: "fraction"}.get(type(value))
+
+
 class IndexOptions(NamedTuple):
     """How a version is made, where a person says so; nothing of it counts for one that is there.
 
     Attributes:
         template: settings and mappings of their own.
         engine: what indexes the vectors; None for Lucene.
+        dates: fields that hold dates.
     """
 
     template: Template | None = None
     engine: Engine | None = None
+    dates: tuple[str, ...] = ()
 
     @property
-    def given(self) -> str:
-        """The options that say it; empty where none does."""
-        options = {"--template": self.template, "--engine": self.engine}
-        return " and ".join(name for name, value in options.items() if value is not None)
+    def given(self) -> list[str]:
+        """The options that say it."""
+        options = {"--template": self.template, "--engine": self.engine, "--date-field": self.dates or None}
+        return [name for name, value in options.items() if value is not None]
 
-    def applied(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The body of an index that is about to be made, as ``index_body`` gives it, changed in place."""
+    def applied(self, body: dict[str, Any], field_types: FieldTypes | None = None) -> dict[str, Any]:
+        """The body of an index that is about to be made, as ``index_body`` gives it, changed in place.
+
+        Args:
+            body: the body.
+            field_types: what the first documents tell.
+        """
+        known = {**(field_types or FieldTypes()).mappings(), **dict.fromkeys(self.dates, DECLARED_DATE)}
+        templates = body["mappings"]["dynamic_templates"]
+        # No properties: whatever a person's template says of a field, by its name or by a pattern, comes first.
+        templates[:0] = [{f"type of {path}": {"path_match": path, "mapping": known[path]}} for path in known]
         if self.engine is not None and self.engine != LUCENE:
             embedding = body["mappings"]["properties"]["embedding"]
             embedding["method"]["engine"] = "faiss"

@@ -13,7 +13,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, versions
-from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, IndexOptions, index_body, require_engine
+from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, FieldTypes, IndexOptions, index_body, require_engine
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
 from langshift.plugin.versions import IfExists, Target
 
@@ -217,6 +217,7 @@ def open_for_writing(
     during: Mapping[str, str] = MappingProxyType({}),
     shape: IndexOptions = DEFAULT_INDEX_OPTIONS,
     fields: FieldNames = USUAL,
+    field_types: FieldTypes | None = None,
 ) -> Target:
     """The version that documents of this fingerprint may be written to.
 
@@ -236,6 +237,7 @@ def open_for_writing(
         during: further settings of a version that is made, which hold until ``publish``.
         shape: what is changed in the usual body.
         fields: the names of the documents' fields; ``body`` names its own.
+        field_types: what the first documents tell of the types of fields.
 
     Raises:
         FingerprintError: documents are to be added to a version with vectors of another making.
@@ -258,7 +260,8 @@ def open_for_writing(
             uuid = uuid_of(client, live)
             return Target(name, live, uuid, created=False, live=live, if_exists=if_exists, fields=fields)
     index = versions.next_version(client, name)
-    made = deepcopy(dict(body)) if body is not None else shape.applied(index_body(fingerprint, extra_meta, fields))
+    usual = shape.applied(index_body(fingerprint, extra_meta, fields), field_types) if body is None else {}
+    made = deepcopy(dict(body)) if body is not None else usual
     require_engine(client, made)
     restore = add_load_settings(made["settings"]["index"], fast, during)
     noted = made["mappings"]["_meta"]
@@ -328,8 +331,9 @@ def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
 def _require_appendable(client: OpenSearch, name: str, index: str, shape: IndexOptions, fields: FieldNames) -> None:
     if shape.given:
         raise UsageError(
-            f"Index {name} already exists ({index}), where {shape.given} would have no effect: leave that out to add "
-            "to it, replace it with --if-exists replace, or create a new version of it with --if-exists new-version."
+            f"Index {name} already exists ({index}), where {' and '.join(shape.given)} would have no effect: leave "
+            "that out to add to it, replace it with --if-exists replace, or create a new version of it with "
+            "--if-exists new-version."
         )
     own = FieldNames.from_meta(metadata.read_metadata(client, index))
     if own != USUAL and not own.by_language:

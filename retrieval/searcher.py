@@ -64,18 +64,21 @@ def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: d
     return encoder
 
 
-def preference_notes(index: IndexInfo, question: settings.SearchQuery, setting: settings.SearchSettings) -> list[str]:
-    """Why a language preference that was asked for has no effect, where it has none."""
-    if not setting.preference:
+def language_notes(
+    index: IndexInfo, question: settings.SearchQuery, setting: settings.SearchSettings, *, detected: bool
+) -> list[str]:
+    """That no document is in the query's language, where that was detected or takes a preference its effect."""
+    language = question.language
+    if language == UNDETERMINED:
+        return ["The query's language is unknown, so no language is preferred: specify it."] * bool(setting.preference)
+    if language in index.languages:
         return []
-    if question.language == UNDETERMINED:
-        return ["The query's language is unknown, so no language is preferred: specify it."]
-    if question.language not in index.languages:
+    if setting.preference:
         return [
-            f"{index.name} has no document in {question.language}, the query's language, so the language preference "
-            "has no effect."
+            f"{index.name} has no document in {language}, the query's language, so the language preference has no "
+            "effect."
         ]
-    return []
+    return [f"The query was read as {language}, in which {index.name} has no document."] * detected
 
 
 # The modes that a calibration has something to say of.
@@ -148,7 +151,7 @@ class Searcher:
         return self.language(words, setting).language if language is None else require_tag(language)
 
     def language(self, words: str, setting: settings.SearchSettings = settings.USUAL) -> Detection:
-        """The language of a query, detected among those of the index's documents.
+        """The language of a query, detected among those of the index's documents, unless it is surely another.
 
         Where a vector is searched with and queries are shifted by language, languages without a document may be meant
         just as well.
@@ -324,7 +327,12 @@ class Searcher:
                 bonus=found.how.bonus,
                 anchors=found.how.anchors,
                 compared=len(seen),
-                notes=(*notes, *found.notes, *preference_notes(index, question, chosen.setting), *why),
+                notes=(
+                    *notes,
+                    *found.notes,
+                    *language_notes(index, question, chosen.setting, detected=language is None),
+                    *why,
+                ),
                 took=found.took,
                 requests=tuple(requests),
             )

@@ -87,6 +87,7 @@ _LABELS: Final = {
     "langshift": "Version of langshift",
     "method": "Method",
     "soft": "Shifted by all languages that a document may be in",
+    "languages": "Detection limited to",
 }
 
 
@@ -104,6 +105,8 @@ def _format_value(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
         return repr(value)
     if isinstance(value, int | float):
         return f"{value:g}"
+    if isinstance(value, list):
+        value = ", ".join(value)
     return str(value) if value else _NONE
 
 

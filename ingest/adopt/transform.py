@@ -157,7 +157,7 @@ class StoredDocumentBuilder(ActionBuilder):
         tallies = [f"language {language}", "vectorless"]
         if document.embedding is not None:
             changes[fields.stamp] = orjson.dumps(made.stamp)
-            tallies = self._tallies(made.detection, made.stamp)
+            tallies = self._tallies(document, made.detection, made.stamp)
             if is_shifted(made.stamp):
                 changes[fields.vector] = orjson.dumps(made.shifted, option=orjson.OPT_SERIALIZE_NUMPY)
         elif not document.text.strip() and document.language is None:

@@ -110,9 +110,19 @@ def parse_bulk_response(
             # No document's fault, and the server's word for it is just "closed".
             found.fatal = "the index is closed; open it"
         else:
-            found.results.append(ActionResult(item, "dead", "", kind, said))
+            found.results.append(ActionResult(item, "dead", "", kind, said + _remedy(said)))
     found.failed &= bool(found.again)
     return found
+
+
+def _remedy(said: str) -> str:
+    """What to do about a value that a field of whole numbers cannot keep as it is."""
+    if not any(words in said for words in ("without data loss", "Long value passed as String")):
+        return ""
+    return (
+        ": the first values of this field were whole numbers; to keep others too, load the corpus into a new version "
+        'with a --template that maps it as "double" or "keyword"'
+    )
 
 
 def reason(error: Mapping[str, Any]) -> str:

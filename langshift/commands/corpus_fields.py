@@ -30,8 +30,8 @@ def from_options(
     """
     if not any((id, title, texts, language, group)):
         return None
-    titles = dict([_weighted("--title-field", title or "title")])
-    weighted = [_weighted("--text-field", one) for one in texts or ("text",)]
+    titles = dict([weighted_field("--title-field", title or "title")])
+    weighted = [weighted_field("--text-field", one) for one in texts or ("text",)]
     text_names = [name for name, _ in weighted]
     # A usual name that was given another part is not what it usually is.
     if title is None and "title" in text_names:
@@ -54,7 +54,16 @@ def from_options(
     )
 
 
-def _weighted(given_as: str, given: str) -> tuple[str, float]:
+def weighted_field(given_as: str, given: str) -> tuple[str, float]:
+    """A field and its weight in a word search, of ``FIELD`` or ``FIELD^WEIGHT``.
+
+    Args:
+        given_as: the option, for messages.
+        given: what it was given.
+
+    Raises:
+        UsageError: the weight is not a number above 0.
+    """
     name, caret, weight = given.rpartition("^")
     if not caret:
         return given, 1.0
@@ -62,7 +71,7 @@ def _weighted(given_as: str, given: str) -> tuple[str, float]:
         number = float(weight)
     except ValueError:
         number = 0.0
-    if not (number > 0 and math.isfinite(number)):
+    if not (name and number > 0 and math.isfinite(number)):
         raise UsageError(f"{given_as} {given}: the weight after ^ must be a number above 0, as in {name or 'body'}^2.")
     return name, number
 

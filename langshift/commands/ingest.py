@@ -14,7 +14,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.commands.corpus_fields import FIELDS
+from langshift.commands.corpus_fields import FIELDS, weighted_field
 from langshift.commands.search import note_calibration_due
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
@@ -54,9 +54,10 @@ from langshift.parameters import (
     json_or_tables,
     option,
     option_group,
+    parse_list,
 )
 from langshift.plugin import description, metadata, stored_shift
-from langshift.plugin.index_body import ENGINES, Engine, IndexOptions
+from langshift.plugin.index_body import ENGINES, Engine, IndexOptions, own_mappings
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
 from langshift.plugin.versions import IfExists, check_name, live
@@ -67,6 +68,11 @@ from langshift.settings import Settings
 _METHOD = option("--method NAME", "shift, or affine (a map per language).", default="shift", rare=True)
 _SOFT = flag("--soft", "Shift by all languages a document may be in.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
+_LANGUAGES = option(
+    "--languages L,...",
+    "Detect only these languages. [default: all]",
+    callback=lambda context, parameter, given: parse_list(context, parameter, given, "en,fr,ms") or [],
+)
 
 
 def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
@@ -83,7 +89,7 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
         rare=True,
     )
     usual = (encoder, REMOTE_CODE, VECTORS, ALPHA, GAMMA, DOCUMENTS_ONLY, MEANS)
-    return option_group("pipeline", _make_pipeline_options, *usual, *more, _LID_MODEL, least_confidence)
+    return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, *more, _LID_MODEL, least_confidence)
 
 
 @click.command(cls=Command)
@@ -155,7 +161,8 @@ def adopt(
         raise UsageError("--sample and --queries only apply to --audit: give --audit too.")
     if audit and analyze:
         raise UsageError("--analyze changes nothing that --audit looks at: leave one of them out.")
-    weighted = dict(map(weighted_field, (title, *texts) if title else texts))
+    weighted = dict([weighted_field("--title-field", title)] if title else [])
+    weighted |= dict(weighted_field("--text-field", text) for text in texts)
     weights = {name: weight for name, weight in weighted.items() if weight != 1}
     head = next(iter(weighted)) if title else None
     there = FieldNames(
@@ -202,22 +209,6 @@ def adopt(
     click.get_current_context().exit(code)
 
 
-def weighted_field(text: str) -> tuple[str, float]:
-    """A field and its weight, of ``FIELD`` or ``FIELD^WEIGHT``.
-
-    Raises:
-        UsageError: the weight is not a number above 0.
-    """
-    name, caret, weight = text.partition("^")
-    try:
-        factor = float(weight) if caret else 1.0
-    except ValueError:
-        factor = 0.0
-    if not name or not 0 < factor < float("inf"):
-        raise UsageError(f"{text!r} is no field and weight: write FIELD^WEIGHT with a number above 0, as in title^3.")
-    return name, factor
-
-
 _log = logging.getLogger(__name__)
 
 
@@ -262,6 +253,16 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     )
 
 
+def _index_options(
+    template: Path | None, engine: Engine | None, dates: tuple[str, ...], fields: FieldNames
+) -> IndexOptions:
+    taken = {*own_mappings()["properties"], *fields.text_fields, fields.group, fields.declared_language}
+    for path in dates:
+        if not path.strip(".") or not taken.isdisjoint((path, path.partition(".")[0])):
+            raise UsageError(f"--date-field {path!r} names no field of your own: give one that documents have.")
+    return IndexOptions(Template.read(template, fields) if template else None, engine, dates)
+
+
 @click.command(cls=Command)
 @click.argument("corpus")
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
@@ -277,10 +278,11 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
     ),
-    flag("--resume", "Resume an interrupted load, or start one if there is none."),
+    flag("--resume", "Resume an interrupted load, or begin one."),
     flag("--fast-load", "Add a new index's replicas at the end.", dest="fast", rare=True),
     PATIENCE,
 )
+@option("--date-field F", "A field that must hold dates; can be repeated.", dest="dates", multiple=True, rare=True)
 @option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
 @option(
     "--engine NAME",
@@ -295,6 +297,7 @@ def ingest(
     fields: FieldNames | None,
     pipeline: PipelineOptions,
     options: LoadOptions,
+    dates: tuple[str, ...],
     template: Path | None,
     engine: Engine | None,
     as_json: bool,
@@ -312,8 +315,7 @@ def ingest(
     """
     check_name(name)
     fields = fields or _fields_of_index(name, options.if_exists)
-    shape = IndexOptions(Template.read(template, fields) if template else None, engine)
-    options = options._replace(fields=fields, shape=shape)
+    options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
     if not pipeline.encoder:
         # A corpus that cannot be read is refused before anybody is asked.
         require_readable(corpus)

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from msgspec import Raw
 
-from langshift.commands.ingest import weighted_field
+from langshift.commands.corpus_fields import weighted_field
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import VectorSpec, open_encoder
 from langshift.errors import UsageError
@@ -200,15 +200,16 @@ def test_a_text_that_is_nowhere_and_a_language_that_is_not_asked_for_are_named(c
     ("given", "expected"), [("body", ("body", 1.0)), ("title^3", ("title", 3.0)), ("a.b^0.5", ("a.b", 0.5))]
 )
 def test_a_field_may_have_a_weight(given, expected):
-    assert weighted_field(given) == expected
+    assert weighted_field("--text-field", given) == expected
 
 
 @pytest.mark.parametrize("given", ["^3", "title^", "title^much", "title^0", "title^-1", "title^inf", "title^nan"])
 def test_a_weight_that_is_none_is_refused(given):
     with pytest.raises(UsageError) as refused:
-        weighted_field(given)
+        weighted_field("--text-field", given)
+    example = f"{given.rpartition('^')[0] or 'body'}^2"
     assert str(refused.value) == (
-        f"{given!r} is no field and weight: write FIELD^WEIGHT with a number above 0, as in title^3."
+        f"--text-field {given}: the weight after ^ must be a number above 0, as in {example}."
     )
 
 

@@ -190,6 +190,7 @@ def changed(**parts):
             "the corpus (corpus.jsonl, not other.jsonl) and the content of other.jsonl",
         ),
         ({**IDENTITY, "given_vectors": True}, "the given vectors (none, not True)"),
+        ({**IDENTITY, "languages": ["en", "fr"]}, "the languages (none, not en and fr)"),
     ],
 )
 def test_what_changed_since_the_load_began_is_told(journal, path, now, told):

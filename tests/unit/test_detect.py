@@ -53,11 +53,47 @@ def test_wikipedias_alemannic_is_not_taken_for_albanian(detector):
 
 def test_restricted_to_the_languages_of_an_index(detector):
     text = "Де народився винахідник і в якому місті він навчався?"
+    assert detector.detect(text) == detector.detect(text, among=["en", "ru", "th"])
     assert detector.detect(text).language == "uk"
-    found = detector.detect(text, among=["en", "ru", "th"])
-    assert found.language == "ru"
-    assert 0 < found.confidence < detector.detect(text).confidence
-    assert detector.detect(text, among=[]) == ("und", 0.0)
+    assert detector.detect("Де місто").language == "uk"
+    assert detector.detect("Де місто", among=["en", "ru", "th"]).language == "ru"
+    assert detector.detect("Де місто", among=[]) == ("und", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "among", "language"),
+    [
+        ("In welcher Stadt wurde der Erfinder geboren?", ["en", "fr"], "de"),
+        ("Hund", ["en", "fr"], "en"),
+        ("Di kota mana penemu itu dilahirkan dan bersekolah?", ["en", "ms"], "ms"),
+        ("In which city was the inventor born?", ["en", "fr"], "en"),
+    ],
+)
+def test_a_query_is_in_a_language_of_the_index_unless_it_is_surely_in_another(detector, text, among, language):
+    assert detector.detect(text, among=among).language == language
+
+
+def test_limited_to_languages_a_text_in_another_is_undetermined(detector):
+    limited = detector.limited(["en", "ms", "pt-BR"])
+    assert (limited.id, limited.languages) == (detector.id, ["en", "ms", "pt"])
+    malay = "Air laut naik dan turun dua kali sehari kerana tarikan bulan, dan nelayan tahu waktunya."
+    assert detector.detect(malay).language == "id"
+    assert limited.detect(malay).language == "ms"
+    assert limited.detect(malay).confidence > 0.9
+    assert next(iter(limited.posteriors(malay))) == "ms"
+    assert limited.detect("Meri nousee ja laskee kahdesti päivässä, koska kuu vetää sitä.") == ("und", 0.0)
+    assert limited.posteriors("Meri nousee ja laskee kahdesti päivässä, koska kuu vetää sitä.") == {}
+    assert limited.detect("The sea rises and falls twice a day.").language == "en"
+    assert detector.limited([]) is detector
+
+
+def test_languages_that_nothing_detects_are_refused(detector):
+    with pytest.raises(UsageError) as refused:
+        detector.limited(["en", "fj", "sm"])
+    assert str(refused.value) == "lid.176.ftz does not detect fj and sm: name languages that it knows."
+    with pytest.raises(UsageError) as refused:
+        detector.limited(["klingonian"])
+    assert str(refused.value) == "'klingonian' is not a valid language: use a BCP 47 tag such as th or zh-TW."
 
 
 def test_only_a_bounded_piece_of_a_long_text_is_read(detector):

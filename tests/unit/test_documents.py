@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from langshift.errors import UsageError
 from langshift.ingest.documents import parse_document, read_corpus
+from langshift.plugin.index_body import FieldTypes
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -17,6 +18,18 @@ else:
     from backports import zstd
 
 LINES = b'{"_id": "a", "title": "A", "text": "first", "year": 1990, "tags": ["x", "y"]}\n\n{"text": "second"}\n'
+
+KEYWORD = {"type": "keyword", "ignore_above": 8191}
+DATES = {
+    **KEYWORD,
+    "fields": {
+        "date": {
+            "type": "date",
+            "format": "strict_date_optional_time||yyyy-MM-dd HH:mm[:ss][.SSS]",
+            "ignore_malformed": True,
+        }
+    },
+}
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress], ids=["plain", "gzip", "zstd"])
@@ -142,3 +155,28 @@ def test_any_json_object_is_a_document_or_one_clear_sentence(fields):
     else:
         assert refusal.startswith("place: ")
         assert refusal.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("values", "mapped"),
+    [
+        ([1, 2], None),
+        ([1.5, 2.5], {"type": "double"}),
+        ([1, 2.5], {"type": "double"}),
+        ([1, "", "2"], {"type": "double"}),
+        ([1, "n/a"], None),
+        ([1.5, "n/a"], None),
+        ([1, "007"], None),
+        (["01234", ""], None),
+        (["2024-05-01", "", "2024-05-01T10:00:00.5+02:00", "2024-05-01 10:00"], DATES),
+        (["2024-05-01", "soon"], None),
+        (["2024"], None),
+        ([["2024-05-01"], None], DATES),
+        ([True, 1], None),
+    ],
+)
+def test_the_first_values_of_a_field_tell_its_type(values, mapped):
+    types = FieldTypes()
+    for value in values:
+        types.add({"a": {"b": value}, "language": "2024-05-01", "group": 1.5})
+    assert types.mappings() == ({} if mapped is None else {"a.b": mapped})

@@ -219,3 +219,15 @@ def test_without_the_extra(tmp_path, monkeypatch):
     with pytest.raises(LangshiftError) as caught, open_source(str(path)):
         pass
     assert str(caught.value) == f"{path} is a Parquet file, which needs an extra: pip install 'langshift[parquet]'."
+
+
+def test_whole_decimals_are_never_rounded(tmp_path):
+    numbers = [Decimal(2**63 - 1), Decimal(2**64)]
+    path = save(tmp_path / "c.parquet", text=["a", "b"], serial=pa.array(numbers, pa.decimal128(38, 0)))
+    kept, refused_row = read(path)
+    assert kept.content.other == {"serial": 2**63 - 1}
+    assert refused_row.content.reason == "cannot be written as JSON (Integer exceeds 64-bit range)."
+    small = pa.array([Decimal("0.0000000001"), Decimal("25.0000000000")], pa.decimal128(20, 10))
+    found = [row.content.other["price"] for row in read(save(tmp_path / "p.parquet", text=["a", "b"], price=small))]
+    assert found == [1e-10, 25.0]
+    assert {type(one) for one in found} == {float}

@@ -113,10 +113,12 @@ def test_own_dynamic_templates_come_first_but_make_nothing_else_of_texts(merged)
         "text_of_other_languages",
         "strings",
         "strings_to_filter_by",
+        "whole_numbers",
+        "numbers",
     ]
     replaced = {"strings_to_filter_by": {"match_mapping_type": "string", "mapping": {"type": "wildcard"}}}
     found = merged({"mappings": {"dynamic_templates": [replaced]}})["mappings"]["dynamic_templates"]
-    assert len(found) == 3
+    assert len(found) == 5
     assert found[-1] == replaced
 
 

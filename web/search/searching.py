@@ -16,7 +16,7 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.inventory import all_versions
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.hits import Hit, SearchResult, group_of, title_and_text, to_hit
-from langshift.retrieval.searcher import Searcher, preference_notes
+from langshift.retrieval.searcher import Searcher, language_notes
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
 from langshift.retrieval.steps import HttpRequest, execute, request_of
@@ -377,7 +377,7 @@ class SideSearcher:
             hits=rank(gathered, side, gathered.vectors(self.console) if moving else None),
             language=question.language,
             languages=searcher.index.languages,
-            notes=tuple(preference_notes(searcher.index, question, side.setting)),
+            notes=tuple(language_notes(searcher.index, question, side.setting, detected=state.language is None)),
             requests=(request_of(searcher.index.index, next(exchange)),),
             fixed=gathered.fixed,
         )
