@@ -296,6 +296,27 @@ class Delete(NamedTuple):
     id: str
 
 
+@dataclass(frozen=True)
+class Update:
+    """A line that changes some fields of a document: ``{"_op": "update", "_id": "x", "price": 5}``.
+
+    Attributes:
+        id: the document's ``_id``.
+        texts: those of the text fields that it gives; "" removes one.
+        told: whether it says something of the language.
+        language: as ``Document`` has it; None has it detected anew.
+        other: every other field that it gives, each in place of the whole one that is there; None removes it.
+        embedding: as ``Document`` has it.
+    """
+
+    id: str
+    texts: Mapping[str, str]
+    told: bool
+    language: str | None
+    other: Mapping[str, Any]
+    embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+
+
 def read_corpus(path: Path, shown: str, embeddings: Embeddings = "refused") -> Iterator[Document]:
     """Read the documents of a corpus, in order; blank lines are passed over.
 
@@ -331,10 +352,9 @@ def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") 
     """
     with invalid_as_usage_error(place):
         content = parse_fields(parse_object(line), embeddings)
-        if isinstance(content, Delete):
-            raise InvalidDocument(
-                "deletes a document from an index, which only `langshift ingest` does; leave the line out."
-            )
+        if not isinstance(content, Document):
+            does = "deletes a document from" if isinstance(content, Delete) else "updates a document of"
+            raise InvalidDocument(f"{does} an index, which only `langshift ingest` does; leave the line out.")
         return content
 
 
@@ -353,8 +373,8 @@ def parse_object(line: bytes) -> dict[str, Any]:
     return fields
 
 
-def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") -> Document | Delete:
-    """The fields of one line as a document, or as the deletion of one.
+def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") -> Document | Delete | Update:
+    """The fields of one line as a document, or as the deletion or update of one.
 
     Args:
         fields: as JSON has them; ``embedding`` may be an array, shape (dimension,).
@@ -364,12 +384,10 @@ def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") 
         InvalidDocument: what is wrong and what should be there.
     """
     operation = fields.get(OPERATION)
+    if operation is not None:
+        _require_operation(operation, fields)
     if operation == "delete":
-        if fields.get("_id") in (None, ""):
-            raise InvalidDocument("a line with '_op': 'delete' needs the '_id' of the document.")
         return Delete(id_field(fields))
-    if operation not in (None, "index"):
-        raise InvalidDocument("the field '_op' must be 'index' or 'delete', or be left out.")
     for name in fields:
         # One that the server refuses, or that means one of our own fields.
         if fault := _name_fault(name):
@@ -378,12 +396,34 @@ def parse_fields(fields: Mapping[str, Any], embeddings: Embeddings = "refused") 
     if not isinstance(group, str | int | None):
         raise InvalidDocument(f"the field 'group' must be a string, but is {json_type(group)}.")
     title, text = string_field(fields, "title"), string_field(fields, "text")
-    if not title.strip() and not text.strip():
-        raise InvalidDocument("has neither a text nor a title.")
     other = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
     if any(isinstance(value, dict | list) for value in other.values()):
         require_shallow([other])
+    if operation == "update":
+        return _update(fields, {"title": title, "text": text}, other, embeddings)
+    if not title.strip() and not text.strip():
+        raise InvalidDocument("has neither a text nor a title.")
     return Document(id_field(fields), title, text, language_field(fields), other, _embedding(fields, embeddings))
+
+
+def _require_operation(operation: object, fields: Mapping[str, Any]) -> None:
+    if operation not in ("index", "update", "delete"):
+        raise InvalidDocument("the field '_op' must be 'index', 'update' or 'delete', or be left out.")
+    if operation != "index" and fields.get("_id") in (None, ""):
+        raise InvalidDocument(f"a line with '_op': '{operation}' needs the '_id' of the document.")
+
+
+def _update(
+    fields: Mapping[str, Any], texts: Mapping[str, str], other: Mapping[str, Any], embeddings: Embeddings
+) -> Update:
+    if not fields.keys() - {"_id", OPERATION}:
+        raise InvalidDocument("a line with '_op': 'update' needs a field to change.")
+    if embeddings == "needed" and fields.get(EMBEDDING) is None:
+        # What the document has stays, unless its text changes.
+        embeddings = "ignored"
+    given = {name: text for name, text in texts.items() if name in fields}
+    told, language = "language" in fields, language_field(fields)
+    return Update(id_field(fields), given, told, language, other, _embedding(fields, embeddings))
 
 
 def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.float32] | None:
@@ -424,7 +464,7 @@ class SourceRow(NamedTuple):
     """
 
     line: int
-    content: Document | Delete | InvalidRow
+    content: Document | Delete | Update | InvalidRow
     original: Original
 
 
@@ -485,10 +525,12 @@ class Parser:
         """A row, of which the fields are known."""
         return SourceRow(number, self._content(lambda: fields), fields)
 
-    def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | InvalidRow:
+    def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | Update | InvalidRow:
         try:
             content = parse_fields(fields(), self.embeddings)
-            if self.dimension is not None and isinstance(content, Document) and content.embedding is not None:
+            if self.dimension is None or isinstance(content, Delete):
+                return content
+            if content.embedding is not None:
                 require_dimension(content.embedding, self.dimension)
         except InvalidDocument as error:
             return InvalidRow(error.type, error.reason)
@@ -514,7 +556,7 @@ class Parser:
                 wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
                 continue
             sound = True
-            if isinstance(content, Document) and content.embedding is not None:
+            if not isinstance(content, Delete) and content.embedding is not None:
                 vectors.append(content.embedding)
         if not sound:
             raise UsageError(wrong or f"{shown} contains no documents.")

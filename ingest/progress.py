@@ -198,6 +198,8 @@ class LoadSummary:
         replaced: lines whose document took the place of one of the same ``_id``.
         superseded: lines that wrote nothing, since the index holds a later version of the document.
         deleted: lines that deleted a document.
+        updated: lines that changed some fields of a document.
+        encoded_again: those of them whose text was encoded again, or that brought another vector.
         dead: lines that went to the dead letters.
         repaired: documents that the cluster had confirmed and lost, and that were written once more.
         languages: documents by language, ``und`` included.
@@ -228,6 +230,8 @@ class LoadSummary:
     replaced: int = 0
     superseded: int = 0
     deleted: int = 0
+    updated: int = 0
+    encoded_again: int = 0
     dead: int = 0
     repaired: int = 0
     languages: Counter[str] = field(default_factory=Counter)
@@ -254,6 +258,7 @@ class LoadSummary:
         results = counted(RESULT)
         self.lines, self.replaced, self.superseded = results.total(), results["updated"], results["superseded"]
         self.deleted, self.dead = results["deleted"], results["dead"]
+        self.updated, self.encoded_again = results["update"], tallies.get("encoded", 0)
         self.languages, self.folded = counted("language "), counted("folded ")
         self.without_vector, self.documents = counted("without_vector "), self.languages.total()
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
@@ -280,6 +285,9 @@ class LoadSummary:
 def last_line(summary: LoadSummary) -> str:
     """That nothing was lost, or what is left to do: where each line of the input is."""
     parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
+    if summary.updated:
+        again = f", {summary.encoded_again:,} of them encoded again" if summary.encoded_again else ""
+        parts.append(f"{pluralize(summary.updated, 'document')} updated{again}")
     if summary.deleted:
         parts.append(f"{summary.deleted:,} deleted")
     if summary.dead:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
+from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.errors import UsageError
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, bulk_lines, index_entry
+from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, Update, bulk_lines, index_entry
 from langshift.ingest.progress import OnStage, no_progress
 from langshift.languages import UNDETERMINED, primary, text_language
 from langshift.retry import prefetch
@@ -26,6 +27,9 @@ from langshift.retry import prefetch
 def full_text(title: str, text: str) -> str:
     """What is encoded of a document."""
     return f"{title} {text}".strip()
+
+
+_ENCODING = Lock()
 
 
 def document_vectors(encoder: Encoder, documents: Sequence[Document]) -> Matrix:
@@ -38,7 +42,9 @@ def document_vectors(encoder: Encoder, documents: Sequence[Document]) -> Matrix:
         return np.empty((0, encoder.dimension), np.float32)
     if is_given(encoder.id):
         return given_vectors("Document", encoder, [(document.id, document.embedding) for document in documents])
-    return encoder.encode_documents([full_text(document.title, document.text) for document in documents])
+    # Updates are encoded in threads of their own, and an encoder is no matter of two at once.
+    with _ENCODING:
+        return encoder.encode_documents([full_text(document.title, document.text) for document in documents])
 
 
 def given_vectors(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matrix | None]]) -> Matrix:
@@ -235,6 +241,8 @@ class ActionBuilder:
             elif isinstance(content, Delete):
                 lines = bulk_lines("delete", content.id, self.base + row.line)
                 actions.append(BulkAction(row.line, content.id, "delete", lines, row.original))
+            elif isinstance(content, Update):
+                actions.append(BulkAction(row.line, content.id, "update", b"", row.original, update=content))
             elif isinstance(action := self._action(row, content, next(encoded)), BulkAction):
                 actions.append(action)
             else:

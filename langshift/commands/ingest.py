@@ -205,7 +205,7 @@ def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOpti
 def _document(summary: progress.LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
     # The others are of a load alone.
-    needless = ("corpus", "cut", "longest", "resumed", "deleted")
+    needless = ("corpus", "cut", "longest", "resumed", "deleted", "updated", "encoded_again")
     values = {name: value for name, value in summary.to_dict().items() if name not in needless}
     old = {"name": summary.corpus, "index": opened.old.index, "uuid": opened.old.uuid}
     return {**values, "old": old, "fields": opened.fields.to_dict()}

@@ -78,9 +78,22 @@ BAD = {
         "the document has an 'embedding', which only --encoder given uses; choose that, or leave the field out.",
     ),
     b'{"_op": "delete"}': ("invalid_document", "a line with '_op': 'delete' needs the '_id' of the document."),
-    b'{"_op": "update", "_id": "a", "text": "t"}': (
+    b'{"_op": "upsert", "_id": "a", "text": "t"}': (
         "invalid_document",
-        "the field '_op' must be 'index' or 'delete', or be left out.",
+        "the field '_op' must be 'index', 'update' or 'delete', or be left out.",
+    ),
+    b'{"_op": "update", "price": 5}': (
+        "invalid_document",
+        "a line with '_op': 'update' needs the '_id' of the document.",
+    ),
+    b'{"_op": "update", "_id": "a"}': ("invalid_document", "a line with '_op': 'update' needs a field to change."),
+    b'{"_op": "update", "_id": "a", "shift": null}': (
+        "invalid_document",
+        "the field name 'shift' is reserved for langshift; rename it.",
+    ),
+    b'{"_op": "update", "_id": "a", "embedding": [1]}': (
+        "invalid_embedding",
+        "the document has an 'embedding', which only --encoder given uses; choose that, or leave the field out.",
     ),
 }
 
