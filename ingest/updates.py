@@ -175,9 +175,16 @@ class Updater:
             return
         if rewritten and not any(text.strip() for text in texts.values()):
             raise _NotApplicable("invalid_document", "would have neither a text nor a title")
+        length, dimension = (
+            len(update.embedding if update.embedding is not None else ()),
+            self.pipeline.encoder.dimension,
+        )
+        if length not in (0, dimension):
+            why = f"the field 'embedding' has {length} numbers, but {dimension} are needed"
+            raise _NotApplicable("invalid_embedding", why)
         # With this confidence it named its language.
         own = update.language if update.told else tag if confidence == 1 else None
-        merging.document = Document(update.id, texts["title"], texts["text"], own, {}, update.embedding)
+        merging.document = self._document(update, texts, own)
         if rewritten or update.told or own is not None:
             merging.detection = detect_language(merging.document, self.pipeline)
         else:
@@ -189,6 +196,12 @@ class Updater:
             raise _NotApplicable(
                 "invalid_embedding", f"its {what} changes, for which --encoder given needs its 'embedding'; add that"
             )
+
+    def _document(self, update: Update, texts: Mapping[str, str], language: str | None) -> Document:
+        """The document as it is to be encoded, the title first."""
+        title = self.fields.title if self.fields.texts else "title"
+        text = " ".join(text for name, text in texts.items() if text and name != title)
+        return Document(update.id, texts.get(title or "", ""), text, language, {}, update.embedding)
 
     def _raw(self, source: Source) -> Matrix | None:
         """The vector of a stored document before it was shifted; None where that is not known."""

@@ -275,8 +275,8 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
 
     CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
     Parquet file with such columns, or - for standard input. Of two documents with the same _id the later one
-    wins; {"_op": "delete", "_id": ...} deletes. A line that cannot be indexed goes to the dead letters (see
-    langshift dead-letters), and the exit code is 3.
+    wins; {"_op": "update", "_id": ...} changes only the fields it has, {"_op": "delete", "_id": ...} deletes.
+    A line that cannot be indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
 
     After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
 
@@ -406,11 +406,14 @@ def _meta_of_index(name: str, pipeline: PipelineOptions) -> dict[str, Any] | Non
 
 
 def _vector_spec(made: Fingerprint | None) -> VectorSpec | None:
-    """What vectors an index holds, for a corpus that brings none since it only deletes."""
+    """What vectors an index holds, for a corpus that brings none since it only deletes or updates."""
     return None if made is None else VectorSpec(made.dimension, made.normalised)
 
 
 def _print(summary: progress.LoadSummary) -> None:
+    if summary.updated and not summary.documents:
+        line(f"Updated {pluralize(summary.updated, 'document')} in {summary.name} ({summary.index}).")
+        return
     _print_languages(summary.languages.most_common())
     # Of this run: what earlier ones did took no time in it.
     if (documents := min(summary.documents, summary.lines - summary.resumed)) > 0 and summary.seconds["encode"]:

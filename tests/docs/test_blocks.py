@@ -80,7 +80,7 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
             if block.shown is not None:
                 assert differences(printed, block.shown.text) == [], block.text
                 shown += 1
-    assert shown == {README: 3, INGEST: 3, ADOPT: 6, VECTORS: 2, SEARCH: 10}[document]
+    assert shown == {README: 3, INGEST: 4, ADOPT: 6, VECTORS: 2, SEARCH: 10}[document]
 
 
 def test_the_template_that_it_shows_is_one(tmp_path):
@@ -271,7 +271,7 @@ def test_requests_and_commands_of_other_clients_do_what_it_says(client, index, o
         if block.mark == "chained":
             stand_in(client, own)
         answer = send(block)
-    assert len(told) == 5
+    assert len(told) == 6
     german, thai = {"alpha": 1.0, "language": "de"}, {"alpha": 0.5, "language": "th"}
     # As the updates left them.
     assert holds(client, index, "tides-de", [0.375, 1.0, 0.75, -0.8125], thai)
