@@ -17,10 +17,9 @@ from langshift.debias.debiaser import is_shifted, undo
 from langshift.debias.encoders import Matrix, is_given
 from langshift.ingest.bulk.writer import ActionResult, BulkAction
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import Document, Update
+from langshift.ingest.documents import Document, InvalidDocument, Update
 from langshift.ingest.transform import (
     DocumentLanguage,
-    Stamp,
     debias_batch,
     detect_language,
     document_vectors,
@@ -59,10 +58,6 @@ def stored_tag(source: Source, fields: FieldNames) -> str:
         return stored_shift.own_tag(source, stamp, fields, same=False)
     language = value_at(source, fields.language)
     return language if isinstance(language, str) else UNDETERMINED
-
-
-class _NotApplicable(Exception):
-    """An update that cannot be made; the type of its dead letter, and the reason."""
 
 
 @dataclass
@@ -141,9 +136,8 @@ class Updater:
                     changing.append(begun)
                 else:
                     made[item.line] = _written(begun, {}) if isinstance(begun, _Merging) else begun
-            except _NotApplicable as error:
-                kind, why = error.args
-                made[item.line] = ActionResult(item, "dead", "", kind, why)
+            except InvalidDocument as error:
+                made[item.line] = ActionResult(item, "dead", "", error.type, error.reason)
         made.update(self._shifted(changing))
         return [made[item.line] for item in items]
 
@@ -154,9 +148,8 @@ class Updater:
             why = str(stored.error.get("reason", "no reason given"))
             raise not_permitted(why, address(self.client)) or Retryable(why)
         if not stored.found:
-            raise _NotApplicable(
-                "missing_document", f"there is no document {update.id!r} to update: leave '_op' out to add it"
-            )
+            why = f"there is no document {update.id!r} to update: leave '_op' out to add it"
+            raise InvalidDocument(why, "missing_document")
         if stored.version > self.base + item.line:
             return ActionResult(item, "superseded")
         merging = _Merging(item, update, stored, {})
@@ -170,18 +163,19 @@ class Updater:
         update, source, fields = merging.update, merging.source, self.fields
         before, confidence = texts_of(source, fields), value_at(source, fields.confidence)
         texts, tag = {**before, **update.texts}, stored_tag(source, fields)
-        rewritten, given = texts != before, is_given(self.pipeline.encoder.id)
+        rewritten = texts != before
         if not (rewritten or update.told or update.embedding is not None):
             return
-        if rewritten and not any(text.strip() for text in texts.values()):
-            raise _NotApplicable("invalid_document", "would have neither a text nor a title")
-        length, dimension = (
-            len(update.embedding if update.embedding is not None else ()),
-            self.pipeline.encoder.dimension,
-        )
-        if length not in (0, dimension):
-            why = f"the field 'embedding' has {length} numbers, but {dimension} are needed"
-            raise _NotApplicable("invalid_embedding", why)
+        merging.vector = update.embedding if rewritten or update.embedding is not None else self._raw(source)
+        if (rewritten or merging.vector is None) and not any(text.strip() for text in texts.values()):
+            raise InvalidDocument("would have neither a text nor a title")
+        if merging.vector is None and is_given(self.pipeline.encoder.id):
+            what = "title or text" if rewritten else "language"
+            why = f"its {what} changes, for which --encoder given needs its 'embedding'; add that"
+            raise InvalidDocument(why, "invalid_embedding")
+        if merging.vector is not None and len(merging.vector) != self.pipeline.encoder.dimension:
+            why = f"its vector has {len(merging.vector)} numbers, but {self.pipeline.encoder.dimension} are needed"
+            raise InvalidDocument(why, "invalid_embedding")
         # With this confidence it named its language.
         own = update.language if update.told else tag if confidence == 1 else None
         merging.document = self._document(update, texts, own)
@@ -190,12 +184,6 @@ class Updater:
         else:
             several = (value_at(source, fields.stamp) or {}).get("languages") or {tag: 1.0}
             merging.detection = DocumentLanguage(tag, confidence or 0.0, several if self.pipeline.soft else {})
-        merging.vector = update.embedding if rewritten or update.embedding is not None else self._raw(source)
-        if merging.vector is None and given:
-            what = "title or text" if rewritten else "language"
-            raise _NotApplicable(
-                "invalid_embedding", f"its {what} changes, for which --encoder given needs its 'embedding'; add that"
-            )
 
     def _document(self, update: Update, texts: Mapping[str, str], language: str | None) -> Document:
         """The document as it is to be encoded, the title first."""
@@ -236,24 +224,20 @@ class Updater:
             tallies = ["encoded"] if renewed else []
             if renewed and encoder.longest and len(full_text(one.document.title, one.document.text)) > encoder.longest:
                 tallies.append("cut")
-            changes = self._changes(one, detection, moved if renewed or stamp != self._stamp(one) else None, stamp)
+            changes = self._changes(one, detection)
+            if renewed or stamp != value_at(one.source, self.fields.stamp):
+                changes |= {self.fields.vector: moved, self.fields.stamp: stamp}
             yield one.item.line, _written(one, changes, tuple(tallies))
 
-    def _stamp(self, merging: _Merging) -> Any:  # noqa: ANN401 - any JSON
-        return value_at(merging.source, self.fields.stamp)
-
-    def _changes(
-        self, merging: _Merging, detection: DocumentLanguage, moved: Matrix | None, stamp: Stamp
-    ) -> dict[str, Any]:
-        """The new values of the fields of the index's own; None of one that goes."""
+    def _changes(self, merging: _Merging, detection: DocumentLanguage) -> dict[str, Any]:
+        """The new texts and the language, by the names of their fields; None of a text that goes."""
         fields, language = self.fields, text_language(detection.language)
         texts = merging.update.texts
         if language != value_at(merging.source, fields.language):
             # All of them go to the fields of the new one.
             texts = {**texts_of(merging.source, fields), **texts}
         changes: dict[str, Any] = {name: {language: text} if text else None for name, text in texts.items()}
-        changes |= {fields.language: language, fields.confidence: detection.confidence}
-        return changes if moved is None else {**changes, fields.vector: moved, fields.stamp: stamp}
+        return {**changes, fields.language: language, fields.confidence: detection.confidence}
 
 
 def _written(merging: _Merging, changes: Mapping[str, Any], tallies: tuple[str, ...] = ()) -> BulkAction | ActionResult:

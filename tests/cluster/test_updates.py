@@ -4,6 +4,7 @@ import json
 import random
 import signal
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -293,9 +294,11 @@ def test_what_the_cluster_lost_is_made_again_of_its_last_whole_line_and_the_upda
         # What is said last of the writing, before the check.
         if (stage, documents, deleted) == ("write", 0, []):
             (version,) = client.indices.get(index=f"{index_name}-v*")
-            # The server forgets the delete's version at once, as after a real loss.
+            # The server forgets the delete's version, as after a real loss: it looks at its clock five times a second.
             client.indices.put_settings(index=version, body={"index": {"gc_deletes": "0s"}})
             deleted.append(client.delete(index=version, id="a"))
+            time.sleep(0.5)
+            client.indices.refresh(index=version)
 
     summary = load(client, corpus(*lines), index_name, making, lose)
     assert (summary.repaired, summary.present, summary.updated, summary.lines) == (1, 2, 3, 5)
@@ -338,3 +341,24 @@ def test_a_load_that_was_killed_goes_on_with_its_updates(client, index_name, clu
         assert (one["text"], one["kept"], one["price"]) == ({"en": text}, n, n if n % 4 else -n)
         assert np.abs(np.array(one["embedding"], np.float32) - encoded(text)).max() < 1e-6
     assert not [*DeadLetters(next((tmp_path / "home").glob(f"loads/*/{index_name}")) / "dead-letters.jsonl")]
+
+
+def test_what_others_have_written_without_a_vector_or_a_stamp_is_updated_too(client, index_name, corpus, making):
+    load(client, corpus(FULL), index_name, making)
+    raw = making.encoder.encode_documents([THAI])[0].tolist()
+    client.index(index=index_name, id="bare", body={"text": {"de": GERMAN}, "language": "de"})
+    client.index(index=index_name, id="raw", body={"text": {"de": THAI}, "language": "de", "embedding": raw})
+    client.index(index=index_name, id="empty", body={"price": 1})
+    lines = [
+        update(name, **fields) for name in ("bare", "raw", "empty") for fields in ({"price": 2}, {"language": "th"})
+    ]
+    summary = load(client, corpus(*lines), index_name, making, options=APPEND)
+    assert (summary.updated, summary.encoded_again, summary.dead) == (5, 2, 1)
+    bare, unstamped = (source(client, index_name, name) for name in ("bare", "raw"))
+    assert (bare["text"], bare["price"], is_at(bare, expected_vector(making, GERMAN, "th"))) == (
+        {"th": GERMAN},
+        2,
+        True,
+    )
+    assert (unstamped["text"], is_at(unstamped, expected_vector(making, THAI, "th"))) == ({"th": THAI}, True)
+    assert source(client, index_name, "empty") == {"price": 2}
