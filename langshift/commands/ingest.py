@@ -275,8 +275,8 @@ def ingest(corpus: str, name: str, pipeline: PipelineOptions, options: LoadOptio
 
     CORPUS is a JSONL file (_id, title, text, language, group and any other field; plain, gzip or zstd), a
     Parquet file with such columns, or - for standard input. Of two documents with the same _id the later one
-    wins; {"_op": "update", "_id": ...} changes only the fields it has, {"_op": "delete", "_id": ...} deletes.
-    A line that cannot be indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
+    wins; "_op": "update" changes single fields, "_op": "delete" deletes. A line that cannot be indexed goes to
+    the dead letters (see langshift dead-letters; exit code 3).
 
     After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
 
