@@ -368,7 +368,7 @@ def replay(name: str, as_json: bool) -> None:
 
     Repair what was wrong first: the index's settings, the encoder's server, or the documents themselves, in the file
     that `langshift dead-letters list` names (the line in `document`). Documents are processed as by the last load into
-    the index. A document that was updated since then is not changed.
+    the index. A document that was loaded as a whole since then is not changed.
 
     Exit codes: 0 none are left, 3 some are left, with their new reasons.
 
