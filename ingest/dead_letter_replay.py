@@ -22,10 +22,12 @@ from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Stage
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
-from langshift.ingest.documents import Parser, SourceRow
+from langshift.ingest.documents import SourceRow
 from langshift.ingest.progress import LoadProgress, dead_letters_say
 from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
+from langshift.ingest.sources import Parser
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
+from langshift.ingest.updates import Updater
 from langshift.output import emit_json, line, log_to, note, pluralize, printable
 from langshift.plugin import metadata
 from langshift.plugin.metadata import USUAL, FieldNames
@@ -111,7 +113,10 @@ def replay(
     # A letter's version is base plus line of its load; here it stands for the line, over a base of 0.
     builder = factory(pipeline, verdicts.settle, 0, lambda _: False)
     try:
-        with open_bulk_writer(client, target, settle, PATIENCE) as (writer, chunk_sender):
+        with ExitStack() as stack:
+            merge = Updater(client, target.index, pipeline, 0, stack, target.fields).merge
+            opening = open_bulk_writer(client, target, settle, PATIENCE, merge=merge)
+            writer, chunk_sender = stack.enter_context(opening)
             index_batches(encoded_batches(_rows(letters, pipeline, target.fields), builder), builder, write)
     except LangshiftError as error:
         raise type(error)(f"{error} Dead letters that were not indexed are kept: replay them again.") from error

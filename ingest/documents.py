@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -20,61 +20,14 @@ from numpy.typing import NDArray
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
 from langshift.files import LineNumbers, lines_of
-from langshift.ingest.bulk.writer import Operation, Original
+from langshift.ingest.bulk.writer import Original
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
-from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, replaced_at, value_at
-
-
-def index_entry(
-    document: Document, language: str, confidence: float, embedding: NDArray[np.float32], stamp: dict[str, Any]
-) -> dict[str, Any]:
-    """The index entry of one document; an empty text is left out.
-
-    Args:
-        document: the document.
-        language: as ``text_language`` gives it; it names the text fields.
-        confidence: the detector's posterior.
-        embedding: the shifted vector, shape (dimension,), float32, C-contiguous.
-        stamp: what was done to the vector.
-    """
-    entry: dict[str, Any] = {**document.other, "language": language, "language_confidence": confidence}
-    texts = (("title", document.title), ("text", document.text)) if document.texts is None else document.texts.items()
-    for name, text in texts:
-        held = {language: text} if text else None
-        if "." in name:
-            entry = replaced_at(entry, name, held)
-        elif held:
-            entry[name] = held
-    return {**entry, "embedding": embedding, "shift": stamp}
-
-
-def action_line(operation: Operation, identifier: str, version: int, routing: str | None = None) -> bytes:
-    """The first line of an operation, with its line break; the arguments are those of ``body``, and the routing."""
-    metadata = {"_id": identifier, "version": version, "version_type": "external_gte"}
-    if routing is not None:
-        metadata["routing"] = routing
-    return orjson.dumps({operation: metadata}, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def bulk_lines(operation: Operation, identifier: str, version: int, source: dict[str, Any] | None = None) -> bytes:
-    """One operation's lines of a bulk request.
-
-    Args:
-        operation: what is done.
-        identifier: the document's ``_id``.
-        version: its place in the order of all writes: the server keeps what has a later one, so that an operation
-            sent again never undoes a newer one.
-        source: the index entry; none for a delete.
-    """
-    lines = action_line(operation, identifier, version)
-    if source is None:
-        return lines
-    return lines + orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
-
+from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, value_at
 
 EMBEDDING = "embedding"
 OPERATION = "_op"
+_OPERATIONS = (None, "index", "update", "delete")
 _LONGEST_ID = 512  # bytes, the server's limit
 _LONGEST_SHOWN = 60  # characters of what is wrong that a message repeats; no tag of a language is longer
 _tag = lru_cache(1024)(parse_tag)
@@ -347,6 +300,27 @@ class Delete(NamedTuple):
     id: str
 
 
+@dataclass(frozen=True)
+class Update:
+    """A line that changes some fields of a document: ``{"_op": "update", "_id": "x", "price": 5}``.
+
+    Attributes:
+        id: the document's ``_id``.
+        texts: those of the text fields that it gives; "" removes one.
+        told: whether it says something of the language.
+        language: as ``Document`` has it; None has it detected anew.
+        other: every other field that it gives, each in place of the whole one that is there; None removes it.
+        embedding: as ``Document`` has it.
+    """
+
+    id: str
+    texts: Mapping[str, str]
+    told: bool
+    language: str | None
+    other: Mapping[str, Any]
+    embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+
+
 def read_corpus(path: Path, shown: str, embeddings: Embeddings = "refused") -> Iterator[Document]:
     """Read the documents of a corpus, in order; blank lines are passed over.
 
@@ -382,10 +356,9 @@ def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") 
     """
     with invalid_as_usage_error(place):
         content = parse_fields(parse_object(line), embeddings)
-        if isinstance(content, Delete):
-            raise InvalidDocument(
-                "deletes a document from an index, which only `langshift ingest` does; leave the line out."
-            )
+        if not isinstance(content, Document):
+            does = "deletes a document from" if isinstance(content, Delete) else "updates a document of"
+            raise InvalidDocument(f"{does} an index, which only `langshift ingest` does; leave the line out.")
         return content
 
 
@@ -404,7 +377,7 @@ def parse_object(line: bytes) -> dict[str, Any]:
     return fields
 
 
-def _exact_object(line: bytes) -> dict[str, Any]:
+def exact_object(line: bytes) -> dict[str, Any]:
     """The fields of one line, none of them rounded.
 
     Raises:
@@ -462,8 +435,8 @@ _USUAL_COLUMNS = Columns()
 
 def parse_fields(
     fields: Mapping[str, Any], embeddings: Embeddings = "refused", columns: Columns = _USUAL_COLUMNS
-) -> Document | Delete:
-    """The fields of one line as a document, or as the deletion of one.
+) -> Document | Delete | Update:
+    """The fields of one line as a document, or as the deletion or update of one.
 
     Args:
         fields: as JSON has them; ``embedding`` may be an array, shape (dimension,).
@@ -475,27 +448,24 @@ def parse_fields(
     """
     values = {**fields, **{path: value_at(fields, path) for path in columns.paths}} if columns.paths else fields
     operation = fields.get(OPERATION)
-    if operation == "delete":
-        deleted = _given_id(values, columns.ids)
-        if deleted is None:
-            raise InvalidDocument(f"a line with '_op': 'delete' needs the {columns.ids[0]!r} of the document.")
-        return Delete(deleted)
-    if operation not in (None, "index"):
-        raise InvalidDocument("the field '_op' must be 'index' or 'delete', or be left out.")
-    for name in fields:
-        # One that the server refuses, or that means one of our own fields.
-        if fault := columns.fault(name):
-            raise InvalidDocument(fault)
-    group = values.get(columns.group)
-    if not isinstance(group, str | int | None):
-        raise InvalidDocument(f"the field {columns.group!r} must be a string, but is {json_type(group)}.")
+    if operation not in _OPERATIONS:
+        raise InvalidDocument("the field '_op' must be 'index', 'update' or 'delete', or be left out.")
+    given = _given_id(values, columns.ids)
+    if operation in ("update", "delete") and given is None:
+        raise InvalidDocument(f"a line with '_op': '{operation}' needs the {columns.ids[0]!r} of the document.")
+    if operation == "delete" and given is not None:
+        return Delete(given)
+    _require_acceptable(fields, values.get(columns.group), columns)
     texts = {name: _text(values.get(name), name, columns) for name in columns.texts}
-    if not any(map(str.strip, texts.values())):
-        raise InvalidDocument(columns.no_text)
     other = {name: value for name, value in fields.items() if name not in columns.used_up}
     if any(isinstance(value, dict | list) for value in other.values()):
         require_shallow([other])
-    identifier = _given_id(values, columns.ids) or _content_id(fields)
+    if operation == "update":
+        assert given is not None  # noqa: S101 - or it was refused
+        return _update(given, fields, values, texts, other, embeddings, columns)
+    if not any(map(str.strip, texts.values())):
+        raise InvalidDocument(columns.no_text)
+    identifier = given or _content_id(fields)
     if not columns.of_their_own:
         language = language_field(fields)
         return Document(identifier, texts["title"], texts["text"], language, other, _embedding(fields, embeddings))
@@ -505,12 +475,47 @@ def parse_fields(
     return Document(identifier, title, text, language, other, _embedding(fields, embeddings), texts, no_tag)
 
 
+def _require_acceptable(names: Iterable[str], group: object, columns: Columns) -> None:
+    for name in names:
+        # One that the server refuses, or that means one of our own fields.
+        if fault := columns.fault(name):
+            raise InvalidDocument(fault)
+    if not isinstance(group, str | int | None):
+        raise InvalidDocument(f"the field {columns.group!r} must be a string, but is {json_type(group)}.")
+
+
 def _text(value: object, name: str, columns: Columns) -> str:
     if isinstance(value, str):
         return value
     if columns.of_their_own and isinstance(value, list) and all(isinstance(one, str) for one in value):
         return " ".join(value)
     return _string(value, name)
+
+
+def _update(
+    identifier: str,
+    fields: Mapping[str, Any],
+    values: Mapping[str, Any],
+    texts: Mapping[str, str],
+    other: Mapping[str, Any],
+    embeddings: Embeddings,
+    columns: Columns,
+) -> Update:
+    changed = fields.keys() - {*columns.ids, OPERATION}
+    if not changed:
+        raise InvalidDocument("a line with '_op': 'update' needs a field to change.")
+    if embeddings == "needed" and fields.get(EMBEDDING) is None:
+        # What the document has stays, unless its text changes.
+        embeddings = "ignored"
+
+    def is_given(name: str) -> bool:
+        # A field that is given replaces the whole one that is there, with all that is inside.
+        return name in changed or name.partition(".")[0] in changed
+
+    given = {name: text for name, text in texts.items() if is_given(name)}
+    told = any(map(is_given, columns.languages))
+    language = _declared(values, columns.languages)[0] if columns.of_their_own else language_field(fields)
+    return Update(identifier, given, told, language, other, _embedding(fields, embeddings))
 
 
 def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.float32] | None:
@@ -551,7 +556,7 @@ class SourceRow(NamedTuple):
     """
 
     line: int
-    content: Document | Delete | InvalidRow
+    content: Document | Delete | Update | InvalidRow
     original: Original
 
 
@@ -587,41 +592,3 @@ class DocumentSource(Protocol):
             UsageError: the input is damaged, so that nothing more can be read from it.
             LangshiftError: it was read before, and can be read only once.
         """
-
-
-@dataclass
-class Parser:
-    """Makes documents of lines and rows.
-
-    Attributes:
-        embeddings: what becomes of vectors that come with documents.
-        dimension: the one that all vectors must have; None while nobody knows.
-        fields: the names of the documents' fields.
-        field_types: what ``sniff`` has seen of the documents' other fields.
-    """
-
-    embeddings: Embeddings
-    dimension: int | None = None
-    fields: FieldNames = USUAL
-    field_types: FieldTypes = field(default_factory=FieldTypes)
-
-    def __post_init__(self) -> None:
-        self.columns = Columns(self.fields)
-
-    def line(self, numbered: tuple[int, bytes]) -> SourceRow:
-        """A line of JSON, of which the number is known."""
-        number, line = numbered
-        return SourceRow(number, self._content(lambda: _exact_object(line)), line)
-
-    def row(self, number: int, fields: Mapping[str, Any]) -> SourceRow:
-        """A row, of which the fields are known."""
-        return SourceRow(number, self._content(lambda: fields), fields)
-
-    def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | InvalidRow:
-        try:
-            content = parse_fields(fields(), self.embeddings, self.columns)
-            if self.dimension is not None and isinstance(content, Document) and content.embedding is not None:
-                require_dimension(content.embedding, self.dimension)
-        except InvalidDocument as error:
-            return InvalidRow(error.type, error.reason)
-        return content

@@ -1,7 +1,7 @@
 """Indexing a corpus: each of its lines is then on the server or in the dead letters."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import chain
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, O
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
 from langshift.ingest.sources import open_source
 from langshift.ingest.transform import ActionBuilder, EncodedBatch, encoded_batches, index_batches
+from langshift.ingest.updates import Updater
 from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift, unread, version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
@@ -122,9 +123,10 @@ class LoadRun:
         doubtful = self._journal.last_line() + UNDELIVERED * COUNT if opened.goes_on else 0
         encoded = encoded_batches(self._source.read(self._journal.handled()), builder(), self._stage)
         # Whatever ends this, nothing is read any more before the source is closed.
-        with closing(encoded):
+        with ExitStack() as stack, closing(encoded):
             batches = self._measured(target, encoded) if opened.pipeline.measures else encoded
-            opening = open_bulk_writer(self._client, target, settle, opened.options.patience, doubtful)
+            merge = Updater(self._client, target.index, opened.pipeline, opened.base, stack, target.fields).merge
+            opening = open_bulk_writer(self._client, target, settle, opened.options.patience, doubtful, merge)
             with opening as (writer, self._chunk_sender):
                 index_batches(batches, builder(), writer.write, self._stage)
         self._stage("write", 0, self._chunk_sender.limit.seconds)
@@ -167,7 +169,7 @@ class LoadRun:
                         "another process has written to it."
                     )
                 return checked
-            self._forget(sorted(line for _, line in lost))
+            self._forget(self._journal.written_by([identifier for identifier, _ in lost]))
             problem = f"The final check found that the cluster has lost {_named(lost)} that it had confirmed"
             # In an index that people use, somebody may have deleted them.
             if not left or not target.created or not self._source.resumable:

@@ -14,8 +14,8 @@ import orjson
 from langshift.debias.parallel.tables import kind_of
 from langshift.errors import UsageError
 from langshift.files import LineNumbers, content_hash, open_parquet
-from langshift.ingest.documents import EMBEDDING, DocumentSource, Embeddings, InvalidRow, Parser, SourceRow
-from langshift.ingest.sources import sniff
+from langshift.ingest.documents import EMBEDDING, DocumentSource, Embeddings, InvalidRow, SourceRow
+from langshift.ingest.sources import Parser, sniff
 from langshift.plugin.metadata import FieldNames
 
 if TYPE_CHECKING:

@@ -202,6 +202,8 @@ class LoadSummary:
         superseded: lines that wrote nothing, since the index holds a later version of the document.
         deleted: lines that deleted a document.
         not_found: lines that would have deleted one that was not there.
+        updated: lines that changed some fields of a document.
+        encoded_again: those of them whose text was encoded again, or that brought another vector.
         dead: lines that went to the dead letters.
         repaired: documents that the cluster had confirmed and lost, and that were written once more.
         languages: documents by language, ``und`` included.
@@ -236,6 +238,8 @@ class LoadSummary:
     superseded: int = 0
     deleted: int = 0
     not_found: int = 0
+    updated: int = 0
+    encoded_again: int = 0
     dead: int = 0
     repaired: int = 0
     languages: Counter[str] = field(default_factory=Counter)
@@ -265,6 +269,7 @@ class LoadSummary:
         results = counted(RESULT)
         self.lines, self.replaced, self.superseded = results.total(), results["updated"], results["superseded"]
         self.deleted, self.not_found, self.dead = results["deleted"], results["not_found"], results["dead"]
+        self.updated, self.encoded_again = results["update"], tallies.get("encoded", 0)
         self.languages, self.folded = counted("language "), counted("folded ")
         self.without_vector, self.documents = counted("without_vector "), self.languages.total()
         self.lookalikes = counted("detected ")
@@ -295,6 +300,9 @@ def last_line(summary: LoadSummary) -> str:
     parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
     if summary.replaced:
         parts.append(f"{summary.replaced:,} replaced an earlier one with the same _id")
+    if summary.updated:
+        again = f", {summary.encoded_again:,} of them encoded again" if summary.encoded_again else ""
+        parts.append(f"{pluralize(summary.updated, 'document')} updated{again}")
     if summary.deleted:
         parts.append(f"{summary.deleted:,} deleted")
     if summary.not_found:

@@ -21,7 +21,7 @@ from langshift.ingest.adopt.adopt import keep_norms
 from langshift.ingest.adopt.transform import strings_at
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
 from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, is_usable
-from langshift.languages import UNDETERMINED
+from langshift.ingest.updates import stored_tag, texts_of
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.index_body import copied_body, engine_of, mapped, require_engine
 from langshift.plugin.metadata import FieldNames, value_at
@@ -112,8 +112,7 @@ class DocumentEncoder:
         """Text field -> what it holds in the document's language."""
         if not self.fields.split:
             return {name: " ".join(strings_at(source, name)) for name in self.fields.texts}
-        language = value_at(source, self.fields.language)
-        return {name: _in_language(value_at(source, name), language) for name in self.fields.text_fields}
+        return texts_of(source, self.fields)
 
     def _language(self, source: Source) -> DocumentLanguage:
         """The language that the document has; with a soft shift, also what else it may be in."""
@@ -130,26 +129,13 @@ class DocumentEncoder:
         return DocumentLanguage(tag, certainty, self._pipeline.detector.posteriors(text))
 
     def _tag(self, source: Source) -> str:
-        stamp = value_at(source, self.fields.stamp)
-        if isinstance(stamp, Mapping) and stamp.get("alpha") is not None:
-            return stored_shift.own_tag(source, stamp, self.fields, same=False)
-        language = value_at(source, self.fields.language)
-        return language if isinstance(language, str) else UNDETERMINED
+        return stored_tag(source, self.fields)
 
     def _reused(self, source: Source, there: Source | None) -> _Encoded | None:
         """Vector and stamp that the other version has of the same text; None where it has none of that."""
         if there is None or (self.text(source), self._tag(source)) != (self.text(there), self._tag(there)):
             return None
         return _Encoded(value_at(there, self.fields.vector), value_at(there, self.fields.stamp))
-
-
-def _in_language(field: Any, language: object) -> str:  # noqa: ANN401 - any JSON
-    """The text of a field that has one in each language; empty where there is none."""
-    if not isinstance(field, Mapping):
-        return field if isinstance(field, str) else ""
-    # A document whose language was updated may have kept its former text, too.
-    found = [field[language]] if language in field else field.values()
-    return " ".join(text for text in found if isinstance(text, str))
 
 
 def _json(value: object) -> bytes | None:

@@ -3,8 +3,9 @@
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -20,15 +21,22 @@ from langshift.files import PARQUET, LineNumbers, decompressed_stream, lines_of,
 from langshift.ingest.bulk.writer import Original
 from langshift.ingest.documents import (
     OPERATION,
+    Columns,
+    Delete,
     Document,
     DocumentSource,
     Embeddings,
+    InvalidDocument,
     InvalidRow,
-    Parser,
     SourceRow,
+    Update,
+    exact_object,
+    parse_fields,
+    require_dimension,
 )
 from langshift.languages import parse_tag
 from langshift.output import join_words
+from langshift.plugin.index_body import FieldTypes
 from langshift.plugin.metadata import USUAL, FieldNames
 
 _BLOCK = 1 << 20  # bytes
@@ -36,6 +44,46 @@ _BLOCK = 1 << 20  # bytes
 # since those of a pipe are kept meanwhile.
 _SNIFFED_LINES = 1000
 _SNIFFED_BYTES = 64 << 20
+
+
+@dataclass
+class Parser:
+    """Makes documents of lines and rows.
+
+    Attributes:
+        embeddings: what becomes of vectors that come with documents.
+        dimension: the one that all vectors must have; None while nobody knows.
+        fields: the names of the documents' fields.
+        field_types: what ``sniff`` has seen of the documents' other fields.
+    """
+
+    embeddings: Embeddings
+    dimension: int | None = None
+    fields: FieldNames = USUAL
+    field_types: FieldTypes = field(default_factory=FieldTypes)
+
+    def __post_init__(self) -> None:
+        self.columns = Columns(self.fields)
+
+    def line(self, numbered: tuple[int, bytes]) -> SourceRow:
+        """A line of JSON, of which the number is known."""
+        number, line = numbered
+        return SourceRow(number, self._content(lambda: exact_object(line)), line)
+
+    def row(self, number: int, fields: Mapping[str, Any]) -> SourceRow:
+        """A row, of which the fields are known."""
+        return SourceRow(number, self._content(lambda: fields), fields)
+
+    def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | Update | InvalidRow:
+        try:
+            content = parse_fields(fields(), self.embeddings, self.columns)
+            if self.dimension is None or isinstance(content, Delete):
+                return content
+            if content.embedding is not None:
+                require_dimension(content.embedding, self.dimension)
+        except InvalidDocument as error:
+            return InvalidRow(error.type, error.reason)
+        return content
 
 
 def sniff(
@@ -68,10 +116,11 @@ def sniff(
             wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
             continue
         sound = True
-        if isinstance(content, Document):
-            parser.field_types.add(content.other)
-            if content.embedding is not None:
-                vectors.append(content.embedding)
+        if isinstance(content, Delete):
+            continue
+        parser.field_types.add(content.other)
+        if content.embedding is not None:
+            vectors.append(content.embedding)
     unused = unused_fields(originals, parser.fields)
     if not sound:
         advice = f" {unused.advice}" if wrong and wrong.endswith(parser.columns.no_text) and unused else ""

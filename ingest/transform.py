@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
+from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,17 +17,21 @@ from langshift.debias.debiaser import Debiaser, Posterior, is_shifted
 from langshift.debias.detector import LOOKALIKES
 from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.errors import UsageError
-from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage
+from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage, bulk_lines
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, bulk_lines, index_entry
+from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, Update
 from langshift.ingest.progress import NO_TAG, OnStage, no_progress
 from langshift.languages import UNDETERMINED, primary, text_language
+from langshift.plugin.metadata import replaced_at
 from langshift.retry import prefetch
 
 
 def full_text(title: str, text: str) -> str:
     """What is encoded of a document."""
     return f"{title} {text}".strip()
+
+
+_ENCODING = Lock()
 
 
 def document_vectors(encoder: Encoder, documents: Sequence[Document]) -> Matrix:
@@ -39,7 +44,9 @@ def document_vectors(encoder: Encoder, documents: Sequence[Document]) -> Matrix:
         return np.empty((0, encoder.dimension), np.float32)
     if is_given(encoder.id):
         return given_vectors("Document", encoder, [(document.id, document.embedding) for document in documents])
-    return encoder.encode_documents([full_text(document.title, document.text) for document in documents])
+    # Updates are encoded in threads of their own, and an encoder is no matter of two at once.
+    with _ENCODING:
+        return encoder.encode_documents([full_text(document.title, document.text) for document in documents])
 
 
 def given_vectors(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matrix | None]]) -> Matrix:
@@ -190,6 +197,29 @@ class EncodedDocument(NamedTuple):
     stamp: Stamp
 
 
+def index_entry(
+    document: Document, language: str, confidence: float, embedding: Matrix, stamp: dict[str, Any]
+) -> dict[str, Any]:
+    """The index entry of one document; an empty text is left out.
+
+    Args:
+        document: the document.
+        language: as ``text_language`` gives it; it names the text fields.
+        confidence: the detector's posterior.
+        embedding: the shifted vector, shape (dimension,), float32, C-contiguous.
+        stamp: what was done to the vector.
+    """
+    entry: dict[str, Any] = {**document.other, "language": language, "language_confidence": confidence}
+    texts = (("title", document.title), ("text", document.text)) if document.texts is None else document.texts.items()
+    for name, text in texts:
+        held = {language: text} if text else None
+        if "." in name:
+            entry = replaced_at(entry, name, held)
+        elif held:
+            entry[name] = held
+    return {**entry, "embedding": embedding, "shift": stamp}
+
+
 @dataclass
 class ActionBuilder:
     """Makes operations of lines; those that can be none are settled as dead.
@@ -237,6 +267,8 @@ class ActionBuilder:
             elif isinstance(content, Delete):
                 lines = bulk_lines("delete", content.id, self.base + row.line)
                 actions.append(BulkAction(row.line, content.id, "delete", lines, row.original))
+            elif isinstance(content, Update):
+                actions.append(BulkAction(row.line, content.id, "update", b"", row.original, update=content))
             elif isinstance(action := self._action(row, content, next(encoded)), BulkAction):
                 actions.append(action)
             else:

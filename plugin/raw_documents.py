@@ -55,7 +55,34 @@ class RawPage(msgspec.Struct):
     hits: RawHits
 
 
-_page = msgspec.json.Decoder(RawPage).decode
+class FoundDocument(msgspec.Struct):
+    """A document that was asked for by its ``_id``.
+
+    Attributes:
+        id: its ``_id``.
+        found: whether it is there; else nothing more is known.
+        error: why it cannot be read, if so.
+        version: its ``_version``.
+        seq_no: its place among all writes of its shard.
+        primary_term: the shard's.
+        source: its ``_source``, byte for byte.
+    """
+
+    id: str = msgspec.field(name="_id")
+    found: bool = False
+    error: dict[str, Any] | None = None
+    version: int = msgspec.field(name="_version", default=0)
+    seq_no: int = msgspec.field(name="_seq_no", default=0)
+    primary_term: int = msgspec.field(name="_primary_term", default=0)
+    source: Raw = msgspec.field(name="_source", default=Raw(b"{}"))
+
+
+class FoundDocuments(msgspec.Struct):
+    """The answer of ``_mget``."""
+
+    docs: list[FoundDocument]
+
+
 _stored = msgspec.json.Decoder(StoredDocument).decode
 _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -159,9 +186,13 @@ def _unmarked(content: bytes) -> bytes:
 class RawSerializer(JSONSerializer):
     """Reads answers only in part: the bytes of documents are to be kept."""
 
-    def loads(self, s: str) -> RawPage:
-        """Read a search's answer, with its documents byte for byte."""
+    def __init__(self, answer: type = RawPage) -> None:
+        """Read answers of one kind: a search's, or ``FoundDocuments``."""
+        self._decode: Callable[[Any], Any] = msgspec.json.Decoder(answer).decode
+
+    def loads(self, s: str) -> Any:  # noqa: ANN401 - of the kind that was named
+        """Read an answer, with its documents byte for byte."""
         try:
-            return _decoded(_page, s)
+            return _decoded(self._decode, s)
         except msgspec.DecodeError as error:
             raise SerializationError(redact(s), error) from error

@@ -13,8 +13,8 @@ from langshift.debias.encoders import VectorSpec
 from langshift.errors import LangshiftError
 from langshift.files import LineNumbers
 from langshift.ingest.adopt.reader import IndexReader
-from langshift.ingest.bulk.writer import BulkAction
-from langshift.ingest.documents import Document, DocumentSource, InvalidRow, SourceRow, action_line
+from langshift.ingest.bulk.writer import BulkAction, action_line
+from langshift.ingest.documents import Document, DocumentSource, InvalidRow, SourceRow
 from langshift.ingest.transform import ActionBuilder, EncodedDocument
 from langshift.languages import UNDETERMINED, parse_tag, text_language
 from langshift.plugin.metadata import USUAL, FieldNames, value_at

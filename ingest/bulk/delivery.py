@@ -18,8 +18,17 @@ from tenacity.nap import sleep_using_event
 from langshift.client import address, make_client
 from langshift.credentials import redact
 from langshift.errors import ClusterError
-from langshift.ingest.bulk.writer import ActionResult, AdaptiveLimit, BulkAction, BulkChunk, BulkWriter, Settle, Stopped
-from langshift.ingest.documents import bulk_lines
+from langshift.ingest.bulk.writer import (
+    ActionResult,
+    AdaptiveLimit,
+    BulkAction,
+    BulkChunk,
+    BulkWriter,
+    Merge,
+    Settle,
+    Stopped,
+    bulk_lines,
+)
 from langshift.output import pluralize
 from langshift.plugin.version_writer import require_not_replaced
 from langshift.plugin.versions import Target
@@ -29,6 +38,7 @@ from langshift.settings import Settings
 
 #: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
 _BUSY, _TROUBLE, _FAILED = 429, range(500, 600), 500
+_CONFLICT = 409
 
 
 class MalformedResponse(Exception):
@@ -80,21 +90,26 @@ def parse_bulk_response(
         raise MalformedResponse(f"a response for {len(entries)} of {len(chunk)} documents")
     found = BulkResponse()
     for item, one in zip(chunk.items, entries, strict=True):
-        result = one.get(item.operation) if isinstance(one, dict) else None
+        result = one.get("index" if item.update else item.operation) if isinstance(one, dict) else None
         if not isinstance(result, dict) or result.get("_id") != item.id or not isinstance(result.get("status"), int):
             raise MalformedResponse("a response about other documents")
         status, error = result["status"], result.get("error")
         if status < 300 or (status == 404 and item.operation == "delete" and error is None):
-            word = str(result.get("result", ""))
+            word = "update" if item.update else str(result.get("result", ""))
             word = "resent" if unsure and word in ("updated", "not_found") else word
             found.results.append(ActionResult(item, "done", word))
             continue
         error = error if isinstance(error, dict) else {"type": "unknown", "reason": str(error)}
         kind, said = str(error.get("type", "unknown")), reason(error)
-        if status == 409:
+        if status == _CONFLICT and not item.update:
             found.results.append(ActionResult(item, "superseded"))
-        elif status in (_BUSY, *_TROUBLE) or kind == "cluster_block_exception" or (status == 400 and breaks(error)):
-            found.again.append(item)
+        elif (
+            status in (_CONFLICT, _BUSY, *_TROUBLE)
+            or kind == "cluster_block_exception"
+            or (status == 400 and breaks(error))
+        ):
+            # Somebody has written what an update changes, perhaps this very request before its answer was lost.
+            found.again.append(item._replace(body=b"") if status == _CONFLICT else item)
             found.why = said
             found.overloaded |= status in (_BUSY, 503)
             found.failed &= status == _FAILED
@@ -262,6 +277,7 @@ class ChunkSender:
         stopping: set when nothing is to be sent any more.
         doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
         on_block: called where the index takes no writes; raises where it never will again.
+        merge: makes of updates what is to be written.
         retries: requests sent again.
         limit: how many requests are sent at once.
     """
@@ -273,6 +289,7 @@ class ChunkSender:
     stopping: threading.Event
     doubtful: int = 0
     on_block: Callable[[], None] = lambda: None
+    merge: Merge = tuple
     retries: int = 0
     limit: AdaptiveLimit = field(default_factory=AdaptiveLimit)
     _largest: float = float("inf")
@@ -356,6 +373,10 @@ class ChunkSender:
 
     def _once(self, rest: ChunkState) -> None:
         """Send what is left of a chunk once."""
+        if not rest.chunk.ordered or self._merged(rest):
+            self._send(rest)
+
+    def _send(self, rest: ChunkState) -> None:
         with self.limit.request() as turn:
             # Asked now, as the turn may have been long in coming.
             if self.stopping.is_set():
@@ -391,6 +412,22 @@ class ChunkSender:
                 self.patience.trouble()
             rest.chunk = BulkChunk(verdict.again)
             raise Retryable(verdict.why)
+
+    def _merged(self, rest: ChunkState) -> bool:
+        """Merge updates with the documents that they change, as these are now; whether anything is left to send."""
+        todo = [item for item in rest.chunk.items if not item.body]
+        if not todo:
+            return True
+        try:
+            made = {item.line: one for item, one in zip(todo, self.merge(todo), strict=True)}
+        except (OpenSearchException, Retryable) as error:
+            trouble = error if isinstance(error, Retryable) else classify(error, address(self.client))
+            raise (self._again(rest, trouble) if isinstance(trouble, Retryable) else trouble) from error
+        if ended := [one for one in made.values() if isinstance(one, ActionResult)]:
+            self.settle(ended)
+        now = [made.get(item.line, item) for item in rest.chunk.items]
+        rest.chunk = BulkChunk([one for one in now if isinstance(one, BulkAction)])
+        return len(rest.chunk) > 0
 
     def _is_gone(self) -> bool:
         try:
@@ -430,7 +467,7 @@ class ChunkSender:
 
 @contextmanager
 def open_bulk_writer(
-    client: OpenSearch, target: Target, settle: Settle, patience: float, doubtful: int = 0
+    client: OpenSearch, target: Target, settle: Settle, patience: float, doubtful: int = 0, merge: Merge = tuple
 ) -> Iterator[tuple[BulkWriter, ChunkSender]]:
     """Open a writer; when the block ends all it took is settled, or after an error nothing is under way any more.
 
@@ -440,6 +477,7 @@ def open_bulk_writer(
         settle: as for ``ChunkSender``, as is ``doubtful``.
         patience: seconds for which trouble is borne.
         doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
+        merge: makes of updates what is to be written.
 
     Returns:
         The writer, and what sends its chunks and counts.
@@ -452,7 +490,7 @@ def open_bulk_writer(
     with make_client(Settings.from_env(), address(client), retries=0) as sending:
         on_block = partial(require_not_replaced, client, target)
         budget = RetryBudget(patience)
-        chunk_sender = ChunkSender(sending, target.index, settle, budget, stopping, doubtful, on_block)
+        chunk_sender = ChunkSender(sending, target.index, settle, budget, stopping, doubtful, on_block, merge)
         with BulkWriter(chunk_sender.deliver, stopping) as writer:
             yield writer, chunk_sender
             writer.drain()

@@ -54,10 +54,16 @@ _BORDERS = """
     SELECT line FROM lines AS here
     WHERE NOT EXISTS (SELECT 1 FROM lines WHERE line = here.line {step} 1) ORDER BY line"""
 # SQLite takes ``state`` from the row of the highest line. Sorting goes to a temporary file beyond the cache's size.
+# What has no version of its own, because an update came last, has 0 for its line.
 _LATEST = """
-    SELECT id, max(line) AS latest FROM lines WHERE state IN ('index', 'delete') {only}
-    GROUP BY id HAVING state = 'index' ORDER BY id"""
+    SELECT id, max(line) * (state = 'index') AS latest FROM lines WHERE state IN ('index', 'delete', 'update') {only}
+    GROUP BY id HAVING state != 'delete' ORDER BY id"""
 _DOCUMENTS = _LATEST.format(only="")
+_WRITTEN_BY = """
+    WITH whole AS (
+        SELECT id, max(line) AS first FROM lines
+        WHERE state = 'index' AND id IN (SELECT value FROM json_each(?)) GROUP BY id)
+    SELECT line FROM lines JOIN whole USING (id) WHERE line >= first AND state IN ('index', 'update') ORDER BY line"""
 _SAMPLED = f"""
     SELECT sample.line, sample.id, vector
     FROM sample JOIN ({_LATEST.format(only="AND id IN (SELECT id FROM sample)")}) AS documents
@@ -276,14 +282,14 @@ class Journal(AbstractContextManager["Journal"]):
             return Counter(dict(database.execute("SELECT name, count FROM tallies")))
 
     def documents(self) -> int:
-        """How many documents are to be there: ids whose latest line is ``index``, by the lines' numbers.
+        """How many documents are to be there: ids whose latest line is no ``delete``, by the lines' numbers.
 
         Lines that were superseded or are dead make no difference. Reads the whole journal.
         """
         return int(self._row(f"SELECT count(*) FROM ({_DOCUMENTS})")[0])  # noqa: S608 (constants)
 
     def ids(self, batch: int) -> Iterator[list[tuple[str, int]]]:
-        """Those ids, in order, each with its latest line, ``batch`` of them at a time."""
+        """Those ids, in order, each with its latest line, or 0 after an update; ``batch`` of them at a time."""
         with self.reading() as database:
             # Sorted before the first row comes, so that lines may be forgotten meanwhile.
             rows = database.execute(_DOCUMENTS)
@@ -293,6 +299,11 @@ class Journal(AbstractContextManager["Journal"]):
             if not some:
                 return
             yield some
+
+    def written_by(self, ids: Sequence[str]) -> list[int]:
+        """The lines that documents are made of: the last whole one of each, and the updates since."""
+        with self.reading() as database:
+            return [line for (line,) in database.execute(_WRITTEN_BY, (orjson.dumps(ids).decode(),))]
 
     def wants(self, line: int) -> bool:
         """Whether a line belongs to the sample: a choice by its number alone, ever stricter as the sample fills."""

@@ -11,7 +11,7 @@ from opensearchpy import OpenSearch
 
 from langshift.errors import LangshiftError
 
-State = Literal["index", "delete", "superseded", "dead"]
+State = Literal["index", "delete", "update", "superseded", "dead"]
 
 
 class Acknowledged(NamedTuple):
@@ -20,8 +20,8 @@ class Acknowledged(NamedTuple):
     Attributes:
         line: its number, from 1.
         id: the document's ``_id``; empty where it has none, because the line could not be read.
-        state: ``index`` or ``delete``: the server has confirmed it; ``superseded``: the server holds a later version
-            of the document; ``dead``: it is in the dead letters.
+        state: ``index``, ``delete`` or ``update``: the server has confirmed it; ``superseded``: the server holds a
+            later version of the document; ``dead``: it is in the dead letters.
     """
 
     line: int

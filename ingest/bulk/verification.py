@@ -28,7 +28,7 @@ class VerificationResult(NamedTuple):
     Attributes:
         documents: how many documents of this load there are to be.
         missing: the ids, each with the line that was confirmed last, that are not there, or only as they were before
-            that line; all of them.
+            that line; all of them. One that was updated last has 0, and need only be there.
         differing: those of the sample that are there with another vector than was sent.
         surplus: documents beyond those of this load in a version that only this load should have written to.
     """
@@ -114,7 +114,9 @@ class _Index:
         return differing, any_lost
 
     def _lost(self, document: dict[str, Any], line: int) -> bool:
-        return not document["found"] or (self._base is not None and document["_version"] < self._base + line)
+        if not document["found"] or self._base is None or not line:
+            return not document["found"]
+        return bool(document["_version"] < self._base + line)
 
     def _get(self, ids: list[str], source: bool | list[str]) -> list[dict[str, Any]]:
         if self._base is None:

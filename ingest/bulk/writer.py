@@ -8,7 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import orjson
+
+if TYPE_CHECKING:
+    from langshift.ingest.documents import Update
 
 #: Requests at once at most: one thread each, and far below the client's pool of connections.
 MOST = 8
@@ -81,7 +86,32 @@ class Slot:
         self.overloaded = self.accepted = False
 
 
-Operation = Literal["index", "delete"]
+Operation = Literal["index", "delete", "update"]
+
+
+def action_line(operation: Operation, identifier: str, version: int, routing: str | None = None) -> bytes:
+    """The first line of an operation, with its line break; the arguments are those of ``body``, and the routing."""
+    metadata = {"_id": identifier, "version": version, "version_type": "external_gte"}
+    if routing is not None:
+        metadata["routing"] = routing
+    return orjson.dumps({operation: metadata}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def bulk_lines(operation: Operation, identifier: str, version: int, source: dict[str, Any] | None = None) -> bytes:
+    """One operation's lines of a bulk request.
+
+    Args:
+        operation: what is done.
+        identifier: the document's ``_id``.
+        version: its place in the order of all writes: the server keeps what has a later one, so that an operation
+            sent again never undoes a newer one.
+        source: the index entry; none for a delete.
+    """
+    lines = action_line(operation, identifier, version)
+    if source is None:
+        return lines
+    return lines + orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
+
 
 #: A line as the input had it: its bytes, or the fields of a row where the input has no lines.
 Original = bytes | Mapping[str, Any]
@@ -94,11 +124,13 @@ class BulkAction(NamedTuple):
         line: where the input has it, counted from 1.
         id: the document's ``_id``.
         operation: what is done.
-        body: its lines of a bulk request, each with its line break: the action, and the entry where there is one.
+        body: its lines of a bulk request, each with its line break: the action, and the entry where there is one. Of an
+            update empty until the document is read that it changes.
         original: the line as the input had it, for the dead letters.
         vector: the bytes of the vector that was sent, float32, where this line belongs to the sample that the final
             check compares; else None.
         tallies: what to count it under once the server has confirmed it, such as ``language de``.
+        update: what an update changes; else None.
     """
 
     line: int
@@ -108,6 +140,7 @@ class BulkAction(NamedTuple):
     original: Original
     vector: bytes | None = None
     tallies: tuple[str, ...] = ()
+    update: Update | None = None
 
 
 #: Where a document fails that can never be written.
@@ -122,7 +155,7 @@ class ActionResult(NamedTuple):
         state: ``done``: the server has confirmed it; ``superseded``: the server holds a later version of the document;
             ``dead``: it can never be written.
         result: the server's word where done: ``created``, ``updated``, ``deleted``, ``not_found``; ``resent`` where it
-            was sent before and the answer was lost, so that nobody knows which.
+            was sent before and the answer was lost, so that nobody knows which; ``update`` of an update.
         type: the error's type where dead, such as ``mapper_parsing_exception``; else empty.
         reason: the error in words where dead; else empty.
         stage: where it failed, where dead.
@@ -138,6 +171,10 @@ class ActionResult(NamedTuple):
 
 #: Takes what became of items for good.
 Settle = Callable[[Sequence[ActionResult]], None]
+
+#: Makes of updates what is to be written, by the documents as they are now: each as an operation that is written only
+#: if nobody has written the document since, or what became of it where there is nothing to write.
+Merge = Callable[[Sequence[BulkAction]], Sequence[BulkAction | ActionResult]]
 
 
 class BulkChunk:
@@ -160,13 +197,13 @@ class BulkChunk:
 
     @cached_property
     def ids(self) -> frozenset[str]:
-        """The documents that it writes or deletes."""
+        """The documents that it writes, changes or deletes."""
         return frozenset(item.id for item in self.items)
 
     @cached_property
-    def deleted(self) -> frozenset[str]:
-        """The documents that it deletes."""
-        return frozenset(item.id for item in self.items if item.operation == "delete")
+    def ordered(self) -> frozenset[str]:
+        """The documents that it deletes or updates: what comes before and after on the same one waits."""
+        return frozenset(item.id for item in self.items if item.operation != "index")
 
     def halves(self) -> tuple[BulkChunk, BulkChunk]:
         """The first half of the items and the second; there must be two at least."""
@@ -178,6 +215,8 @@ class BulkChunk:
 COUNT = 500
 #: Far below any server's limit (http.max_content_length: 100 MB by default, 10 MB on some managed services).
 SIZE = 2 << 20
+# What an update counts that is not merged with its document yet: most documents are smaller.
+_UNMERGED = 16 << 10
 
 
 class Chunker:
@@ -191,16 +230,17 @@ class Chunker:
         self._items: list[BulkAction] = []
         self._bytes = 0
         self._ids: set[str] = set()
-        self._deletes = False
+        self._ordered = False
 
     def add(self, item: BulkAction) -> BulkChunk | None:
         """Add the next item; the chunk before it, where it does not fit into that one any more."""
-        room = len(self._items) < self._count and self._bytes + len(item.body) <= self._size
+        size = len(item.body) or _UNMERGED
+        room = len(self._items) < self._count and self._bytes + size <= self._size
         full = None if room and not self._meets(item) else self.take()
         self._items.append(item)
-        self._bytes += len(item.body)
+        self._bytes += size
         self._ids.add(item.id)
-        self._deletes = self._deletes or item.operation == "delete"
+        self._ordered = self._ordered or item.operation != "index"
         return full
 
     def take(self) -> BulkChunk | None:
@@ -210,12 +250,13 @@ class Chunker:
         return chunk
 
     def _meets(self, item: BulkAction) -> bool:
-        """Whether a delete and another operation on the same document would stand in one chunk.
+        """Whether a delete or an update, and another operation on the same document, would stand in one chunk.
 
         Versions keep the order of two writes, even where the first is sent again after the second. A delete's
-        version is forgotten by the server after a while (``index.gc_deletes``): it waits for what came before.
+        version is forgotten by the server after a while (``index.gc_deletes``), and an update has none of its own, but
+        changes what is there: both wait for what came before.
         """
-        return (self._deletes or item.operation == "delete") and item.id in self._ids
+        return (self._ordered or item.operation != "index") and item.id in self._ids
 
 
 # Chunks that wait for a thread: enough that no thread idles, few enough that memory stays bounded.
@@ -284,8 +325,8 @@ class BulkWriter(AbstractContextManager["BulkWriter"]):
     def submit(self, chunk: BulkChunk | None) -> None:
         """Have a chunk delivered, if there is one; waits while enough others are waiting.
 
-        A chunk that deletes a document, or writes one whose delete is not through, waits for that: the server
-        forgets a delete's version after a while.
+        A chunk that deletes or updates a document waits for what came before on that document, and what comes after
+        waits for it; see ``Chunker``.
         """
         if chunk is None:
             return
@@ -306,8 +347,8 @@ class BulkWriter(AbstractContextManager["BulkWriter"]):
 
     def _may_follow(self, chunk: BulkChunk) -> bool:
         return len(self._waiting) < _WAITING and not any(
-            (earlier.deleted and not chunk.ids.isdisjoint(earlier.deleted))
-            or (chunk.deleted and not chunk.deleted.isdisjoint(earlier.ids))
+            (earlier.ordered and not chunk.ids.isdisjoint(earlier.ordered))
+            or (chunk.ordered and not chunk.ordered.isdisjoint(earlier.ids))
             for earlier in (*self._waiting, *self._flying)
         )
 

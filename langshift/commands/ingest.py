@@ -222,7 +222,7 @@ def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOpti
 def _document(summary: progress.LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
     # The others are of a load alone.
-    needless = ("corpus", "cut", "longest", "resumed", "deleted", "not_found")
+    needless = ("corpus", "cut", "longest", "resumed", "deleted", "not_found", "updated", "encoded_again")
     values = {name: value for name, value in summary.to_dict().items() if name not in needless}
     old = {"name": summary.corpus, "index": opened.old.index, "uuid": opened.old.uuid}
     return {**values, "old": old, "fields": opened.fields.to_dict()}
@@ -305,8 +305,8 @@ def ingest(
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
     CORPUS is JSONL (plain, gzip or zstd), Parquet, or - for standard input: _id, title, text, language, group,
-    and any other fields. A later document with the same _id wins; {"_op": "delete", "_id": ...} deletes. A line
-    that cannot be indexed goes to the dead letters (see langshift dead-letters), and the exit code is 3.
+    and any other fields. A later document with the same _id wins; "_op": "update" changes single fields, "_op":
+    "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3).
     After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
 
     \b
@@ -403,7 +403,7 @@ def replay(name: str, as_json: bool) -> None:
 
     Repair what was wrong first: the index's settings, the encoder's server, or the documents themselves, in the file
     that `langshift dead-letters list` names (the line in `document`). Documents are processed as by the last load into
-    the index. A document that was updated since then is not changed.
+    the index. A document that was loaded as a whole since then is not changed.
 
     Exit codes: 0 none are left, 3 some are left, with their new reasons.
 
@@ -456,11 +456,14 @@ def _meta_of_index(name: str, pipeline: PipelineOptions) -> dict[str, Any] | Non
 
 
 def _vector_spec(made: Fingerprint | None) -> VectorSpec | None:
-    """What vectors an index holds, for a corpus that brings none since it only deletes."""
+    """What vectors an index holds, for a corpus that brings none since it only deletes or updates."""
     return None if made is None else VectorSpec(made.dimension, made.normalised)
 
 
 def _print(summary: progress.LoadSummary) -> None:
+    if summary.updated and not summary.documents:
+        line(f"Updated {pluralize(summary.updated, 'document')} in {summary.name} ({summary.index}).")
+        return
     _print_languages(summary.languages.most_common())
     # Of this run: what earlier ones did took no time in it.
     if (documents := min(summary.documents, summary.lines - summary.resumed)) > 0 and summary.seconds["encode"]:

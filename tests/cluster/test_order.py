@@ -143,7 +143,7 @@ def test_a_delete_needs_an_id_and_an_operation_must_be_one(cluster_env, index_na
     letters = read_letters(Path(summary["dead_letters"]))
     assert [(letter["line"], letter["reason"]) for letter in letters] == [
         (2, "a line with '_op': 'delete' needs the '_id' of the document."),
-        (3, "the field '_op' must be 'index' or 'delete', or be left out."),
+        (3, "the field '_op' must be 'index', 'update' or 'delete', or be left out."),
     ]
 
 

@@ -382,14 +382,32 @@ def test_a_vector_made_first_in_an_index_with_fields_of_its_own(client, pipeline
     assert is_shifted({"embedding": found["vectors"]["body"], "shift": found["own"]["ls"]}, RAW, "de", GERMAN)
 
 
-def test_an_update_of_a_stamped_documents_text_moves_it_to_its_language_and_leaves_the_vector(
-    client, index, index_name
-):
-    client.index(index=index_name, id="a", body=german())
-    client.update(index=index_name, id="a", body={"doc": {"text": "Springflut", "title": "Flut"}})
+def test_an_update_of_a_text_needs_its_vector_or_the_word_that_the_old_one_stays(client, index, index_name):
+    client.index(index=index_name, id="a", body=german(group="g", price=1))
+    before = source(client, index, "a")
+    for part in ({"text": "Springflut"}, {"text": "Springflut", "embedding": OTHER}):
+        with pytest.raises(RequestError) as refused:
+            client.update(index=index_name, id="a", body={"doc": part})
+        assert refused.value.info["error"]["caused_by"]["reason"] == (
+            "Document a has a new text, but the vector and the stamp of the one before: send embedding too, with shift "
+            'null; or, to keep the vector, text as {"de": "..."}.'
+        )
+    # In bulk the pipeline does not run, but the index itself takes no text without its language.
+    body = [{"update": {"_id": "a"}}, {"doc": {"text": "Springflut"}}]
+    (refused,) = client.bulk(body=body, index=index_name)["items"]
+    assert (refused["update"]["status"], refused["update"]["error"]["type"]) == (400, "mapper_parsing_exception")
+    assert source(client, index, "a") == before
+    client.update(index=index_name, id="a", body={"doc": {"text": {"de": "Springtide"}}})
+    assert source(client, index, "a") == {**before, "text": {"de": "Springtide"}}
+    new = {"text": "Springflut", "title": "Flut", "embedding": OTHER, "shift": None}
+    client.update(index=index_name, id="a", body={"doc": new})
     found = source(client, index, "a")
-    assert (found["text"], found["title"]) == ({"de": "Springflut"}, {"de": "Flut"})
-    assert is_shifted(found, RAW, "de", GERMAN)
+    assert (found["text"], found["title"], found["group"]) == ({"de": "Springflut"}, {"de": "Flut"}, "g")
+    assert is_shifted(found, OTHER, "de", GERMAN)
+    # By words alone, until somebody sends the vector.
+    client.update(index=index_name, id="a", body={"doc": {"text": "Nippflut", "embedding": None, "shift": None}})
+    found = source(client, index, "a")
+    assert (found["text"], found["embedding"]) == ({"de": "Nippflut"}, None)
     client.index(index=index_name, id="b", body={"text": "Ebbe", "language": "DEU", "shift": STILL})
     assert source(client, index, "b")["text"] == {"de": "Ebbe"}
 

@@ -271,7 +271,7 @@ def test_requests_and_commands_of_other_clients_do_what_it_says(client, index, o
         if block.mark == "chained":
             stand_in(client, own)
         answer = send(block)
-    assert len(told) == 5
+    assert len(told) == 6
     german, thai = {"alpha": 1.0, "language": "de"}, {"alpha": 0.5, "language": "th"}
     # As the updates left them.
     assert holds(client, index, "tides-de", [0.375, 1.0, 0.75, -0.8125], thai)

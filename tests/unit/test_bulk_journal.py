@@ -16,7 +16,7 @@ from langshift.ingest.bulk.journal_store import Acknowledged, LineRanges, Sample
 
 IDS = st.sampled_from(["a", "b", "c", "Ä", "\0", "z\0z"])
 ROWS = st.builds(
-    Acknowledged, st.integers(1, 20), IDS, st.sampled_from(["index", "index", "delete", "superseded", "dead"])
+    Acknowledged, st.integers(1, 20), IDS, st.sampled_from(["index", "index", "delete", "update", "superseded", "dead"])
 )
 STEPS = st.lists(st.one_of(st.lists(ROWS, max_size=8), st.frozensets(st.integers(1, 20), max_size=4)), max_size=10)
 RANGES = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 12)), max_size=40)
@@ -52,18 +52,27 @@ def test_what_is_to_be_there_is_what_a_dictionary_of_lines_says(steps):
                 model |= {row.line: row for row in step}
         expected = {}
         for row in sorted(model.values()):
-            if row.state in ("index", "delete"):
+            if row.state in ("index", "delete", "update"):
                 expected[row.id] = row
-        there = sorted((row.id, row.line) for row in expected.values() if row.state == "index")
+        # What was updated last need only be there.
+        left = [row for row in expected.values() if row.state != "delete"]
+        there = sorted((row.id, row.line if row.state == "index" else 0) for row in left)
         handled = journal.handled()
         assert {line for line in range(25) if line in handled} == set(model)
         assert journal.counts() == {
             state: sum(row.state == state for row in model.values())
-            for state in ("index", "delete", "superseded", "dead")
+            for state in ("index", "delete", "update", "superseded", "dead")
         }
         assert journal.documents() == len(there)
         assert [pair for some in journal.ids(3) for pair in some] == there
-        assert journal.sample() == sorted(Sampled(line, id, id.encode()) for id, line in there)
+        assert journal.sample() == sorted(Sampled(line, id, id.encode()) for id, line in there if line)
+
+
+def test_a_document_is_made_of_its_last_whole_line_and_the_updates_since(journal):
+    states = ["index", "update", "index", "update", "superseded", "update"]
+    journal.acknowledge([Acknowledged(line, "a", state) for line, state in enumerate(states, 1)])
+    journal.acknowledge([Acknowledged(7, "b", "index"), Acknowledged(8, "c", "update"), Acknowledged(9, "d", "index")])
+    assert journal.written_by(["a", "b", "c"]) == [3, 4, 6, 7]
 
 
 def test_ids_come_in_batches_also_while_lines_are_forgotten(journal):

@@ -5,6 +5,7 @@ tests/cluster has the faults of the cluster itself.
 
 import threading
 from contextlib import contextmanager
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -111,7 +112,7 @@ def test_all_come_through_in_order_within_the_limits(operations):
     for chunk in chunks:
         assert 1 <= len(chunk) <= 4
         assert len(chunk.body) <= 50
-        for name in chunk.deleted:
+        for name in chunk.ordered:
             assert [item.id for item in chunk.items].count(name) == 1
 
 
@@ -412,8 +413,8 @@ def test_who_submits_waits_when_enough_is_waiting():
     assert len(gate.done) == 20
 
 
-@pytest.mark.parametrize(("first", "second"), [("index", "delete"), ("delete", "index"), ("delete", "delete")])
-def test_a_delete_and_another_operation_on_its_document_are_never_under_way_together(first, second):
+@pytest.mark.parametrize(("first", "second"), [*product(("index", "delete", "update"), repeat=2)][1:])
+def test_a_delete_or_an_update_and_another_operation_on_its_document_are_never_under_way_together(first, second):
     gate = Gate()
     with BulkWriter(gate, threading.Event()) as sender:
         sender.submit(chunk("a", "b", operation=first))

@@ -7,8 +7,9 @@ from plain_index import PLAIN
 
 from langshift.commands.corpus_fields import from_options
 from langshift.errors import UsageError
-from langshift.ingest.documents import Columns, Delete, Document, InvalidDocument, index_entry, parse_fields
+from langshift.ingest.documents import Columns, Delete, Document, InvalidDocument, parse_fields
 from langshift.ingest.sources import open_source, unused_fields
+from langshift.ingest.transform import index_entry
 from langshift.plugin.index_body import index_body
 from langshift.plugin.metadata import USUAL, FieldNames, replaced_at
 

@@ -110,6 +110,10 @@ BAD_LINES = [
         "f, line 7: deletes a document from an index, which only `langshift ingest` does; leave the line out.",
     ),
     (
+        '{"_op": "update", "_id": "a", "text": "t"}',
+        "f, line 7: updates a document of an index, which only `langshift ingest` does; leave the line out.",
+    ),
+    (
         '{"text": "t", "language": "' + "x" * 1000 + '"}',
         f"f, line 7: '{'x' * 60}'... is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
         "or leave the field out to have it detected.",

@@ -11,7 +11,7 @@ import pytest
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
 from langshift.ingest.bulk.journal_store import LineRanges
-from langshift.ingest.documents import Delete, InvalidRow
+from langshift.ingest.documents import Delete, InvalidRow, Update
 from langshift.ingest.sources import open_source
 
 if sys.version_info >= (3, 14):
@@ -78,9 +78,22 @@ BAD = {
         "the document has an 'embedding', which only --encoder given uses; choose that, or leave the field out.",
     ),
     b'{"_op": "delete"}': ("invalid_document", "a line with '_op': 'delete' needs the '_id' of the document."),
-    b'{"_op": "update", "_id": "a", "text": "t"}': (
+    b'{"_op": "upsert", "_id": "a", "text": "t"}': (
         "invalid_document",
-        "the field '_op' must be 'index' or 'delete', or be left out.",
+        "the field '_op' must be 'index', 'update' or 'delete', or be left out.",
+    ),
+    b'{"_op": "update", "price": 5}': (
+        "invalid_document",
+        "a line with '_op': 'update' needs the '_id' of the document.",
+    ),
+    b'{"_op": "update", "_id": "a"}': ("invalid_document", "a line with '_op': 'update' needs a field to change."),
+    b'{"_op": "update", "_id": "a", "shift": null}': (
+        "invalid_document",
+        "the field name 'shift' is reserved for langshift; rename it.",
+    ),
+    b'{"_op": "update", "_id": "a", "embedding": [1]}': (
+        "invalid_embedding",
+        "the document has an 'embedding', which only --encoder given uses; choose that, or leave the field out.",
     ),
 }
 
@@ -124,6 +137,23 @@ def test_a_bad_vector_is_told_and_decides_nothing(vector, tmp_path):
     for good in (found[1], found[3]):
         assert good.content.embedding.dtype == np.float32
         assert np.array_equal(good.content.embedding, np.float32([1e30, -2.5]))
+
+
+@pytest.mark.parametrize("embeddings", ["refused", "needed"])
+def test_an_update_holds_what_it_changes(embeddings, tmp_path):
+    lines = [
+        b'{"text": "t", "embedding": [1, 2]}' if embeddings == "needed" else b'{"text": "t"}',
+        b'{"_op": "update", "_id": 7, "price": 5, "stock": null, "embedding": null}',
+        b'{"_op": "update", "_id": "b", "title": null, "text": "x", "language": "zh_TW"}',
+        b'{"_op": "update", "_id": "c", "language": null}',
+    ]
+    _, *updates = [row.content for row in read(write(tmp_path / "c", *lines), embeddings)]
+    assert updates == [
+        Update("7", {}, False, None, {"price": 5, "stock": None}),
+        Update("b", {"title": "", "text": "x"}, True, "zh-TW", {}),
+        Update("c", {}, True, None, {}),
+    ]
+    assert [update.embedding for update in updates] == [None] * 3
 
 
 def test_numbers_of_any_size_are_taken_as_they_are(tmp_path):

@@ -1,0 +1,259 @@
+"""Documents changed in part: each is read as it is, merged, and encoded again only where its text is another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import orjson
+from opensearchpy import OpenSearch
+
+from langshift.client import address, make_client
+from langshift.debias.debiaser import is_shifted, undo
+from langshift.debias.encoders import Matrix, is_given
+from langshift.ingest.bulk.writer import ActionResult, BulkAction
+from langshift.ingest.config import EmbeddingPipeline
+from langshift.ingest.documents import Document, InvalidDocument, Update
+from langshift.ingest.transform import (
+    DocumentLanguage,
+    debias_batch,
+    detect_language,
+    document_vectors,
+    full_text,
+    is_usable,
+)
+from langshift.languages import UNDETERMINED, text_language
+from langshift.plugin import stored_shift
+from langshift.plugin.index_body import vectors_come_back_normalised
+from langshift.plugin.metadata import USUAL, FieldNames, replaced_at, value_at
+from langshift.plugin.raw_documents import FoundDocument, FoundDocuments, RawSerializer, edit_source, parse_source
+from langshift.server_errors import Retryable, not_permitted
+from langshift.settings import Settings
+
+Source = Mapping[str, Any]
+
+
+def texts_of(source: Source, fields: FieldNames) -> dict[str, str]:
+    """The texts of a stored document by the names of their fields, as they are encoded; "" where it has none."""
+    language = value_at(source, fields.language)
+    return {name: in_language(value_at(source, name), language) for name in fields.text_fields}
+
+
+def in_language(value: Any, language: object) -> str:  # noqa: ANN401 - any JSON
+    """The text of a field that has one in each language; empty where there is none."""
+    if isinstance(value, Mapping):
+        # A document whose language was updated may have kept its former text, too.
+        value = value[language] if language in value else list(value.values())
+    return " ".join(text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
+
+
+def stored_tag(source: Source, fields: FieldNames) -> str:
+    """The language of a stored document, with its region where the stamp tells that."""
+    stamp = value_at(source, fields.stamp)
+    if isinstance(stamp, Mapping) and stamp.get("alpha") is not None:
+        return stored_shift.own_tag(source, stamp, fields, same=False)
+    language = value_at(source, fields.language)
+    return language if isinstance(language, str) else UNDETERMINED
+
+
+@dataclass
+class _Merging:
+    """An update on its way to a document.
+
+    Attributes:
+        item: the update.
+        update: what it changes.
+        stored: the document as it is.
+        source: its fields, where its texts, its language or its vector are to change; else empty.
+        document: the document as it is to be, likewise.
+        detection: its language.
+        vector: its vector before it is shifted, shape (dimension,), float32; None where the text is to be encoded.
+    """
+
+    item: BulkAction
+    update: Update
+    stored: FoundDocument
+    source: Source
+    document: Document | None = None
+    detection: DocumentLanguage | None = None
+    vector: Matrix | None = None
+
+
+@dataclass
+class Updater:
+    """Merges updates with the documents that they change; several threads may call it at once.
+
+    Attributes:
+        client: the cluster.
+        index: the version.
+        pipeline: how the index's documents are made.
+        base: the version that line 0 would have.
+        stack: closes what is opened here.
+        fields: the names of the documents' fields.
+    """
+
+    client: OpenSearch
+    index: str
+    pipeline: EmbeddingPipeline
+    base: int
+    stack: ExitStack
+    fields: FieldNames = USUAL
+
+    @cached_property
+    def _reading(self) -> OpenSearch:
+        settings, serializer = Settings.from_env(), RawSerializer(FoundDocuments)
+        reading = make_client(settings, address(self.client), retries=0, serializer=serializer)
+        self.stack.enter_context(reading)
+        return reading
+
+    @cached_property
+    def _subtrahends(self) -> Mapping[str, Matrix] | None:
+        """What may have been subtracted from vectors; None where it cannot be given back."""
+        debias = self.pipeline.debias
+        if debias.method != "shift" or vectors_come_back_normalised(self.client, self.index, self.fields.vector):
+            return None
+        return stored_shift.of_debias(debias).subtrahends
+
+    def merge(self, items: Sequence[BulkAction]) -> list[BulkAction | ActionResult]:
+        """Make of updates what is to be written; see ``Merge``.
+
+        Raises:
+            Retryable: a document cannot be read at this moment.
+            LangshiftError: one may not be read, or the encoder fails.
+            OpenSearchException: the cluster does not do its part.
+        """
+        found: FoundDocuments = self._reading.mget(index=self.index, body={"ids": [item.id for item in items]})
+        made: dict[int, BulkAction | ActionResult] = {}
+        changing: list[_Merging] = []
+        for item, stored in zip(items, found.docs, strict=True):
+            try:
+                begun = self._begun(item, stored)
+                if isinstance(begun, _Merging) and begun.document is not None:
+                    changing.append(begun)
+                else:
+                    made[item.line] = _written(begun, {}) if isinstance(begun, _Merging) else begun
+            except InvalidDocument as error:
+                made[item.line] = ActionResult(item, "dead", "", error.type, error.reason)
+        made.update(self._shifted(changing))
+        return [made[item.line] for item in items]
+
+    def _begun(self, item: BulkAction, stored: FoundDocument) -> _Merging | ActionResult:
+        update = item.update
+        assert update is not None  # noqa: S101 - nothing else is merged
+        if stored.error is not None:
+            why = str(stored.error.get("reason", "no reason given"))
+            raise not_permitted(why, address(self.client)) or Retryable(why)
+        if not stored.found:
+            why = f"there is no document {update.id!r} to update: leave '_op' out to add it"
+            raise InvalidDocument(why, "missing_document")
+        if stored.version > self.base + item.line:
+            return ActionResult(item, "superseded")
+        merging = _Merging(item, update, stored, {})
+        if update.texts or update.told or update.embedding is not None:
+            merging.source = parse_source(stored.source)
+            self._look(merging)
+        return merging
+
+    def _look(self, merging: _Merging) -> None:
+        """Find out whether the texts, the language or the vector are to be others, and what that takes."""
+        update, source, fields = merging.update, merging.source, self.fields
+        before, confidence = texts_of(source, fields), value_at(source, fields.confidence)
+        texts, tag = {**before, **update.texts}, stored_tag(source, fields)
+        rewritten = texts != before
+        if not (rewritten or update.told or update.embedding is not None):
+            return
+        merging.vector = update.embedding if rewritten or update.embedding is not None else self._raw(source)
+        if (rewritten or merging.vector is None) and not any(text.strip() for text in texts.values()):
+            raise InvalidDocument("would have neither a text nor a title")
+        if merging.vector is None and is_given(self.pipeline.encoder.id):
+            what = "title or text" if rewritten else "language"
+            why = f"its {what} changes, for which --encoder given needs its 'embedding'; add that"
+            raise InvalidDocument(why, "invalid_embedding")
+        if merging.vector is not None and len(merging.vector) != self.pipeline.encoder.dimension:
+            why = f"its vector has {len(merging.vector)} numbers, but {self.pipeline.encoder.dimension} are needed"
+            raise InvalidDocument(why, "invalid_embedding")
+        # With this confidence it named its language.
+        own = update.language if update.told else tag if confidence == 1 else None
+        merging.document = self._document(update, texts, own)
+        if rewritten or update.told or own is not None:
+            merging.detection = detect_language(merging.document, self.pipeline)
+        else:
+            several = (value_at(source, fields.stamp) or {}).get("languages") or {tag: 1.0}
+            merging.detection = DocumentLanguage(tag, confidence or 0.0, several if self.pipeline.soft else {})
+
+    def _document(self, update: Update, texts: Mapping[str, str], language: str | None) -> Document:
+        """The document as it is to be encoded, the title first."""
+        title = self.fields.title_field
+        text = " ".join(text for name, text in texts.items() if text and name != title)
+        return Document(update.id, texts.get(title or "", ""), text, language, {}, update.embedding)
+
+    def _raw(self, source: Source) -> Matrix | None:
+        """The vector of a stored document before it was shifted; None where that is not known."""
+        value, stamp = value_at(source, self.fields.vector), value_at(source, self.fields.stamp)
+        if value is None or not isinstance(stamp, Mapping) or stamp.get("alpha") is None:
+            return None
+        vector = np.asarray(value, np.float32)
+        if not is_shifted(stamp):
+            return vector
+        vectors = self.pipeline.debias.vectors
+        if self._subtrahends is None or vectors is None or stamp.get("vectors") != vectors.hash:
+            return None
+        return undo(vector, stamp, self._subtrahends)
+
+    def _shifted(self, changing: Sequence[_Merging]) -> Iterator[tuple[int, BulkAction | ActionResult]]:
+        """What is to be written of documents whose texts, language or vector change, by their lines."""
+        if not changing:
+            return
+        encoder = self.pipeline.encoder
+        documents = [one.document for one in changing if one.document is not None and one.vector is None]
+        encoded = iter(document_vectors(encoder, documents))
+        detections = [one.detection for one in changing if one.detection is not None]
+        vectors = np.stack([next(encoded) if one.vector is None else one.vector for one in changing])
+        shifted, stamps = debias_batch(vectors, detections, self.pipeline)
+        for one, vector, moved, stamp, detection in zip(changing, vectors, shifted, stamps, detections, strict=True):
+            assert one.document is not None  # noqa: S101 - whatever changes has one
+            if not is_usable(vector, moved):
+                why = f"the encoder {encoder.id} gives no usable vector for its text"
+                yield one.item.line, ActionResult(one.item, "dead", "", "unusable_vector", why, "encode")
+                continue
+            renewed = one.vector is None or one.update.embedding is not None
+            tallies = ["encoded"] if renewed else []
+            if renewed and encoder.longest and len(full_text(one.document.title, one.document.text)) > encoder.longest:
+                tallies.append("cut")
+            changes = self._changes(one, detection)
+            if renewed or stamp != value_at(one.source, self.fields.stamp):
+                changes |= {self.fields.vector: moved, self.fields.stamp: stamp}
+            yield one.item.line, _written(one, changes, tuple(tallies))
+
+    def _changes(self, merging: _Merging, detection: DocumentLanguage) -> dict[str, Any]:
+        """The new texts and the language, by the names of their fields; None of a text that goes."""
+        fields, language = self.fields, text_language(detection.language)
+        texts = merging.update.texts
+        if language != value_at(merging.source, fields.language):
+            # All of them go to the fields of the new one.
+            texts = {**texts_of(merging.source, fields), **texts}
+        changes: dict[str, Any] = {name: {language: text} if text else None for name, text in texts.items()}
+        return {**changes, fields.language: language, fields.confidence: detection.confidence}
+
+
+def _written(merging: _Merging, changes: Mapping[str, Any], tallies: tuple[str, ...] = ()) -> BulkAction | ActionResult:
+    """The operation that writes a document, if nobody has written it since; or what became of it where it is so."""
+    options, stored = orjson.OPT_SERIALIZE_NUMPY, merging.stored
+    wanted = dict(merging.update.other)
+    for name, value in changes.items():
+        inside = name not in wanted and name.partition(".")[0] in wanted
+        wanted = replaced_at(wanted, name, value) if inside else {**wanted, name: value}
+    source = edit_source(
+        stored.source,
+        {name: None if value is None else orjson.dumps(value, option=options) for name, value in wanted.items()},
+    )
+    if source == bytes(stored.source):
+        # Sent before, and the answer lost; or always so.
+        return ActionResult(merging.item, "done", "update")
+    action = {"_id": stored.id, "if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}
+    body = orjson.dumps({"index": action}, option=orjson.OPT_APPEND_NEWLINE) + source + b"\n"
+    return merging.item._replace(body=body, tallies=tallies)
