@@ -5,7 +5,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -60,10 +60,10 @@ class Parser:
     embeddings: Embeddings
     dimension: int | None = None
     fields: FieldNames = USUAL
-    field_types: FieldTypes = field(default_factory=FieldTypes)
 
     def __post_init__(self) -> None:
         self.columns = Columns(self.fields)
+        self.field_types = FieldTypes(self.fields)
 
     def line(self, numbered: tuple[int, bytes]) -> SourceRow:
         """A line of JSON, of which the number is known."""

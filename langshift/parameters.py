@@ -212,7 +212,7 @@ GAMMA = option(
     SHARE,
     rare=True,
 )
-DOCUMENTS_ONLY = flag("--documents-only", "Leave queries as they are, so that any client can search.")
+DOCUMENTS_ONLY = flag("--documents-only", "Leave queries as they are, for any client.")
 MEANS = option(
     "--means WHAT",
     "Common mean: index or vectors. [default: index]",

@@ -191,16 +191,21 @@ _NUMBERS, _READ_AS_NUMBERS = {"whole", "fraction"}, {"numeric", "empty"}
 
 
 class FieldTypes:
-    """The types of a corpus's fields, as far as its first documents tell what one value alone does not."""
+    """The types of a corpus's fields, as far as its first documents tell what one value alone does not.
 
-    def __init__(self) -> None:
+    Args:
+        fields: the names of those that are mapped by what they are for.
+    """
+
+    def __init__(self, fields: metadata.FieldNames = metadata.USUAL) -> None:
+        self._known = fields.mapped.union(own_mappings()["properties"])
         self._seen: dict[str, set[str]] = {}
 
     def add(self, fields: Mapping[str, Any], place: str = "") -> None:
         """Look at the fields of a document, and at those within them."""
         for name, value in fields.items():
             path = f"{place}{name}"
-            if path in own_mappings()["properties"]:
+            if path in self._known:
                 continue
             for one in value if isinstance(value, list) else [value]:
                 if isinstance(one, Mapping):

@@ -72,6 +72,11 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
         return next((name for name in self.text_fields if name != self.title_field), self.text_fields[0])
 
     @property
+    def mapped(self) -> frozenset[str]:
+        """The fields that a new index maps by what they are for, beside those that langshift writes itself."""
+        return frozenset(filter(None, (*self.text_fields, self.group, self.id, self.declared_language)))
+
+    @property
     def group_filter(self) -> str:
         """What searches filter and collect translation groups by."""
         return self.group_keyword or self.group

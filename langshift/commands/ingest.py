@@ -65,7 +65,7 @@ from langshift.retry import sigterm_as_interrupt
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-_METHOD = option("--method NAME", "shift, or affine (a map per language).", default="shift", rare=True)
+_METHOD = option("--method NAME", "shift, or affine.", default="shift", rare=True)
 _SOFT = flag("--soft", "Shift by all languages a document may be in.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 _LANGUAGES = option(
@@ -256,7 +256,7 @@ def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
 def _index_options(
     template: Path | None, engine: Engine | None, dates: tuple[str, ...], fields: FieldNames
 ) -> IndexOptions:
-    taken = {*own_mappings()["properties"], *fields.text_fields, fields.group, fields.declared_language}
+    taken = fields.mapped.union(own_mappings()["properties"])
     for path in dates:
         if not path.strip(".") or not taken.isdisjoint((path, path.partition(".")[0])):
             raise UsageError(f"--date-field {path!r} names no field of your own: give one that documents have.")
