@@ -219,6 +219,24 @@ def test_the_whole_way_keeps_the_mapping(client, run, index_name):
     assert stored(client, name, "1")["headline"] == {"en": "Tides"}
 
 
+def test_without_options_a_note_names_what_is_neither_encoded_nor_searched(run, index_name):
+    document = {"id": 1, "title": "Tides", "body": "The sea rises.", "locale": "en"}
+    done = run("ingest", "--index", index_name, documents=[document])
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[0] == (
+        "The field body is stored but neither encoded nor searched by words, and the fields id and locale are stored "
+        "but not used: give --id-field id --text-field body --language-field locale if they are the id, the text and "
+        "the language."
+    )
+    assert not json.loads(run("index", "describe", index_name, "--json").stdout)["fields"]["split"]
+    again = run("ingest", "--index", index_name, "--if-exists", "append", *FIELDS[:2], documents=[document])
+    assert again.stderr.splitlines()[-1] == (
+        f"Error: Index {index_name} ({index_name}-v0001) was loaded with no field options, but this load was given "
+        "--id-field id --title-field title --text-field text: leave the field options out to add to it, or create a "
+        "new version of it with --if-exists new-version."
+    )
+
+
 def test_a_load_that_was_cut_off_is_resumed_with_the_same_fields_only(client, run, index_name, monkeypatch):
     def cut_off(*_):
         raise LangshiftError("Cut off.")

@@ -260,6 +260,9 @@ def test_of_documents_nothing_is_kept_that_lists_do_not_show():
     assert kept == {"title": long[:2_000], "text": long[:2_000], "group": "a"}
     (kept,) = truncated_sources({"1": source}, FieldNames(texts=("body.main",)), "river").values()
     assert kept == {"body.main": long[:2_000], "group": "a"}
+    split = FieldNames(texts=("title", "body.main", "more"), title="title", by_language=True, group="text.en")
+    (kept,) = truncated_sources({"1": {**source, "more": "", "text": {"en": "g"}}}, split, "river").values()
+    assert kept == {"title": long[:2_000], "body.main": long[:2_000], "text.en": "g"}
     other = Other("2", None, "de", long, long, source)
     found = truncated_hit(Hit("1", 0.5, "en", long, long, "a", others=(other,), source=source), "river")
     assert found == Hit("1", 0.5, "en", long[:2_000], long[:2_000], "a", others=found.others)

@@ -8,10 +8,12 @@ from plain_index import PLAIN
 from langshift.commands.corpus_fields import from_options
 from langshift.errors import UsageError
 from langshift.ingest.documents import Columns, Delete, Document, InvalidDocument, parse_fields
+from langshift.ingest.reencode import DocumentEncoder
 from langshift.ingest.sources import open_source, unused_fields
 from langshift.ingest.transform import index_entry
 from langshift.plugin.index_body import index_body
 from langshift.plugin.metadata import USUAL, FieldNames, replaced_at
+from langshift.retrieval.hits import group_of, title_and_text
 
 LONG = "A sentence that goes on about the sea, the Moon and the bread in the oven. " * 3
 CMS = {"id": 7, "headline": "Tides", "body": LONG, "locale": "en_GB"}
@@ -189,8 +191,21 @@ def test_an_index_maps_the_fields_that_were_named():
     assert properties["meta"]["properties"]["id"]["type"] == "keyword"
     assert not {"title", "text", "group"} & set(properties)
     paths = [next(iter(one.values())).get("path_match") for one in body["dynamic_templates"]]
-    assert paths == ["headline.*", "content.body.*", "summary.*", None]
+    assert paths == ["headline.*", "content.body.*", "summary.*", None, None, None]
     assert FieldNames.from_meta(body["_meta"]) == NAMES
+
+
+def test_a_document_is_read_and_encoded_again_by_its_own_fields():
+    source = {
+        "headline": {"de": "Gezeiten", "en": "Tides"},
+        "content": {"body": {"de": "Das Meer steigt."}},
+        "summary": {"de": "Der Mond zieht."},
+        "language": "de",
+        "of": 3,
+    }
+    assert title_and_text(source, NAMES) == ("Gezeiten", "Das Meer steigt. Der Mond zieht.")
+    assert group_of(source, NAMES) == "3"
+    assert DocumentEncoder(NAMES, None, None).text(source) == "Gezeiten Das Meer steigt. Der Mond zieht."
 
 
 def note(*lines, names=USUAL):

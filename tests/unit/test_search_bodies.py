@@ -101,6 +101,14 @@ def test_an_index_with_fields_of_its_own_is_searched_in_these_whatever_the_langu
         lexical("tide " * 1001, "th", size=1, fields=own)
 
 
+def test_texts_that_are_split_by_language_are_searched_in_each_with_their_weights():
+    own = FieldNames(texts=("head.line", "body"), by_language=True, weights={"head.line": 3.0, "body": 0.5})
+    body = lexical("tides", "th", ["en"], size=2, fields=own)
+    assert body["query"]["bool"]["must"][0]["multi_match"]["fields"] == [
+        *("head.line.th^3", "body.th^0.5", "head.line.und^3", "body.und^0.5", "head.line.en^3", "body.en^0.5"),
+    ]
+
+
 def test_hits_bring_all_but_the_vector_or_what_is_named_or_only_tell_their_language():
     own = FieldNames(vector="my.vector", language="lang")
     brought = {source: dense_body(request_for(ONES, size=3, fields=own, source=source)) for source in (True, False)}

@@ -7,6 +7,7 @@ from plain_index import PLAIN
 
 from langshift.errors import UsageError
 from langshift.plugin.index_body import IndexOptions, index_body
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
 
 EMPTY = {"mappings": {}, "settings": {}}
@@ -42,6 +43,25 @@ def test_an_analyzer_of_a_language_is_that_of_its_titles_and_texts(merged):
         assert fields["sw"] == {"type": "text", "analyzer": "my_own"}
         assert fields["und"] == {"type": "text", "analyzer": "icu_analyzer"}
         assert fields["de"] == {"type": "text", "analyzer": "german"}
+
+
+def test_fields_with_other_names_are_those_of_texts(file):
+    fields = FieldNames(texts=("headline", "content.body"), by_language=True, group="of")
+    own = {
+        "analyzers": {"ja": "kuromoji"},
+        **properties(**{"content.body.ko": {"analyzer": "nori"}, "text": {"type": "keyword"}}),
+    }
+    body = IndexOptions(Template.read(file(own), fields)).applied(index_body(PLAIN, fields=fields))["mappings"]
+    inner = body["properties"]["content"]["properties"]["body"]["properties"]
+    assert inner["ja"] == body["properties"]["headline"]["properties"]["ja"] == {"type": "text", "analyzer": "kuromoji"}
+    assert (inner["ko"], body["properties"]["text"]) == ({"type": "text", "analyzer": "nori"}, {"type": "keyword"})
+    path = file(properties(content={"properties": {"body": {"type": "text"}}}))
+    with pytest.raises(UsageError) as caught:
+        Template.read(path, fields)
+    assert str(caught.value) == (
+        f"{path}, mappings.properties.content.properties.body.type: langshift stores texts by language, as in body.en: "
+        "set the analyzer there."
+    )
 
 
 def test_the_long_form_adds_to_the_short_one_and_has_its_way(merged):
