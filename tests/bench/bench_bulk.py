@@ -39,6 +39,8 @@ COLUMNS = (("written", "written, s", ".2f"), ("searchable", "searchable, s", ".2
 WAYS = ["helpers.bulk", "helpers.parallel_bulk", "langshift"]
 WHOLE = (("wall", "whole, s", ".2f"), ("server", "server CPU, s", ".2f"), *CLIENT)
 FORMATS = {"jsonl": "JSONL", "parquet": "Parquet"}
+MAPPED = {"_id": "id", "text": "body", "language": "locale"}
+MAPPING = ("--id-field", "id", "--text-field", "body", "--language-field", "locale")
 COMPARED = {
     "written": "as fast as",
     "searchable": "as fast as",
@@ -96,6 +98,11 @@ def corpora(tmp_path_factory):
             for row in rows:
                 file.write(orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))
         pq.write_table(pa.Table.from_pylist(rows), paths[count, "parquet"])
+        paths[count, "mapped"] = folder / f"{count}-mapped.jsonl"
+        with paths[count, "mapped"].open("wb") as file:
+            for row in rows:
+                named = {MAPPED.get(name, name): value for name, value in row.items()}
+                file.write(orjson.dumps(named, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))
     return paths
 
 
@@ -108,8 +115,10 @@ def measure_whole(client, cluster_url, corpora, processor, tmp_path):
 
     def run(way, form, documents, chunk):
         name, corpus = f"langshift-test-{uuid.uuid4().hex[:8]}", corpora[documents, form]
+        own = (LANGSHIFT, "ingest", corpus, "--encoder", "given", "--vectors", vectors)
         command = {
-            "langshift": (LANGSHIFT, "ingest", corpus, "--index", name, "--encoder", "given", "--vectors", vectors),
+            "langshift": (*own, "--index", name),
+            "langshift, fields named": (*own, "--index", name, *MAPPING),
             "plain script": (sys.executable, plain_bulk.__file__, corpus, cluster_url, name, chunk, THREADS),
         }
         used = processor()
@@ -179,6 +188,18 @@ def test_whole_command_beside_a_plain_script(measure_whole):
     show(WHOLE, runs)
     for shown in FORMATS.values():
         compare(("wall", "server", "cpu", "megabytes"), runs, f"langshift, {shown}", f"plain script, {shown}")
+
+
+def test_whole_command_with_fields_of_other_names(measure_whole):
+    forms = {"langshift": "jsonl", "langshift, fields named": "mapped"}
+    runs = {way: [] for way in forms}
+    for _ in range(REPETITIONS):
+        for way, form in forms.items():
+            runs[way].append(measure_whole(way, form, DOCUMENTS, 0))
+    print(f"\n{DOCUMENTS:,} documents of {DIMENSION} dimensions from JSONL, the usual fields and other names, ", end="")
+    print(f"{REPETITIONS} repetitions in turn")
+    show(WHOLE, runs)
+    compare(("wall", "cpu"), runs, "langshift, fields named", "langshift")
 
 
 def test_memory_does_not_grow(measure):
