@@ -82,7 +82,9 @@ def test_what_does_not_fit_later_is_a_dead_letter_that_says_why(client, cluster_
             "2",
             "mapper_parsing_exception",
             "failed to parse field [day] of type [date] in document with id '2'. Preview of field's value: 'yesterday' "
-            "(Failed to parse with all enclosed parsers)",
+            "(failed to parse date field [yesterday] with format "
+            "[strict_date_optional_time||yyyy-MM-dd HH:mm[:ss][.SSS]||epoch_millis]: Failed to parse with all enclosed "
+            "parsers)",
         ),
     ]
     assert count(client, index_name, views={"gte": 3}) == 1
