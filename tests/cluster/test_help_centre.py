@@ -111,7 +111,7 @@ def test_an_export_with_faults_is_loaded_changed_and_searched(client, run, index
     theirs = {"id": 900, "headline": "Ebbe", "locale": "n/a", "language": "de", "topic": "tides", "embedding": raw}
     client.index(index=index_name, id="900", body=theirs)
     client.update(index=index_name, id="900", body={"doc": {"price": 3}})
-    client.update(index=index_name, id="5", body={"doc": {"price": 7}})
+    client.update(index=index_name, id="5", body={"doc": {"price": 7}}, params={"refresh": "true"})
     written = stored(client, index_name, "900")
     assert (written["language"], written["headline"], written["price"]) == ("de", {"de": "Ebbe"}, 3)
     assert written["shift"]["alpha"] == 1
