@@ -570,7 +570,8 @@ class DocumentSource(Protocol):
         total: how many lines or rows it has, blank lines included; None where only reading it tells.
         content: SHA-256 of its bytes before compression, in hexadecimal; None where only reading it tells.
         vector_spec: what its first lines tell of the vectors that it brings; None where it brings none.
-        hint: a sentence on fields that look like a text or the like and are not used as one; None where there are none.
+        hint: sentences on fields that look like a text or the like and are not used as one, and on those that were
+            named and that no document has; None where there are none.
         field_types: what they tell of the types of other fields.
     """
 

@@ -37,7 +37,7 @@ from langshift.ingest.documents import (
 from langshift.languages import parse_tag
 from langshift.output import join_words
 from langshift.plugin.index_body import FieldTypes
-from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, value_at
 
 _BLOCK = 1 << 20  # bytes
 # How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
@@ -100,8 +100,8 @@ def sniff(
         unit: what messages call a line.
 
     Returns:
-        What the vectors are, None where there are none; and a sentence on fields that look like a text or the like
-        and are not used as one, None where there are none.
+        What the vectors are, None where there are none; and sentences on fields that look like a text or the like and
+        are not used as one, and on those that were named and that no document has, None where there are none.
 
     Raises:
         UsageError: there is none, or none of them can be used: what is wrong with the very first.
@@ -109,6 +109,7 @@ def sniff(
     vectors: list[NDArray[np.float32]] = []
     wrong, sound = None, False
     originals: list[Original] = []
+    documents: list[Original] = []
     for line, content, original in islice(first, _SNIFFED_LINES):
         if len(originals) < _LOOKED_AT:
             originals.append(original)
@@ -118,14 +119,17 @@ def sniff(
         sound = True
         if isinstance(content, Delete):
             continue
+        if isinstance(content, Document) and len(documents) < _LOOKED_AT:
+            documents.append(original)
         parser.field_types.add(content.other)
         if content.embedding is not None:
             vectors.append(content.embedding)
     unused = unused_fields(originals, parser.fields)
+    hints = [unused.note if unused else "", _absent(documents, parser.fields) if documents else ""]
+    hint = " ".join(filter(None, hints)) or None
     if not sound:
         advice = f" {unused.advice}" if wrong and wrong.endswith(parser.columns.no_text) and unused else ""
         raise UsageError(f"{wrong}{advice}" if wrong else f"{shown} contains no documents.")
-    hint = unused.note if unused else None
     if not vectors:
         return None, hint
     # A single vector of another model must not turn all its neighbours away.
@@ -237,6 +241,20 @@ def unused_fields(originals: Iterable[Original], fields: FieldNames) -> UnusedFi
     roles["text"] = [name for name in roles.get("text", ()) if name not in taken]
     found = {role: roles[role] for role in _OTHER_NAMES if roles.get(role)}
     return UnusedFields(found, texts) if found else None
+
+
+def _absent(documents: Sequence[Original], fields: FieldNames) -> str:
+    """A sentence on the fields that were named and that none of some documents has; empty where there are none."""
+    options = {name: "--title-field" if name == fields.title else "--text-field" for name in fields.texts}
+    options |= {fields.id or "": "--id-field", fields.declared_language or "": "--language-field"}
+    options |= {fields.group: "--group-field"}
+    named = [name for name in options if name not in ("", *TEXT_FIELDS, USUAL.group)]
+    lines = [orjson.loads(one) if isinstance(one, bytes) else one for one in documents] if named else []
+    absent = [name for name in named if all(value_at(line, name) is None for line in lines)]
+    if not absent:
+        return ""
+    given = join_words([options[name] for name in absent])
+    return f"None of the first documents has {' or '.join(absent)}, which {given} name{'s' * (len(absent) == 1)}."
 
 
 def _leaves(original: Original) -> Iterator[tuple[str, Any]]:

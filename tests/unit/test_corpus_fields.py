@@ -257,6 +257,25 @@ def test_who_named_the_fields_is_told_nothing_of_others():
     assert note({**CMS, "summary": LONG, "uuid": "x", "lang": "de"}, names=names) is None
 
 
+def test_fields_that_were_named_and_that_no_document_has_are_told(tmp_path):
+    path = tmp_path / "export.jsonl"
+    path.write_text(json.dumps(CMS) + "\n" + json.dumps({"_op": "update", "id": 7, "price": 5}))
+    names = from_options("id", "headline", ("body", "meta.teaser"), "locale", "topc")
+    with open_source(str(path), fields=names) as source:
+        assert source.hint == (
+            "None of the first documents has meta.teaser or topc, which --text-field and --group-field name."
+        )
+    with open_source(str(path), fields=from_options("id", "headline", ("body",), "lcale", None)) as source:
+        assert source.hint == (
+            "The field locale is stored but not used: give --language-field locale if it is the language. None of the "
+            "first documents has lcale, which --language-field names."
+        )
+    # Updates need not have them.
+    path.write_text(json.dumps({"_op": "update", "id": 7, "price": 5}))
+    with open_source(str(path), fields=names) as source:
+        assert source.hint is None
+
+
 def test_a_corpus_without_the_usual_fields_is_refused_with_the_options_for_its_own(tmp_path):
     path = tmp_path / "export.jsonl"
     path.write_text(json.dumps(CMS))
