@@ -245,15 +245,12 @@ def unused_fields(originals: Iterable[Original], fields: FieldNames) -> UnusedFi
 
 def _absent(documents: Sequence[Original], fields: FieldNames) -> str:
     """A sentence on the fields that were named and that none of some documents has; empty where there are none."""
-    options = {name: "--title-field" if name == fields.title else "--text-field" for name in fields.texts}
-    options |= {fields.id or "": "--id-field", fields.declared_language or "": "--language-field"}
-    options |= {fields.group: "--group-field"}
-    named = [name for name in options if name not in ("", *TEXT_FIELDS, USUAL.group)]
+    named = [(name, option) for name, option in fields.named_by() if name not in TEXT_FIELDS]
     lines = [orjson.loads(one) if isinstance(one, bytes) else one for one in documents] if named else []
-    absent = [name for name in named if all(value_at(line, name) is None for line in lines)]
-    if not absent:
+    options = {name: option for name, option in named if all(value_at(line, name) is None for line in lines)}
+    if not options:
         return ""
-    given = join_words([options[name] for name in absent])
+    absent, given = list(options), join_words(list(options.values()))
     return f"None of the first documents has {' or '.join(absent)}, which {given} name{'s' * (len(absent) == 1)}."
 
 

@@ -83,14 +83,18 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
 
     def as_options(self) -> str:
         """The options of ``langshift ingest`` that name these fields; empty where they are the usual ones."""
+        weights = {name: f"^{weight:g}" for name, weight in self.weights.items()}
+        return " ".join(f"{option} {name}{weights.get(name, '')}" for name, option in self.named_by())
+
+    def named_by(self) -> list[tuple[str, str]]:
+        """Each field with the option of ``langshift ingest`` that names it; empty where they are the usual ones."""
         if not self.by_language:
-            return ""
-        weight = {name: f"^{weight:g}" for name, weight in self.weights.items()}
-        texts = [f"--{'title' if one == self.title else 'text'}-field {one}{weight.get(one, '')}" for one in self.texts]
-        own_id = [] if self.id is None else [f"--id-field {self.id}"]
-        language = [] if self.declared_language is None else [f"--language-field {self.declared_language}"]
-        group = [] if self.group == USUAL.group else [f"--group-field {self.group}"]
-        return " ".join([*own_id, *texts, *language, *group])
+            return []
+        texts = [(name, "--title-field" if name == self.title else "--text-field") for name in self.texts]
+        own_id = [] if self.id is None else [(self.id, "--id-field")]
+        language = [] if self.declared_language is None else [(self.declared_language, "--language-field")]
+        group = [] if self.group == USUAL.group else [(self.group, "--group-field")]
+        return [*own_id, *texts, *language, *group]
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
