@@ -1,5 +1,7 @@
 """What tests of this folder share."""
 
+import json
+
 import pytest
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
@@ -88,3 +90,15 @@ def script_of_its_own(client, index_name, monkeypatch):
     monkeypatch.setattr(shift_script, "source", lambda: source)
     yield
     client.delete_script(id=shift_script.script_id(), params={"ignore": 404})
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A function that writes lines to a corpus, and gives its path."""
+
+    def write(*lines):
+        path = tmp_path / "corpus.jsonl"
+        path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+        return str(path)
+
+    return write

@@ -34,16 +34,6 @@ def making():
     return build_pipeline(open_encoder("use-m"), open_detector(), None, None)
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    def write(*documents):
-        path = tmp_path / "corpus.jsonl"
-        path.write_text("".join(json.dumps(d, ensure_ascii=False) + "\n" for d in documents), encoding="utf-8")
-        return str(path)
-
-    return write
-
-
 def journal(client, name):
     return LoadWorkspace.of(Settings.from_env().home, client, name).journal
 

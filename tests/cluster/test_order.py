@@ -29,16 +29,6 @@ def making():
     return build_pipeline(open_encoder("use-m"), open_detector(), None, None)
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    def write(*lines):
-        path = tmp_path / "corpus.jsonl"
-        path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
-        return str(path)
-
-    return write
-
-
 def delete(name):
     return {"_op": "delete", "_id": name}
 

@@ -65,16 +65,6 @@ def making(opened):
     return replace(opened, encoder=Counting(opened.encoder))
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    def write(*lines):
-        path = tmp_path / "corpus.jsonl"
-        path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
-        return str(path)
-
-    return write
-
-
 def update(name, **fields):
     return {"_op": "update", "_id": name, **fields}
 
