@@ -18,6 +18,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
 from langshift.files import atomic_write
+from langshift.ingest.chunking import Chunking
 from langshift.plugin import metadata, stored_shift
 from langshift.plugin.stored_shift import StoredShift
 from langshift.settings import VERSION
@@ -40,6 +41,7 @@ class EmbeddingPipeline:
         measures: whether the vectors are to be adapted to the documents of a new index before any is written.
         default_shift: whether nothing was asked for that concerns the shift, so that documents that are added to an
             index take the index's own.
+        chunking: how documents are cut into chunks; None where each is one entry.
     """
 
     encoder: Encoder
@@ -50,6 +52,7 @@ class EmbeddingPipeline:
     preference: float = 0.0
     measures: bool = False
     default_shift: bool = False
+    chunking: Chunking | None = None
 
     def adapted(self, documents: index_means.EmbeddingSums) -> EmbeddingPipeline:
         """Return it with language vectors that are adapted to a sample of an index; see ``index_means``."""

@@ -18,6 +18,7 @@ from langshift.debias.detector import LOOKALIKES
 from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.errors import UsageError
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage, bulk_lines
+from langshift.ingest.chunking import chunks_of
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, Update
 from langshift.ingest.progress import NO_TAG, OnStage, no_progress
@@ -252,14 +253,17 @@ class ActionBuilder:
         """
         return document_vectors(self.pipeline.encoder, documents)
 
-    def actions(self, batch: Sequence[SourceRow], encoded: Iterator[EncodedDocument]) -> list[BulkAction]:
+    def actions(
+        self, batch: Sequence[SourceRow], chunks: Iterator[Sequence[Document]], encoded: Iterator[EncodedDocument]
+    ) -> list[BulkAction]:
         """The operations of a batch of lines, in their order.
 
         Args:
             batch: the lines.
-            encoded: what was made of each document among them.
+            chunks: those of each document among them; of a document that is one entry it alone.
+            encoded: what was made of each chunk.
         """
-        actions, refused = [], []
+        actions, refused = list[BulkAction](), list[ActionResult]()
         for row in batch:
             content = row.content
             if isinstance(content, InvalidRow):
@@ -269,10 +273,16 @@ class ActionBuilder:
                 actions.append(BulkAction(row.line, content.id, "delete", lines, row.original))
             elif isinstance(content, Update):
                 actions.append(BulkAction(row.line, content.id, "update", b"", row.original, update=content))
-            elif isinstance(action := self._action(row, content, next(encoded)), BulkAction):
-                actions.append(action)
             else:
-                refused.append(action)
+                pieces = next(chunks)
+                made = [self._action(row, piece, next(encoded)) for piece in pieces]
+                usable = [one for one in made if isinstance(one, BulkAction)]
+                if len(usable) == len(made):
+                    parts = {"id": content.id, "parts": len(made)}
+                    actions += [one._replace(target=one.id if one.id != content.id else "", **parts) for one in usable]
+                else:
+                    # Without one of its chunks it is not the document.
+                    refused.append(next(one for one in made if isinstance(one, ActionResult)))
         if refused:
             self.settle(refused)
         return actions
@@ -328,11 +338,13 @@ class EncodedBatch(NamedTuple):
 
     Attributes:
         rows: the lines.
-        detections: the language of each document among them.
-        vectors: their vectors before they are shifted, shape (documents, dimension), float32.
+        chunks: those of each document among them; of a document that is one entry it alone.
+        detections: the language of each chunk.
+        vectors: their vectors before they are shifted, shape (chunks, dimension), float32.
     """
 
     rows: list[SourceRow]
+    chunks: list[list[Document]]
     detections: list[DocumentLanguage]
     vectors: Matrix
 
@@ -354,9 +366,25 @@ def encoded_batches(
         documents = [row.content for row in batch if isinstance(row.content, Document)]
         with _timed("detect", documents, on_stage):
             detections = [detect_language(document, builder.pipeline) for document in documents]
+            chunks = [[document] for document in documents]
+            if builder.pipeline.chunking is not None:
+                chunks, detections = _chunked(documents, detections, builder.pipeline)
         with _timed("encode", documents, on_stage if builder.encodes else no_progress):
-            vectors = builder.encode(documents)
-        yield EncodedBatch(batch, detections, vectors)
+            vectors = builder.encode([chunk for one in chunks for chunk in one])
+        yield EncodedBatch(batch, chunks, detections, vectors)
+
+
+def _chunked(
+    documents: Sequence[Document], detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
+) -> tuple[list[list[Document]], list[DocumentLanguage]]:
+    """The chunks of each document, and the language of each chunk."""
+    assert pipeline.chunking is not None  # noqa: S101 - or nothing is cut
+    chunks, languages = [], []
+    for document, detected in zip(documents, detections, strict=True):
+        found = chunks_of(document, detected.language, pipeline.chunking, pipeline.encoder)
+        chunks.append(found)
+        languages += [detected for _ in found]
+    return chunks, languages
 
 
 def index_batches(
@@ -380,7 +408,7 @@ def index_batches(
         with _timed("shift", batch.detections, on_stage):
             shifted, stamps = debias_batch(batch.vectors, batch.detections, builder.pipeline)
         encoded = starmap(EncodedDocument, zip(batch.vectors, shifted, batch.detections, stamps, strict=True))
-        write(builder.actions(batch.rows, encoded))
+        write(builder.actions(batch.rows, iter(batch.chunks), encoded))
 
 
 def _read(rows: Iterator[SourceRow], on_stage: OnStage) -> Iterator[list[SourceRow]]:

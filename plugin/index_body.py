@@ -311,6 +311,10 @@ def index_body(
     for field in fields.text_fields:
         languages = {tag: {"type": "text", "analyzer": analyzer} for tag, analyzer in analyzers().items()}
         _put(mappings, field, {"dynamic": True, "properties": languages})
+    if fields.chunking is not None:
+        numbers = {name: {"type": "integer"} for name in ("ordinal", "start", "end", "count")}
+        place = {"properties": {**numbers, "field": {"type": "keyword"}}}
+        mappings["properties"] |= {metadata.PARENT: {"type": "keyword"}, metadata.CHUNK: place}
     others = {"type": "text", "analyzer": "standard"}
     # Before the one for all other strings: the first that fits counts.
     mappings["dynamic_templates"][:0] = [

@@ -35,6 +35,11 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
         id: the field with a document's own id; None for ``_id``.
         analyzed: languages whose analyzers an adopted index has as other views of each of ``texts``, named
             ``<name>.<language>``.
+        parent: the id of the document that a chunk is of, in an index of chunks; None where every entry of the index is
+            a whole document.
+        parent_keyword: the view of ``parent`` that searches collect by; None for ``parent`` itself.
+        chunking: how documents are cut into chunks, as ``langshift ingest --chunk`` has it; None where none are, and
+            where somebody else has cut them.
     """
 
     vector: str = "embedding"
@@ -50,6 +55,9 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
     group_keyword: str | None = None
     id: str | None = None
     analyzed: tuple[str, ...] = ()
+    parent: str | None = None
+    parent_keyword: str | None = None
+    chunking: str | None = None
 
     @property
     def split(self) -> bool:
@@ -81,6 +89,11 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
         """What searches filter and collect translation groups by."""
         return self.group_keyword or self.group
 
+    @property
+    def document_key(self) -> str:
+        """What searches name and collect documents by: of an index of chunks the parent, else the ``_id``."""
+        return self.parent_keyword or self.parent or "_id"
+
     def as_options(self) -> str:
         """The options of ``langshift ingest`` that name these fields; empty where they are the usual ones."""
         weights = {name: f"^{weight:g}" for name, weight in self.weights.items()}
@@ -107,6 +120,37 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
 
 
 USUAL = FieldNames()
+#: The fields of a chunk that langshift has made: the document's own id, and the place in the document.
+PARENT, CHUNK = "parent", "chunk"
+
+
+class ChunkPlace(NamedTuple):
+    """Where in its document a chunk stands, kept in its field ``chunk``.
+
+    Attributes:
+        ordinal: which it is, counted from 0.
+        start: its first character in the text of the document, counted from 0 in Unicode code points.
+        end: the character after its last.
+        count: how many chunks the document has.
+        field: the text field that it is cut out of, where the document has several; else None.
+    """
+
+    ordinal: int
+    start: int
+    end: int
+    count: int
+    field: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in the field."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+def chunk_id(document: str, ordinal: int) -> str:
+    """The ``_id`` of a chunk, ``doc#0003``: no two documents can have one in common, whatever their own ids are."""
+    return f"{document}#{ordinal:04d}"
+
+
 #: The fields with a text in each language, of an index that names no text fields of its own.
 TEXT_FIELDS = ("title", "text")
 

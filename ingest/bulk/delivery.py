@@ -91,7 +91,11 @@ def parse_bulk_response(
     found = BulkResponse()
     for item, one in zip(chunk.items, entries, strict=True):
         result = one.get("index" if item.update else item.operation) if isinstance(one, dict) else None
-        if not isinstance(result, dict) or result.get("_id") != item.id or not isinstance(result.get("status"), int):
+        if (
+            not isinstance(result, dict)
+            or result.get("_id") != (item.target or item.id)
+            or not isinstance(result.get("status"), int)
+        ):
             raise MalformedResponse("a response about other documents")
         status, error = result["status"], result.get("error")
         if status < 300 or (status == 404 and item.operation == "delete" and error is None):

@@ -131,6 +131,8 @@ class BulkAction(NamedTuple):
             check compares; else None.
         tallies: what to count it under once the server has confirmed it, such as ``language de``.
         update: what an update changes; else None.
+        target: the ``_id`` of the chunk that it writes, where the document is cut into chunks; empty for ``id``.
+        parts: how many operations the line is made of: the line has come to an end with the last of them.
     """
 
     line: int
@@ -141,6 +143,8 @@ class BulkAction(NamedTuple):
     vector: bytes | None = None
     tallies: tuple[str, ...] = ()
     update: Update | None = None
+    target: str = ""
+    parts: int = 1
 
 
 #: Where a document fails that can never be written.
