@@ -94,6 +94,11 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
         """What searches name and collect documents by: of an index of chunks the parent, else the ``_id``."""
         return self.parent_keyword or self.parent or "_id"
 
+    @property
+    def entry(self) -> str:
+        """What messages call an entry of the index."""
+        return "chunk" if self.parent else "document"
+
     def as_options(self) -> str:
         """The options of ``langshift ingest`` that name these fields; empty where they are the usual ones."""
         weights = {name: f"^{weight:g}" for name, weight in self.weights.items()}
@@ -116,7 +121,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> FieldNames:
         """The fields of an index, from its whole ``_meta``."""
-        return msgspec.convert(meta.get("langshift_fields", {}), cls)
+        return msgspec.convert(meta.get(FIELDS, {}), cls)
 
 
 USUAL = FieldNames()
@@ -242,6 +247,7 @@ def window(settings: Mapping[str, Any]) -> int:
 
 
 FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
+FIELDS = "langshift_fields"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
 #: Languages that the encoder was found not to read.
 UNREAD = "langshift_unread"
