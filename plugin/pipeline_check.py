@@ -194,7 +194,10 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
 
 
 def _parentless(fields: FieldNames) -> dict[str, Any]:
-    return {"query": {"bool": {"must_not": {"exists": {"field": fields.parent}}}}}
+    """The request for chunks that the pipeline would have given a parent."""
+    content = [{"exists": {"field": name}} for name in (fields.vector, *fields.text_fields)]
+    unnamed = {"exists": {"field": fields.parent}}
+    return {"query": {"bool": {"must_not": unnamed, "should": content, "minimum_should_match": 1}}}
 
 
 def _say(
