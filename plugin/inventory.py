@@ -123,7 +123,7 @@ def _versions(client: OpenSearch, pattern: str) -> list[Version]:
     if not found:
         return []
     fields = {index: FieldNames.from_meta(one["mappings"]["_meta"]) for index, (one, _) in found.items()}
-    counts, sizes = count_documents(client, fields), _sizes(client, pattern)
+    counts, sizes = _counts(client, fields), _sizes(client, pattern)
     made = [_version(index, *one, counts[index], sizes.get(index)) for index, one in found.items()]
     return sorted(made, key=lambda one: (one.name, int(one.version.rpartition("-v")[2])))
 
@@ -174,17 +174,23 @@ def _origin(meta: Mapping[str, Any], transfer: tuple[Kind, Mapping[str, Any]] | 
     return None if origin is None else {name: value for name, value in origin.items() if name != "checkpoint"}
 
 
-def count_documents(client: OpenSearch, indices: Mapping[str, FieldNames]) -> dict[str, DocumentCount]:
-    """Count the documents of indices, by the names of their fields; one request."""
-    lines: list[dict[str, Any]] = []
-    for index, fields in indices.items():
-        body: dict[str, Any] = {"size": 0, "track_total_hits": True}
-        if fields.parent is not None:
-            cardinality = {"field": fields.document_key, "precision_threshold": _COUNTED}
-            body["aggs"] = {"documents": {"cardinality": cardinality}}
-        lines += [{"index": index}, body]
+def count_documents(client: OpenSearch, index: str, fields: FieldNames) -> DocumentCount:
+    """Count the documents of an index, by the names of its fields; one search."""
+    return _counted(client.search(index=index, body=_counting(fields)))
+
+
+def _counts(client: OpenSearch, indices: Mapping[str, FieldNames]) -> dict[str, DocumentCount]:
+    lines = [part for index, fields in indices.items() for part in ({"index": index}, _counting(fields))]
     answers = client.msearch(body=lines)["responses"]
     return {index: _counted(answer) for index, answer in zip(indices, answers, strict=True)}
+
+
+def _counting(fields: FieldNames) -> dict[str, Any]:
+    body: dict[str, Any] = {"size": 0, "track_total_hits": True}
+    if fields.parent is not None:
+        cardinality = {"field": fields.document_key, "precision_threshold": _COUNTED}
+        body["aggs"] = {"documents": {"cardinality": cardinality}}
+    return body
 
 
 def _counted(answer: Mapping[str, Any]) -> DocumentCount:

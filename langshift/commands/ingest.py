@@ -203,7 +203,7 @@ def adopt(
         _log.info("%s", last)
     counted = DocumentCount(summary.documents)
     if opened.fields.parent is not None:
-        counted = count_documents(client, {summary.index: opened.fields})[summary.index]
+        counted = count_documents(client, summary.index, opened.fields)
     if as_json:
         emit_json(_document(summary, opened, counted))
     else:

@@ -277,7 +277,7 @@ def _counted(client: OpenSearch, done: TransferResult) -> TransferResult:
     fields = FieldNames.from_meta(read_metadata(client, done.index))
     if fields.parent is None:
         return done
-    return replace(done, **count_documents(client, {done.index: fields})[done.index]._asdict())
+    return replace(done, **count_documents(client, done.index, fields)._asdict())
 
 
 def note_aliases_left(client: OpenSearch, index: str) -> None:
