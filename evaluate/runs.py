@@ -12,7 +12,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, gather, identity, load_dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
-from langshift.evaluate.measures.base import Material, MeasureTable, Run, Scores
+from langshift.evaluate.measures.base import Material, MeasureTable, Run, Scores, Spans
 from langshift.files import read_columns, records
 from langshift.languages import UNDETERMINED
 
@@ -113,6 +113,7 @@ def scored(
     run: Run,
     group_scores: Run | None = None,
     qrels: Qrels | None = None,
+    passages: Spans | None = None,
 ) -> dict[str, Scores]:
     """Score a run.
 
@@ -123,6 +124,7 @@ def scored(
         run: the answers.
         group_scores: query id -> every document of the target group -> score; None where they are not known.
         qrels: judgements that take the place of the dataset's.
+        passages: query id -> document id -> the characters of the passage that was shown; None where none was.
 
     Raises:
         UsageError: an unknown measure.
@@ -136,6 +138,7 @@ def scored(
         group_scores=group_scores or {},
         evidence=dataset.evidence.positions,
         lengths=dataset.evidence.lengths,
+        passages=passages or {},
         judged=dataset.judged,
     )
     return score(names, material)
