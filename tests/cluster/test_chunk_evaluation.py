@@ -1,7 +1,5 @@
 """Replay and calibration on an index of chunks: what is listed, scored and hidden are documents."""
 
-import json
-
 import pytest
 from chunked_index import LANGUAGES, MIXED, TOPICS, ChunkedCorpus, searcher
 from opensearchpy.exceptions import ConnectionError as UnreachableError
@@ -122,11 +120,3 @@ def test_questions_of_a_calibration_are_about_documents(over, corpus):
         else:
             assert one.answers == group
             assert itself in names
-
-
-def test_a_line_with_passages_that_cannot_be_read_is_named(tmp_path):
-    path = tmp_path / "per-query.jsonl"
-    path.write_text(json.dumps({"query": "q1"}) + "\n" + json.dumps({"query": "q2", "passages": {"d": [1]}}) + "\n")
-    with pytest.raises(Exception, match=r"line 2, cannot be read") as caught:
-        read_passages(path)
-    assert str(caught.value).endswith('give {"query": id, "passages": {document: [start, end]}}.')
