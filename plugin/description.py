@@ -362,7 +362,7 @@ def storage(found: Description) -> list[str]:
     where = f"languages in {fields.language}, stamps in {fields.stamp}{texts}{groups}"
     return [
         f"Vectors are in {fields.vector} ({how}), {where}.",
-        *([f"Documents were loaded with {fields.as_options()}."] if fields.by_language else []),
+        *([f"Documents were loaded with {fields.as_options()}."] if fields.as_options() else []),
         *of_declarations(fields),
         f"It takes up {_size(one)} in {pluralize(found.shards, 'shard')} with {pluralize(found.replicas, 'replica')} "
         f"each{expanded}; "

@@ -14,7 +14,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.commands.corpus_fields import FIELDS, weighted_field
+from langshift.commands.corpus_fields import FIELDS, chunked_fields, weighted_field
 from langshift.commands.search import note_calibration_due
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
@@ -27,6 +27,7 @@ from langshift.ingest.adopt.adopt import AdoptableIndex, open_for_adoption, requ
 from langshift.ingest.adopt.adopt import adopt as adopt_index
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, shortened
 from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
 from langshift.ingest.documents import Embeddings
@@ -66,7 +67,7 @@ from langshift.server_errors import reason
 from langshift.settings import Settings
 
 _METHOD = option("--method NAME", "shift, or affine.", default="shift", rare=True)
-_SOFT = flag("--soft", "Shift by all languages a document may be in.", rare=True)
+_SOFT = flag("--soft", "Shift by all languages a text may be in, sure or not.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 _LANGUAGES = option(
     "--languages L,...",
@@ -79,11 +80,11 @@ def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineO
     return PipelineOptions(**{"method": "shift", "soft": False, **values}, least_confidence=min_confidence)
 
 
-def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") -> Decorator:
+def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
     """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
     least_confidence = option(
         "--min-confidence P",
-        f"Do not shift a document whose language is less certain{unless}.",
+        "Shift only by languages this certain.",
         SHARE,
         default=0.5,
         rare=True,
@@ -268,7 +269,11 @@ def _index_options(
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
 @THREADS
 @FIELDS
-@_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT, unless=" (--soft does)")
+@option(
+    "--chunk HOW",
+    "Cut texts: auto, paragraphs, sentences:N, words:N or off. [default: as in the index, else off]",
+)
+@_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT)
 @option_group(
     "options",
     LoadOptions,
@@ -286,7 +291,7 @@ def _index_options(
 @option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
 @option(
     "--engine NAME",
-    "The vector engine of a new index: lucene, faiss, faiss-fp16 or faiss-on-disk. [default: lucene]",
+    "lucene (the default), faiss, faiss-fp16 or faiss-on-disk.",
     click.Choice(ENGINES),
     rare=True,
 )
@@ -295,6 +300,7 @@ def ingest(
     corpus: str,
     name: str,
     fields: FieldNames | None,
+    chunk: str | None,
     pipeline: PipelineOptions,
     options: LoadOptions,
     dates: tuple[str, ...],
@@ -306,21 +312,26 @@ def ingest(
 
     CORPUS is JSONL (plain, gzip or zstd), Parquet, or - for standard input: _id, title, text, language, group,
     and any other fields. A later document with the same _id wins; "_op": "update" changes single fields, "_op":
-    "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3).
-    After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
+    "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3). After a crash or Ctrl-C,
+    repeat it with --resume.
 
     \b
     Example:
       langshift ingest export.jsonl --index news --id-field id --title-field headline^2 --text-field body
     """
     check_name(name)
-    fields = fields or _fields_of_index(name, options.if_exists)
+    fields = _fields_of_load(name, options.if_exists, fields, chunk)
     options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
     if not pipeline.encoder:
         # A corpus that cannot be read is refused before anybody is asked.
         require_readable(corpus)
         made = _fingerprint_of_index(name)
         pipeline = replace(pipeline, encoder=parameters.default_encoder() if made is None else made.encoder)
+    if fields.chunking is not None and is_given(pipeline.encoder):
+        raise UsageError(
+            f"--chunk {fields.chunking} gives each piece of a document a vector of its own, but the vectors of "
+            f"--encoder {pipeline.encoder} are of whole documents: use --chunk off, or an encoder that reads texts."
+        )
     index_meta = _meta_of_index(name, pipeline) if options.if_exists == "append" else None
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
@@ -421,19 +432,23 @@ def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iter
             yield letter
 
 
-def _fields_of_index(name: str, if_exists: IfExists) -> FieldNames:
-    """The fields that the documents of an index were loaded by, for more of them; the usual ones where it has none."""
-    if if_exists == "fail":
-        return metadata.USUAL
+def _fields_of_load(name: str, if_exists: IfExists, given: FieldNames | None, chunk: str | None) -> FieldNames:
+    """The fields and the chunks that were asked for; what was not asked for is as in the index, where there is one."""
+    chunking = str(Chunking.parse(chunk)) if chunk not in (None, "off") else None
+    asked_for = chunked_fields(given or metadata.USUAL, chunking)
+    if if_exists == "fail" or (given is not None and chunk is not None):
+        return asked_for
     try:
         there = live(open_cluster(), name)
     except ClusterError:
-        return metadata.USUAL
-    if not there.fields.by_language:
-        return metadata.USUAL
-    if if_exists != "append":
-        note(f"The new version is loaded as {there.index} was, with {there.fields.as_options()}.")
-    return there.fields
+        return asked_for
+    if not there.fields.split:
+        return asked_for
+    chunking = there.fields.chunking if chunk is None else chunking
+    kept = (there.fields if given is None else metadata.USUAL).chunked(None if chunk is not None else chunking)
+    if if_exists != "append" and kept != metadata.USUAL:
+        note(f"The new version is loaded as {there.index} was, with {kept.as_options()}.")
+    return chunked_fields(given or there.fields, chunking)
 
 
 def _fingerprint_of_index(name: str) -> Fingerprint | None:
