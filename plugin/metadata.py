@@ -95,6 +95,11 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
         """What searches name and collect documents by: of an index of chunks the parent, else the ``_id``."""
         return self.parent_keyword or self.parent or "_id"
 
+    @property
+    def entry(self) -> str:
+        """What messages call an entry of the index."""
+        return "chunk" if self.parent else "document"
+
     def chunked(self, chunking: str | None) -> FieldNames:
         """The same fields in an index that langshift cuts documents for, or in one of whole documents."""
         return msgspec.structs.replace(self, chunking=chunking, parent=chunking and PARENT)
@@ -122,7 +127,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> FieldNames:
         """The fields of an index, from its whole ``_meta``."""
-        return msgspec.convert(meta.get("langshift_fields", {}), cls)
+        return msgspec.convert(meta.get(FIELDS, {}), cls)
 
 
 USUAL = FieldNames()
@@ -248,6 +253,7 @@ def window(settings: Mapping[str, Any]) -> int:
 
 
 FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
+FIELDS = "langshift_fields"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
 #: Languages that the encoder was found not to read.
 UNREAD = "langshift_unread"

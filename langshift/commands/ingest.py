@@ -59,6 +59,7 @@ from langshift.parameters import (
 )
 from langshift.plugin import description, metadata, stored_shift
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions, own_mappings
+from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
 from langshift.plugin.versions import IfExists, check_name, live
@@ -107,11 +108,12 @@ def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
 @option("--title-field T", "The text field with the title.", dest="title")
 @option("--language-field L", "A field with the language. [default: detected]", dest="language")
 @option("--group-field G", "A field that translations share. [default: group]", dest="group")
+@option("--parent-field P", "Each entry is a chunk: a field with its document's id.", dest="parent")
 @flag("--analyze", "Analyze the texts by language, for word search.")
 @_pipeline_options(ENCODER)
 @option(
     "--if-exists WHAT",
-    "What to do if NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
+    "If NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
     click.Choice(["fail", "replace", "new-version"]),
     default="fail",
 )
@@ -137,6 +139,7 @@ def adopt(
     title: str | None,
     language: str | None,
     group: str | None,
+    parent: str | None,
     analyze: bool,
     pipeline: PipelineOptions,
     if_exists: IfExists,
@@ -167,15 +170,20 @@ def adopt(
     weights = {name: weight for name, weight in weighted.items() if weight != 1}
     head = next(iter(weighted)) if title else None
     there = FieldNames(
-        vector, texts=tuple(weighted), declared_language=language, title=head, weights=weights, group=group or ""
+        vector,
+        texts=tuple(weighted),
+        declared_language=language,
+        title=head,
+        weights=weights,
+        group=group or "",
+        parent=parent,
     )
     if audit:
+        if name is not None or if_exists != "fail":
+            note("--audit writes nothing: --name and --if-exists have no effect beside it.")
         with open_cluster() as client, open_for_adoption(client, old, there, pipeline, patience) as opened:
             found = audit_index(opened, sample or 2000, queries)
-            if as_json:
-                emit_json(audit_report.document(found))
-            else:
-                audit_report.show(found)
+            (emit_json(audit_report.document(found)) if as_json else audit_report.show(found))
         return
     if name is None:
         raise UsageError("Give the new index a name with --name, or only inspect the old one with --audit.")
@@ -190,27 +198,45 @@ def adopt(
         try:
             summary = adopt_index(client, opened, name, options, watch)
         except RequestError as error:
-            why, remedy = reason(error), ""
-            if "total fields" in why:
-                limit = "index.mapping.total_fields.limit"
-                more = 20 + len(opened.fields.texts) * len(opened.fields.analyzed)
-                remedy = f": raise {limit} of {opened.old.index} by {more}, which changes no document"
-            raise ClusterError(f"The cluster refuses the new index ({why}){remedy}.") from error
+            raise _refused(error, opened) from error
         last = _last_line(summary, opened)
         _log.info("%s", last)
+    counted = DocumentCount(summary.documents)
+    if opened.fields.parent is not None:
+        counted = count_documents(client, {summary.index: opened.fields})[summary.index]
     if as_json:
-        emit_json(_document(summary, opened))
+        emit_json(_document(summary, opened, counted))
     else:
-        _print_adopted(summary, opened)
-    # Whoever searched the old index sends queries as they are.
-    if stored_shift.moves_queries(noted := metadata.read_metadata(client, summary.index)):
-        note(description.of_queries(name, noted)[0])
+        _print_adopted(summary, opened, counted)
+    for sentence in _remarks(client, summary, opened.fields):
+        note(sentence)
     code = progress.report_end(summary, opened.pipeline, last, as_json=as_json)
     note_calibration_due(client, name)
     click.get_current_context().exit(code)
 
 
 _log = logging.getLogger(__name__)
+
+
+def _refused(error: RequestError, opened: AdoptableIndex) -> ClusterError:
+    why, remedy = reason(error), ""
+    if "total fields" in why:
+        more = 20 + len(opened.fields.texts) * len(opened.fields.analyzed)
+        limit = f"index.mapping.total_fields.limit of {opened.old.index}"
+        remedy = f": raise {limit} by {more}, which changes no document"
+    return ClusterError(f"The cluster refuses the new index ({why}){remedy}.")
+
+
+def _remarks(client: OpenSearch, summary: progress.LoadSummary, fields: FieldNames) -> Iterator[str]:
+    """What a person should know of an adopted index alone."""
+    if summary.parentless:
+        yield (
+            f"{pluralize(summary.parentless, 'chunk')} without a value in {fields.parent!r}, which became documents of "
+            "their own: their _id was filled in."
+        )
+    # Whoever searched the old index sends queries as they are.
+    if stored_shift.moves_queries(noted := metadata.read_metadata(client, summary.index)):
+        yield description.of_queries(summary.name, noted)[0]
 
 
 def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOptions) -> progress.LoadReporter:
@@ -220,24 +246,27 @@ def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOpti
     return progress.LoadReporter(corpus, pipeline, LoadWorkspace.of(Settings.from_env().home, client, name))
 
 
-def _document(summary: progress.LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
+def _document(summary: progress.LoadSummary, opened: AdoptableIndex, counted: DocumentCount) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
     # The others are of a load alone.
     needless = ("corpus", "cut", "longest", "resumed", "deleted", "not_found", "updated", "encoded_again")
     values = {name: value for name, value in summary.to_dict().items() if name not in needless}
     old = {"name": summary.corpus, "index": opened.old.index, "uuid": opened.old.uuid}
+    if counted.chunks is not None:
+        values |= counted._asdict()
     return {**values, "old": old, "fields": opened.fields.to_dict()}
 
 
-def _print_languages(counts: list[tuple[str, int]]) -> None:
-    table(None, ["language", "documents"], [[tag, f"{count:,}"] for tag, count in counts], right={"documents"})
+def _print_languages(counts: list[tuple[str, int]], entries: str = "documents") -> None:
+    table(None, ["language", entries], [[tag, f"{count:,}"] for tag, count in counts], right={entries})
 
 
-def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex) -> None:
-    _print_languages(sorted(summary.languages.items(), key=lambda one: (-one[1], one[0])))
+def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex, counted: DocumentCount) -> None:
+    languages = sorted(summary.languages.items(), key=lambda one: (-one[1], one[0]))
+    _print_languages(languages, f"{opened.fields.entry}s")
     without = f", {summary.vectorless:,} without a vector" if summary.vectorless else ""
     line(
-        f"Adopted {pluralize(summary.documents, 'document')} of {opened.old.shown} into {summary.name} "
+        f"Adopted {counted} of {opened.old.shown} into {summary.name} "
         f"({summary.index}), {summary.shifted:,} of them {progress.moved_in_words(summary.made)}{without}; "
         f"{opened.old.name} was not touched."
     )
@@ -245,11 +274,12 @@ def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex) -> Non
 
 def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     """That nothing was lost, and what is not there."""
-    parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
+    entry = opened.fields.entry
+    parts = [f"{pluralize(summary.present, entry)} on the server, checked"]
     if summary.dead:
         parts.append(f"{pluralize(summary.dead, 'dead letter')} ({progress.dead_letters_say(summary.name)})")
     return (
-        f"All {pluralize(summary.lines, 'document')} that searches of {opened.old.name} found when reading began are "
+        f"All {pluralize(summary.lines, entry)} that searches of {opened.old.name} found when reading began are "
         f"accounted for: {', '.join(parts)}. Anything written to {opened.old.name} since is not in {summary.name}."
     )
 
