@@ -1,4 +1,4 @@
-"""Indices of chunks: of made-up vectors, with what an exact search finds in it; and of a few texts, as a user makes it."""
+"""Indices of chunks: one of made-up vectors with what an exact search finds in it, and one that a command makes."""
 
 import numpy as np
 from data_folder import write_dataset
