@@ -49,11 +49,10 @@ def test_each_document_is_listed_once_with_its_best_passage(ask, mode):
     answer = ask(right__mode=mode, left__mode="dense", left__alpha=0.5)
     assert answer.status_code == 200
     found = listed(answer)
-    assert next(iter(found.items())) == ("harbour", "Passage 3 of 3")
     expected = {"harbour": "Passage 3 of 3", "brot": "Passage 2 of 2", "river": None}
-    if mode != "lexical":
-        assert found == expected
-        assert listed(answer, "left") == expected
+    assert listed(answer, "left") == expected
+    # No word of the question is in the other documents.
+    assert found == (expected if mode != "lexical" else {"harbour": expected["harbour"]})
 
 
 def test_all_passages_of_a_document_the_best_first(ask):
@@ -75,7 +74,7 @@ def test_why_is_told_of_the_best_passage(ask):
     assert "Its best passage here: passage 3 of 3, characters" in said
     assert PARAGRAPHS["harbour"][2] in said
     assert PARAGRAPHS["harbour"][0] not in said
-    assert "rank 1, score" in said
+    assert re.search(r"rank [12], score 0\.\d{4}", said)
     assert all(f"As {when}" in said for when in ("indexed", "selected"))
     others = said.partition("The same in other languages")[2]
     assert others.count('class="badge"') == 2
