@@ -21,6 +21,18 @@ def name(client, cluster_url, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def long(client, cluster_url, tmp_path_factory):
+    """The same with a document of more passages that are near than are looked at first."""
+    made = f"langshift-test-{uuid.uuid4().hex[:8]}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENSEARCH_URL", cluster_url)
+        parts = [f"Why does bread rise? Because of yeast, says baker {number}." for number in range(130)]
+        ingest_paragraphs(tmp_path_factory.mktemp("long"), made, bakers=parts)
+    yield made
+    drop(client, made)
+
+
+@pytest.fixture(scope="module")
 def http(cluster_url, tmp_path_factory):
     with serving(url=cluster_url, home=tmp_path_factory.mktemp("home")) as served, served.client() as opened:
         yield opened
@@ -53,6 +65,14 @@ def test_each_document_is_listed_once_with_its_best_passage(ask, mode):
     assert listed(answer, "left") == expected
     # No word of the question is in the other documents.
     assert found == (expected if mode != "lexical" else {"harbour": expected["harbour"]})
+
+
+@pytest.mark.parametrize("mode", ["dense", "hybrid"])
+def test_a_document_with_many_near_passages_hides_no_other(ask, long, mode):
+    found = listed(ask(left__mode=mode, left=long), "left")
+    assert set(found) == {*PARAGRAPHS, "bakers"}
+    assert next(iter(found)) == "bakers"
+    assert found["harbour"] == "Passage 3 of 3"
 
 
 def test_all_passages_of_a_document_the_best_first(ask):

@@ -111,11 +111,14 @@ PARAGRAPHS = {
 BREAD = "why does bread rise?"
 
 
-def ingest_paragraphs(folder, name):
-    """Index ``PARAGRAPHS`` by the command line, shifted and cut into paragraphs, all in one translation group."""
+def ingest_paragraphs(folder, name, **more):
+    """Index ``PARAGRAPHS`` by the command line, shifted and cut into paragraphs, all in one translation group.
+
+    ``more`` are further documents: id -> paragraphs.
+    """
     lines = [
         {"_id": one, "title": one.title(), "text": "\n\n".join(parts), "language": "de" if one == "brot" else "en"}
-        for one, parts in PARAGRAPHS.items()
+        for one, parts in {**PARAGRAPHS, **more}.items()
     ]
     corpus = write_lines(folder / "corpus.jsonl", [line | {"group": "all"} for line in lines])
     done = run("ingest", corpus, "--index", name, "--encoder", "use-m", "--alpha", 1, "--chunk", "paragraphs")

@@ -388,10 +388,14 @@ class SideSearcher:
         moving = bool(side.scales) and gathered.fixed is None
         setting = side.setting.for_index(searcher.index, question.language)
         exchange = searcher.plan(question, setting, size=state.size, filters=gathered.shortlist.filters)
+        found = rank(gathered, side, gathered.vectors(self.console) if moving else None)
+        if searcher.index.fields.parent is not None and len(found) < state.size and not moving:
+            # All chunks of the shortlist may be of a few documents; the live search looks deeper.
+            found = self._live(state, side, choice).hits
         return SideResult(
             choice=choice,
             side=side,
-            hits=rank(gathered, side, gathered.vectors(self.console) if moving else None),
+            hits=found,
             language=question.language,
             languages=searcher.index.languages,
             notes=tuple(language_notes(searcher.index, question, side.setting, detected=state.language is None)),
