@@ -235,7 +235,9 @@ def with_letters(name: str | None) -> list[LoadWorkspace]:
 
 
 def none_of(name: str | None) -> str:
-    """That there are none."""
+    """That there are none, and whether nothing was ever loaded under the name."""
+    if name is not None and not load_workspaces(Settings.from_env().home, name):
+        return f"There are no dead letters of {name}: nothing was loaded into an index of that name from here."
     return f"There are no dead letters{f' of {name}' if name else ''}."
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,8 @@ from langshift.parameters import (
     option,
 )
 from langshift.plugin import retune as retuning
+from langshift.plugin.inventory import DocumentCount, count_documents
+from langshift.plugin.metadata import FieldNames, read_metadata
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
 from langshift.retrieval.settings import SearchOptions, encoder_options
 from langshift.retry import sigterm_as_interrupt
@@ -144,6 +147,7 @@ def retune(
                 done = retuning.retune(
                     client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
                 )
+            done = _counted(client, done)
         except KeyboardInterrupt:
             output.note(f"{name} stays available; run the same command to resume where this one stopped.")
             raise
@@ -222,6 +226,7 @@ def reencode(
             with output.progress() as bars:
                 watch = TransferReporter(bars).update
                 made = reencoding.reencode(client, name, request, patience=patience, watch=watch)
+            made = made._replace(done=_counted(client, made.done))
         except KeyboardInterrupt:
             output.note(f"{name} stays available; run the same command to resume where this one stopped.")
             raise
@@ -256,13 +261,23 @@ def rollback(name: str, trust_remote_code: bool, patience: float, as_json: bool)
         with output.progress() as bars:
             back = partial(reencoding.reencoded_back, trust_remote_code=trust_remote_code)
             watch = TransferReporter(bars).update
-            done = retuning.roll_back(client, name, patience=patience, watch=watch, reencoded_back=back)
+            done = _counted(
+                client, retuning.roll_back(client, name, patience=patience, watch=watch, reencoded_back=back)
+            )
     if as_json:
         output.emit_json(done.to_dict())
     (output.note if as_json else output.line)(rolled_back(done))
     # What a load has made goes on taking writes.
     if done.kind != "load":
         note_aliases_left(client, done.before)
+
+
+def _counted(client: OpenSearch, done: TransferResult) -> TransferResult:
+    """The same, which of an index of chunks tells documents and chunks apart."""
+    fields = FieldNames.from_meta(read_metadata(client, done.index))
+    if fields.parent is None:
+        return done
+    return replace(done, **count_documents(client, {done.index: fields})[done.index]._asdict())
 
 
 def note_aliases_left(client: OpenSearch, index: str) -> None:
@@ -328,7 +343,7 @@ def retuned(done: TransferResult) -> str:
     measured = f" {measured_in_words(asked['means'])}" if "means" in asked else ""
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
     return (
-        f"{done.name} now points to {done.index} with {scales}: {output.pluralize(done.documents, 'document')}, "
+        f"{done.name} now points to {done.index} with {scales}: {DocumentCount(done.documents, done.chunks)}, "
         f"{done.caught_up:,} caught up{deleted}, checked. The previous version, {done.before}, is kept: "
         f"`langshift rollback {done.name}` returns to it.{measured}"
     )
@@ -348,14 +363,14 @@ def reencoded(made: ReencodeResult) -> str:
     return (
         f"{done.name} now points to {done.index}, encoded with {asked['encoder']} and "
         f"{scales_in_words(asked['alpha'], {}, asked.get('gamma', 0.0))}: "
-        f"{output.pluralize(done.documents, 'document')}{without}, {done.caught_up:,} caught up{deleted}, checked. The "
+        f"{DocumentCount(done.documents, done.chunks)}{without}, {done.caught_up:,} caught up{deleted}, checked. The "
         f"previous version, {done.before}, is kept: `langshift rollback {done.name}` returns to it."
     )
 
 
 def rolled_back(done: TransferResult) -> str:
     """What a rollback did, in a sentence."""
-    again = f"{done.name} points to {done.index} again: {output.pluralize(done.documents, 'document')}"
+    again = f"{done.name} points to {done.index} again: {DocumentCount(done.documents, done.chunks)}"
     if done.kind == "load":
         return f"{again}. What was loaded into or written to {done.before} is not in it. {done.before} is kept."
     return (

@@ -199,11 +199,12 @@ class TransferResult:
         requested: what was asked for; None of a rollback.
         kind: what had made the version of the two that is newer: ``retune`` or ``reencode``, whose later writes a
             rollback carries over; or ``load``, whose it does not.
-        documents: how many the live one holds; 0 where an earlier run had put it behind the alias already.
+        documents: how many entries the live one holds; 0 where an earlier run had put it behind the alias already.
         caught_up: documents written meanwhile, each time they were.
         deleted: documents deleted meanwhile.
         seconds: how long it took.
         blocked: for how many of them no document could be written.
+        chunks: of an index of chunks how many of these it holds, where ``documents`` tells how many they are of.
     """
 
     name: str
@@ -216,6 +217,7 @@ class TransferResult:
     deleted: int = 0
     seconds: float = 0.0
     blocked: float = 0.0
+    chunks: int | None = None
 
     @property
     def changed(self) -> bool:
@@ -225,7 +227,8 @@ class TransferResult:
     def to_dict(self) -> dict[str, Any]:
         """As JSON gives it."""
         index = {"name": self.name, "index": self.index}
-        figures = {"documents": self.documents, "caught_up": self.caught_up, "deleted": self.deleted}
+        chunks = {} if self.chunks is None else {"chunks": self.chunks}
+        figures = {"documents": self.documents, **chunks, "caught_up": self.caught_up, "deleted": self.deleted}
         seconds = {"seconds": round(self.seconds, 3), "blocked": round(self.blocked, 3)}
         if self.requested is None:
             return {**index, "left": self.before, "kind": self.kind, **figures, **seconds}

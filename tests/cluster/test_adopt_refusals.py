@@ -133,14 +133,6 @@ def test_an_index_without_vectors(refused, old):
     )
 
 
-def test_nested_vectors(refused, old):
-    name = old({"parts": {"type": "nested", "properties": {"vec": VECTOR}}, **SIMPLE})
-    assert refused(name, vector="parts.vec") == (
-        f"The field 'parts.vec' of {name} is inside the nested field 'parts': only a document's own vector can be "
-        "shifted, so index each part of a text as a document of its own."
-    )
-
-
 def test_vectors_of_bytes(refused, old):
     name = old({**SIMPLE, "vec": {**VECTOR, "data_type": "byte"}})
     assert refused(name) == (
@@ -230,8 +222,9 @@ def test_vectors_in_lists_of_objects(refused, old):
     inner = {"parts": {"properties": {"vec": VECTOR}}, "body": {"type": "text"}}
     name = old(inner, {"parts": [{"vec": [1.0] * DIMENSION}], "body": "The sea."})
     assert refused(name, vector="parts.vec") == (
-        f"The documents of {name} do not hold 'parts.vec' as one list of 16 numbers, or hold it in a list of objects: "
-        "such vectors cannot be shifted."
+        f"The documents of {name} hold 'parts.vec' in a list of objects, so one may have several: load the original "
+        "documents with `langshift ingest --chunk auto`, or write each object in 'parts' as a document of its own, "
+        "with the id of the document that it is from, and adopt that index with --parent-field."
     )
 
 

@@ -125,7 +125,7 @@ def test_a_closed_version_is_listed_without_figures(client, index_name):
 def test_describe_counts_languages_vectors_and_stamps(client, index_name):
     index = shifted(client, index_name)
     found = describe(client, index_name)
-    assert (found.version.version, found.version.state, found.documents) == (index, "live", 7)
+    assert (found.version.version, found.version.state, found.entries) == (index, "live", 7)
     assert found.languages == {"de": 3, "und": 2, "en": 1, "th": 1}
     assert found.share("und") == 2 / 7
     assert found.without_vector == 1

@@ -70,6 +70,7 @@ def test_as_json_of_a_sample(client, cluster_env, index):
         "first": None,
         "compared": {
             "documents": 7,
+            "parentless": 0,
             "other_language": 0,
             "renamed": None,
             "off_norm": None,

@@ -122,10 +122,15 @@ def test_the_letters_of_every_index_and_cluster_are_listed_unless_one_is_named(h
         (["list"], "There are no dead letters.\n"),
         (["list", "--index", "news"], "There are no dead letters of news.\n"),
         (["replay", "--index", "news"], "There are no dead letters of news.\n"),
+        (
+            ["list", "--index", "newz"],
+            "There are no dead letters of newz: nothing was loaded into an index of that name from here.\n",
+        ),
     ],
 )
 def test_none_is_no_error_and_needs_no_cluster(home: Path, arguments: list[str], said: str) -> None:
-    place(home, "blogs", *([letter(1)] if "news" in arguments else []))
+    place(home, "news").parent.mkdir(parents=True)
+    place(home, "blogs", *([letter(1)] if "--index" in arguments else []))
     done = run(*arguments)
     assert (done.exit_code, done.stdout, done.stderr) == (0, said, "")
 

@@ -188,6 +188,7 @@ def version(name, number):
         state="live",
         write_blocked=True,
         documents=COUNT * 1000,
+        chunks=COUNT * 10_000,
         bytes=123_456_789,
         fingerprint=made,
         made="2026-01-02T03:04:05Z",
