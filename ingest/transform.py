@@ -269,7 +269,9 @@ class ActionBuilder:
             if isinstance(content, InvalidRow):
                 refused.append(_refused(row, content.id, content.type, content.reason, "read"))
             elif isinstance(content, Delete):
-                lines = bulk_lines("delete", content.id, self.base + row.line)
+                # How many chunks there are is known when it is sent.
+                whole = self.pipeline.chunking is None
+                lines = bulk_lines("delete", content.id, self.base + row.line) if whole else b""
                 actions.append(BulkAction(row.line, content.id, "delete", lines, row.original))
             elif isinstance(content, Update):
                 actions.append(BulkAction(row.line, content.id, "update", b"", row.original, update=content))
@@ -376,13 +378,13 @@ def encoded_batches(
             detections = [detect_language(document, builder.pipeline) for document in documents]
             chunks = [[document] for document in documents]
             if builder.pipeline.chunking is not None:
-                chunks, detections = _chunked(documents, detections, builder.pipeline)
+                chunks, detections = chunked(documents, detections, builder.pipeline)
         with _timed("encode", documents, on_stage if builder.encodes else no_progress):
             vectors = builder.encode([chunk for one in chunks for chunk in one])
         yield EncodedBatch(batch, chunks, detections, vectors)
 
 
-def _chunked(
+def chunked(
     documents: Sequence[Document], detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
 ) -> tuple[list[list[Document]], list[DocumentLanguage]]:
     """The chunks of each document, and the language of each chunk."""

@@ -19,7 +19,7 @@ import orjson
 from langshift.debias.fingerprint import Fingerprint, shown_value
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import ensure_private
-from langshift.ingest.bulk.chunked import LineParts
+from langshift.ingest.bulk.chunked import Ended, LineParts
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.journal_store import (
     HIGHEST,
@@ -72,6 +72,9 @@ _LATEST = """
     WHERE (state IN ('index', 'delete', 'update') OR (state = 'dead' AND chunks)) {only}
     GROUP BY id HAVING state NOT IN ('delete', 'dead') ORDER BY id"""
 _DOCUMENTS = _LATEST.format(only="")
+_ENDED = """
+    SELECT id, max(line), state, CASE state WHEN 'superseded' THEN NULL WHEN 'dead' THEN 0 WHEN 'delete' THEN 0
+    ELSE chunks END FROM lines WHERE state != 'dead' OR chunks GROUP BY id"""
 _WRITTEN_BY = """
     WITH whole AS (
         SELECT id, max(line) AS first FROM lines
@@ -313,6 +316,10 @@ class Journal(AbstractContextManager["Journal"]):
             for entry in [chunk_id(id, n) for n in range(chunks)] or [id]:
                 yield Entry(entry, line, id)
 
+    def ended(self) -> Iterator[Ended]:
+        """What is left of each document in chunks by its latest line."""
+        return (Ended(id, line, chunks) for id, line, _, chunks in self._rows(_ENDED))
+
     def _rows(self, query: str) -> Iterator[Any]:
         with self.reading() as database:
             # Sorted before the first row comes, so that lines may be forgotten meanwhile.
@@ -460,10 +467,7 @@ class Ledger:
             for item, state, _, kind, why, stage, _ in outcomes
             if state == "dead"
         ]
-        rows = [
-            Acknowledged(o.item.line, o.item.id, o.item.operation if o.state == "done" else o.state, o.chunks)
-            for o in outcomes
-        ]
+        rows = [Acknowledged(o.item.line, o.item.id, _state(o), o.chunks) for o in outcomes]
         done = [o.item for o in outcomes if o.state == "done"]
         sampled = [Sampled(one.line, one.target or one.id, one.vector) for one in done if one.vector is not None]
         results = Counter(o.result if o.state == "done" else o.state for o in outcomes if o.item.line not in self.lost)
@@ -476,3 +480,9 @@ class Ledger:
             self.results += results
         self._on_progress(results.total())
         return outcomes
+
+
+def _state(outcome: ActionResult) -> State:
+    if outcome.state != "done":
+        return outcome.state
+    return "update" if outcome.item.update else outcome.item.operation

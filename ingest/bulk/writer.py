@@ -125,7 +125,8 @@ class BulkAction(NamedTuple):
         id: the document's ``_id``.
         operation: what is done.
         body: its lines of a bulk request, each with its line break: the action, and the entry where there is one. Of an
-            update empty until the document is read that it changes.
+            update empty until the document is read that it changes, and of a delete until it is known how many chunks
+            the document has.
         original: the line as the input had it, for the dead letters.
         vector: the bytes of the vector that was sent, float32, where this line belongs to the sample that the final
             check compares; else None.
@@ -180,7 +181,8 @@ class ActionResult(NamedTuple):
 Settle = Callable[[Sequence[ActionResult]], object]
 
 #: Makes of updates what is to be written, by the documents as they are now: each as an operation that is written only
-#: if nobody has written the document since, or what became of it where there is nothing to write.
+#: if nobody has written the document since, or what became of it where there is nothing to write. Of a document in
+#: chunks one update, or delete, is as many operations.
 Merge = Callable[[Sequence[BulkAction]], Sequence[BulkAction | ActionResult]]
 
 
