@@ -498,7 +498,7 @@ def _of_documents(found: Description) -> Iterator[str]:
     if found.without_vector:
         entries = f"{found.fields.entry}s"
         yield f"{_have(found, found.without_vector)} no vector: dense search finds only {entries} with a vector."
-    yield from unread_in_words(made.encoder, found.unread)
+    yield from unread_in_words(made.encoder, found.unread, found.fields.entry)
     stamps = found.stamps
     if stamps is None:
         yield "The index does not record which language vectors it has, so the documents' stamps were not checked."

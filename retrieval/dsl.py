@@ -160,6 +160,11 @@ def body(query: Mapping[str, Any], size: int, fields: FieldNames = USUAL, source
     return {"size": size, "query": query, **projection}
 
 
+def once_each(body: Mapping[str, Any], fields: FieldNames) -> dict[str, Any]:
+    """The body of a search that brings the best chunk of each document alone; that of whole documents as it is."""
+    return {**body, "collapse": {"field": fields.document_key}} if fields.parent is not None else dict(body)
+
+
 def documents_body(request: SearchRequest, query: Mapping[str, Any], size: int) -> dict[str, Any]:
     """A request body for as many documents, in an index of chunks the best chunk of each.
 
@@ -169,8 +174,8 @@ def documents_body(request: SearchRequest, query: Mapping[str, Any], size: int) 
     fields = request.fields
     if fields.parent is not None and (request.setting.one_per_group or not request.collapses):
         size = max(size, request.depth)
-    collapse = {"collapse": {"field": fields.document_key}} if fields.parent is not None and request.collapses else {}
-    return body(query, size, fields, request.source) | collapse
+    made = body(query, size, fields, request.source)
+    return once_each(made, fields) if request.collapses else made
 
 
 def _most_tokens(words: str) -> int:

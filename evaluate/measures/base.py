@@ -15,6 +15,8 @@ from langshift.evaluate.datasets.dataset import POOLED, Qrels, gather
 
 #: Query id -> document id -> score; a query that is missing or empty had no answer.
 Run = Mapping[str, Mapping[str, float]]
+#: Query id -> document id -> first character in the document's text, and the one after the last.
+Spans = Mapping[str, Mapping[str, tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class Material:
         evidence: query id -> document id -> where in the document the evidence is: the mean of its first and
             last character's place, by the document's length in characters, 0 to 1.
         lengths: document id -> length in tokens, of the original counterpart where it is a translation.
+        spans: query id -> document id -> the evidence's characters in the document's text.
+        passages: query id -> document id -> the characters of the passage that a hit showed; a hit without one,
+            such as any in an index of whole documents, is absent.
         judged: ``"per-language"`` where documents were judged only for queries in their own language, so
             that a relevant document in another language counts as not relevant; else ``"pooled"``.
     """
@@ -46,6 +51,8 @@ class Material:
     group_scores: Run = field(default_factory=dict)
     evidence: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
+    spans: Spans = field(default_factory=dict)
+    passages: Spans = field(default_factory=dict)
     judged: str = POOLED
 
 

@@ -147,7 +147,9 @@ def replay_all(
         if dataset.qrels:
             names = default_measures(dataset.judged) if options.measures is None else options.measures
             matched = {query: {n: s for n, s in its.items() if s is not None} for query, its in group_scores.items()}
-            scores = scored(names, dataset, DatasetLanguages({}, documents, replay_plan.languages, ()), run, matched)
+            languages = DatasetLanguages({}, documents, replay_plan.languages, ())
+            places = {answer.query: answer.places for answer in in_order}
+            scores = scored(names, dataset, languages, run, matched, passages=places)
         warnings = [*misfits(searcher, dataset, run), *detection_warnings(replay_plan), *unnamed, *notes, *lacking]
         result = ReplayResult(
             index=index.name,
@@ -182,7 +184,7 @@ def _remarks(target: ReplayTarget) -> list[str]:
     if target.chosen.origin == "default":
         remarks.append(target.chosen.reason)
     if target.setting.needs_vector:
-        remarks += unread_in_words(index.fingerprint.encoder, index.unread)
+        remarks += unread_in_words(index.fingerprint.encoder, index.unread, index.fields.entry)
     if not target.setting.one_per_group:
         return remarks
     # A ranking that shows one document of a translation group lacks the others.
