@@ -138,6 +138,7 @@ def scored(
         group_scores=group_scores or {},
         evidence=dataset.evidence.positions,
         lengths=dataset.evidence.lengths,
+        spans=dataset.evidence.spans,
         passages=passages or {},
         judged=dataset.judged,
     )
