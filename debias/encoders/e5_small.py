@@ -62,6 +62,10 @@ class E5Small(Encoder):
         """Vectors of norm 1, shape (len(texts), 384), float32, of texts with the query prefix."""
         return self._encode(self._model.query, texts)
 
+    def token_count(self, text: str) -> int:
+        """How many tokens the model makes of a document, those of the prefix and the two special ones among them."""
+        return int(self._model.token_count(text.translate(_SPELT)))
+
     def _encode(self, encode: Callable[[list[str]], Matrix], texts: Sequence[str]) -> Matrix:
         """Encode few texts with all threads at one text, and a batch with each thread at texts of its own.
 
