@@ -8,6 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, gather, identity, load_dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
@@ -16,7 +18,7 @@ from langshift.evaluate.measures.base import Material, MeasureTable, Run, Scores
 from langshift.files import read_columns, records
 from langshift.languages import UNDETERMINED
 
-GROUP_SCORES = "group-scores.jsonl"
+GROUP_SCORES, PER_QUERY = "group-scores.jsonl", "per-query.jsonl"
 _FORM = 'give {"query": id, "scores": {document: score}}'
 
 
@@ -37,6 +39,25 @@ def read_group_scores(path: Path) -> dict[str, dict[str, float]]:
             if given is not None and not _number(given):
                 raise UsageError(f"{path}, line {number}, has the invalid score {given!r} for {document!r}: {_FORM}.")
         found[query] = {document: float(given) for document, given in scores.items() if given is not None}
+    return found
+
+
+def read_passages(path: Path) -> dict[str, dict[str, tuple[int, int]]]:
+    """Query id -> document id -> the characters of the passage shown of it, from ``per-query.jsonl``.
+
+    Empty where there is no such file, and where the index that was searched has no places of chunks.
+
+    Raises:
+        UsageError: a line that cannot be read; the message names it.
+    """
+    found = {}
+    for number, record in records(path) if path.is_file() else ():
+        try:
+            if places := record.get("passages"):
+                found[record["query"]] = msgspec.convert(places, dict[str, tuple[int, int]])
+        except (KeyError, ValueError):
+            form = 'give {"query": id, "passages": {document: [start, end]}}'
+            raise UsageError(f"{path}, line {number}, cannot be read: {form}.") from None
     return found
 
 
@@ -222,7 +243,8 @@ def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
     """Read and score a run.
 
     Args:
-        path: a TREC run; group scores are read from ``group-scores.jsonl`` beside it, where it is there.
+        path: a TREC run; group scores are read from ``group-scores.jsonl`` beside it, and the places of passages from
+            ``per-query.jsonl``, where these are there.
         folder: the dataset.
         measures: names parted by white space or commas; None takes the usual ones.
 
@@ -237,7 +259,9 @@ def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
         names = [name for name in names if name != "LPR"]
     group_scores = read_group_scores(beside) if "LPR" in names and beside.is_file() else {}
     languages = DatasetLanguages.of(dataset)
-    scores = scored(names, dataset, languages, run, group_scores)
+    # Nothing else asks where in a document a passage is.
+    passages = read_passages(path.with_name(PER_QUERY)) if dataset.evidence.positions else None
+    scores = scored(names, dataset, languages, run, group_scores, passages=passages)
     answered = sum(query.id in run for query in dataset.queries)
     notes = {name: found.note for name, found in scores.items() if found.note}
     if "LPR" in names and not beside.is_file():

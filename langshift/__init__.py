@@ -12,7 +12,8 @@ from langshift.errors import ClusterError, FingerprintError, LangshiftError, Usa
 from langshift.settings import VERSION as __version__
 
 if TYPE_CHECKING:
-    from langshift.retrieval.hits import Anchor, Hit, Leg, Other, SearchResult, ShiftEffect
+    from langshift.plugin.metadata import ChunkPlace
+    from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, SearchResult, ShiftEffect
     from langshift.retrieval.service import (
         AsyncIndex,
         Index,
@@ -32,14 +33,14 @@ if not (_HERE / "plugin").is_dir():
     __path__.append(str(_HERE.parent))
 
 __all__ = [
-    "Anchor", "AsyncIndex", "ClusterError", "FingerprintError", "Hit", "HttpRequest", "Index", "LangshiftError", "Leg",
-    "Other", "SearchArguments", "SearchResult", "SearchSettings", "ShiftEffect", "UsageError", "__version__",
-    "open_index", "open_index_async", "search", "search_async",
+    "Anchor", "AsyncIndex", "ChunkPlace", "ClusterError", "FingerprintError", "Hit", "HttpRequest", "Index",
+    "LangshiftError", "Leg", "Other", "Passage", "SearchArguments", "SearchResult", "SearchSettings", "ShiftEffect",
+    "UsageError", "__version__", "open_index", "open_index_async", "search", "search_async",
 ]  # fmt: skip
 
 # Module -> what is imported from it when that is first used, for all of it takes a second.
 _LAZY = {
-    "hits": ("Anchor", "Hit", "Leg", "Other", "SearchResult", "ShiftEffect"),
+    "hits": ("Anchor", "ChunkPlace", "Hit", "Leg", "Other", "Passage", "SearchResult", "ShiftEffect"),
     "service": ("AsyncIndex", "Index", "SearchArguments", "open_index", "open_index_async", "search", "search_async"),
     "settings": ("SearchSettings",),
     "steps": ("HttpRequest",),

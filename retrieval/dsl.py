@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.metadata import CHUNK, USUAL, ChunkPlace, FieldNames
 from langshift.retrieval.settings import Filters, SearchRequest, Source
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
@@ -132,10 +132,18 @@ def drawn(query: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
 
 
 def body(query: Mapping[str, Any], size: int, fields: FieldNames = USUAL, source: Source = True) -> dict[str, Any]:
-    """A request body; hits that do not bring the whole document tell their language apart from it."""
+    """A request body; hits that do not bring the whole document tell apart from it what each needs.
+
+    That is the language, and in an index of chunks the document and the place in it.
+    """
     if source is True:
         return {"size": size, "query": query, "_source": {"excludes": [fields.vector]}}
-    projection = {"_source": list(source) if source else False, "docvalue_fields": [fields.language]}
+    apart = [fields.language]
+    if fields.parent is not None:
+        apart.append(fields.document_key)
+    if fields.chunking is not None:
+        apart += [f"{CHUNK}.{name}" for name in ChunkPlace._fields]
+    projection = {"_source": list(source) if source else False, "docvalue_fields": apart}
     return {"size": size, "query": query, **projection}
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from langshift.debias.debiaser import nonzero_scales, undo
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import USUAL, FieldNames, value_at
+from langshift.plugin.metadata import CHUNK, USUAL, ChunkPlace, FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, from_metadata
 from langshift.retrieval import dsl
 from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, ModeOrigin, SearchSettings
@@ -75,16 +75,19 @@ class ScoringContext:
 
 
 class ScoredDoc(NamedTuple):
-    """One document found.
+    """One document found; in an index of chunks by one of its chunks, the best.
 
     Attributes:
-        id: its ``_id``.
+        id: the ``_id`` of the entry: of the document, or of the chunk.
         score: by which it is ranked.
         language: as it stands in the index, or ``und``.
         source: the fields that were asked for; empty where none were.
         legs: leg -> what it said; a leg that did not retrieve the document is absent.
         others: with ``one_per_group`` the other documents of its translation group, best first; one without a
             score matched nothing.
+        parent: the id of the document that the chunk is of; None where the entry is a whole document.
+        place: where in its document the chunk stands; None where that is not known.
+        passages: further chunks of the document, best first, where they were asked for.
     """
 
     id: str
@@ -93,6 +96,14 @@ class ScoredDoc(NamedTuple):
     source: Mapping[str, Any] = {}
     legs: Mapping[str, Leg] = {}
     others: tuple[ScoredDoc, ...] = ()
+    parent: str | None = None
+    place: ChunkPlace | None = None
+    passages: tuple[ScoredDoc, ...] = ()
+
+    @property
+    def document(self) -> str:
+        """The id of the document."""
+        return self.id if self.parent is None else self.parent
 
 
 class RankedHits(NamedTuple):
@@ -133,16 +144,49 @@ class ShiftEffect:
 
 
 @dataclass(frozen=True)
+class Passage:
+    """A part of a document, in an index of chunks.
+
+    Attributes:
+        id: the ``_id`` of the chunk.
+        score: what the search gives it; None where it matches nothing.
+        language: of the chunk: primary tag, or ``und``.
+        text: of the chunk alone.
+        place: where in its document it stands; None where the index does not tell.
+    """
+
+    id: str
+    score: float | None
+    language: str
+    text: str
+    place: ChunkPlace | None = None
+
+    @property
+    def where(self) -> str:
+        """``passage 3 of 12, characters 1,204-1,990``; the ``_id`` where the place is not known."""
+        if self.place is None:
+            return self.id
+        ordinal, start, end, count, of = self.place
+        words = f"passage {ordinal + 1:,} of {count:,}, characters {start:,}-{end:,}"
+        return words if of is None else f"{words} of {of}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "place": None if self.place is None else self.place._asdict()}
+
+
+@dataclass(frozen=True)
 class Other:
     """Another document of a hit's translation group.
 
     Attributes:
-        id: its ``_id``.
+        id: the document's id.
         score: what the search would have given it; None where it matches nothing.
-        language: primary tag, or ``und``.
+        language: primary tag, or ``und``; of the passage where there is one, as is the text.
         title: may be empty.
         text: may be empty.
-        source: all its fields but the vector.
+        source: all fields of the entry but the vector.
+        passage: the best of the document, in an index of chunks; None where entries are whole documents.
     """
 
     id: str
@@ -151,23 +195,26 @@ class Other:
     title: str
     text: str
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    passage: Passage | None = None
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One document found.
+    """One document found; in an index of chunks its score is that of its best passage.
 
     Attributes:
-        id: its ``_id``.
+        id: the document's id.
         score: by which it is ranked; in dense mode ``(1 + cos) / 2``.
-        language: primary tag, or ``und``.
-        title: may be empty, and is in an adopted index.
+        language: primary tag, or ``und``; of the best passage where there is one, as is the text.
+        title: may be empty.
         text: may be empty; of several text fields all, of an adopted index the first.
         group: translation group, the first where it names several, or None.
         legs: leg of the search -> score and rank there, None where it gave none; a leg that did not find it is absent.
         others: the other documents of its group, where one is shown of each.
         shift: what the shift did, where that was to be explained and the document has a vector.
-        source: all its fields but the vector.
+        passage: the best of the document, in an index of chunks; None where entries are whole documents.
+        passages: further ones, best first, as many as were asked for.
+        source: all fields of the entry but the vector.
     """
 
     id: str
@@ -179,6 +226,8 @@ class Hit:
     legs: Mapping[str, Leg] = field(default_factory=dict)
     others: tuple[Other, ...] = ()
     shift: ShiftEffect | None = None
+    passage: Passage | None = None
+    passages: tuple[Passage, ...] = ()
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -186,7 +235,7 @@ def to_hit(found: ScoredDoc, fields: FieldNames, shift: ShiftEffect | None = Non
     """A candidate, from an index with these fields, as a hit."""
     title, text = title_and_text(found.source, fields)
     return Hit(
-        id=found.id,
+        id=found.document,
         score=0.0 if found.score is None else found.score,
         language=found.language,
         title=title,
@@ -195,18 +244,29 @@ def to_hit(found: ScoredDoc, fields: FieldNames, shift: ShiftEffect | None = Non
         legs=found.legs,
         others=tuple(_other(one, fields) for one in found.others),
         shift=shift,
+        passage=_passage(found, fields),
+        passages=tuple(filter(None, (_passage(one, fields) for one in found.passages))),
         source=found.source,
     )
 
 
 def _other(found: ScoredDoc, fields: FieldNames) -> Other:
-    return Other(found.id, found.score, found.language, *title_and_text(found.source, fields), found.source)
+    title, text = title_and_text(found.source, fields)
+    return Other(found.document, found.score, found.language, title, text, found.source, _passage(found, fields))
+
+
+def _passage(found: ScoredDoc, fields: FieldNames) -> Passage | None:
+    """The chunk that stands for a document; None in an index of whole documents."""
+    if fields.parent is None:
+        return None
+    return Passage(found.id, found.score, found.language, title_and_text(found.source, fields)[1], found.place)
 
 
 def title_and_text(source: Mapping[str, Any], fields: FieldNames) -> tuple[str, str]:
     """Title and text of a document, from an index with these fields; either may be empty."""
     if not fields.split:
-        return "", _words(value_at(source, fields.main_text))
+        title = "" if fields.title_field is None else _words(value_at(source, fields.title_field))
+        return title, _words(value_at(source, fields.main_text))
     words = {name: _words(value_at(source, name)) for name in fields.text_fields}
     title = words.pop(fields.title_field or "", "")
     return title, " ".join(filter(None, words.values()))
@@ -312,11 +372,13 @@ def _hit(hit: Hit) -> dict[str, Any]:
         "legs": {name: leg._asdict() for name, leg in hit.legs.items()},
         "others": [_shown(one) for one in hit.others],
         "shift": None if hit.shift is None else asdict(hit.shift),
+        "passages": [passage.to_dict() for passage in hit.passages],
     }
 
 
 def _shown(one: Hit | Other) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in ("id", "score", "language", "title", "text")}
+    words = {name: getattr(one, name) for name in ("id", "score", "language", "title", "text")}
+    return {**words, "passage": None if one.passage is None else one.passage.to_dict()}
 
 
 class Pool(NamedTuple):
@@ -396,15 +458,28 @@ def union(pools: Iterable[Sequence[ScoredDoc]]) -> dict[str, ScoredDoc]:
 
 
 def _candidate(hit: Mapping[str, Any], fields: FieldNames, legs: Mapping[str, Leg]) -> ScoredDoc:
-    # Where the language was asked for beside the document, it is not in that.
-    source, language = hit.get("_source", {}), hit.get("fields", {}).get(fields.language)
+    # What was asked for beside the document is not in that.
+    source, beside = hit.get("_source", {}), hit.get("fields", {})
+    parent = None if fields.parent is None else beside.get(fields.document_key) or value_at(source, fields.parent)
     return ScoredDoc(
         id=hit["_id"],
         score=float(hit["_score"]),
-        language=_first(language or value_at(source, fields.language)) or UNDETERMINED,
+        language=_first(beside.get(fields.language) or value_at(source, fields.language)) or UNDETERMINED,
         source=source,
         legs=legs,
+        parent=_first(parent),
+        place=None if fields.chunking is None else _place(source.get(CHUNK), beside),
     )
+
+
+def _place(chunk: Any, beside: Mapping[str, Any]) -> ChunkPlace | None:  # noqa: ANN401 - any JSON
+    """The place of a chunk, from its field or from the values that were asked for; None where it is no place."""
+    if not isinstance(chunk, Mapping):
+        chunk = {name: _first(beside.get(f"{CHUNK}.{name}")) for name in ChunkPlace._fields}
+    try:
+        return ChunkPlace(*(int(chunk[name]) for name in ("ordinal", "start", "end", "count")), chunk.get("field"))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _first(value: Any) -> str | None:  # noqa: ANN401 - any JSON

@@ -287,6 +287,7 @@ class Searcher:
         size: int = 10,
         filters: settings.Filters = settings.NO_FILTERS,
         explain: bool = False,
+        passages: int = 0,
     ) -> SearchPlan[hits.SearchResult]:
         """All of ``search``: the query is detected, encoded and shifted before this returns a plan for the rest.
 
@@ -294,6 +295,7 @@ class Searcher:
             UsageError: as in ``search``.
         """
         settings.require_query(words, size)
+        settings.require_passages(passages, self.index)
         checked = self._filters.checked(filters)
         given, chosen = setting, self.resolve(setting)
         tag = self._tag(words, chosen.setting, language)

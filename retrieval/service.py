@@ -264,6 +264,8 @@ class SearchArguments(ResultArguments, total=False):
         size: how many hits, 1 to 1,000; 10 is usual.
         filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
         explain: whether to tell what the shift did to each hit, which costs one request more.
+        passages: in an index of chunks, how many further passages of each hit are wanted, 0 to 100, which costs two
+            requests more; 0 is usual.
     """
 
     mode: Mode

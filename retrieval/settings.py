@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # What is longer is no query; encoders read a few hundred words.
 MOST_CHARACTERS = 10_000
 MOST_HITS = 1000
+MOST_PASSAGES = 100
 
 
 def require_query(words: object, size: object) -> None:
@@ -49,6 +50,21 @@ def require_query(words: object, size: object) -> None:
         )
     if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= MOST_HITS:
         raise UsageError(f"The size is {size!r}, but it must be a number of hits from 1 to {MOST_HITS:,}.")
+
+
+def require_passages(passages: object, index: IndexInfo) -> None:
+    """Refuse a number of further passages that a search of an index cannot bring.
+
+    Raises:
+        UsageError: it is none from 0 to 100, or more than 0 of an index of whole documents.
+    """
+    if not isinstance(passages, int) or isinstance(passages, bool) or not 0 <= passages <= MOST_PASSAGES:
+        raise UsageError(f"passages is {passages!r}, but it must be a number from 0 to {MOST_PASSAGES}.")
+    if passages and index.fields.parent is None:
+        raise UsageError(
+            f"Index {index.name} holds whole documents, so there are no further passages to show: documents are cut "
+            "into chunks when they are loaded with --chunk."
+        )
 
 
 @dataclass(frozen=True)
@@ -88,12 +104,15 @@ class ResultArguments(TypedDict, total=False):
         size: how many hits, 1 to 1,000; 10 is usual.
         filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
         explain: whether to tell what the shift did to each hit, which costs one request more.
+        passages: in an index of chunks, how many further passages of each hit are wanted, 0 to 100, which costs two
+            requests more; 0 is usual.
     """
 
     language: str | None
     size: int
     filters: Filters
     explain: bool
+    passages: int
 
 
 class SearchQuery(NamedTuple):

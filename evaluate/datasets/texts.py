@@ -16,12 +16,12 @@ from langshift.evaluate.datasets.dataset import CORPUS, Dataset, DatasetQuery
 from langshift.ingest.config import LEAST_CONFIDENCE
 from langshift.ingest.documents import Document, read_corpus
 from langshift.languages import UNDETERMINED, text_language
-from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.metadata import CHUNK, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.searcher import Searcher
 from langshift.server_errors import failure
 
-_GET_AT_ONCE = 1000
+_GET_AT_ONCE, _LANGUAGES = 1000, 100
 
 
 def document_languages(
@@ -55,29 +55,58 @@ def indexed_languages(client: OpenSearch, index: str, fields: FieldNames, names:
     Raises:
         ClusterError: the cluster does not tell.
     """
-    rest, found = iter(names), {}
+    rest, found, ask = iter(names), {}, _of_whole_documents if fields.parent is None else _of_most_chunks
     while ids := list(islice(rest, _GET_AT_ONCE)):
         try:
-            answer: dict[str, Any] = client.mget(index=index, body={"ids": ids}, params={"_source": fields.language})
+            answered = ask(client, index, fields, ids)
         except OpenSearchException as error:
             raise failure(error) from error
-        for document in answer["docs"]:
-            language = value_at(document.get("_source", {}), fields.language)
-            if language not in (None, UNDETERMINED):
-                found[document["_id"]] = language
+        found.update({name: tag for name, tag in answered if tag not in (None, UNDETERMINED)})
     return found
+
+
+def _of_whole_documents(client: OpenSearch, index: str, fields: FieldNames, ids: list[str]) -> list[tuple[str, Any]]:
+    answer = client.mget(index=index, body={"ids": ids}, params={"_source": fields.language})
+    return [(document["_id"], value_at(document.get("_source", {}), fields.language)) for document in answer["docs"]]
+
+
+def _of_most_chunks(client: OpenSearch, index: str, fields: FieldNames, ids: list[str]) -> list[tuple[str, Any]]:
+    """The language of most of a document's chunks, as far as it is known; of as many the one that comes first."""
+    first = {"first": {"min": {"field": f"{CHUNK}.ordinal"}}}
+    order = [{"_count": "desc"}, {"first": "asc"}]
+    of_chunks = {"field": fields.language, "size": _LANGUAGES, "exclude": [UNDETERMINED], "order": order}
+    # The field of somebody else's chunk may hold other ids, too.
+    documents = {"field": fields.document_key, "size": len(ids), "include": ids}
+    aggregated = {"documents": {"terms": documents, "aggs": {"languages": {"terms": of_chunks, "aggs": first}}}}
+    query = {"terms": {fields.document_key: ids}}
+    answer = client.search(index=index, body={"size": 0, "query": query, "aggs": aggregated})
+    buckets = [(one["key"], one["languages"]["buckets"]) for one in answer["aggregations"]["documents"]["buckets"]]
+    return [(name, languages[0]["key"]) for name, languages in buckets if languages]
 
 
 def misfits(searcher: Searcher, dataset: Dataset, run: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Say where index and dataset do not hold the same documents."""
-    held, expected = searcher.index.documents, len(dataset.documents)
+    expected = len(dataset.documents)
     if not expected:
         return []
+    held = _held(searcher, expected)
     differing = (
         f"{searcher.index.name} has {held:,} documents and the dataset has {expected:,}, "
         "so the figures do not describe the dataset alone."
     )
     return [*([differing] if held != expected else []), *unknown_documents("found", run, dataset)]
+
+
+def _held(searcher: Searcher, expected: int) -> int:
+    """How many documents an index holds; ``expected`` where that cannot be counted exactly."""
+    fields = searcher.index.fields
+    if fields.parent is None:
+        return searcher.index.documents
+    if fields.chunking is None:
+        return expected
+    # Each has one chunk that is its first.
+    query = {"query": {"term": {f"{CHUNK}.ordinal": 0}}}
+    return int(searcher.client.count(index=searcher.index.index, body=query)["count"])
 
 
 def unknown_documents(where: str, run: Mapping[str, Mapping[str, float]], dataset: Dataset) -> list[str]:

@@ -2,8 +2,8 @@
 
 While a replay is under way its folder holds ``unfinished.json``, which says what is replayed,
 ``result.json`` with ``"complete": false``, and ``per-query.jsonl``, to which each answer is appended
-with its ``ranking`` as it comes, and with ``how`` its scores were put together where other documents could
-not be given theirs without. When all are there the latter two are replaced by the whole result, and
+with its ``ranking`` as it comes, in an index of chunks with the places of its ``passages``, and with ``how`` its scores
+were put together where other documents could not be given theirs without. When all are there the latter two are replaced by the whole result, and
 ``unfinished.json`` goes.
 """
 
@@ -18,6 +18,7 @@ import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.replay.requests import QueryResult
+from langshift.evaluate.runs import PER_QUERY
 from langshift.files import write_json
 from langshift.retrieval.hits import ScoringContext
 
@@ -37,7 +38,7 @@ def from_dict(given: Mapping[str, Any]) -> ScoringContext:
     return msgspec.convert({**given, "run_scores": given.get("kept", {})}, ScoringContext)
 
 
-PER_QUERY, RESULT, UNFINISHED = "per-query.jsonl", "result.json", "unfinished.json"
+RESULT, UNFINISHED = "result.json", "unfinished.json"
 WRITTEN_AT_THE_END = ("run.trec", "group-scores.jsonl")
 #: What a line calls the first fields of an answer.
 _COLUMNS = ("query", "ranking", "took_ms", "wall_ms", "waited_ms", "error", "reached")
@@ -162,9 +163,11 @@ def _read(path: Path) -> dict[str, QueryResult]:
 
 def _row(answer: QueryResult) -> dict[str, Any]:
     row: dict[str, Any] = dict(zip(_COLUMNS, answer, strict=False))
-    return row | ({"how": known} if (known := to_dict(answer.how)) else {})
+    more = {"how": to_dict(answer.how), "passages": answer.places}
+    return row | {name: known for name, known in more.items() if known}
 
 
 def _answer(row: Mapping[str, Any]) -> QueryResult:
     answer = msgspec.convert([row[name] for name in _COLUMNS], QueryResult)
-    return answer._replace(how=from_dict(row["how"])) if "how" in row else answer
+    places = msgspec.convert(row.get("passages", {}), dict[str, tuple[int, int]])
+    return answer._replace(how=from_dict(row.get("how", {})), places=places)

@@ -147,7 +147,9 @@ def replay_all(
         if dataset.qrels:
             names = default_measures(dataset.judged) if options.measures is None else options.measures
             matched = {query: {n: s for n, s in its.items() if s is not None} for query, its in group_scores.items()}
-            scores = scored(names, dataset, DatasetLanguages({}, documents, replay_plan.languages, ()), run, matched)
+            languages = DatasetLanguages({}, documents, replay_plan.languages, ())
+            places = {answer.query: answer.places for answer in in_order}
+            scores = scored(names, dataset, languages, run, matched, passages=places)
         warnings = [*misfits(searcher, dataset, run), *detection_warnings(replay_plan), *unnamed, *notes, *lacking]
         result = ReplayResult(
             index=index.name,

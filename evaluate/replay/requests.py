@@ -80,6 +80,8 @@ class QueryResult(NamedTuple):
         reached: whether there was a cluster to answer, be it with an error.
         how: how the scores were put together, so that more documents can be scored alike.
         sent: whether the query was sent at all.
+        places: document id -> first character of the passage that was shown of it, and the one after its last; of an
+            index of whole documents, and of chunks whose places it does not have, empty.
     """
 
     query: str
@@ -91,6 +93,7 @@ class QueryResult(NamedTuple):
     reached: bool = True
     how: ScoringContext = ScoringContext()
     sent: bool = True
+    places: Mapping[str, tuple[int, int]] = {}
 
 
 def send_query(client: OpenSearch, request: PreparedQuery, due: float | None = None) -> QueryResult:
@@ -139,11 +142,12 @@ def _execute(client: OpenSearch, request: PreparedQuery, carried: SearchPlan[Ran
 def _read(request: PreparedQuery, found: RankedHits) -> QueryResult:
     """The answer, less what nobody will ask for."""
     # One document is found by many queries: its id is kept once.
-    hits = tuple([(intern(hit.id), hit.score) for hit in found.hits if hit.score is not None])
+    hits = tuple([(intern(hit.document), hit.score) for hit in found.hits if hit.score is not None])
+    places = {intern(hit.document): (hit.place.start, hit.place.end) for hit in found.hits if hit.place is not None}
     how = found.how
     if how.run_scores:
         how = replace(how, run_scores={name: how.run_scores[name] for name in request.scored if name in how.run_scores})
-    return QueryResult(request.query, hits, float(found.took), how=how)
+    return QueryResult(request.query, hits, float(found.took), how=how, places=places)
 
 
 MOST_AT_ONCE = 256

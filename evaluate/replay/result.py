@@ -14,11 +14,19 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.replay.journal import PER_QUERY, RESULT, unfinished
+from langshift.evaluate.replay.journal import RESULT, unfinished
 from langshift.evaluate.replay.load_generator import Percentiles, corrected, percentiles
 from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import TOP_K, QueryResult
-from langshift.evaluate.runs import GROUP_SCORES, command, format_run, summary, summary_by_language, versions
+from langshift.evaluate.runs import (
+    GROUP_SCORES,
+    PER_QUERY,
+    command,
+    format_run,
+    summary,
+    summary_by_language,
+    versions,
+)
 from langshift.files import write_bytes, write_json
 from langshift.retrieval.settings import ModeChoice, format_settings
 
@@ -188,6 +196,7 @@ def per_query(
             "wall_ms": None if answer.wall is None else round(answer.wall, 3),
             **({"waited_ms": round(answer.waited, 3)} if waited else {}),
             "error": answer.error,
+            **({"passages": answer.places} if answer.places else {}),
         }
 
 

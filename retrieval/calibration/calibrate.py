@@ -262,7 +262,7 @@ class CalibrationRun:
         ranked = []
         for at in range(0, len(found), _AT_ONCE):
             part = execute_all(self._searcher, found[at : at + _AT_ONCE])
-            ranked += [[hit.id for hit in one.hits] for one in part]
+            ranked += [[hit.document for hit in one.hits] for one in part]
             on_search(len(part))
         return _score(questions, ranked)
 

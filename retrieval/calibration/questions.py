@@ -110,10 +110,11 @@ def _chance(name: str, seed: int = 0) -> np.random.Generator:
 
 
 class CalibrationPassage(NamedTuple):
-    """A document that questions are cut out of.
+    """A document, or one chunk of it, that questions are cut out of.
 
     Attributes:
         id: its ``_id``.
+        document: the document's id, which is what a search finds.
         language: primary tag.
         text: its words.
         cut_out: what is asked with.
@@ -122,6 +123,7 @@ class CalibrationPassage(NamedTuple):
     """
 
     id: str
+    document: str
     language: str
     text: str
     cut_out: CutOut
@@ -130,7 +132,7 @@ class CalibrationPassage(NamedTuple):
 
 
 def draw_passages(searcher: Searcher, sample: int, window: int, seed: int) -> list[CalibrationPassage]:
-    """Documents with a vector and a sentence to ask by, the same each time.
+    """Documents with a vector and a sentence to ask by, the same each time; of chunks one of each document.
 
     Args:
         searcher: over the index.
@@ -138,12 +140,25 @@ def draw_passages(searcher: Searcher, sample: int, window: int, seed: int) -> li
         window: how many documents one request to the index may ask for.
         seed: chooses the documents.
     """
-    index, found = searcher.index, list[CalibrationPassage]()
+    index, found = searcher.index, dict[str, CalibrationPassage]()
     grouped = has_groups(searcher.client, index)
-    for language, share in shares(index.counts, sample).items():
-        drawn = execute(searcher.client, index.index, _draw(index, language, share, window, seed))
-        found += drawn if grouped else [one._replace(group=None) for one in drawn]
-    return found
+    for language, share in shares(_documents_by_language(searcher), sample).items():
+        for one in execute(searcher.client, index.index, _draw(index, language, share, window, seed)):
+            # Another chunk of the document may be in another language.
+            found.setdefault(one.document, one if grouped else one._replace(group=None))
+    return list(found.values())
+
+
+def _documents_by_language(searcher: Searcher) -> Mapping[str, int]:
+    """Language -> documents with a text in it; of an index of chunks about as many."""
+    index, fields = searcher.index, searcher.index.fields
+    if fields.parent is None:
+        return index.counts
+    documents = {"documents": {"cardinality": {"field": fields.document_key}}}
+    languages = {"terms": {"field": fields.language, "include": list(index.counts), "size": len(index.counts)}}
+    body = {"size": 0, "aggs": {"languages": {**languages, "aggs": documents}}}
+    buckets = searcher.client.search(index=index.index, body=body)["aggregations"]["languages"]["buckets"]
+    return {one["key"]: int(one["documents"]["value"]) for one in buckets}
 
 
 def shares(counts: Mapping[str, int], sample: int) -> dict[str, int]:
@@ -171,17 +186,22 @@ def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -
     brings = [*fields.text_fields, fields.group]
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
-    (response,) = yield (
-        body_with_vectors(dsl.drawn({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings},
-    )
+    drawn = body_with_vectors(dsl.drawn({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings}
+    (response,) = yield (_once_each(drawn, fields),)
     vectors, made = hit_vectors(response), list[CalibrationPassage]()
     for found in without_legs(response, fields):
         text = text_of(found, fields)
         cut = cut_out(text, language, _chance(found.id, seed))
         if found.id in vectors and cut is not None:
             vector = vectors[found.id].astype(np.float32)
-            made.append(CalibrationPassage(found.id, language, text, cut, group_of(found.source, fields), vector))
+            group = group_of(found.source, fields)
+            made.append(CalibrationPassage(found.id, found.document, language, text, cut, group, vector))
     return made[:share]
+
+
+def _once_each(body: Body, fields: metadata.FieldNames) -> Body:
+    """The body of a search that brings the best chunk of each document alone; that of whole documents as it is."""
+    return body if fields.parent is None else {**body, "collapse": {"field": fields.document_key}}
 
 
 def text_of(found: ScoredDoc, fields: metadata.FieldNames) -> str:
@@ -262,24 +282,26 @@ def _answers(passage: CalibrationPassage, index: IndexInfo) -> SearchPlan[_Answe
     own = {"term": {fields.language: passage.language}}
     near = settings.LEAST_CANDIDATES
     copies = dsl.body(dsl.knn(passage.vector, near, [own], fields), near, fields, source=False)
-    elsewhere = [{"bool": {"must_not": [own]}}]
+    itself = {"term": {fields.document_key: passage.document}}
+    elsewhere = [{"bool": {"must_not": [own] if fields.parent is None else [own, itself]}}]
     bodies = [
         copies | {"min_score": (1 + _COPY) / 2},
-        dsl.body(dsl.knn(passage.vector, near, elsewhere, fields), _STAND_INS, fields, source=False),
+        _once_each(dsl.body(dsl.knn(passage.vector, near, elsewhere, fields), _STAND_INS, fields, source=False), fields),
     ]
     if passage.group is not None:
         members = {"bool": {"filter": dsl.filter_clauses({fields.group_filter: [passage.group]})}}
-        bodies.append(dsl.body(members, near, fields, source=False))
+        bodies.append(_once_each(dsl.body(members, near, fields, source=False), fields))
     same, stand_ins, *members_found = [without_legs(response, fields) for response in (yield tuple(bodies))]
-    answers = dict.fromkeys([passage.id, *(one.id for one in same)], False)
-    hides = dsl.filter_clauses({"_id": sorted(answers)})
+    answers = dict.fromkeys([passage.document, *(one.document for one in same)], False)
+    # A chunk beside the one that was asked for is no other answer: the document is hidden with all its chunks.
+    hides = dsl.filter_clauses({fields.document_key: sorted(answers)})
     for one in members_found[0] if members_found else ():
-        answers.setdefault(one.id, one.language != passage.language)
+        answers.setdefault(one.document, one.language != passage.language)
     if passage.group is not None:
         in_group = {fields.language: [passage.language], fields.group_filter: [passage.group]}
         hides.append({"bool": {"filter": dsl.filter_clauses(in_group)}})
     hidden = {name: other for name, other in answers.items() if other}
-    return answers, hidden or dict.fromkeys((one.id for one in stand_ins), True), hides
+    return answers, hidden or dict.fromkeys((one.document for one in stand_ins), True), hides
 
 
 def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan[T]:

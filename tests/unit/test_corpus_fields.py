@@ -208,6 +208,13 @@ def test_a_document_is_read_and_encoded_again_by_its_own_fields():
     assert DocumentEncoder(NAMES, None, None).text(source) == "Gezeiten Das Meer steigt. Der Mond zieht."
 
 
+def test_a_hit_of_an_adopted_index_shows_the_title_that_was_named():
+    source = {"headline": "Gezeiten", "body": "Das Meer steigt."}
+    named = FieldNames(texts=("headline", "body"), title="headline")
+    assert title_and_text(source, named) == ("Gezeiten", "Das Meer steigt.")
+    assert title_and_text(source, FieldNames(texts=("body",))) == ("", "Das Meer steigt.")
+
+
 def note(*lines, names=USUAL):
     found = unused_fields([json.dumps(line).encode() for line in lines], names)
     return None if found is None else found.note

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import FACTS, HOLDS, QUERIES, Dataset, read_judged
-from langshift.evaluate.replay.journal import PER_QUERY, RESULT, UNFINISHED
+from langshift.evaluate.replay.journal import RESULT, UNFINISHED
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import parse_names
 from langshift.files import numbered_raw_lines, write_bytes

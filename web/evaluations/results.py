@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import CORPUS, QRELS, QUERIES
-from langshift.evaluate.replay.journal import PER_QUERY, RESULT, UNFINISHED
+from langshift.evaluate.replay.journal import RESULT, UNFINISHED
 from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.report.report import build
 from langshift.evaluate.report.writers import html

@@ -74,7 +74,7 @@ class DrawnDocument(NamedTuple):
     """A document of the sample.
 
     Attributes:
-        id: its ``_id``.
+        id: its ``_id``; of a chunk that of its document.
         language: as it stands in the index.
         group: its translation group; None where it names none.
         words: a question that is cut out of it; None where no sentence is long enough.
@@ -132,7 +132,7 @@ def _read(response: Response, language: str, fields: FieldNames, shift: StoredSh
         stored = np.array(vector, np.float32)
         words = extract_question(text_of(found, fields), language, found.id)
         raw = unshifted_vector(stored, stamp, nonzero_scales(stamp), shift)
-        made.append(DrawnDocument(found.id, language, group_of(found.source, fields), words, stored, raw))
+        made.append(DrawnDocument(found.document, language, group_of(found.source, fields), words, stored, raw))
     return made
 
 

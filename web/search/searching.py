@@ -280,7 +280,7 @@ def truncated_sources(
     for name, source in sources.items():
         title, text = title_and_text(source, fields)
         texts, group = {fields.main_text: excerpt(text, words)}, group_of(source, fields)
-        if fields.split and fields.title_field is not None:
+        if fields.title_field is not None:
             texts = {fields.title_field: excerpt(title), **texts}
         found[name] = texts if group is None else {**texts, fields.group: group}
     return found
