@@ -203,12 +203,13 @@ def _ranks(ranked: RankedMaterial, query: str) -> list[list[int]]:
 PEER = MeasureFamily("PEER", "high", "LAURA, appendix A, Eq. 6", equal_expected_rank, across=True)
 
 
-BINS, FIFTHS = 20, 5
+BINS = 20
 _EDGES = [number / BINS for number in range(1, BINS)]
 STEP = 512
 BUCKETS = ("Q1", "Q2", "Q3", "Q4")
 _NEEDS = "undefined without the evidence's positions and the documents' lengths (evidence.tsv)."
-FLOOR, FLOOR_95 = "floor", "floor 95 %"
+FLOOR, FLOOR_95, NDCG = "floor", "floor 95 %", "nDCG"
+FIFTHS = tuple(f"fifth {number}" for number in range(1, 6))
 _PERMUTATIONS, _SEED = 200, 0
 #: All of what there is, where a table also has it in parts.
 ALL = "all"
@@ -271,7 +272,7 @@ def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
         np.array([position_bin(material.evidence[query][name]) for query, name in chosen.items()]),
         np.array([found[query] for query in chosen]),
     )
-    cells = _position_cells(placed, f"nDCG@{measure.depth}")
+    cells = _position_cells(placed)
     return Scores(
         {},
         len(ranked.queries) - len(chosen),
@@ -333,7 +334,7 @@ def _indices(placed: _PlacedQueries) -> dict[str, NDArray[np.float64]]:
     return found
 
 
-def _position_cells(placed: _PlacedQueries, ndcg: str) -> dict[str, dict[str, MeasureCell]]:
+def _position_cells(placed: _PlacedQueries) -> dict[str, dict[str, MeasureCell]]:
     """PSI and its floor, then nDCG of all, by fifth and by bin; by bucket, of all, and by language where several."""
     indices = {tag: _indices(placed.only(placed.language == tag)) for tag in np.unique(placed.language).tolist()}
     columns = {name: placed.bucket == name for name in BUCKETS if name in placed.bucket}
@@ -349,8 +350,8 @@ def _position_cells(placed: _PlacedQueries, ndcg: str) -> dict[str, dict[str, Me
         cells[PSI.name][name] = MeasureCell(None if means is None else float(means[0]), count)
         cells[FLOOR][name] = MeasureCell(None if means is None else float(means[1:].mean()), count)
         cells[FLOOR_95][name] = MeasureCell(at_95, count)
-    rows = {ndcg: columns[ALL]}
-    rows |= {f"fifth {number + 1}": placed.bin * FIFTHS // BINS == number for number in range(FIFTHS)}
+    rows = {NDCG: columns[ALL]}
+    rows |= {name: placed.bin * len(FIFTHS) // BINS == number for number, name in enumerate(FIFTHS)}
     rows |= {f"{number / BINS:.2f}-{(number + 1) / BINS:.2f}": placed.bin == number for number in range(BINS)}
     for row, inside in rows.items():
         cells[row] = {

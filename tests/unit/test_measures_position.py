@@ -89,8 +89,8 @@ def test_by_hand():
     # Whichever way two figures, 1 and 0, are dealt out to two bins.
     assert (cells["floor"]["Q2"], cells["floor 95 %"]["Q2"]) == ((1.0, 2), (1.0, 2))
     assert cells["floor"]["Q3"] == cells["floor 95 %"]["Q3"] == (None, 1)
-    assert cells["nDCG@10"]["Q2"] == (0.5, 2)
-    assert cells["nDCG@10"]["all"] == (pytest.approx((4 + 2 * SECOND) / 7), 7)
+    assert cells["nDCG"]["Q2"] == (0.5, 2)
+    assert cells["nDCG"]["all"] == (pytest.approx((4 + 2 * SECOND) / 7), 7)
     assert cells["fifth 1"] == {
         "Q1": (pytest.approx((1 + SECOND) / 2), 2),
         "Q2": (1.0, 1),
