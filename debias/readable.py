@@ -116,12 +116,13 @@ def _sequences(text: str) -> frozenset[str]:
     return frozenset(shortened[place : place + 4] for place in range(max(len(shortened) - 3, 1)))
 
 
-def unread_in_words(encoder: str, documents: Mapping[str, int]) -> list[str]:
+def unread_in_words(encoder: str, documents: Mapping[str, int], entry: str = "document") -> list[str]:
     """Say which documents can be found by words only; no sentence where there are none.
 
     Args:
         encoder: id of the encoder that does not read them.
         documents: language -> how many.
+        entry: what each of these is, ``chunk`` where documents are cut into chunks.
     """
     if not documents:
         return []
@@ -129,6 +130,6 @@ def unread_in_words(encoder: str, documents: Mapping[str, int]) -> list[str]:
     languages = next(iter(documents)) if one else join_words([f"{tag} ({n:,})" for tag, n in documents.items()])
     whose = "that language" if one else "those languages"
     return [
-        f"{pluralize(sum(documents.values()), 'document')} in {languages} can be found by words only: the encoder "
+        f"{pluralize(sum(documents.values()), entry)} in {languages} can be found by words only: the encoder "
         f"{encoder} cannot read {whose}."
     ]

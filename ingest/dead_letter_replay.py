@@ -30,7 +30,7 @@ from langshift.ingest.transform import ActionBuilder, encoded_batches, index_bat
 from langshift.ingest.updates import Updater
 from langshift.output import emit_json, line, log_to, note, pluralize, printable
 from langshift.plugin import metadata
-from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import Target, check_name, live
 from langshift.settings import Settings
@@ -128,7 +128,7 @@ def replay(
 
 def _loaded(fields: FieldNames) -> bool:
     """Whether an index was loaded from a corpus, and not adopted."""
-    return fields == USUAL or fields.by_language
+    return fields.split
 
 
 def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames) -> Iterator[SourceRow]:

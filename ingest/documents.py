@@ -23,12 +23,13 @@ from langshift.files import LineNumbers, lines_of
 from langshift.ingest.bulk.writer import Original
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
-from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, value_at
+from langshift.plugin.metadata import CHUNK, PARENT, TEXT_FIELDS, USUAL, FieldNames, chunk_id, value_at
 
 EMBEDDING = "embedding"
 OPERATION = "_op"
 _OPERATIONS = (None, "index", "update", "delete")
 _LONGEST_ID = 512  # bytes, the server's limit
+_LONGEST_ORDINAL = len(chunk_id("", 9_999_999))  # of a text of 100 MB
 _LONGEST_SHOWN = 60  # characters of what is wrong that a message repeats; no tag of a language is longer
 _tag = lru_cache(1024)(parse_tag)
 # What does not go to the index as it came.
@@ -72,20 +73,21 @@ def json_type(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-def name_fault(name: str, fields: tuple[str, ...] = (*TEXT_FIELDS, "group")) -> str | None:
+def name_fault(
+    name: str, fields: tuple[str, ...] = (*TEXT_FIELDS, "group"), reserved: tuple[str, ...] = RESERVED_FIELDS
+) -> str | None:
     """Why a document can have no field of a name; None where it can.
 
     Args:
         name: a path with dots.
         fields: what the index maps beside langshift's own, which can hold no object.
+        reserved: what langshift itself writes into every document.
     """
     parts = name.split(".")
     if not all(part.strip() for part in parts) or name in _METADATA:
         return f"OpenSearch does not accept a field named {_cut(name)}; rename it."
     outer = tuple(accumulate(parts[:-1], "{}.{}".format))
-    if (name in RESERVED_FIELDS and name != EMBEDDING) or any(
-        one in (*RESERVED_FIELDS, *_USED_UP, *fields) for one in outer
-    ):
+    if (name in reserved and name != EMBEDDING) or any(one in (*reserved, *_USED_UP, *fields) for one in outer):
         return f"the field name {_cut(name)} is reserved for langshift; rename it."
     return None
 
@@ -121,7 +123,7 @@ def id_field(fields: Mapping[str, Any]) -> str:
     return _given_id(fields, ("_id",)) or _content_id(fields)
 
 
-def _given_id(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
+def _given_id(values: Mapping[str, Any], names: Sequence[str], longest: int = _LONGEST_ID) -> str | None:
     """The first of some fields that has a value."""
     for name in names:
         given = values.get(name)
@@ -133,8 +135,9 @@ def _given_id(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
                 kinds, shown = "a string or an integer", str(given) if isinstance(given, float) else shown
             raise InvalidDocument(f"the field {name!r} must be {kinds}, but is {shown}.")
         identifier = str(given)
-        if len(identifier.encode()) > _LONGEST_ID:
-            raise InvalidDocument(f"the {name!r} is longer than {_LONGEST_ID} bytes.")
+        if len(identifier.encode()) > longest:
+            rest = "" if longest == _LONGEST_ID else ", which leaves no room for the numbers of its chunks"
+            raise InvalidDocument(f"the {name!r} is longer than {longest} bytes{rest}.")
         return identifier
     return None
 
@@ -421,8 +424,10 @@ class Columns:
         # One that is declared elsewhere counts before.
         self.languages = tuple(filter(None, (fields.declared_language, "language")))
         mapped = (*self.texts, self.group, *self.languages[:-1])
+        place = () if fields.chunking is None else (PARENT, CHUNK)
+        self.longest_id = _LONGEST_ID if fields.chunking is None else _LONGEST_ID - _LONGEST_ORDINAL
         # All lines of a corpus have the same few names.
-        self.fault = lru_cache(1024)(partial(name_fault, fields=mapped))
+        self.fault = lru_cache(1024)(partial(name_fault, fields=mapped, reserved=(*RESERVED_FIELDS, *place)))
         self.paths = [name for name in (*mapped, *self.ids) if "." in name]
         # Of a text with a path, the entry replaces what is inside.
         self.used_up = {*_USED_UP, *(name for name in self.texts if "." not in name)}
@@ -450,7 +455,7 @@ def parse_fields(
     operation = fields.get(OPERATION)
     if operation not in _OPERATIONS:
         raise InvalidDocument("the field '_op' must be 'index', 'update' or 'delete', or be left out.")
-    given = _given_id(values, columns.ids)
+    given = _given_id(values, columns.ids, columns.longest_id)
     if operation in ("update", "delete") and given is None:
         raise InvalidDocument(f"a line with '_op': '{operation}' needs the {columns.ids[0]!r} of the document.")
     if operation == "delete" and given is not None:

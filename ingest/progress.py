@@ -216,6 +216,7 @@ class LoadSummary:
         without_vector: documents by language that has no language vector and is not the pivot, where others
             are moved.
         vectorless: documents without a vector, which an adopted index may hold.
+        parentless: chunks of an adopted index that named no document, and became documents of their own.
         no_tag: documents with something that is no language tag in a field that names their language.
         no_tag_example: such a value, with its field.
         resumed: lines that earlier runs had handled.
@@ -251,6 +252,7 @@ class LoadSummary:
     folded: Counter[str] = field(default_factory=Counter)
     without_vector: Counter[str] = field(default_factory=Counter)
     vectorless: int = 0
+    parentless: int = 0
     no_tag: int = 0
     no_tag_example: str = ""
     resumed: int = 0
@@ -275,13 +277,14 @@ class LoadSummary:
         self.lookalikes = counted("detected ")
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
         self.vectorless, self.no_tag = tallies.get("vectorless", 0), tallies.get("no tag", 0)
+        self.parentless = tallies.get("parentless", 0)
         self.no_tag_example = next(iter(counted(NO_TAG)), "")
 
     def to_dict(self) -> dict[str, Any]:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in ("vectorless", "means", "no_tag", "no_tag_example", "lookalikes"):
+        for name in ("vectorless", "parentless", "means", "no_tag", "no_tag_example", "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
         made = self.made

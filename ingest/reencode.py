@@ -254,7 +254,7 @@ def reencode(
 
     plan = TransferPlan(name, body, requested, document_encoder.transform(), "reencode")
     done = run.transfer(client, plan, watch=watch, gate=gate, patience=patience)
-    notes += unread_in_words(fingerprint.encoder, look(client, done.index, index.languages))
+    notes += unread_in_words(fingerprint.encoder, look(client, done.index, index.languages), index.fields.entry)
     return ReencodeResult(done, _without_vector(client, done.index, index), notes)
 
 

@@ -16,8 +16,8 @@ from langshift.languages import UNDETERMINED
 from langshift.output import join_words, pluralize
 from langshift.plugin import metadata
 from langshift.plugin.index_body import VectorField, engine_of, mapped
-from langshift.plugin.inventory import Version, versions_of
-from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.inventory import DocumentCount, Version, versions_of
+from langshift.plugin.metadata import CHUNK, USUAL, FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift, moves_queries, queries_of
@@ -123,9 +123,9 @@ class Description:
         version: the version.
         versions: all versions of its index, the oldest first.
         fields: the names of its fields.
-        documents: how many it holds.
-        languages: tag -> documents, most frequent first; those without a tag count as ``und``.
-        without_vector: how many documents have no vector.
+        entries: how many documents it holds, or of an index of chunks how many of these; what follows counts these.
+        languages: tag -> entries, most frequent first; those without a tag count as ``und``.
+        without_vector: how many entries have no vector.
         stamps: how those with one are stamped; None where the index does not tell what its language vectors are of.
         vector: how it keeps vectors; None where its field of vectors is none.
         texts: the text fields that documents fill.
@@ -141,7 +141,7 @@ class Description:
     version: Version
     versions: Sequence[Version]
     fields: FieldNames
-    documents: int
+    entries: int
     languages: Mapping[str, int]
     without_vector: int
     stamps: StampCounts | None
@@ -173,9 +173,15 @@ class Description:
             **{name: getattr(self, name) for name in _SETTINGS},
         }
 
+    @property
+    def count(self) -> DocumentCount:
+        """How many documents it holds, in how many chunks."""
+        chunks = self.version.chunks
+        return DocumentCount(self.entries) if chunks is None else DocumentCount(self.version.documents, chunks)
+
     def share(self, language: str) -> float:
-        """The share of documents in a language, 0 to 1."""
-        return self.languages.get(language, 0) / self.documents if self.documents else 0.0
+        """The share of entries in a language, 0 to 1."""
+        return self.languages.get(language, 0) / self.entries if self.entries else 0.0
 
 
 def describe(client: OpenSearch, name: str) -> Description:
@@ -211,7 +217,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         version=version,
         versions=versions,
         fields=fields,
-        documents=int(counts["documents"]["doc_count"]),
+        entries=int(counts["documents"]["doc_count"]),
         languages=dict(sorted(languages.items(), key=lambda item: (-item[1], item[0]))),
         without_vector=int(counts["without_vector"]["doc_count"]),
         stamps=None if shift is None else count_stamps(client, index, shift, fields),
@@ -301,12 +307,18 @@ _UNKNOWN, _SHORT = "-", 8
 
 def first_lines(found: Description) -> list[str]:
     """What a version is and what it holds, in sentences."""
-    one = found.version
+    one, fields = found.version, found.fields
     unknown = found.share(UNDETERMINED)
+    chunked = []
+    if fields.parent is not None:
+        how = f"langshift ingest --chunk {fields.chunking}" if fields.chunking else "whoever made the adopted index"
+        place = f", and its place there in {CHUNK}" if fields.chunking else ""
+        chunked = [f"Its documents were cut by {how}: each chunk names its document in {fields.parent}{place}."]
     return [
         f"{one.version} is {_state(one)}{_origin(one)}.",
-        f"It holds {pluralize(found.documents, 'document')}, {unknown:.1%} of them in an unknown language (und), "
-        f"{found.without_vector:,} without a vector.",
+        f"It holds {found.count}, {unknown:.1%} of them in an unknown language (und), {found.without_vector:,} without "
+        "a vector.",
+        *chunked,
     ]
 
 
@@ -362,7 +374,7 @@ def storage(found: Description) -> list[str]:
     where = f"languages in {fields.language}, stamps in {fields.stamp}{texts}{groups}"
     return [
         f"Vectors are in {fields.vector} ({how}), {where}.",
-        *([f"Documents were loaded with {fields.as_options()}."] if fields.by_language else []),
+        *([f"Documents were loaded with {fields.as_options()}."] if fields.as_options() else []),
         *of_declarations(fields),
         f"It takes up {_size(one)} in {pluralize(found.shards, 'shard')} with {pluralize(found.replicas, 'replica')} "
         f"each{expanded}; "
@@ -414,6 +426,8 @@ def short_name(one: Version) -> str:
 def held(one: Version) -> list[str]:
     """State, documents and size, in a table's words."""
     documents = _UNKNOWN if one.documents is None else f"{one.documents:,}"
+    if one.chunks is not None:
+        documents += f" in {pluralize(one.chunks, 'chunk')}"
     # A version that is kept is blocked as a rule, and nobody misses that.
     blocked = one.write_blocked and one.state == "live"
     return [f"{one.state}, blocked" if blocked else one.state, documents, _size(one)]
@@ -482,24 +496,25 @@ def of_searchers(name: str, meta: Mapping[str, Any], ingest: str | None, search:
 def _of_documents(found: Description) -> Iterator[str]:
     name, made = found.version.name, found.version.fingerprint
     if found.without_vector:
-        yield f"{_have(found.without_vector)} no vector: dense search finds only documents with a vector."
-    yield from unread_in_words(made.encoder, found.unread)
+        entries = f"{found.fields.entry}s"
+        yield f"{_have(found, found.without_vector)} no vector: dense search finds only {entries} with a vector."
+    yield from unread_in_words(made.encoder, found.unread, found.fields.entry)
     stamps = found.stamps
     if stamps is None:
         yield "The index does not record which language vectors it has, so the documents' stamps were not checked."
         return
     if stamps.without:
         yield (
-            f"{_have(stamps.without)} a vector but no stamp, so it is unknown whether the vector was shifted: index "
-            f"such documents again, with `langshift ingest` or after `langshift pipeline install {name}`."
+            f"{_have(found, stamps.without)} a vector but no stamp, so it is unknown whether the vector was shifted: "
+            f"index such documents again, with `langshift ingest` or after `langshift pipeline install {name}`."
         )
     if stamps.other_vectors:
         how = f"by language vectors other than the index's ({made.vectors})"
         how = how if made.vectors else "although the index has no language vectors"
-        yield f"{_were(stamps.other_vectors)} shifted {how}, and cannot be retuned: index such documents again."
+        yield f"{_were(found, stamps.other_vectors)} shifted {how}, and cannot be retuned: index such documents again."
     if stamps.other_scale:
         yield (
-            f"{_were(stamps.other_scale)} shifted with a scale other than the index's: "
+            f"{_were(found, stamps.other_scale)} shifted with a scale other than the index's: "
             f"`langshift retune {name} {_scales(made)}` gives all documents the same scale."
         )
 
@@ -544,9 +559,9 @@ def _scales(made: Fingerprint) -> str:
     return " ".join([f"--alpha {made.alpha:g}", *common, *single])
 
 
-def _have(number: int) -> str:
-    return f"{pluralize(number, 'document')} {'has' if number == 1 else 'have'}"
+def _have(found: Description, number: int) -> str:
+    return f"{pluralize(number, found.fields.entry)} {'has' if number == 1 else 'have'}"
 
 
-def _were(number: int) -> str:
-    return f"{pluralize(number, 'document')} {'was' if number == 1 else 'were'}"
+def _were(found: Description, number: int) -> str:
+    return f"{pluralize(number, found.fields.entry)} {'was' if number == 1 else 'were'}"

@@ -301,7 +301,7 @@ def index_body(
     """
     body: dict[str, Any] = json.loads(asset("index.json"))
     mappings = body["mappings"]
-    named = {} if fields == metadata.USUAL else {"langshift_fields": fields.to_dict()}
+    named = {} if fields == metadata.USUAL else {metadata.FIELDS: fields.to_dict()}
     mappings["_meta"] = {"langshift": fingerprint.to_dict(), **named, **extra_meta}
     mappings["properties"]["embedding"]["dimension"] = fingerprint.dimension
     # Ids may be numbers and words, and what is declared as a language may be anything.

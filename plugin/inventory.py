@@ -17,6 +17,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.output import emit_json, line, note, pluralize
 from langshift.plugin import metadata, pipelines
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
 from langshift.plugin.versions import alias_of, check_name, version_behind
@@ -27,7 +28,7 @@ VersionOperation = Literal["load", "retune", "reencode", "rollback"]
 _BLOCKS = ("write", "read_only", "read_only_allow_delete")
 # All but the language vectors, which may be large.
 _META = (
-    *(metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN),
+    *(metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FIELDS),
     *(f"{metadata.QUERIES}.{name}" for name in ("common", "preference")),
 )
 _SETTINGS = ("creation_date", "uuid", *(f"blocks.{name}" for name in _BLOCKS))
@@ -36,10 +37,28 @@ _WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"setting
 
 # What ``--json`` says of a version, in this order.
 _SHOWN = (
-    *("name", "version", "state", "documents", "bytes"),
+    *("name", "version", "state", "documents", "chunks", "bytes"),
     *(f"fingerprint.{name}" for name in ("encoder", "alpha", "alphas", "gamma", "vectors")),
     *("made", "write_blocked", "origin", "unfinished"),
 )
+
+
+# The server counts so many different values, and above only about.
+_COUNTED = 40_000
+
+
+class DocumentCount(NamedTuple):
+    """How many documents an index holds, as ``Version`` has it."""
+
+    documents: int | None
+    chunks: int | None = None
+
+    def __str__(self) -> str:
+        if self.documents is None:
+            return "closed"
+        about = "about " if self.chunks is not None and self.documents > _COUNTED else ""
+        cut = "" if self.chunks is None else f" in {pluralize(self.chunks, 'chunk')}"
+        return f"{about}{pluralize(self.documents, 'document')}{cut}"
 
 
 @dataclass(frozen=True)
@@ -52,7 +71,8 @@ class Version:
         uuid: the server's own id of it.
         state: ``live`` is what the name stands for; ``kept`` was that once; ``unfinished`` is being made, or was left
             by a command that was cut off.
-        documents: how many can be found; None where the version does not answer.
+        documents: how many can be found, above 40,000 that are cut into chunks about so many; None where the version
+            does not answer.
         bytes: on disk, with all copies; None where the version does not answer.
         fingerprint: what made its vectors.
         made: when, ISO 8601.
@@ -62,6 +82,7 @@ class Version:
         blocks: the version that this command has blocked for its last step; None where it has blocked none.
         preference: the language preference that is recommended with the scales of its shift.
         common_means: whether it keeps the means that a gamma takes off documents and queries.
+        chunks: how many entries its documents are cut into; None where each is one entry, or where it does not answer.
     """
 
     name: str
@@ -78,6 +99,7 @@ class Version:
     blocks: str | None
     preference: float = 0.0
     common_means: bool = False
+    chunks: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
@@ -100,8 +122,9 @@ def _versions(client: OpenSearch, pattern: str) -> list[Version]:
     found = {index: (one, ours) for index, one in answer.items() if (ours := _fingerprint(index, one)) is not None}
     if not found:
         return []
-    documents, sizes = _documents(client, list(found)), _sizes(client, pattern)
-    made = [_version(index, *one, documents[index], sizes.get(index)) for index, one in found.items()]
+    fields = {index: FieldNames.from_meta(one["mappings"]["_meta"]) for index, (one, _) in found.items()}
+    counts, sizes = count_documents(client, fields), _sizes(client, pattern)
+    made = [_version(index, *one, counts[index], sizes.get(index)) for index, one in found.items()]
     return sorted(made, key=lambda one: (one.name, int(one.version.rpartition("-v")[2])))
 
 
@@ -116,7 +139,7 @@ def _fingerprint(index: str, found: Mapping[str, Any]) -> Fingerprint | None:
 
 
 def _version(
-    index: str, found: Mapping[str, Any], fingerprint: Fingerprint, documents: int | None, size: int | None
+    index: str, found: Mapping[str, Any], fingerprint: Fingerprint, count: DocumentCount, size: int | None
 ) -> Version:
     name, meta, settings = alias_of(index), found["mappings"]["_meta"], found["settings"]["index"]
     unfinished = meta.get(metadata.UNFINISHED)
@@ -127,7 +150,8 @@ def _version(
         version=index,
         uuid=settings["uuid"],
         state=state,
-        documents=documents,
+        documents=count.documents,
+        chunks=count.chunks,
         bytes=size,
         fingerprint=fingerprint,
         made=datetime.fromtimestamp(int(settings["creation_date"]) / 1000, timezone.utc).isoformat(timespec="seconds"),
@@ -150,17 +174,27 @@ def _origin(meta: Mapping[str, Any], transfer: tuple[Kind, Mapping[str, Any]] | 
     return None if origin is None else {name: value for name, value in origin.items() if name != "checkpoint"}
 
 
-def _documents(client: OpenSearch, indices: Sequence[str]) -> dict[str, int | None]:
-    """Index -> documents; the server's statistics would count nested ones too."""
-    lines = [part for index in indices for part in ({"index": index}, {"size": 0, "track_total_hits": True})]
+def count_documents(client: OpenSearch, indices: Mapping[str, FieldNames]) -> dict[str, DocumentCount]:
+    """Count the documents of indices, by the names of their fields; one request."""
+    lines: list[dict[str, Any]] = []
+    for index, fields in indices.items():
+        body: dict[str, Any] = {"size": 0, "track_total_hits": True}
+        if fields.parent is not None:
+            cardinality = {"field": fields.document_key, "precision_threshold": _COUNTED}
+            body["aggs"] = {"documents": {"cardinality": cardinality}}
+        lines += [{"index": index}, body]
     answers = client.msearch(body=lines)["responses"]
-    return {index: _total(answer) for index, answer in zip(indices, answers, strict=True)}
+    return {index: _counted(answer) for index, answer in zip(indices, answers, strict=True)}
 
 
-def _total(answer: Mapping[str, Any]) -> int | None:
+def _counted(answer: Mapping[str, Any]) -> DocumentCount:
+    # The server's statistics would count nested ones too.
     if "hits" not in answer or answer["_shards"]["failed"]:
-        return None
-    return int(answer["hits"]["total"]["value"])
+        return DocumentCount(None)
+    total = int(answer["hits"]["total"]["value"])
+    if "aggregations" not in answer:
+        return DocumentCount(total)
+    return DocumentCount(int(answer["aggregations"]["documents"]["value"]), total)
 
 
 def _sizes(client: OpenSearch, pattern: str) -> dict[str, int]:
@@ -294,5 +328,5 @@ def _named(name: str, version: str, found: Sequence[Version]) -> Version:
 
 
 def _held(one: Version) -> str:
-    documents = "closed" if one.documents is None else pluralize(one.documents, "document")
-    return ", ".join([one.state, documents, *([] if one.bytes is None else [decimal(one.bytes)])])
+    counted = str(DocumentCount(one.documents, one.chunks))
+    return ", ".join([one.state, counted, *([] if one.bytes is None else [decimal(one.bytes)])])

@@ -82,7 +82,8 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
     @property
     def mapped(self) -> frozenset[str]:
         """The fields that a new index maps by what they are for, beside those that langshift writes itself."""
-        return frozenset(filter(None, (*self.text_fields, self.group, self.id, self.declared_language)))
+        place = () if self.chunking is None else (PARENT, CHUNK)
+        return frozenset(filter(None, (*self.text_fields, self.group, self.id, self.declared_language, *place)))
 
     @property
     def group_filter(self) -> str:
@@ -94,10 +95,20 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
         """What searches name and collect documents by: of an index of chunks the parent, else the ``_id``."""
         return self.parent_keyword or self.parent or "_id"
 
+    @property
+    def entry(self) -> str:
+        """What messages call an entry of the index."""
+        return "chunk" if self.parent else "document"
+
+    def chunked(self, chunking: str | None) -> FieldNames:
+        """The same fields in an index that langshift cuts documents for, or in one of whole documents."""
+        return msgspec.structs.replace(self, chunking=chunking, parent=chunking and PARENT)
+
     def as_options(self) -> str:
-        """The options of ``langshift ingest`` that name these fields; empty where they are the usual ones."""
+        """The options of ``langshift ingest`` that give these fields and cut documents; empty for the usual ones."""
         weights = {name: f"^{weight:g}" for name, weight in self.weights.items()}
-        return " ".join(f"{option} {name}{weights.get(name, '')}" for name, option in self.named_by())
+        named = [f"{option} {name}{weights.get(name, '')}" for name, option in self.named_by()]
+        return " ".join([*named, *([f"--chunk {self.chunking}"] if self.chunking else [])])
 
     def named_by(self) -> list[tuple[str, str]]:
         """Each field with the option of ``langshift ingest`` that names it; empty where they are the usual ones."""
@@ -116,7 +127,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> FieldNames:
         """The fields of an index, from its whole ``_meta``."""
-        return msgspec.convert(meta.get("langshift_fields", {}), cls)
+        return msgspec.convert(meta.get(FIELDS, {}), cls)
 
 
 USUAL = FieldNames()
@@ -242,6 +253,7 @@ def window(settings: Mapping[str, Any]) -> int:
 
 
 FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
+FIELDS = "langshift_fields"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
 #: Languages that the encoder was found not to read.
 UNREAD = "langshift_unread"

@@ -37,6 +37,7 @@ class PipelineCheckResult:
         cluster: the largest difference between the pipeline's result and NumPy's.
         worst: id of the document with that.
         stored: the largest difference between what is stored and NumPy's result.
+        parentless: documents of an index of chunks that do not get their own id for a parent, where they name none.
         other_language: documents that the pipeline shifts by another language than they were.
         renamed: id of one of them.
         off_norm: documents that have another norm than the encoder gives when their shift is taken back; None where
@@ -50,6 +51,7 @@ class PipelineCheckResult:
     cluster: float = 0.0
     worst: str | None = None
     stored: float = 0.0
+    parentless: int = 0
     other_language: int = 0
     renamed: str | None = None
     off_norm: int | None = None
@@ -83,7 +85,7 @@ def compare(
         raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift.subtrahends) for hit in some]
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
         # Without what runs before the shift: that may make vectors of its own.
-        own = {} if installed.first is None else {"pipeline": {"processors": [installed.shift_step]}}
+        own = {} if installed.first is None else {"pipeline": {"processors": installed.own_steps}}
         answers = client.ingest.simulate(id=None if own else installed.name, body={"docs": sent, **own})["docs"]
         for hit, raw, answer in zip(some, raws, answers, strict=True):
             name, stamp = hit["_id"], _stamp(hit, fields)
@@ -97,6 +99,8 @@ def compare(
                 result.refusal = result.refusal or shift_script.reason(answer["error"])
                 continue
             made, now = answer["doc"], _stamp(answer["doc"], fields)
+            # What was sent names none.
+            result.parentless += fields.parent is not None and value_at(made["_source"], fields.parent) != name
             cluster = difference(_vector(made, fields), shifted(raw, now, shift.subtrahends), raw)
             if cluster >= result.cluster:
                 result.cluster, result.worst = cluster, name
@@ -166,8 +170,15 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
     fields = index.fields
     unclear = [{"exists": {"field": fields.vector}}, {"term": {fields.language: UNDETERMINED}}]
     unknown = int(client.count(index=index.index, body={"query": {"bool": {"filter": unclear}}})["count"])
+    parentless = 0 if fields.parent is None else client.count(index=index.index, body=_parentless(fields))["count"]
     compared = compare(client, index, shift, installed, sample)
-    wrong = [*_differing(name, compared), *_stamps(index, stamps)]
+    wrong = [*_differing(index, name, compared), *_stamps(index, stamps)]
+    if parentless:
+        wrong.append(
+            f"{pluralize(parentless, 'chunk')} without a document in {fields.parent}, by which searches collect: "
+            f"`POST /{index.index}/_update_by_query` with {json.dumps(_parentless(fields))} makes each a document of "
+            "its own."
+        )
     if not pipelines.is_current(client, index.index, shift, index.fields, installed):
         again = f"run `langshift pipeline install {name}` again"
         wrong.insert(0, f"{installed.name} differs from the pipeline that this version of langshift creates: {again}.")
@@ -182,10 +193,18 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
     return 1 if wrong else 0
 
 
+def _parentless(fields: FieldNames) -> dict[str, Any]:
+    """The request for chunks that the pipeline would have given a parent."""
+    content = [{"exists": {"field": name}} for name in (fields.vector, *fields.text_fields)]
+    unnamed = {"exists": {"field": fields.parent}}
+    return {"query": {"bool": {"must_not": unnamed, "should": content, "minimum_should_match": 1}}}
+
+
 def _say(
     index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shift_script.StampCounts, unknown: int
 ) -> None:
-    held = f"{pluralize(stamps.vectors, 'document')} of {index.index} with a vector"
+    entry = index.fields.entry
+    held = f"{pluralize(stamps.vectors, entry)} of {index.index} with a vector"
     if not compared.documents:
         line(f"{held}, none of which can be compared.")
         return
@@ -196,16 +215,21 @@ def _say(
     if unknown:
         field = index.fields.declared_language or index.fields.language
         line(
-            f"{pluralize(unknown, 'document')} ({unknown / stamps.vectors:.1%}) in an unknown language (und), not "
+            f"{pluralize(unknown, entry)} ({unknown / stamps.vectors:.1%}) in an unknown language (und), not "
             f"shifted by any: if a client wrote them, have it name the language in {field} (a tag such as de), and "
             "write them again."
         )
 
 
-def _differing(name: str, compared: PipelineCheckResult) -> Iterator[str]:
+def _differing(index: IndexInfo, name: str, compared: PipelineCheckResult) -> Iterator[str]:
     """One sentence for each thing that differs in the sample."""
     if compared.refused:
         yield f"The pipeline refused {pluralize(compared.refused, 'document')} of the sample: {compared.refusal}"
+    if compared.parentless:
+        yield (
+            f"The pipeline does not give each document that names none in {index.fields.parent} its own _id there: "
+            f"install it again with `langshift pipeline install {name}`."
+        )
     if compared.cluster > CLUSTER_DIFFERS:
         yield (
             f"The cluster's shift differs from NumPy's (document {compared.worst}): install the pipeline again with "
@@ -231,20 +255,20 @@ def _differing(name: str, compared: PipelineCheckResult) -> Iterator[str]:
 
 def _stamps(index: IndexInfo, stamps: shift_script.StampCounts) -> Iterator[str]:
     """One sentence for each kind of stamp that does not agree with the index."""
-    field, request = index.fields.stamp, f"`POST /{index.index}/_update_by_query`"
+    field, entry, request = index.fields.stamp, index.fields.entry, f"`POST /{index.index}/_update_by_query`"
     stamped = {"exists": {"field": f"{field}.alpha"}}
     if stamps.without:
         yield (
-            f"{pluralize(stamps.without, 'document')} with a vector but no stamp in {field}: if the vectors are "
+            f"{pluralize(stamps.without, entry)} with a vector but no stamp in {field}: if the vectors are "
             f"raw, {request} with {json.dumps({'query': {'bool': {'must_not': stamped}}})} shifts them."
         )
     if stamps.other_scale:
         yield (
-            f"{pluralize(stamps.other_scale, 'document')} shifted with a scale other than the index's: {request} with "
+            f"{pluralize(stamps.other_scale, entry)} shifted with a scale other than the index's: {request} with "
             f"{json.dumps({'query': stamped})} corrects them."
         )
     if stamps.other_vectors:
         yield (
-            f"{pluralize(stamps.other_vectors, 'document')} shifted by language vectors other than the index's: index "
+            f"{pluralize(stamps.other_vectors, entry)} shifted by language vectors other than the index's: index "
             f"such documents again with their raw vectors and without {field}."
         )

@@ -98,6 +98,14 @@ def steps(first: PrecedingPipeline, fields: FieldNames) -> list[dict[str, Any]]:
     ]
 
 
+def _parent_steps(fields: FieldNames) -> list[dict[str, Any]]:
+    """The processor that gives a document of an index of chunks its parent, where it names none."""
+    if fields.parent is None:
+        return []
+    params = {"parent": fields.parent, "content": [fields.vector, *fields.text_fields]}
+    return [{"script": {"source": asset("parent.painless"), "params": params}}]
+
+
 def found_in(processors: list[dict[str, Any]]) -> PrecedingPipeline | None:
     """What runs before the shift, by the processors of a pipeline of langshift's."""
     runs = (step["pipeline"] for step in processors if "pipeline" in step)
@@ -126,7 +134,7 @@ def body(
     own = {
         "script": {"id": shift_script.script_id(), "params": shift_script.params(shift, shift, fields, pipeline=True)}
     }
-    processors = [*before, own]
+    processors = [*before, *_parent_steps(fields), own]
     if soft:
         # A stamp of one language may be merged, as a part of a document, with one of several: their names must go.
         params = {"stamp": fields.stamp.split(".")}
@@ -167,9 +175,13 @@ class InstalledPipeline(NamedTuple):
     body: dict[str, Any]
 
     @property
-    def shift_step(self) -> dict[str, Any]:
-        """The processor that shifts, which ``read`` has seen."""
-        return _shift_steps(self.body)[0]
+    def own_steps(self) -> list[dict[str, Any]]:
+        """The processors that see to a document's parent, in an index of chunks, and that shift it."""
+        every = self.body["processors"]
+        return [
+            *(step for step in every if "parent" in step.get("script", {}).get("params", {})),
+            *_shift_steps(self.body),
+        ]
 
 
 def installed(client: OpenSearch, index: str) -> InstalledPipeline | None:

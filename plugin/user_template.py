@@ -14,7 +14,7 @@ from opensearchpy.exceptions import RequestError
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import parse_tag, text_language
 from langshift.plugin.index_body import mapped, own_mappings
-from langshift.plugin.metadata import USUAL, FieldNames, is_on
+from langshift.plugin.metadata import CHUNK, PARENT, USUAL, FieldNames, is_on
 from langshift.server_errors import reason
 
 TOP = ("settings", "mappings", "analyzers")
@@ -136,8 +136,9 @@ def _check_field(name: str, field: Mapping[str, Any], place: str, fields: FieldN
     elif name == fields.group:
         is_keyword = field.get("type", "keyword") == "keyword"
         _require(is_keyword, f"{place}.type", "langshift needs a keyword field; leave it out.")
-    elif name in ours:
-        _require(not any(_differences(field, ours[name])), place, "langshift writes this field itself; leave it out.")
+    elif name in ours or (fields.chunking is not None and name in (CHUNK, PARENT)):
+        same = name in ours and not any(_differences(field, ours[name]))
+        _require(same, place, "langshift writes this field itself; leave it out.")
 
 
 def _check_embedding(field: Mapping[str, Any], place: str, ours: Mapping[str, Any]) -> None:

@@ -336,10 +336,16 @@ def _require_appendable(client: OpenSearch, name: str, index: str, shape: IndexO
             "--if-exists new-version."
         )
     own = FieldNames.from_meta(metadata.read_metadata(client, index))
-    if own != USUAL and not own.by_language:
+    if not own.split:
         raise UsageError(
             f"Index {name} was adopted and stores its vectors in {own.vector!r}, where a load does not write: "
             f"run `langshift pipeline install {name}`, then add documents with any client."
+        )
+    if own.chunking != fields.chunking:
+        raise UsageError(
+            f"Index {name} ({index}) was loaded with --chunk {own.chunking or 'off'}, but this load was given --chunk "
+            f"{fields.chunking or 'off'}: leave --chunk out to add to it, or create a new version of it with "
+            "--if-exists new-version."
         )
     if own != fields:
         made, given = (one.as_options() or "no field options" for one in (own, fields))

@@ -147,6 +147,11 @@ def body(query: Mapping[str, Any], size: int, fields: FieldNames = USUAL, source
     return {"size": size, "query": query, **projection}
 
 
+def once_each(body: Mapping[str, Any], fields: FieldNames) -> dict[str, Any]:
+    """The body of a search that brings the best chunk of each document alone; that of whole documents as it is."""
+    return {**body, "collapse": {"field": fields.document_key}} if fields.parent is not None else dict(body)
+
+
 def _most_tokens(words: str) -> int:
     """About as many tokens as an analyzer can make of a query, or more.
 

@@ -128,7 +128,7 @@ def index(request: Request) -> Response:
         found=found,
         describe=description,
         confidence=description.confidence(console.client, version.version, found.fields),
-        documents=pluralize(found.documents, "document"),
+        documents=str(found.count),
         known=pluralize(len(found.languages.keys() - {UNDETERMINED}), "language"),
         fingerprint=fingerprint_rows(version.fingerprint),
         letters=_letters(console, version.name),

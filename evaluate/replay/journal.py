@@ -2,9 +2,9 @@
 
 While a replay is under way its folder holds ``unfinished.json``, which says what is replayed,
 ``result.json`` with ``"complete": false``, and ``per-query.jsonl``, to which each answer is appended
-with its ``ranking`` as it comes, in an index of chunks with the places of its ``passages``, and with ``how`` its scores
-were put together where other documents could not be given theirs without. When all are there the latter two are replaced by the whole result, and
-``unfinished.json`` goes.
+with its ``ranking`` as it comes, in an index of chunks with the places of its ``passages``, and with ``how``
+its scores were put together where other documents could not be given theirs without. When all are there the
+latter two are replaced by the whole result, and ``unfinished.json`` goes.
 """
 
 from __future__ import annotations

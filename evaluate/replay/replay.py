@@ -184,7 +184,7 @@ def _remarks(target: ReplayTarget) -> list[str]:
     if target.chosen.origin == "default":
         remarks.append(target.chosen.reason)
     if target.setting.needs_vector:
-        remarks += unread_in_words(index.fingerprint.encoder, index.unread)
+        remarks += unread_in_words(index.fingerprint.encoder, index.unread, index.fields.entry)
     if not target.setting.one_per_group:
         return remarks
     # A ranking that shows one document of a translation group lacks the others.

@@ -19,6 +19,7 @@ from langshift.ingest.adopt.fields import (
     checked_fields,
     free_fields,
     note_unused,
+    one_vector_each,
     sampled_languages,
 )
 from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, open_reader
@@ -32,7 +33,7 @@ from langshift.ingest.transform import detect_language
 from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift
 from langshift.plugin.index_body import DERIVED, LUCENE, VectorField, copied_body, engine_of, mapped, own_mappings
-from langshift.plugin.metadata import USUAL, FieldNames, Origin
+from langshift.plugin.metadata import USUAL, FieldNames, Origin, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.versions import version_behind
 
@@ -49,7 +50,7 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     mappings["_meta"] |= {
         metadata.FINGERPRINT: pipeline.fingerprint().to_dict(),
-        "langshift_fields": fields.to_dict(),
+        metadata.FIELDS: fields.to_dict(),
         metadata.ORIGIN: Origin("adopt", old.index, old.uuid, (), at).to_dict(),
         **stored_shift.to_metadata(pipeline.debias, pipeline.preference),
     }
@@ -205,9 +206,14 @@ def _sampled_vector_spec(old: OldIndex, sample: Sequence[bytes], fields: FieldNa
     found = [document_of(hit, fields, dimension) for hit in sample]
     vectors = [one.embedding for one in found if isinstance(one, Document) and one.embedding is not None]
     if not vectors:
+        outer = fields.vector.rpartition(".")[0]
+        several = any(isinstance(value_at(parse_source(decode_hit(hit).source), outer), list) for hit in sample)
         raise UsageError(
-            f"The documents of {old.index} do not hold {fields.vector!r} as one list of {dimension} numbers, or hold "
-            "it in a list of objects: such vectors cannot be shifted."
+            f"The documents of {old.index} hold {fields.vector!r} in a list of objects, so one may have several: "
+            f"{one_vector_each(outer)}."
+            if several
+            else f"The documents of {old.index} do not hold {fields.vector!r} as one list of {dimension} numbers: such "
+            "vectors cannot be shifted."
         )
     return VectorSpec(dimension, have_norm_1(np.stack(vectors)))
 

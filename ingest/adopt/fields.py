@@ -50,12 +50,14 @@ def free_fields(old: OldIndex, there: FieldNames, unmapped: Collection[str]) -> 
 
 _ANALYZED = {"text", "match_only_text"}
 _EXACT = {"keyword", "constant_keyword", "wildcard", "long", "integer", "short", "byte", "unsigned_long"}
+# Of these alone the server collapses hits to one.
+_COLLECTED = {"keyword", "long", "integer", "short", "byte"}
 _TEXTS = {"text", "keyword", "match_only_text", "wildcard", "constant_keyword"}
 _SPACE = "cosinesimil"
 
 
 def checked_fields(old: OldIndex, there: FieldNames) -> FieldNames:
-    """Check the fields of an index that are named, and say by which view of it its groups are searched.
+    """Check the fields of an index that are named, and say by which views of them groups and documents are collected.
 
     Args:
         old: the index.
@@ -72,37 +74,54 @@ def checked_fields(old: OldIndex, there: FieldNames) -> FieldNames:
     if there.declared_language is not None:
         _require_string(old, there.declared_language, "--language-field")
     group = there.group or USUAL.group
-    found = mapped(old.mappings, group)
-    kind, views = found.get("type", "object"), found.get("fields", {})
+    if there.group:
+        _require_exact(old, group, "--group-field", _EXACT)
+    views = {"group_keyword": _keyword_view(old, group)}
+    if there.parent is not None:
+        _require_exact(old, there.parent, "--parent-field", _COLLECTED)
+        views["parent_keyword"] = _keyword_view(old, there.parent)
+    return msgspec.structs.replace(there, group=group, **views)
+
+
+def _keyword_view(old: OldIndex, name: str) -> str | None:
+    """The view of a text that has its exact value; None where the field itself has it, or nothing does."""
+    found = mapped(old.mappings, name)
+    views = found.get("fields", {})
     by = sorted((view for view in views if views[view].get("type") == "keyword"), key=lambda view: view != "keyword")
-    exact = f"{group}.{by[0]}" if kind in _ANALYZED and by else None
-    if there.group and not found:
-        raise _no_field(old, group, "--group-field")
-    if there.group and (outer := _nested_in(old, group)):
+    return f"{name}.{by[0]}" if found.get("type") in _ANALYZED and by else None
+
+
+def _require_exact(old: OldIndex, name: str, option: str, kinds: Collection[str]) -> None:
+    found = mapped(old.mappings, name)
+    if not found:
+        raise _no_field(old, name, option)
+    if outer := _nested_in(old, name):
         raise UsageError(
-            f"The field {group!r} of {old.index} is inside the nested field {outer!r}: give --group-field a field of "
-            "the document itself."
+            f"The field {name!r} of {old.index} is inside the nested field {outer!r}: give {option} a field of the "
+            "document itself."
         )
-    if there.group and exact is None and kind not in _EXACT:
+    kind = found.get("type", "object")
+    if kind not in kinds and _keyword_view(old, name) is None:
         raise UsageError(
-            f"The field {group!r} of {old.index} is of type {kind}, which cannot be searched by its exact value: give "
-            "--group-field a keyword field, or a text field that has a keyword view."
+            f"The field {name!r} of {old.index} is of type {kind}, which cannot be searched by its exact value: give "
+            f"{option} a keyword field, or a text field that has a keyword view."
         )
-    return msgspec.structs.replace(there, group=group, group_keyword=exact)
 
 
 def _require_vector(old: OldIndex, name: str) -> None:
     found, index = mapped(old.mappings, name), old.index
+    # The field itself may be the nested one.
+    nested = _nested_in(old, f"{name}.vector")
+    if nested is not None and any(_vectors({"properties": {name: found}}, "")):
+        raise UsageError(
+            f"The vectors of {index} are inside the nested field {nested!r}, so a document may have several: "
+            f"{one_vector_each(nested)}."
+        )
     if not found:
         raise UsageError(f"Index {index} has no field {name!r}: {_vectors_there(old)}.")
     if found.get("type") != "knn_vector":
         kind = found.get("type", "object")
         raise UsageError(f"The field {name!r} of {index} is of type {kind}, not knn_vector: {_vectors_there(old)}.")
-    if nested := _nested_in(old, name):
-        raise UsageError(
-            f"The field {name!r} of {index} is inside the nested field {nested!r}: only a document's own vector can "
-            "be shifted, so index each part of a text as a document of its own."
-        )
     kind = str(found.get("data_type", "float")).lower()
     if "dimension" not in found or kind != "float":
         problem = f"are of the data type {kind}" if "dimension" in found else "belong to a trained model"
@@ -115,6 +134,15 @@ def _require_vector(old: OldIndex, name: str) -> None:
             "cosine similarity, and shifted vectors differ in length. Copy the index with _reindex into one whose "
             f'mapping has "space_type": "{_SPACE}" (nothing is encoded again), and adopt the copy.'
         )
+
+
+def one_vector_each(field: str) -> str:
+    """What to do where documents hold vectors in a list of objects."""
+    return (
+        "load the original documents with `langshift ingest --chunk auto`, or write each object in "
+        f"{field!r} as a document of its own, with the id of the document that it is from, and adopt that index with "
+        "--parent-field"
+    )
 
 
 def _nested_in(old: OldIndex, name: str) -> str | None:

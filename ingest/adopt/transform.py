@@ -30,7 +30,7 @@ def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | In
         dimension: the length of its vector.
 
     Returns:
-        The document, its texts joined as ``text``; or why it cannot be adopted.
+        The document, its texts joined as ``text``, and in ``other`` what is filled in; or why it cannot be adopted.
     """
     stored = decode_hit(hit)
     source = parse_source(stored.source)
@@ -44,8 +44,25 @@ def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | In
         if vector is None:
             why = f"the field {fields.vector!r} is not one list of {dimension} numbers."
             return InvalidRow("invalid_embedding", why, stored.id)
+    other = {}
+    if fields.parent is not None:
+        parent = _parent(source, fields.parent)
+        if parent is None:
+            return InvalidRow("invalid_parent", f"the field {fields.parent!r} is not one value.", stored.id)
+        if parent == "":
+            other = {fields.parent: stored.id}
     texts = [text for name in fields.texts for text in strings_at(source, name)]
-    return Document(stored.id, "", "\n".join(texts), _language(source, fields), {}, embedding=vector)
+    return Document(stored.id, "", "\n".join(texts), _language(source, fields), other, embedding=vector)
+
+
+def _parent(source: Mapping[str, Any], field: str) -> str | int | None:
+    """The document that a chunk is of, empty where it names none; None where it names several, or what is no id."""
+    value = value_at(source, field)
+    if isinstance(value, list) and len(value) < 2:
+        value = value[0] if value else None
+    if value is None:
+        return None if any(strings_at(source, field)) else ""
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
 def strings_at(source: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
@@ -163,6 +180,9 @@ class StoredDocumentBuilder(ActionBuilder):
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.
             changes = {}
+        if document.other:
+            tallies.append("parentless")
+        changes |= {name: orjson.dumps(value) for name, value in document.other.items()}
         source = edit_source(stored.source, changes)
         lines = action_line("index", stored.id, stored.version, stored.routing) + source + b"\n"
         vector_sent = made.shifted.tobytes() if document.embedding is not None and self.wants(row.line) else None

@@ -348,7 +348,7 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
             with suppress(LangshiftError, OpenSearchException):
                 found.append(live(client, name))
     for index in found:
-        for sentence in unread_in_words(index.fingerprint.encoder, index.unread):
+        for sentence in unread_in_words(index.fingerprint.encoder, index.unread, index.fields.entry):
             remedy = f"{sentence} Use one that can: langshift reencode {index.name} --encoder ENCODER."
             yield _finding(
                 f"index {index.name}", "warning", f"{index.fingerprint.encoder} cannot read all of it", remedy

@@ -7,7 +7,7 @@ from langshift.errors import UsageError
 from langshift.ingest.documents import OPERATION, name_fault
 from langshift.parameters import option, option_group
 from langshift.plugin.index_body import RESERVED_FIELDS
-from langshift.plugin.metadata import FieldNames
+from langshift.plugin.metadata import CHUNK, PARENT, FieldNames
 
 # What langshift itself makes of them.
 _TAKEN = (*RESERVED_FIELDS, "language", "_id", OPERATION)
@@ -52,6 +52,20 @@ def from_options(
         group=group or "group",
         id=own_id,
     )
+
+
+def chunked_fields(fields: FieldNames, chunking: str | None) -> FieldNames:
+    """The same fields where documents are cut into chunks; None leaves them whole.
+
+    Raises:
+        UsageError: one of them has the name of a field that a chunk has.
+    """
+    for name, given_as in fields.named_by() if chunking else []:
+        if name.partition(".")[0] in (PARENT, CHUNK):
+            raise UsageError(
+                f"{given_as} {name}: with --chunk, langshift uses this name itself; rename the field in the corpus."
+            )
+    return fields.chunked(chunking)
 
 
 def weighted_field(given_as: str, given: str) -> tuple[str, float]:

@@ -193,7 +193,8 @@ def describe(name: str, query_vectors: bool, as_json: bool) -> None:
     _languages(found)
     if not found.fields.split:
         texts = [[one.field, one.analyzer, f"{one.documents:,}"] for one in found.texts]
-        table("\nText fields", ["field", "analyzer", "documents"], texts, right={"documents"})
+        counted = f"{found.fields.entry}s"
+        table("\nText fields", ["field", "analyzer", counted], texts, right={counted})
     for remark in index_remarks:
         note(remark)
 
@@ -243,7 +244,8 @@ def _languages(found: description.Description) -> None:
     """One row for each language, with its text fields, where an index has the usual ones."""
     filled = {one.field: one for one in found.texts}
     usual = found.fields.text_fields if found.fields.split else ()
-    figures = ["documents", "share", *usual]
+    entries = f"{found.fields.entry}s"
+    figures = [entries, "share", *usual]
     tags = [*found.languages, *sorted({one.rpartition(".")[2] for one in filled if usual} - set(found.languages))]
     rows = []
     for tag in tags:
@@ -254,4 +256,4 @@ def _languages(found: description.Description) -> None:
             row.append(", ".join(sorted({one.analyzer for one in there if one is not None})) or description._UNKNOWN)
         rows.append(row)
     columns = ["language", *figures, *(["analyzer"] if usual else [])]
-    table("\nDocuments by language", columns, rows, right=set(figures))
+    table(f"\n{entries.capitalize()} by language", columns, rows, right=set(figures))

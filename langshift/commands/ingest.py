@@ -14,7 +14,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.commands.corpus_fields import FIELDS, weighted_field
+from langshift.commands.corpus_fields import FIELDS, chunked_fields, weighted_field
 from langshift.commands.search import note_calibration_due
 from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
@@ -27,6 +27,7 @@ from langshift.ingest.adopt.adopt import AdoptableIndex, open_for_adoption, requ
 from langshift.ingest.adopt.adopt import adopt as adopt_index
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, shortened
 from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
 from langshift.ingest.documents import Embeddings
@@ -58,6 +59,7 @@ from langshift.parameters import (
 )
 from langshift.plugin import description, metadata, stored_shift
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions, own_mappings
+from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
 from langshift.plugin.versions import IfExists, check_name, live
@@ -66,7 +68,7 @@ from langshift.server_errors import reason
 from langshift.settings import Settings
 
 _METHOD = option("--method NAME", "shift, or affine.", default="shift", rare=True)
-_SOFT = flag("--soft", "Shift by all languages a document may be in.", rare=True)
+_SOFT = flag("--soft", "Shift by all languages a text may be in, sure or not.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 _LANGUAGES = option(
     "--languages L,...",
@@ -79,11 +81,11 @@ def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineO
     return PipelineOptions(**{"method": "shift", "soft": False, **values}, least_confidence=min_confidence)
 
 
-def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") -> Decorator:
+def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
     """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
     least_confidence = option(
         "--min-confidence P",
-        f"Do not shift a document whose language is less certain{unless}.",
+        "Shift only by languages this certain.",
         SHARE,
         default=0.5,
         rare=True,
@@ -106,11 +108,12 @@ def _pipeline_options(encoder: Decorator, *more: Decorator, unless: str = "") ->
 @option("--title-field T", "The text field with the title.", dest="title")
 @option("--language-field L", "A field with the language. [default: detected]", dest="language")
 @option("--group-field G", "A field that translations share. [default: group]", dest="group")
+@option("--parent-field P", "Each entry is a chunk: a field with its document's id.", dest="parent")
 @flag("--analyze", "Analyze the texts by language, for word search.")
 @_pipeline_options(ENCODER)
 @option(
     "--if-exists WHAT",
-    "What to do if NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
+    "If NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
     click.Choice(["fail", "replace", "new-version"]),
     default="fail",
 )
@@ -136,6 +139,7 @@ def adopt(
     title: str | None,
     language: str | None,
     group: str | None,
+    parent: str | None,
     analyze: bool,
     pipeline: PipelineOptions,
     if_exists: IfExists,
@@ -166,15 +170,20 @@ def adopt(
     weights = {name: weight for name, weight in weighted.items() if weight != 1}
     head = next(iter(weighted)) if title else None
     there = FieldNames(
-        vector, texts=tuple(weighted), declared_language=language, title=head, weights=weights, group=group or ""
+        vector,
+        texts=tuple(weighted),
+        declared_language=language,
+        title=head,
+        weights=weights,
+        group=group or "",
+        parent=parent,
     )
     if audit:
+        if name is not None or if_exists != "fail":
+            note("--audit writes nothing: --name and --if-exists have no effect beside it.")
         with open_cluster() as client, open_for_adoption(client, old, there, pipeline, patience) as opened:
             found = audit_index(opened, sample or 2000, queries)
-            if as_json:
-                emit_json(audit_report.document(found))
-            else:
-                audit_report.show(found)
+            (emit_json(audit_report.document(found)) if as_json else audit_report.show(found))
         return
     if name is None:
         raise UsageError("Give the new index a name with --name, or only inspect the old one with --audit.")
@@ -189,27 +198,45 @@ def adopt(
         try:
             summary = adopt_index(client, opened, name, options, watch)
         except RequestError as error:
-            why, remedy = reason(error), ""
-            if "total fields" in why:
-                limit = "index.mapping.total_fields.limit"
-                more = 20 + len(opened.fields.texts) * len(opened.fields.analyzed)
-                remedy = f": raise {limit} of {opened.old.index} by {more}, which changes no document"
-            raise ClusterError(f"The cluster refuses the new index ({why}){remedy}.") from error
+            raise _refused(error, opened) from error
         last = _last_line(summary, opened)
         _log.info("%s", last)
+    counted = DocumentCount(summary.documents)
+    if opened.fields.parent is not None:
+        counted = count_documents(client, {summary.index: opened.fields})[summary.index]
     if as_json:
-        emit_json(_document(summary, opened))
+        emit_json(_document(summary, opened, counted))
     else:
-        _print_adopted(summary, opened)
-    # Whoever searched the old index sends queries as they are.
-    if stored_shift.moves_queries(noted := metadata.read_metadata(client, summary.index)):
-        note(description.of_queries(name, noted)[0])
+        _print_adopted(summary, opened, counted)
+    for sentence in _remarks(client, summary, opened.fields):
+        note(sentence)
     code = progress.report_end(summary, opened.pipeline, last, as_json=as_json)
     note_calibration_due(client, name)
     click.get_current_context().exit(code)
 
 
 _log = logging.getLogger(__name__)
+
+
+def _refused(error: RequestError, opened: AdoptableIndex) -> ClusterError:
+    why, remedy = reason(error), ""
+    if "total fields" in why:
+        more = 20 + len(opened.fields.texts) * len(opened.fields.analyzed)
+        limit = f"index.mapping.total_fields.limit of {opened.old.index}"
+        remedy = f": raise {limit} by {more}, which changes no document"
+    return ClusterError(f"The cluster refuses the new index ({why}){remedy}.")
+
+
+def _remarks(client: OpenSearch, summary: progress.LoadSummary, fields: FieldNames) -> Iterator[str]:
+    """What a person should know of an adopted index alone."""
+    if summary.parentless:
+        yield (
+            f"{pluralize(summary.parentless, 'chunk')} without a value in {fields.parent!r}, which became documents of "
+            "their own: their _id was filled in."
+        )
+    # Whoever searched the old index sends queries as they are.
+    if stored_shift.moves_queries(noted := metadata.read_metadata(client, summary.index)):
+        yield description.of_queries(summary.name, noted)[0]
 
 
 def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOptions) -> progress.LoadReporter:
@@ -219,24 +246,27 @@ def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOpti
     return progress.LoadReporter(corpus, pipeline, LoadWorkspace.of(Settings.from_env().home, client, name))
 
 
-def _document(summary: progress.LoadSummary, opened: AdoptableIndex) -> dict[str, object]:
+def _document(summary: progress.LoadSummary, opened: AdoptableIndex, counted: DocumentCount) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
     # The others are of a load alone.
     needless = ("corpus", "cut", "longest", "resumed", "deleted", "not_found", "updated", "encoded_again")
     values = {name: value for name, value in summary.to_dict().items() if name not in needless}
     old = {"name": summary.corpus, "index": opened.old.index, "uuid": opened.old.uuid}
+    if counted.chunks is not None:
+        values |= counted._asdict()
     return {**values, "old": old, "fields": opened.fields.to_dict()}
 
 
-def _print_languages(counts: list[tuple[str, int]]) -> None:
-    table(None, ["language", "documents"], [[tag, f"{count:,}"] for tag, count in counts], right={"documents"})
+def _print_languages(counts: list[tuple[str, int]], entries: str = "documents") -> None:
+    table(None, ["language", entries], [[tag, f"{count:,}"] for tag, count in counts], right={entries})
 
 
-def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex) -> None:
-    _print_languages(sorted(summary.languages.items(), key=lambda one: (-one[1], one[0])))
+def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex, counted: DocumentCount) -> None:
+    languages = sorted(summary.languages.items(), key=lambda one: (-one[1], one[0]))
+    _print_languages(languages, f"{opened.fields.entry}s")
     without = f", {summary.vectorless:,} without a vector" if summary.vectorless else ""
     line(
-        f"Adopted {pluralize(summary.documents, 'document')} of {opened.old.shown} into {summary.name} "
+        f"Adopted {counted} of {opened.old.shown} into {summary.name} "
         f"({summary.index}), {summary.shifted:,} of them {progress.moved_in_words(summary.made)}{without}; "
         f"{opened.old.name} was not touched."
     )
@@ -244,11 +274,12 @@ def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex) -> Non
 
 def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
     """That nothing was lost, and what is not there."""
-    parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
+    entry = opened.fields.entry
+    parts = [f"{pluralize(summary.present, entry)} on the server, checked"]
     if summary.dead:
         parts.append(f"{pluralize(summary.dead, 'dead letter')} ({progress.dead_letters_say(summary.name)})")
     return (
-        f"All {pluralize(summary.lines, 'document')} that searches of {opened.old.name} found when reading began are "
+        f"All {pluralize(summary.lines, entry)} that searches of {opened.old.name} found when reading began are "
         f"accounted for: {', '.join(parts)}. Anything written to {opened.old.name} since is not in {summary.name}."
     )
 
@@ -268,7 +299,11 @@ def _index_options(
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
 @THREADS
 @FIELDS
-@_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT, unless=" (--soft does)")
+@option(
+    "--chunk HOW",
+    "Cut texts: auto, paragraphs, sentences:N, words:N or off. [default: as in the index, else off]",
+)
+@_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT)
 @option_group(
     "options",
     LoadOptions,
@@ -286,7 +321,7 @@ def _index_options(
 @option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
 @option(
     "--engine NAME",
-    "The vector engine of a new index: lucene, faiss, faiss-fp16 or faiss-on-disk. [default: lucene]",
+    "lucene (the default), faiss, faiss-fp16 or faiss-on-disk.",
     click.Choice(ENGINES),
     rare=True,
 )
@@ -295,6 +330,7 @@ def ingest(
     corpus: str,
     name: str,
     fields: FieldNames | None,
+    chunk: str | None,
     pipeline: PipelineOptions,
     options: LoadOptions,
     dates: tuple[str, ...],
@@ -306,21 +342,26 @@ def ingest(
 
     CORPUS is JSONL (plain, gzip or zstd), Parquet, or - for standard input: _id, title, text, language, group,
     and any other fields. A later document with the same _id wins; "_op": "update" changes single fields, "_op":
-    "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3).
-    After a crash, a lost cluster or Ctrl-C, run the same command with --resume; nothing is lost or duplicated.
+    "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3). After a crash or Ctrl-C,
+    repeat it with --resume.
 
     \b
     Example:
       langshift ingest export.jsonl --index news --id-field id --title-field headline^2 --text-field body
     """
     check_name(name)
-    fields = fields or _fields_of_index(name, options.if_exists)
+    fields = _fields_of_load(name, options.if_exists, fields, chunk)
     options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
     if not pipeline.encoder:
         # A corpus that cannot be read is refused before anybody is asked.
         require_readable(corpus)
         made = _fingerprint_of_index(name)
         pipeline = replace(pipeline, encoder=parameters.default_encoder() if made is None else made.encoder)
+    if fields.chunking is not None and is_given(pipeline.encoder):
+        raise UsageError(
+            f"--chunk {fields.chunking} gives each piece of a document a vector of its own, but the vectors of "
+            f"--encoder {pipeline.encoder} are of whole documents: use --chunk off, or an encoder that reads texts."
+        )
     index_meta = _meta_of_index(name, pipeline) if options.if_exists == "append" else None
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
@@ -421,19 +462,23 @@ def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iter
             yield letter
 
 
-def _fields_of_index(name: str, if_exists: IfExists) -> FieldNames:
-    """The fields that the documents of an index were loaded by, for more of them; the usual ones where it has none."""
-    if if_exists == "fail":
-        return metadata.USUAL
+def _fields_of_load(name: str, if_exists: IfExists, given: FieldNames | None, chunk: str | None) -> FieldNames:
+    """The fields and the chunks that were asked for; what was not asked for is as in the index, where there is one."""
+    chunking = str(Chunking.parse(chunk)) if chunk not in (None, "off") else None
+    asked_for = chunked_fields(given or metadata.USUAL, chunking)
+    if if_exists == "fail" or (given is not None and chunk is not None):
+        return asked_for
     try:
         there = live(open_cluster(), name)
     except ClusterError:
-        return metadata.USUAL
-    if not there.fields.by_language:
-        return metadata.USUAL
-    if if_exists != "append":
-        note(f"The new version is loaded as {there.index} was, with {there.fields.as_options()}.")
-    return there.fields
+        return asked_for
+    if not there.fields.split:
+        return asked_for
+    chunking = there.fields.chunking if chunk is None else chunking
+    kept = (there.fields if given is None else metadata.USUAL).chunked(None if chunk is not None else chunking)
+    if if_exists != "append" and kept != metadata.USUAL:
+        note(f"The new version is loaded as {there.index} was, with {kept.as_options()}.")
+    return chunked_fields(given or there.fields, chunking)
 
 
 def _fingerprint_of_index(name: str) -> Fingerprint | None:

@@ -187,7 +187,7 @@ def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
     drawn = body_with_vectors(dsl.drawn({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings}
-    (response,) = yield (_once_each(drawn, fields),)
+    (response,) = yield (dsl.once_each(drawn, fields),)
     vectors, made = hit_vectors(response), list[CalibrationPassage]()
     for found in without_legs(response, fields):
         text = text_of(found, fields)
@@ -197,11 +197,6 @@ def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -
             group = group_of(found.source, fields)
             made.append(CalibrationPassage(found.id, found.document, language, text, cut, group, vector))
     return made[:share]
-
-
-def _once_each(body: Body, fields: metadata.FieldNames) -> Body:
-    """The body of a search that brings the best chunk of each document alone; that of whole documents as it is."""
-    return body if fields.parent is None else {**body, "collapse": {"field": fields.document_key}}
 
 
 def text_of(found: ScoredDoc, fields: metadata.FieldNames) -> str:
@@ -284,13 +279,14 @@ def _answers(passage: CalibrationPassage, index: IndexInfo) -> SearchPlan[_Answe
     copies = dsl.body(dsl.knn(passage.vector, near, [own], fields), near, fields, source=False)
     itself = {"term": {fields.document_key: passage.document}}
     elsewhere = [{"bool": {"must_not": [own] if fields.parent is None else [own, itself]}}]
+    around = dsl.knn(passage.vector, near, elsewhere, fields)
     bodies = [
         copies | {"min_score": (1 + _COPY) / 2},
-        _once_each(dsl.body(dsl.knn(passage.vector, near, elsewhere, fields), _STAND_INS, fields, source=False), fields),
+        dsl.once_each(dsl.body(around, _STAND_INS, fields, source=False), fields),
     ]
     if passage.group is not None:
         members = {"bool": {"filter": dsl.filter_clauses({fields.group_filter: [passage.group]})}}
-        bodies.append(_once_each(dsl.body(members, near, fields, source=False), fields))
+        bodies.append(dsl.once_each(dsl.body(members, near, fields, source=False), fields))
     same, stand_ins, *members_found = [without_legs(response, fields) for response in (yield tuple(bodies))]
     answers = dict.fromkeys([passage.document, *(one.document for one in same)], False)
     # A chunk beside the one that was asked for is no other answer: the document is hidden with all its chunks.

@@ -69,7 +69,7 @@ def flat(document, above=""):
 
 
 def replayed(**more):
-    answers = [QueryResult("q", (("d", 0.5),), 1, 2.0, 0.5)]
+    answers = [QueryResult("q", (("d", 0.5),), 1, 2.0, 0.5, places={"d": (0, 9)})]
     return ReplayResult("news", "news-v0001", SearchSettings(), FINGERPRINT, {"q": "de"}, answers, {}, [], **more)
 
 

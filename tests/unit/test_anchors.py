@@ -109,7 +109,7 @@ class Encoding:
 
 def passage(name, language, text, seed=1):
     cut = cut_out(text, language, chance(seed))
-    return CalibrationPassage(name, language, text, cut, None, np.float32([1, 0]))
+    return CalibrationPassage(name, name, language, text, cut, None, np.float32([1, 0]))
 
 
 PASSAGES = [

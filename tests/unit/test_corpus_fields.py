@@ -5,7 +5,7 @@ import json
 import pytest
 from plain_index import PLAIN
 
-from langshift.commands.corpus_fields import from_options
+from langshift.commands.corpus_fields import chunked_fields, from_options
 from langshift.errors import UsageError
 from langshift.ingest.documents import Columns, Delete, Document, InvalidDocument, parse_fields
 from langshift.ingest.reencode import DocumentEncoder
@@ -297,3 +297,33 @@ def test_a_corpus_without_the_usual_fields_is_refused_with_the_options_for_its_o
         assert source.hint is None
         (row,) = source.read(())
     assert (row.content.id, row.content.title, row.content.text) == ("7", "Tides", LONG)
+
+
+def test_fields_of_chunks_say_how_documents_are_cut():
+    cut = USUAL.chunked("words:120")
+    assert (cut.parent, cut.split, cut.as_options()) == ("parent", True, "--chunk words:120")
+    assert FieldNames.from_meta({"langshift_fields": cut.to_dict()}) == cut
+    assert cut.chunked(None) == USUAL
+    assert fields(texts=["body"]).chunked("auto").as_options() == "--title-field title --text-field body --chunk auto"
+
+
+def test_chunks_have_fields_that_no_document_may_bring():
+    cut = USUAL.chunked("auto")
+    for name in ("parent", "chunk", "chunk.start"):
+        assert refused({"_id": "1", "text": "x", name: 3}, cut) == (
+            f"the field name {name!r} is reserved for langshift; rename it."
+        )
+        assert parsed({"_id": "1", "text": "x", name: 3}, USUAL).other == {name: 3}
+    with pytest.raises(UsageError) as caught:
+        chunked_fields(fields(id="parent"), "auto")
+    assert str(caught.value) == (
+        "--id-field parent: with --chunk, langshift uses this name itself; rename the field in the corpus."
+    )
+
+
+def test_the_id_of_a_document_leaves_room_for_the_numbers_of_its_chunks():
+    cut = USUAL.chunked("auto")
+    assert parsed({"_id": "x" * 504, "text": "x"}, cut).id == "x" * 504
+    assert refused({"_id": "x" * 505, "text": "x"}, cut) == (
+        "the '_id' is longer than 504 bytes, which leaves no room for the numbers of its chunks."
+    )

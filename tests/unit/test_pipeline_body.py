@@ -35,8 +35,8 @@ def test_what_runs_first_is_read_from_it_again(first):
     made = body(first)
     assert found_in(made["processors"]) == first
     found = pipelines.InstalledPipeline("langshift-news-v0001", first, made)
-    assert found.shift_step == made["processors"][-1]
-    assert found.shift_step["script"]["id"] == SCRIPT
+    assert found.own_steps == made["processors"][-1:]
+    assert found.own_steps[0]["script"]["id"] == SCRIPT
 
 
 def test_the_steps_around_another_pipeline_know_the_fields():
@@ -50,4 +50,13 @@ def test_the_steps_around_another_pipeline_know_the_fields():
 def test_an_index_that_is_shifted_softly_has_one_step_more():
     made = pipelines.body("news-v0001", SHIFT, FieldNames(stamp="a.b"), None, soft=True)
     assert [step["script"].get("params", {}).get("stamp") for step in made["processors"]] == [None, ["a", "b"]]
-    assert pipelines.InstalledPipeline("langshift-news-v0001", None, made).shift_step["script"]["id"] == SCRIPT
+    assert pipelines.InstalledPipeline("langshift-news-v0001", None, made).own_steps[0]["script"]["id"] == SCRIPT
+
+
+def test_in_an_index_of_chunks_a_document_gets_its_parent_before_it_is_shifted():
+    fields = FieldNames(vector="vec", texts=("body", "head"), parent="meta.doc")
+    made = body(PrecedingPipeline("theirs", was_default=False), fields=fields)
+    parent, own = made["processors"][-2:]
+    assert parent["script"]["params"] == {"parent": "meta.doc", "content": ["vec", "body", "head"]}
+    assert own["script"]["id"] == SCRIPT
+    assert pipelines.InstalledPipeline("langshift-news-v0001", None, made).own_steps == [parent, own]

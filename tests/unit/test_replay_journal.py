@@ -9,7 +9,7 @@ from langshift.evaluate.replay.journal import ReplayJournal, begin, resume, unfi
 from langshift.evaluate.replay.requests import QueryResult
 
 IDENTITY = {"queries": "abc", "index": "news-v0001", "load": {"loop": "closed", "rate": None}}
-GOOD = QueryResult("q1", (("d1", 0.5), ("d2", 0.1 + 0.2)), 3.0, 4.123456789, waited=1.5)
+GOOD = QueryResult("q1", (("d1", 0.5), ("d2", 0.1 + 0.2)), 3.0, 4.123456789, waited=1.5, places={"d1": (7, 20)})
 REFUSED = QueryResult("q2", error="The cluster answered 400: no.")
 LOST = QueryResult("q3", error="The cluster cannot be reached.", reached=False)
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import langshift, refusal
 
 from langshift.errors import UsageError
-from langshift.evaluate.runs import format_run, read_group_scores, read_run
+from langshift.evaluate.runs import format_run, read_group_scores, read_passages, read_run
 
 CORPUS = "".join(
     json.dumps({"_id": f"{topic}-{tag}", "text": topic, "language": tag, "group": topic}) + "\n"
@@ -149,6 +149,18 @@ def test_a_bad_line_of_group_scores_is_named(run, line):
     with pytest.raises(UsageError) as caught:
         read_group_scores(path)
     assert str(caught.value) == f"{path}, line 5, {BAD_GROUPS[line]}"
+
+
+@pytest.mark.parametrize("line", ['{"passages": {"d": [1, 2]}}', '{"query": "q", "passages": {"d": [1]}}'])
+def test_a_bad_line_with_passages_is_named(tmp_path, line):
+    path = tmp_path / "per-query.jsonl"
+    path.write_text('{"query": "q1"}\n{"query": "q2", "passages": {"d": [3, 40]}}\n')
+    assert read_passages(path) == {"q2": {"d": (3, 40)}}
+    path.write_text(line + "\n")
+    with pytest.raises(UsageError) as caught:
+        read_passages(path)
+    form = 'give {"query": id, "passages": {document: [start, end]}}'
+    assert str(caught.value) == f"{path}, line 1, cannot be read: {form}."
 
 
 def score(run, folder, *options):

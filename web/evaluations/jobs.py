@@ -22,7 +22,7 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import FACTS, HOLDS, QUERIES, Dataset, read_judged
 from langshift.evaluate.replay.journal import RESULT, UNFINISHED
 from langshift.evaluate.replay.result import check_output
-from langshift.evaluate.runs import parse_names
+from langshift.evaluate.runs import PER_QUERY, parse_names
 from langshift.files import numbered_raw_lines, write_bytes
 from langshift.retrieval.settings import SearchSettings, format_settings, read_setting
 from langshift.web.context import LruCache

@@ -24,7 +24,7 @@ from langshift.evaluate.replay.journal import RESULT, UNFINISHED
 from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.report.report import build
 from langshift.evaluate.report.writers import html
-from langshift.evaluate.runs import GROUP_SCORES
+from langshift.evaluate.runs import GROUP_SCORES, PER_QUERY
 from langshift.files import is_text
 from langshift.plugin.inventory import all_versions
 from langshift.retrieval import settings

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from opensearchpy.exceptions import OpenSearchException
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -53,6 +54,28 @@ def search(request: Request) -> Response:
 
 def hit(request: Request) -> Response:
     """Why a document is where it is."""
+    side_searcher, known, state, place = _one_hit(request)
+    why = explain_hit(side_searcher, state, place, request.query_params["id"], known)
+    more = state.address("/search/passages", side=place, id=request.query_params["id"])
+    return page(request, "hit.html", state=state, why=why, number=limits.number, passages=more)
+
+
+def passages(request: Request) -> Response:
+    """All passages of a document, in an index of chunks."""
+    side_searcher, known, state, place = _one_hit(request)
+    side, name = state.side(place), request.query_params["id"]
+    found = side_searcher.passages(state, side, choice_of(side, known), name)
+    if found is None:
+        raise HTTPException(404, f"No passage of {name[:200]!r} in {side.index} matches the query.")
+    return page(request, "passages.html", state=state, hit=found, most=settings.MOST_PASSAGES + 1)
+
+
+def _one_hit(request: Request) -> tuple[SideSearcher, list[IndexChoice], SearchState, Place]:
+    """The searches, the indices and the state of a page about one hit, and the side on which it stands.
+
+    Raises:
+        UsageError: the address lacks something.
+    """
     side_searcher = SideSearcher(context_of(request), fresh=is_page_load(request))
     values, known = request.query_params, side_searcher.choices()
     state = resolve_state(parse_state(values.multi_items()), known)
@@ -61,8 +84,7 @@ def hit(request: Request) -> Response:
         raise UsageError("side must be left or right: follow a link from /search.")
     if not state.words or not values.get("id"):
         raise UsageError("A hit needs a query (q) and the document (id): follow a link from /search.")
-    why = explain_hit(side_searcher, state, place, values["id"], known)
-    return page(request, "hit.html", state=state, why=why, number=limits.number)
+    return side_searcher, known, state, place
 
 
 def vectors(request: Request) -> Response:
@@ -106,4 +128,9 @@ def _languages(
     return sorted({tag for tag in found if parse_tag(tag)} | chosen_ones)
 
 
-ROUTES = [Route("/search", search), Route("/search/hit", hit), Route("/search/vectors", vectors)]
+ROUTES = [
+    Route("/search", search),
+    Route("/search/hit", hit),
+    Route("/search/passages", passages),
+    Route("/search/vectors", vectors),
+]

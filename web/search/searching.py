@@ -17,9 +17,10 @@ from langshift.plugin.inventory import all_versions
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.hits import Hit, SearchResult, group_of, title_and_text, to_hit
 from langshift.retrieval.searcher import Searcher, language_notes
+from langshift.retrieval.settings import MOST_PASSAGES, SearchSettings
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
-from langshift.retrieval.steps import HttpRequest, execute, request_of
+from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, request_of
 from langshift.web.context import AppContext, LruCache
 from langshift.web.search.state import MOST_SIZE, IndexChoice, SearchSide, SearchState, choice_of, choices
 
@@ -145,6 +146,8 @@ class HitRow(NamedTuple):
         movement: which way it stands against the other side: up, down, same or absent.
         moved: the same in words.
         others: the other documents of its group: their languages, and their titles or the beginnings of their texts.
+        passage: which part of the document is shown, in an index of chunks; empty where that is the whole.
+        more: whether the document may have other passages.
     """
 
     hit: Hit
@@ -153,6 +156,8 @@ class HitRow(NamedTuple):
     movement: str
     moved: str
     others: tuple[tuple[str, str], ...]
+    passage: str
+    more: bool
 
 
 def rows(hits: Sequence[Hit], words: str, there: Mapping[str, int]) -> list[HitRow]:
@@ -170,9 +175,17 @@ def rows(hits: Sequence[Hit], words: str, there: Mapping[str, int]) -> list[HitR
             snippet(hit.text, words),
             *_moved(rank, _place(hit, there)),
             others=tuple((one.language, truncate(one.title or one.text, TITLE)) for one in hit.others),
+            passage=passage(hit),
+            more=hit.passage is not None and (hit.passage.place is None or hit.passage.place.count > 1),
         )
         for rank, hit in enumerate(hits, start=1)
     ]
+
+
+def passage(hit: Hit) -> str:
+    """``Passage 3 of 12``; empty where the place is not known, and where it is all of the document."""
+    place = None if hit.passage is None else hit.passage.place
+    return "" if place is None or place.count == 1 else f"Passage {place.ordinal + 1:,} of {place.count:,}"
 
 
 def places(hits: Iterable[Hit]) -> dict[str, int]:
@@ -288,8 +301,12 @@ def truncated_sources(
 
 def truncated_hit(hit: Hit, words: str) -> Hit:
     """A hit, and what is inside it, without any other fields, the texts cut down."""
-    others = tuple(replace(one, title=excerpt(one.title), text=excerpt(one.text), source={}) for one in hit.others)
-    return replace(hit, title=excerpt(hit.title), text=excerpt(hit.text, words), others=others, source={})
+    others = tuple(
+        replace(one, title=excerpt(one.title), text=excerpt(one.text), source={}, passage=None) for one in hit.others
+    )
+    shown = None if hit.passage is None else replace(hit.passage, text="")
+    text = excerpt(hit.text, words)
+    return replace(hit, title=excerpt(hit.title), text=text, others=others, source={}, passage=shown)
 
 
 class SideSearcher:
@@ -416,6 +433,32 @@ class SideSearcher:
             ),
             state.filters,
         )
+
+    def passages(self, state: SearchState, side: SearchSide, choice: IndexChoice, name: str) -> Hit | None:
+        """A document with all of its passages that match, the best one first; None where none does.
+
+        They are ranked by meaning; in the mode ``lexical``, and where the query has no vector, by words.
+
+        Args:
+            state: settled, with words.
+            side: the side on which the document stands.
+            choice: what is searched there.
+            name: the document's id.
+        """
+        by_words = side.setting.mode == "lexical" or self.gathered(state, choice).shortlist.question.vector is None
+
+        def plan(searcher: Searcher) -> SearchPlan[SearchResult]:
+            return searcher.result_plan(
+                state.words,
+                SearchSettings("lexical" if by_words else "dense", preference=0.0),
+                language=state.language,
+                size=1,
+                filters={**state.filters, searcher.index.fields.document_key: [name]},
+                passages=MOST_PASSAGES,
+            )
+
+        _, found = self.console.opened(choice.name).execute(plan, state.filters)
+        return next(iter(found.hits), None)
 
 
 def rank(gathered: CachedShortlist, side: SearchSide, vectors: ShortlistVectors | None) -> tuple[Hit, ...]:

@@ -33,8 +33,9 @@ def views(
             "place": place,
             "side": side,
             "choice": choice,
-            # The link that says why a document is where it is, but for its id.
+            # The links to why a document is where it is and to its passages, but for its id.
             "why": state.address("/search/hit", side=place),
+            "passages": state.address("/search/passages", side=place),
             "steps": {
                 "alpha": _step(choice.alpha, 0.01, 0.001),
                 "gamma": _step(choice.gamma, 0.01, 0.001),

@@ -38,7 +38,7 @@ class SimilarityAtScales(NamedTuple):
 
 
 def similarities(
-    side_searcher: SideSearcher, state: SearchState, name: str, explained: Hit | None, outcome: SideResult
+    side_searcher: SideSearcher, state: SearchState, hit: Hit, explained: Hit | None, outcome: SideResult
 ) -> tuple[list[SimilarityAtScales], Mapping[str, float], str | None]:
     """The table of similarities, what was subtracted of which language vector, and why more is not known."""
     gathered = side_searcher.gathered(state, outcome.choice)
@@ -58,17 +58,17 @@ def similarities(
     ]
     if outcome.moved:
         wanted.append((f"As selected: {side.scales_in_words}", side))
-    rows: list[SimilarityAtScales] = []
+    entry, rows = hit.id if hit.passage is None else hit.passage.id, list[SimilarityAtScales]()
     by: Mapping[str, float] = {}
     for where, at in wanted:
-        breakdown = similarity_breakdown(vectors, name, at.alpha, at.gamma)
+        breakdown = similarity_breakdown(vectors, entry, at.alpha, at.gamma)
         if breakdown is None:
             return [], {}, "The document has no vector, or is not among the nearest ones in its language."
         ranks = {}
         if rankable(side.setting):
             ranks = places(rank(gathered, at, vectors))
         parts = breakdown.own_part, breakdown.language_part, breakdown.common_part
-        rows.append(SimilarityAtScales(where, breakdown.moved, *parts, ranks.get(name)))
+        rows.append(SimilarityAtScales(where, breakdown.moved, *parts, ranks.get(hit.id)))
         by = breakdown.by
     return rows, by, None
 
@@ -100,19 +100,20 @@ def explain_hit(
     other = side_searcher.outcome(state, state.side(PLACES[1 - PLACES.index(place)]), known)
     choice = outcome.choice
     searcher, result = side_searcher.search(state, side, choice, explain=True)
-    fields, ids = searcher.index.fields, (name, *(anchor.id for anchor in result.anchors))
-    _, (found, members) = side_searcher.console.opened(choice.name).execute(
-        lambda one: _documents(ids, one.index.fields)
-    )
-    if name not in found:
-        raise HTTPException(404, f"There is no document {name[:200]!r} in {choice.name}.")
-    documents = {key: to_hit(one, fields) for key, one in found.items()}
+    fields, anchors = searcher.index.fields, [anchor.id for anchor in result.anchors]
     listed = {one.id: one for one in outcome.hits}
     explained = {one.id: one for one in result.hits}
-    whole = documents[name]
+    seen = listed.get(name) or explained.get(name)
+    entry = None if seen is None or seen.passage is None else seen.passage.id
+    _, (shown, found, members) = side_searcher.console.opened(choice.name).execute(
+        lambda one: _documents(name, entry, anchors, one.index.fields)
+    )
+    if shown is None:
+        raise HTTPException(404, f"There is no document {name[:200]!r} in {choice.name}.")
+    documents, whole = {key: to_hit(one, fields) for key, one in found.items()}, to_hit(shown, fields)
     # What lists are made of holds the beginnings of texts only.
-    hit = replace(listed.get(name) or explained.get(name) or whole, title=whole.title, text=beginning(whole.text))
-    near, by, unknown = similarities(side_searcher, state, name, explained.get(name), outcome)
+    hit = replace(seen or whole, title=whole.title, text=beginning(whole.text))
+    near, by, unknown = similarities(side_searcher, state, hit, explained.get(name), outcome)
     # The shortlist tells what the legs say at the alpha that is looked at.
     legs = (hit if rankable(side.setting) and name in listed else explained.get(name, hit)).legs
     return {
@@ -129,7 +130,7 @@ def explain_hit(
         "bonus": result.bonus_of(hit),
         "anchors": [(one, documents.get(one.id)) for one in sorted(result.anchors, key=lambda one: -one.weight)],
         "others": [to_hit(one, fields) for one in members],
-        "source": beginning(orjson.dumps(found[name].source, option=orjson.OPT_INDENT_2).decode()),
+        "source": beginning(orjson.dumps(shown.source, option=orjson.OPT_INDENT_2).decode()),
     }
 
 
@@ -146,19 +147,31 @@ def _weight(leg: str, setting: SearchSettings) -> float | None:
     return setting.lexical_weight if leg == "lexical" else 1 - setting.lexical_weight
 
 
-def _documents(names: Sequence[str], fields: FieldNames) -> SearchPlan[tuple[dict[str, ScoredDoc], list[ScoredDoc]]]:
-    """The documents by id, and the others of the first one's group."""
-    (answer,) = yield (dsl.named(list(dict.fromkeys(names)), fields),)
+def _documents(
+    name: str, entry: str | None, anchors: Sequence[str], fields: FieldNames
+) -> SearchPlan[tuple[ScoredDoc | None, dict[str, ScoredDoc], list[ScoredDoc]]]:
+    """A document, the anchors by ``_id``, and the others of the document's group.
+
+    Args:
+        name: the document's id.
+        entry: the ``_id`` of the chunk that stands for it; None where any does, and where it is whole.
+        anchors: their ``_id``s.
+        fields: the index's names of fields.
+    """
+    itself = dsl.filter_clauses({fields.document_key: [name]})
+    if entry is None and fields.parent is not None:
+        (answer,) = yield (dsl.body({"bool": {"filter": itself}}, 1, fields, source=False),)
+        entry = next((one.id for one in without_legs(answer, fields)), None)
+    entry = entry or name
+    (answer,) = yield (dsl.named(list(dict.fromkeys((entry, *anchors))), fields),)
     found = {one.id: one for one in without_legs(answer, fields)}
-    name = names[0]
-    group = group_of(found[name].source, fields) if name in found else None
+    group = group_of(found[entry].source, fields) if entry in found else None
     if group is None:
-        return found, []
-    same = dsl.filter_clauses({fields.group_filter: [group]})
-    query = {"bool": {"filter": same, "must_not": dsl.filter_clauses({"_id": [name]})}}
-    (answer,) = yield (dsl.body(query, _MOST_OTHERS, fields),)
+        return found.get(entry), found, []
+    query = {"bool": {"filter": dsl.filter_clauses({fields.group_filter: [group]}), "must_not": itself}}
+    (answer,) = yield (dsl.once_each(dsl.body(query, _MOST_OTHERS, fields), fields),)
     members = without_legs(answer, fields)
-    return found, sorted(members, key=lambda one: (one.language, one.id))
+    return found[entry], found, sorted(members, key=lambda one: (one.language, one.id))
 
 
 def beginning(text: str) -> str:
