@@ -326,7 +326,7 @@ def _of_positions(report: Report) -> Iterator[Section]:
             "average and at its 95th percentile. EvidenceHit counts queries for which a passage shows the evidence."
         )
         shown = [tables.positions_table(found), tables.fifths_table(found)]
-        yield Section("positions", shown[0].caption, shown, [note], lambda: by_fifth(found))
+        yield Section("positions", "Place of the evidence", shown, [note], lambda: by_fifth(found))
 
 
 def by_fifth(found: Mapping[str, Mapping[str, Scores]]) -> list[ReportFigure]:

@@ -294,9 +294,11 @@ def positions_table(found: Mapping[str, Mapping[str, Scores]]) -> Table:
         fifths = [mean for row in FIFTHS if (mean := _of_all(cells, row)) is not None]
         known = [_of_all(cells, row) for row in (NDCG, PSI.name, FLOOR, FLOOR_95)]
         known += [min(fifths, default=None), max(fifths, default=None), *(scores[hit].mean for hit in hits)]
-        rows.append([label, *map(format_score, known)])
-    heads = ["run", psi.replace(PSI.name, NDCG), psi, FLOOR, FLOOR_95, "worst fifth", "best fifth", *hits]
-    return plain_table(heads, rows)._replace(caption="By the place of the evidence in the document")
+        rows.append([Cell(label), *(Cell(format_score(figure)) for figure in known)])
+    heads = [Head("run"), Head(psi.replace(PSI.name, NDCG)), Head(psi)]
+    heads += [Head(FLOOR, "without bias"), Head("95 %", "without bias")]
+    heads += [Head("worst", "fifth of the document"), Head("best", "fifth of the document"), *map(Head, hits)]
+    return Table("By the place of the evidence: PSI with its floor, worst and best fifth of the document", heads, rows)
 
 
 def fifths_table(found: Mapping[str, Mapping[str, Scores]]) -> Table:

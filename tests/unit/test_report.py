@@ -151,7 +151,7 @@ def test_the_place_of_the_evidence_has_a_part_where_it_is_known(runs):
     (runs[1] / "per-query.jsonl").write_text("\n".join(lines) + "\n")
     assert report(*runs).exit_code == 0
     page = page_of(runs[1])
-    assert "By the place of the evidence in the document" in page.headings
+    assert "Place of the evidence" in page.headings
     low = 1 / (1 + 1 / math.log2(3) + 1 / 2)
     markdown = [re.split(r" *\| *", line) for line in (runs[1] / "report.md").read_text().splitlines()]
     first, fifths = [row[1:-1] for row in markdown if "a (plain)" in row and len(row) in (10, 8)][-2:]
@@ -160,7 +160,10 @@ def test_the_place_of_the_evidence_has_a_part_where_it_is_known(runs):
     (second,) = [row[1:-1] for row in markdown if "b (shifted)" in row and len(row) == 10]
     assert second == ["b (shifted)", "1.0000", *[".0000"] * 3, *["1.0000"] * 2, f"{11 / 12:.4f}"[1:]]
     said = CliRunner().invoke(evaluate, ["compare", *map(str, runs)], catch_exceptions=False)
-    table = said.stdout.partition("By the place of the evidence in the document\n")[2]
+    table = said.stdout.partition(
+        "By the place of the evidence: PSI with its floor, worst and best fifth of the document\n"
+    )[2]
+    assert table.startswith("run          nDCG@10  PSI@10  floor   95 %   worst    best  EvidenceHit@10\n")
     assert re.search(r"(?m)^b \(shifted\) +1.0000 +.0000 .* 1.0000 +.9167$", table)
     document = json.loads(report(*runs, "--json").stdout)["comparison"]["positions"]
     assert document["b"]["EvidenceHit@10"] == {"mean": 11 / 12, "table": None}
