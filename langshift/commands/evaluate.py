@@ -347,7 +347,8 @@ def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None
       LPR     how often the query's language has the best score among all translations; needs
               group-scores.jsonl beside RUN, which replay and offline write
       Lang_nDCG@k, also as Lang_nDCG(same=3,other=1)@k; Top1, the first document in four ways
-      PEER, PSI@k, Share@k, Entropy@k, JS@k and KL@k
+      PSI@k and EvidenceHit@k, the place of the evidence in the document, from evidence.tsv
+      PEER, Share@k, Entropy@k, JS@k and KL@k
 
     \b
     Example:
