@@ -16,6 +16,7 @@ from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
+from langshift.ingest.bulk.chunked import LineParts
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.bulk.journal import Journal
@@ -49,6 +50,7 @@ class Verdicts:
         self._gone: set[int] = set()
         self._wrong: dict[int | None, tuple[str, str, str, Stage]] = {}
         self._lock = threading.Lock()
+        self._parts = LineParts()
 
     @property
     def wrong(self) -> int:
@@ -58,7 +60,7 @@ class Verdicts:
     def settle(self, outcomes: Sequence[ActionResult]) -> None:
         """Take what the server said, or which letters are still no document."""
         with self._lock:
-            for item, state, _, kind, why, stage in outcomes:
+            for item, state, _, kind, why, stage, _ in self._parts.lines(outcomes):
                 if state == "dead":
                     self._wrong[item.line] = item.id, kind, why, stage
                     continue

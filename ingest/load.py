@@ -84,9 +84,11 @@ class LoadRun:
         if live != target.index:
             note(f"{target.name} now points to {live}, which has the documents of {target.index} too.")
         self._summary.present = checked.documents
+        self._summary.chunks = checked.entries if self._opened.pipeline.chunking else 0
         tallies = self._journal.tallies()
         self._summary.count(tallies)
         facts = {"index": target.index, "uuid": target.uuid, "tallies": tallies, "present": checked.documents}
+        facts["chunks"] = self._summary.chunks
         self._summary.unread = self._patiently(lambda: unread.look(self._client, live, self._summary.languages))
         last = self._opened.base + self._journal.last_line()
         self._journal.finish({**facts, "last": last, "repaired": self._summary.repaired})
@@ -108,6 +110,7 @@ class LoadRun:
         self._summary.count(summary["tallies"])
         self._summary.index, self._summary.present = summary["index"], summary["present"]
         self._summary.repaired, self._summary.resumed = summary["repaired"], self._summary.lines
+        self._summary.chunks = summary.get("chunks", 0)
         note(f"This load into {self._summary.name} is already complete: there is nothing to resume.")
         return self._summary
 
@@ -163,7 +166,7 @@ class LoadRun:
         base = None if self._opened.kind.keeps_versions else self._opened.base
         for left in reversed(range(_REPAIRS + 1)):
             checked = self._patiently(lambda: check(self._client, target, self._journal, base))
-            lost = [*checked.missing, *checked.differing]
+            lost = list(dict.fromkeys(one.document for one in (*checked.missing, *checked.differing)))
             if not lost:
                 if checked.surplus:
                     note(
@@ -171,7 +174,7 @@ class LoadRun:
                         "another process has written to it."
                     )
                 return checked
-            self._forget(self._journal.written_by([identifier for identifier, _ in lost]))
+            self._forget(self._journal.written_by(lost))
             problem = f"The final check found that the cluster has lost {_named(lost)} that it had confirmed"
             # In an index that people use, somebody may have deleted them.
             if not left or not target.created or not self._source.resumable:
@@ -207,9 +210,9 @@ class LoadRun:
             self._progress.update(resumed + handled, handled - dead, self._summary.retries, dead, at_once)
 
 
-def _named(lost: list[tuple[str, int]]) -> str:
+def _named(lost: list[str]) -> str:
     """``2 documents (_id 'a', 'b')``; of many the first."""
-    ids = ", ".join(repr(identifier) for identifier, _ in lost[:_NAMED])
+    ids = ", ".join(repr(identifier) for identifier in lost[:_NAMED])
     return f"{pluralize(len(lost), 'document')} (_id {ids}{', ...' if len(lost) > _NAMED else ''})"
 
 

@@ -278,8 +278,7 @@ class ActionBuilder:
                 made = [self._action(row, piece, next(encoded)) for piece in pieces]
                 usable = [one for one in made if isinstance(one, BulkAction)]
                 if len(usable) == len(made):
-                    parts = {"id": content.id, "parts": len(made)}
-                    actions += [one._replace(target=one.id if one.id != content.id else "", **parts) for one in usable]
+                    actions += usable if self.pipeline.chunking is None else _parts(content.id, usable)
                 else:
                     # Without one of its chunks it is not the document.
                     refused.append(next(one for one in made if isinstance(one, ActionResult)))
@@ -295,7 +294,8 @@ class ActionBuilder:
         language, confidence, _ = made.detection
         source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp)
         tallies = self._tallies(document, made.detection, made.stamp)
-        if encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
+        whole = self.pipeline.chunking is None
+        if whole and encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
             tallies.append("cut")
         if document.no_tag:
             tallies.append("no tag")
@@ -322,6 +322,14 @@ class ActionBuilder:
         if lacks and self.pipeline.debias.named(detection.language) is None:
             names.append(f"without_vector {language}")
         return names
+
+
+def _parts(document: str, chunks: Sequence[BulkAction]) -> Iterator[BulkAction]:
+    """The operations that write the chunks of a document."""
+    for ordinal, one in enumerate(chunks):
+        # Of a document one vector is compared, of each another chunk's.
+        vector = one.vector if ordinal == one.line % len(chunks) else None
+        yield one._replace(id=document, target=one.id, parts=len(chunks), vector=vector)
 
 
 def _refused(row: SourceRow, identifier: str | None, kind: str, why: str, stage: Stage) -> ActionResult:

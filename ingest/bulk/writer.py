@@ -163,6 +163,8 @@ class ActionResult(NamedTuple):
         type: the error's type where dead, such as ``mapper_parsing_exception``; else empty.
         reason: the error in words where dead; else empty.
         stage: where it failed, where dead.
+        chunks: of a line whose document is cut into chunks how many the document has now, or where dead how many were
+            written before one was refused; else 0.
     """
 
     item: BulkAction
@@ -171,10 +173,11 @@ class ActionResult(NamedTuple):
     type: str = ""
     reason: str = ""
     stage: Stage = "write"
+    chunks: int = 0
 
 
 #: Takes what became of items for good.
-Settle = Callable[[Sequence[ActionResult]], None]
+Settle = Callable[[Sequence[ActionResult]], object]
 
 #: Makes of updates what is to be written, by the documents as they are now: each as an operation that is written only
 #: if nobody has written the document since, or what became of it where there is nothing to write.

@@ -5,38 +5,17 @@ import uuid
 from html import unescape
 
 import pytest
-from console_process import sentence, serving
-from given_data import run, write_lines
+from chunked_index import BREAD, PARAGRAPHS, ingest_paragraphs
+from console_process import serving
 from searched import drop
-
-PARAGRAPHS = {
-    "harbour": [
-        "The harbour was built of stone, and ships from many countries came there to trade wool and salt.",
-        "A lighthouse stands on the cliff; its keeper lit the lamp every evening before sunset.",
-        "Bread rises because yeast turns sugar into gas, and the bakers of the harbour knew it well.",
-    ],
-    "river": ["The river floods the fields in spring, and the farmers wait for the water."],
-    "brot": [
-        "Der Hafen ist alt, und viele Schiffe legen dort an.",
-        "Brot geht auf, weil Hefe Zucker in Gas verwandelt.",
-    ],
-}
-LANGUAGES = {"harbour": "en", "river": "en", "brot": "de"}
-BREAD = "why does bread rise?"
 
 
 @pytest.fixture(scope="module")
 def name(client, cluster_url, tmp_path_factory):
-    lines = [
-        {"_id": one, "title": one.title(), "text": "\n\n".join(parts), "language": LANGUAGES[one], "group": "all"}
-        for one, parts in PARAGRAPHS.items()
-    ]
-    corpus = write_lines(tmp_path_factory.mktemp("corpus") / "corpus.jsonl", lines)
     made = f"langshift-test-{uuid.uuid4().hex[:8]}"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENSEARCH_URL", cluster_url)
-        done = run("ingest", corpus, "--index", made, "--encoder", "use-m", "--alpha", 1, "--chunk", "paragraphs")
-        assert done.exit_code == 0, (done.output, done.exception)
+        ingest_paragraphs(tmp_path_factory.mktemp("corpus"), made)
     yield made
     drop(client, made)
 
@@ -82,7 +61,7 @@ def test_all_passages_of_a_document_the_best_first(ask):
     assert link is not None
     answer = ask("/search/passages", side="right", id="harbour")
     shown = re.findall(r'class="change">(passage \d of 3), characters ([\d,]+)-([\d,]+)<', answer.text)
-    assert [one for one, _, _ in shown][0] == "passage 3 of 3"
+    assert shown[0][0] == "passage 3 of 3"
     assert sorted(one for one, _, _ in shown) == ["passage 1 of 3", "passage 2 of 3", "passage 3 of 3"]
     for text in PARAGRAPHS["harbour"]:
         assert text in unescape(answer.text)

@@ -1,7 +1,8 @@
-"""A dataset of documents in chunks, the index of these, and what an exact search by vector finds in it."""
+"""Indices of chunks: one of made-up vectors with what an exact search finds in it, and one that a command makes."""
 
 import numpy as np
 from data_folder import write_dataset
+from given_data import run, write_lines
 from plain_index import PLAIN
 from toy_encoder import ToyEncoder
 
@@ -92,3 +93,30 @@ class ChunkedCorpus:
 def searcher(client, name):
     """A searcher over the index."""
     return Searcher(client, name, opened={ENCODER.id: ENCODER})
+
+
+#: Documents of one to three paragraphs; two of them say why bread rises, each in its last one.
+PARAGRAPHS = {
+    "harbour": [
+        "The harbour was built of stone, and ships from many countries came there to trade wool and salt.",
+        "A lighthouse stands on the cliff; its keeper lit the lamp every evening before sunset.",
+        "Bread rises because yeast turns sugar into gas, and the bakers of the harbour knew it well.",
+    ],
+    "river": ["The river floods the fields in spring, and the farmers wait for the water."],
+    "brot": [
+        "Der Hafen ist alt, und viele Schiffe legen dort an.",
+        "Brot geht auf, weil Hefe Zucker in Gas verwandelt.",
+    ],
+}
+BREAD = "why does bread rise?"
+
+
+def ingest_paragraphs(folder, name):
+    """Index ``PARAGRAPHS`` by the command line, shifted and cut into paragraphs, all in one translation group."""
+    lines = [
+        {"_id": one, "title": one.title(), "text": "\n\n".join(parts), "language": "de" if one == "brot" else "en"}
+        for one, parts in PARAGRAPHS.items()
+    ]
+    corpus = write_lines(folder / "corpus.jsonl", [line | {"group": "all"} for line in lines])
+    done = run("ingest", corpus, "--index", name, "--encoder", "use-m", "--alpha", 1, "--chunk", "paragraphs")
+    assert done.exit_code == 0, (done.output, done.exception)

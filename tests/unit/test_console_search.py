@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.metadata import FieldNames
-from langshift.retrieval.hits import Hit, Other
+from langshift.plugin.metadata import ChunkPlace, FieldNames
+from langshift.retrieval.hits import Hit, Other, Passage
 from langshift.retrieval.settings import FUSIONS, MODES, SearchSettings
 from langshift.web.context import LruCache
 from langshift.web.search.searching import (
@@ -209,6 +209,22 @@ def test_a_document_inside_a_hit_stands_where_the_hit_does():
     there = places([hit("x"), hit("y", others=("a",))])
     assert rows([hit("a")], "q", there)[0].moved == "up 1, 2nd on the other side"
     assert rows([hit("z", others=("x",))], "q", there)[0].moved == "same rank"
+
+
+@pytest.mark.parametrize(
+    ("place", "said", "more"),
+    [
+        (ChunkPlace(2, 90, 1200, 12), "Passage 3 of 12", True),
+        (ChunkPlace(0, 0, 9, 1), "", False),
+        # Chunks that somebody else has made may not tell where they are.
+        (None, "", True),
+    ],
+)
+def test_a_hit_names_its_passage_and_whether_there_may_be_more(place, said, more):
+    (row,) = rows([replace(hit("a"), passage=Passage("a#0002", 0.5, "en", "words", place))], "q", {})
+    assert (row.passage, row.more) == (said, more)
+    (whole,) = rows([hit("a")], "q", {})
+    assert (whole.passage, whole.more) == ("", False)
 
 
 def test_ordinals():
