@@ -399,8 +399,10 @@ def evidence_hit(measure: Measure, ranked: RankedMaterial) -> Scores:
         for query in ranked.queries
         if query in material.spans
     }
-    if not any(spans.values()) or not material.passages:
-        return Scores({}, len(ranked.queries), note=_NO_PASSAGES if any(spans.values()) else _NO_SPANS)
+    if not any(spans.values()):
+        return Scores({}, len(ranked.queries), note=_NO_SPANS)
+    if not any(material.passages.values()):
+        return Scores({}, len(ranked.queries), note=_NO_PASSAGES)
     per_query = {
         query: float(
             any(
