@@ -8,7 +8,7 @@ from typing import Any
 from langshift.errors import UsageError
 from langshift.evaluate.convert import common
 from langshift.evaluate.convert.common import Chosen, choose, collect, located
-from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
+from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets import dataset
 from langshift.evaluate.datasets.dataset import (
     CORPUS,
@@ -107,7 +107,7 @@ def _group_and_article(record: Mapping[str, Any]) -> tuple[str | None, str | Non
     return dataset.optional_word(record, "group"), dataset.optional_word(record, "article")
 
 
-def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen) -> Iterator[Passage]:
+def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen) -> Iterator[PoolPassage]:
     present: set[str] = set()
     for where, record in located(path):
         name = identifier(record.get("_id"), where)
@@ -120,7 +120,7 @@ def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen)
                 continue
         title, text = common.title_and_text(record, where, "correct or remove the line")
         more = {field: value for field, value in record.items() if field not in _OWN}
-        yield Passage(name, text, tag, *_group_and_article(record), title, more)
+        yield PoolPassage(name, text, tag, *_group_and_article(record), title, more)
     if missing := [tag for tag in wanted or () if tag not in present and tag not in {primary(one) for one in present}]:
         raise UsageError(f"{path} has no document in the language {missing[0]!r}: it has {', '.join(sorted(present))}.")
 
@@ -171,12 +171,12 @@ def read_posir(folder: Path, languages: Chosen, pivots: Chosen, domains: Chosen)
         own = f"{_NATIVE_PREFIX}-{name}" if code in _NATIVE else name
         return f"{'_'.join(domain.split())}-{own}" if several else own
 
-    def passages() -> Iterator[Passage]:
+    def passages() -> Iterator[PoolPassage]:
         for (code, domain), home in homes.items():
             for where, row in located(_table(home, "corpus")):
                 group = named(code, domain, identifier(row.get("_id"), where))
                 title, text = str(row.get("title") or ""), str(row.get("text") or "")
-                yield Passage(f"{group}-{chosen[code]}", text, chosen[code], group, None, title)
+                yield PoolPassage(f"{group}-{chosen[code]}", text, chosen[code], group, None, title)
 
     questions = []
     for (code, domain), home in homes.items():

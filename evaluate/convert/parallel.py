@@ -11,7 +11,7 @@ import orjson
 from langshift.debias.encoders.e5_small import E5Small
 from langshift.errors import UsageError, installed
 from langshift.evaluate.convert.common import Chosen, choose, find_by_code, located, tagged
-from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
+from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.dataset import Evidence, gather
 from langshift.files import string
 from langshift.languages import parse_tag
@@ -129,11 +129,11 @@ def read_mlqa(folder: Path, languages: Chosen, pivots: Chosen, split: str) -> Po
             for name in names:
                 judged.setdefault(name, {})[f"{min(names)}-{code}"] = 1
 
-    def passages() -> Iterator[Passage]:
+    def passages() -> Iterator[PoolPassage]:
         for code, tag in chosen.items():
             for text, names in texts[code].items():
                 group = groups[names[0]]
-                yield Passage(f"{min(names)}-{code}", text, tag, group, articles[group])
+                yield PoolPassage(f"{min(names)}-{code}", text, tag, group, articles[group])
 
     judged_questions = [
         JudgedQuestion(name, text, chosen[code], judged[name], groups[name], articles[groups[name]])
@@ -218,10 +218,10 @@ def read_xquad(folder: Path, languages: Chosen, pivots: Chosen, *, articles: boo
                 evidence.setdefault(question, {})[f"{group}-{code}"] = found._replace(length=lengths[group])
     titles = dict(zip(groups, (one.article for one in paragraphs[first]), strict=True))
 
-    def passages() -> Iterator[Passage]:
+    def passages() -> Iterator[PoolPassage]:
         for group, title in titles.items():
             for code, tag in chosen.items():
-                yield Passage(f"{group}-{code}", texts[code][group], tag, group, title)
+                yield PoolPassage(f"{group}-{code}", texts[code][group], tag, group, title)
 
     questions = [
         JudgedQuestion(
@@ -339,11 +339,11 @@ def read_belebele(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource
                 "is in only one), so they are not translations of each other: take both from the same release."
             )
 
-    def passages() -> Iterator[Passage]:
+    def passages() -> Iterator[PoolPassage]:
         for link in sorted(variants[first].passages):
             group = _page_group(link)
             for code, tag in chosen.items():
-                yield Passage(f"{group}-{code}", variants[code].passages[link], tag, group, link)
+                yield PoolPassage(f"{group}-{code}", variants[code].passages[link], tag, group, link)
 
     questions = [
         JudgedQuestion(f"{group}-q{number}", text, tag, {f"{group}-{other}": 1 for other in chosen}, group, link)

@@ -35,7 +35,7 @@ from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAG
 from langshift.files import write_table
 
 
-class Passage(NamedTuple):
+class PoolPassage(NamedTuple):
     """One document of a collection; ``more`` holds fields that are kept as they came."""
 
     id: str
@@ -79,7 +79,7 @@ class PoolSource(NamedTuple):
     where: Path
     languages: Sequence[str]
     questions: Sequence[JudgedQuestion]
-    passages: Callable[[], Iterator[Passage]]
+    passages: Callable[[], Iterator[PoolPassage]]
     partly_parallel: bool = False
     whole: bool = True
     judged: str = POOLED
@@ -333,7 +333,7 @@ class _Pool:
             yield {**(passage.more or {}), **record, **_labels(passage)}
         self.on_passage(number % _STEP)
 
-    def _stays(self, passage: Passage) -> bool:
+    def _stays(self, passage: PoolPassage) -> bool:
         if self.groups is None or passage.group is None:
             return True
         return (passage.language or "") in self.groups.get(passage.group, ())
@@ -388,6 +388,6 @@ def _link(written: Path, folder: Path) -> None:
                 shutil.copyfile(written / name, folder / name)
 
 
-def _labels(one: Passage | JudgedQuestion) -> dict[str, str]:
+def _labels(one: PoolPassage | JudgedQuestion) -> dict[str, str]:
     labels = {"language": one.language, "group": one.group, "article": one.article}
     return {name: value for name, value in labels.items() if value is not None}

@@ -328,8 +328,10 @@ def test_any_version_may_show_it_among_the_first_k():
 
 
 def test_evidence_hit_is_undefined_without_passages_or_characters():
-    assert evidence_hit({}) == Scores(
-        {}, 5, "undefined, because the hits show no passages: it is of indices of chunks."
+    assert (
+        evidence_hit({})
+        == evidence_hit({"q1": {}})
+        == Scores({}, 5, "undefined, because the hits show no passages: it is of indices of chunks.")
     )
     assert evidence_hit({"q1": {"a": (0, 9)}}, spans={}) == Scores(
         {}, 5, "undefined without the characters of the evidence (start and end in evidence.tsv)."
