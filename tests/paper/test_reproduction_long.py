@@ -6,7 +6,7 @@ import re
 import pytest
 from reproduced import require_shown, run_blocks
 
-ENGLISH, E5_SMALL, POOLED = BLOCKS = range(5, 8)
+ENGLISH, POOLED, ENGLISH_E5, POOLED_E5 = BLOCKS = range(5, 9)
 LONG = pytest.mark.skipif("LANGSHIFT_EVIDENCE" not in os.environ, reason="half an hour; make evidence prints it")
 COLUMNS = ("nDCG@10", "PSI@10", "floor", "95 %", "worst", "best", "EvidenceHit@10")
 
@@ -26,7 +26,7 @@ def printed(tmp_path_factory, client, cluster_url, encoded_xquad, e5_small, page
     return of
 
 
-@pytest.mark.parametrize("number", [ENGLISH, pytest.param(E5_SMALL, marks=LONG), pytest.param(POOLED, marks=LONG)])
+@pytest.mark.parametrize("number", [pytest.param(number, marks=LONG if number > ENGLISH else ()) for number in BLOCKS])
 def test_the_page_showed_what_its_commands_print(number, printed):
     require_shown(number, printed(number))
 
@@ -62,7 +62,7 @@ def test_chunks_find_what_stands_anywhere_in_a_document(printed):
 
 @LONG
 @pytest.mark.parametrize(
-    ("number", "prefix"), [(E5_SMALL, "articles-e5"), (POOLED, "articles8"), (POOLED, "articles8-e5")]
+    ("number", "prefix"), [(POOLED, "articles8"), (ENGLISH_E5, "articles-e5"), (POOLED_E5, "articles8-e5")]
 )
 def test_so_they_do_with_other_encoders_and_in_a_pool_of_languages(number, prefix, printed):
     found = figures(printed(number))
