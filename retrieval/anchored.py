@@ -42,6 +42,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -51,7 +52,19 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
 from langshift.retrieval.dense import vector_of
-from langshift.retrieval.hits import Anchor, Leg, RankedHits, ScoredDoc, ScoringContext, candidates, without_legs
+from langshift.retrieval.hits import (
+    Anchor,
+    Leg,
+    RankedHits,
+    ScoredDoc,
+    ScoringContext,
+    best_first,
+    best_hits,
+    candidates,
+    filled,
+    missing,
+    without_legs,
+)
 from langshift.retrieval.hybrid import words_query
 from langshift.retrieval.settings import LEAST_CANDIDATES, NO_FILTERS, SearchRequest
 from langshift.retrieval.steps import Body, Response, SearchPlan
@@ -298,15 +311,17 @@ def anchored(request: SearchRequest) -> SearchPlan[RankedHits]:
         return RankedHits((), ScoringContext())
     how = _how(gathered, request)
     moved = moved_vector(gathered.query, how.anchors, dict(zip(gathered.ids, gathered.vectors, strict=True)))
-    (response,) = yield (moved_body(moved, request, how),)
-    hits = tuple(without_legs(response, request.fields))
-    if request.target.legs and hits:
-        hits = yield from _with_legs(hits, moved, request)
-    return RankedHits(hits, how)
+    responses = yield moved_bodies(moved, request, how)
+    found = [without_legs(response, request.fields) for response in responses]
+    lacks = missing(zip(found, (filled(one, request) for one in responses), strict=True), request)
+    best = best_hits(found[0] if len(found) == 1 else best_first(chain(*found)), request)
+    if request.target.legs and best:
+        best = yield from _with_legs(best, moved, request)
+    return RankedHits(tuple(best), how, missing=lacks)
 
 
-def scores(request: SearchRequest, how: ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:
-    """What ``anchored`` would have given documents, exactly, by a script; None for one without a vector.
+def scores(request: SearchRequest, how: ScoringContext, clauses: dsl.Clauses, size: int) -> SearchPlan[list[ScoredDoc]]:
+    """What ``anchored`` would have given what matches all clauses, exactly, by a script; not what has no vector.
 
     Preference and filters had their part in ``how``. The vectors of the run's anchors are read again; where one is gone
     meanwhile, the query is moved without it.
@@ -318,11 +333,10 @@ def scores(request: SearchRequest, how: ScoringContext, ids: Sequence[str]) -> S
         (response,) = yield (body_with_vectors(dsl.among(named), len(named), fields),)
         vectors = hit_vectors(response)
     moved = moved_vector(unit(np.asarray(vector_of(request.question), dtype=np.float64)), how.anchors, vectors)
-    exact = dsl.exact(moved, ids, fields)
+    exact = dsl.exact(moved, clauses, size, fields)
     exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(request, how)}}
     (response,) = yield (exact,)
-    found = {hit.id: hit.score for hit in without_legs(response, fields)}
-    return {name: found.get(name) for name in ids}
+    return without_legs(response, fields)
 
 
 def _how(gathered: Candidates, request: SearchRequest) -> ScoringContext:
@@ -370,8 +384,8 @@ def moved_vector(
     return moved.astype(np.float32)
 
 
-def moved_body(moved: NDArray[np.float32], request: SearchRequest, how: ScoringContext) -> Body:
-    """The body of the second step.
+def moved_bodies(moved: NDArray[np.float32], request: SearchRequest, how: ScoringContext) -> tuple[Body, ...]:
+    """The bodies of the second step: one, in an index of chunks with a preference two.
 
     The mode's own bonus and the words only reorder the ``depth`` nearest of each shard: they are worth less than a
     spread each, and a union costs as much time as a second search. With a preference, which may be worth any amount,
@@ -383,8 +397,8 @@ def moved_body(moved: NDArray[np.float32], request: SearchRequest, how: ScoringC
         how: what is given for language and words; as the search's ``RankedHits`` tells it.
     """
     nearest = dsl.nearest(request, moved, request.depth, how.bonus if request.preference else 0.0)
-    query = {"bool": {"must": [nearest], "should": _more(request, how)}}
-    return dsl.body(query, request.size, request.fields, request.source)
+    queries = [{"bool": {"must": [query], "should": _more(request, how)}} for query in nearest]
+    return tuple(dsl.documents_body(request, query, request.size) for query in queries)
 
 
 def _more(request: SearchRequest, how: ScoringContext) -> list[dict[str, Any]]:
@@ -397,13 +411,13 @@ def _more(request: SearchRequest, how: ScoringContext) -> list[dict[str, Any]]:
 
 def _with_legs(
     hits: Sequence[ScoredDoc], moved: NDArray[np.float32], request: SearchRequest
-) -> SearchPlan[tuple[ScoredDoc, ...]]:
+) -> SearchPlan[list[ScoredDoc]]:
     """The hits with what each part of the score says of them, ranked among the hits; one step."""
     fields, ids = request.fields, [hit.id for hit in hits]
     words = words_query(replace(request, filters=NO_FILTERS), dsl.among(ids))
     bodies = {
-        "dense": dsl.exact(vector_of(request.question), ids, fields),
-        "moved": dsl.exact(moved, ids, fields),
+        "dense": dsl.exact(vector_of(request.question), dsl.filter_clauses({"_id": ids}), len(ids), fields),
+        "moved": dsl.exact(moved, dsl.filter_clauses({"_id": ids}), len(ids), fields),
         "lexical": dsl.body(words, len(ids), fields, source=False),
     }
     responses = yield tuple(bodies.values())
@@ -411,4 +425,4 @@ def _with_legs(
     for leg, response in zip(bodies, responses, strict=True):
         for hit in candidates(response, leg, fields):
             legs[hit.id][leg] = hit.legs[leg]
-    return tuple(hit._replace(legs=legs[hit.id]) for hit in hits)
+    return [hit._replace(legs=legs[hit.id]) for hit in hits]

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from langshift.errors import UsageError
 from langshift.retrieval import dsl
-from langshift.retrieval.hits import Leg, RankedHits, ScoredDoc, ScoringContext, best_first, candidates, leg_pool
+from langshift.retrieval.hits import (
+    Leg,
+    Part,
+    RankedHits,
+    ScoredDoc,
+    ScoringContext,
+    best_first,
+    best_hits,
+    candidates,
+    filled,
+    leg_pool,
+    missing,
+    one_per_document,
+)
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchQuery, SearchRequest
 from langshift.retrieval.steps import Body, SearchPlan
 
@@ -44,52 +59,72 @@ def bonus_on_cosine(request: SearchRequest) -> float:
     return abs(request.preference) / 2
 
 
-def dense_body(request: SearchRequest) -> Body:
-    """The body of ``dense``: a k-nearest-neighbour search with the language preference.
+def dense_bodies(request: SearchRequest) -> tuple[Body, ...]:
+    """The bodies of ``dense``: a k-nearest-neighbour search with the language preference.
 
     The score of a hit is ``(1 + cos(q, z̃) + |beta| · [favoured]) / 2``; those in the searcher's language ``l`` are
     favoured, or with ``beta`` below 0 those in every other. The best ``n`` by this score are among the ``n`` nearest
-    of all and the ``n`` nearest of the favoured, whose union is asked for.
+    of all and the ``n`` nearest of the favoured, whose union is asked for; in an index of chunks each for itself.
 
     Raises:
         UsageError: the question has no vector.
     """
     beta = request.preference
-    query = dsl.nearest(request, vector_of(request.question), max(request.size, request.depth), beta)
+    queries = dsl.nearest(request, vector_of(request.question), max(request.size, request.depth), beta)
     if beta:
         more = dsl.added(dsl.preferred_clause(request, beta), bonus_on_cosine(request))
-        query = {"bool": {"must": [query], "should": [more]}}
-    return dsl.body(query, request.size, request.fields, request.source)
+        queries = [{"bool": {"must": [query], "should": [more]}} for query in queries]
+    return tuple(dsl.documents_body(request, query, request.size) for query in queries)
 
 
 def dense(request: SearchRequest) -> SearchPlan[RankedHits]:
     """The nearest by cosine, with the language preference."""
-    (response,) = yield (dense_body(request),)
-    hits = candidates(response, "dense", request.fields)
+    responses = yield dense_bodies(request)
+    found = [candidates(response, "dense", request.fields) for response in responses]
+    lacks = missing(zip(found, (filled(one, request) for one in responses), strict=True), request)
+    hits = best_hits(found[0] if len(found) == 1 else best_first(chain(*found)), request)
     if request.preference:
         bonus = bonus_on_cosine(request)
         # What the vectors alone said; how they ranked all documents nobody asked.
         plain = ((hit.score or 0.0) - bonus * request.prefers(hit.language) for hit in hits)
         hits = [hit._replace(legs={"dense": Leg(one, None)}) for hit, one in zip(hits, plain, strict=True)]
-    return RankedHits(tuple(hits), ScoringContext(request.preference / 2))
+    return RankedHits(tuple(hits), ScoringContext(request.preference / 2), missing=lacks)
 
 
 def balanced(request: SearchRequest) -> SearchPlan[RankedHits]:
     """The best 5 of each language among the 50 nearest, in order of score (LAURA, section 2.1).
 
-    With a language preference the 50 nearest of the favoured documents are looked at, too.
+    With a language preference the 50 nearest of the favoured documents are looked at, too. A document in chunks has the
+    score and the language of its best one, and where it is not among the 50 nearest of all, of its best favoured one.
     """
-    answered = zip(("all", request.favoured or ""), (yield balanced_bodies(request)), strict=False)
+    responses = yield balanced_bodies(request)
+    answered = list(zip(("all", request.favoured or ""), responses, strict=False))
     legs = {("dense", part): candidates(response, "dense", request.fields) for part, response in answered}
-    return rank_dense(best_of_each_language(leg_pool(legs, "dense", request.favoured).candidates), request)
+    cut = (filled(one, request) for one in responses)
+    lacks = missing(zip(legs.values(), cut, strict=True), replace(request, size=POOL))
+    return rank_balanced(legs, request)._replace(missing=lacks)
 
 
-def rank_dense(hits: Iterable[ScoredDoc], request: SearchRequest) -> RankedHits:
-    """What was retrieved by vector, with its leg ``dense``, ranked with the language preference."""
+def rank_balanced(legs: Mapping[Part, Sequence[ScoredDoc]], request: SearchRequest) -> RankedHits:
+    """What the leg ``dense`` retrieved of each part, ranked as ``balanced`` does."""
+    nearest = {part: one_per_document(found) for part, found in legs.items()}
+    return rank_dense(leg_pool(nearest, "dense", request.favoured, POOL).candidates, request, OF_EACH_LANGUAGE)
+
+
+def rank_dense(hits: Iterable[ScoredDoc], request: SearchRequest, of_each: int | None = None) -> RankedHits:
+    """What was retrieved by vector, with its leg ``dense``, ranked with the language preference.
+
+    Args:
+        hits: what was retrieved.
+        request: what is searched for.
+        of_each: how many of each language are ranked; None for all.
+    """
     bonus = bonus_on_cosine(request)
-    ranked = best_first(
-        hit._replace(score=hit.legs["dense"].score + bonus * request.prefers(hit.language)) for hit in hits
+    ranked = one_per_document(
+        best_first(hit._replace(score=hit.legs["dense"].score + bonus * request.prefers(hit.language)) for hit in hits)
     )
+    if of_each is not None:
+        ranked = best_of_each_language(ranked, of_each)
     return RankedHits(tuple(ranked[: request.size]), ScoringContext(request.preference / 2))
 
 
@@ -103,8 +138,9 @@ def balanced_bodies(request: SearchRequest) -> tuple[Body, ...]:
     among = [clauses]
     if request.preference:
         among.append([*clauses, dsl.preferred_clause(request, request.preference)])
-    queries = [dsl.knn(vector, LEAST_CANDIDATES, one, fields) for one in among]
-    return tuple(dsl.body(query, POOL, fields, request.source) for query in queries)
+    k = LEAST_CANDIDATES if fields.parent is None else request.depth
+    queries = [dsl.knn(vector, k, one, fields) for one in among]
+    return tuple(dsl.documents_body(request, query, POOL) for query in queries)
 
 
 def best_of_each_language(hits: Iterable[ScoredDoc], of_each: int = OF_EACH_LANGUAGE) -> list[ScoredDoc]:

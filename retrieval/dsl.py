@@ -100,14 +100,14 @@ def _by_analyzer(words: str, languages: Sequence[str], fields: FieldNames) -> di
     return {"bool": {"should": [*own, rest], "minimum_should_match": 1}}
 
 
-def exact(vector: NDArray[np.float32], ids: Sequence[str], fields: FieldNames = USUAL) -> dict[str, Any]:
-    """The body of an exact search by cosine among documents; one without a vector is not found.
+def exact(vector: NDArray[np.float32], clauses: Clauses, size: int, fields: FieldNames = USUAL) -> dict[str, Any]:
+    """The body of an exact search by cosine among what matches all clauses; what has no vector is not found.
 
     The score of a hit is ``(1 + cos(q, z̃)) / 2``, as that of ``knn``.
     """
-    scored = {"bool": {"filter": [among(ids), {"exists": {"field": fields.vector}}]}}
+    scored = {"bool": {"filter": [{"bool": {"filter": list(clauses)}}, {"exists": {"field": fields.vector}}]}}
     script = {"source": _EXACT, "params": {"vector": vector.tolist(), "field": fields.vector}}
-    return body({"script_score": {"query": scored, "script": script}}, len(ids), fields, source=False)
+    return body({"script_score": {"query": scored, "script": script}}, size, fields, source=False)
 
 
 def named(ids: Sequence[str], fields: FieldNames = USUAL, source: Source = True) -> dict[str, Any]:
@@ -116,8 +116,21 @@ def named(ids: Sequence[str], fields: FieldNames = USUAL, source: Source = True)
 
 
 def among(ids: Sequence[str]) -> dict[str, Any]:
-    """The query that the documents of these ids match, all with the same score."""
+    """The query that the entries of these ids match, all with the same score."""
     return {"bool": {"filter": filter_clauses({"_id": ids})}}
+
+
+def of_documents(ids: Sequence[str], fields: FieldNames = USUAL) -> list[dict[str, Any]]:
+    """The clauses that all entries of documents match: the documents themselves, or their chunks.
+
+    An entry of an index of chunks that names no document is one for itself.
+    """
+    themselves = filter_clauses({"_id": ids})
+    if fields.parent is None:
+        return themselves
+    nameless = {"bool": {"filter": themselves, "must_not": [{"exists": {"field": fields.document_key}}]}}
+    either = [*filter_clauses({fields.document_key: ids}), nameless]
+    return [{"bool": {"should": either, "minimum_should_match": 1}}]
 
 
 def filter_clauses(filters: Filters) -> list[dict[str, Any]]:
@@ -152,6 +165,19 @@ def once_each(body: Mapping[str, Any], fields: FieldNames) -> dict[str, Any]:
     return {**body, "collapse": {"field": fields.document_key}} if fields.parent is not None else dict(body)
 
 
+def documents_body(request: SearchRequest, query: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """A request body for as many documents, in an index of chunks the best chunk of each.
+
+    Where groups are to be found among documents, it is for ``depth`` of them; and where the request does not collapse,
+    for as many chunks of any documents.
+    """
+    fields = request.fields
+    if fields.parent is not None and (request.setting.one_per_group or not request.collapses):
+        size = max(size, request.depth)
+    collapse = {"collapse": {"field": fields.document_key}} if fields.parent is not None and request.collapses else {}
+    return body(query, size, fields, request.source) | collapse
+
+
 def _most_tokens(words: str) -> int:
     """About as many tokens as an analyzer can make of a query, or more.
 
@@ -176,10 +202,11 @@ def preferred_clause(request: SearchRequest, preference: float) -> dict[str, Any
     return same if preference > 0 else {"bool": {"must_not": [same]}}
 
 
-def nearest(request: SearchRequest, vector: NDArray[np.float32], k: int, preference: float) -> dict[str, Any]:
-    """The query for the ``k`` nearest of each shard among all, and with a preference among the favoured, too.
+def nearest(request: SearchRequest, vector: NDArray[np.float32], k: int, preference: float) -> list[dict[str, Any]]:
+    """The queries for the ``k`` nearest of each shard among all, and with a preference among the favoured, too.
 
-    The best ``k`` are among these in any mode that gives the favoured more.
+    The best ``k`` are among these in any mode that gives the favoured more. In an index of chunks that is a query each:
+    only so is it known that both find enough documents.
 
     Args:
         request: whose filters all must match.
@@ -190,9 +217,9 @@ def nearest(request: SearchRequest, vector: NDArray[np.float32], k: int, prefere
     fields, clauses = request.fields, filter_clauses(request.filters)
     among_all = knn(vector, k, clauses, fields)
     if not preference:
-        return among_all
-    favoured = knn(vector, k, [*clauses, preferred_clause(request, preference)], fields)
-    return {"dis_max": {"queries": [among_all, favoured]}}
+        return [among_all]
+    queries = [among_all, knn(vector, k, [*clauses, preferred_clause(request, preference)], fields)]
+    return queries if fields.parent is not None else [{"dis_max": {"queries": queries}}]
 
 
 def added(which: Mapping[str, Any], score: float) -> dict[str, Any]:

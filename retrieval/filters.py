@@ -10,6 +10,7 @@ from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import require_tag, text_language
 from langshift.output import escaped
+from langshift.plugin.metadata import PARENT
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.dsl import filter_clauses
 from langshift.retrieval.settings import Filters
@@ -38,6 +39,8 @@ class FilterCheck:
         fields = self._index.fields
         language = fields.language
         own_names = {"language": language, "group": fields.group_filter, fields.group: fields.group_filter}
+        if fields.parent is not None:
+            own_names |= {PARENT: fields.document_key, fields.parent: fields.document_key}
         found: dict[str, list[str]] = {}
         for name, values in filters.items():
             listed = isinstance(values, Collection) and not isinstance(values, str)

@@ -1,8 +1,9 @@
 """Modes that ask for words: ``lexical``, and ``hybrid`` beside vectors."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 from langshift.retrieval import dsl, hits
@@ -58,7 +59,7 @@ def lexical_body(request: SearchRequest) -> Body:
     Raises:
         UsageError: the question has too many words for the server.
     """
-    return dsl.body(words_query(request), request.size, request.fields, request.source)
+    return dsl.documents_body(request, words_query(request), request.size)
 
 
 def words_query(request: SearchRequest, *clauses: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,7 +127,7 @@ def leg_bodies(request: SearchRequest) -> dict[hits.Part, Body]:
     """The bodies of the one step of ``hybrid``, and of ``lexical`` with a preference, where langshift does the sum.
 
     ``hybrid`` takes as many of every shard, as neural-search does: in an index of several, words have a body a shard.
-    Hits bring no fields.
+    Hits bring no fields, or the group where one of each is wanted.
 
     Returns:
         (Leg, part) -> body; legs are ``dense`` and ``lexical``, parts ``all`` or ``shard N``, and with a preference the
@@ -135,7 +136,8 @@ def leg_bodies(request: SearchRequest) -> dict[hits.Part, Body]:
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
-    bare, shards = replace(request, source=False), request.target.index.shards if of_shards(request) else 1
+    bare = replace(request, source=[request.fields.group] if request.setting.one_per_group else False)
+    shards = request.target.index.shards if of_shards(request) else 1
     parts: Parts = {}
     if request.favoured:
         parts = {request.favoured: dsl.preferred_clause(request, request.preference)}
@@ -171,7 +173,7 @@ def word_bodies(request: SearchRequest, parts: Parts, shards: int) -> dict[hits.
     Raises:
         UsageError: the question has too many words for the server.
     """
-    whole = lexical_body(replace(request, size=request.depth))
+    whole = dsl.body(words_query(request), request.depth, request.fields, request.source)
     bodies: dict[hits.Part, Body] = {("lexical", "all"): whole}
     if shards > 1:
         bodies = {("lexical", f"shard {shard}"): ShardBody(whole, shard) for shard in range(shards)}
@@ -185,13 +187,16 @@ def lexical(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     """BM25, with the language preference."""
     if request.preference:
         return (yield from fused_search(request))
-    (response,) = yield (lexical_body(request),)
-    return hits.RankedHits(tuple(hits.candidates(response, "lexical", request.fields)), hits.ScoringContext())
+    body = lexical_body(request)
+    (response,) = yield (body,)
+    found = hits.candidates(response, "lexical", request.fields)
+    lacks = hits.missing([(found, len(found) >= body["size"])], request)
+    return hits.RankedHits(tuple(hits.best_hits(found, request)), missing=lacks)
 
 
 def hybrid_search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
-    """Vectors and words, by the cluster's plugin where it can."""
-    if request.preference or not request.target.fuses:
+    """Vectors and words, by the cluster's plugin where it can; it cannot find documents by their chunks."""
+    if request.preference or not request.target.fuses or request.fields.parent is not None:
         return (yield from fused_search(request))
     (response,) = yield (hybrid_body(request),)
     return hits.RankedHits(tuple(hits.without_legs(response, request.fields)), hits.ScoringContext(depth=request.depth))
@@ -207,16 +212,36 @@ def fused_search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     answered = zip(bodies, (yield tuple(bodies.values())), strict=True)
     legs = {(leg, part): hits.candidates(response, leg, request.fields) for (leg, part), response in answered}
     ranked, how = fuse({leg: hits.leg_pool(legs, leg, request.favoured) for leg in ("dense", "lexical")}, request)
-    found = ranked[: request.size]
+    found = hits.best_hits(ranked, request)
+    lacks, retrieved = 0.0, dict[str, float]()
+    if request.fields.parent is not None:
+        lacks = _missing(legs, request)
+        retrieved = {one.id: one.score or 0.0 for one in ranked}
     if request.source and found:
         (response,) = yield (dsl.named([hit.id for hit in found], request.fields, request.source),)
         sources = hits.sources([response])
         found = [hit._replace(source=sources.get(hit.id, {})) for hit in found]
-    return hits.RankedHits(tuple(found), how)
+    return hits.RankedHits(tuple(found), how, missing=lacks, retrieved=retrieved)
+
+
+def _missing(legs: Mapping[hits.Part, Sequence[hits.ScoredDoc]], request: SearchRequest) -> float:
+    """How many documents were wanted for each that was found, see ``hits.missing``.
+
+    All parts together are to find as many, and those that the preference favours, so that whatever the bonus is worth
+    the best are among them.
+    """
+    needed = {"lexical"} if request.setting.mode == "lexical" else {"dense", "lexical"}
+    searches = []
+    for favoured in (False, True):
+        parts = [
+            found for (leg, part), found in legs.items() if leg in needed and favoured == (part == request.favoured)
+        ]
+        searches.append((list(chain(*parts)), any(len(found) >= request.depth for found in parts)))
+    return hits.missing(searches, request)
 
 
 def fuse(pools: Mapping[str, hits.Pool], request: SearchRequest) -> tuple[list[hits.ScoredDoc], hits.ScoringContext]:
-    """The one step of ``fused_search`` that needs no cluster: all hits, best first, and how they were scored.
+    """The one step of ``fused_search`` that needs no cluster: all entries, best first, and how they were scored.
 
     Args:
         pools: leg -> what it retrieved, of ``dense`` and ``lexical``.
@@ -237,9 +262,15 @@ def fuse(pools: Mapping[str, hits.Pool], request: SearchRequest) -> tuple[list[h
         retrieved[name]._replace(score=score + given * request.prefers(retrieved[name].language))
         for name, score in own.items()
     ]
-    ranked.sort(key=lambda one: (-(one.score or 0.0), -one.legs["dense"].score if "dense" in one.legs else 0.0))
-    run_scores = {one.id: one.score or 0.0 for one in ranked} if needs_run_scores(request) else {}
+    ranked.sort(key=by_score)
+    documents = hits.one_per_document(ranked) if needs_run_scores(request) else ()
+    run_scores = {one.document: one.score or 0.0 for one in documents}
     return ranked, hits.ScoringContext(math.copysign(given, beta), ranges, run_scores=run_scores, depth=request.depth)
+
+
+def by_score(one: hits.ScoredDoc) -> tuple[float, float]:
+    """What entries are sorted by: the score, and of equal ones how near they are."""
+    return -(one.score or 0.0), -one.legs["dense"].score if "dense" in one.legs else 0.0
 
 
 def needs_run_scores(request: SearchRequest) -> bool:

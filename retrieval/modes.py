@@ -7,12 +7,20 @@ from dataclasses import replace
 from typing import Any, Final
 
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import FieldNames, remove_at
+from langshift.plugin.metadata import remove_at
 from langshift.retrieval import anchored, dsl, hits
 from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, vector_of
-from langshift.retrieval.hybrid import base_score, fused_search, hybrid_search, lexical, lexical_body, needs_run_scores
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, Source
-from langshift.retrieval.steps import Body, SearchPlan, timed
+from langshift.retrieval.hybrid import (
+    base_score,
+    by_score,
+    fused_search,
+    hybrid_search,
+    lexical,
+    needs_run_scores,
+    words_query,
+)
+from langshift.retrieval.settings import LEAST_CANDIDATES, NO_FILTERS, SearchRequest, Source
+from langshift.retrieval.steps import Body, Response, SearchPlan, timed
 
 # At most so many times as deep as before, and so many times as deep as it seems needed.
 _DEEPEST: Final = 4
@@ -20,6 +28,9 @@ _MARGIN: Final = 1.5
 _FULL: Final = (
     f"The groups found have {dsl.MOST:,} or more documents in addition to those that the search itself found: the rest "
     "is not shown."
+)
+_DEEPEST_CHUNKS: Final = (
+    f"There may be more documents: the best {dsl.MOST:,} passages, the most that a search looks at, are of these alone."
 )
 
 _RANKED: Final = {
@@ -44,10 +55,40 @@ def search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     request = _without_strength(request)
     if request.setting.one_per_group:
         work = _one_per_group(request)
-    else:
+    elif request.fields.parent is None:
         work = _RANKED[request.setting.mode](replace(request, depth=max(request.size, request.depth)))
+    else:
+        work = _documents(request)
+    if request.passages:
+        work = _with_passages(request, work)
     found, took = yield from timed(work)
     return found._replace(took=took)
+
+
+def _documents(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
+    """Search chunks, deep enough for as many documents as are wanted."""
+    found, _ = yield from _enough(request)
+    return found
+
+
+def _with_passages(request: SearchRequest, work: SearchPlan[hits.RankedHits]) -> SearchPlan[hits.RankedHits]:
+    """The hits of a search with their further passages: one step that scores them, and one for their texts."""
+    found = yield from work
+    scored = yield from _entries(request, found, [hit.document for hit in found.hits])
+    shown = {hit.id for hit in found.hits}
+    further: dict[str, list[hits.ScoredDoc]] = {}
+    for one in sorted(scored, key=by_score):
+        if one.id not in shown and len(members := further.setdefault(one.document, [])) < request.passages:
+            members.append(one)
+    if not further:
+        return found
+    ids = [one.id for members in further.values() for one in members]
+    parts = [ids[start : start + dsl.MOST] for start in range(0, len(ids), dsl.MOST)]
+    texts = hits.sources((yield tuple(dsl.named(part, request.fields, request.source) for part in parts)))
+    passages = {
+        name: tuple(one._replace(source=texts.get(one.id, {})) for one in members) for name, members in further.items()
+    }
+    return found._replace(hits=tuple(hit._replace(passages=passages.get(hit.document, ())) for hit in found.hits))
 
 
 def _without_strength(request: SearchRequest) -> SearchRequest:
@@ -65,29 +106,52 @@ def _one_per_group(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     for themselves. What is inside a hit is filtered as the hits are.
     """
     plain = replace(request, setting=replace(request.setting, one_per_group=False))
-    found, groups = yield from _enough(plain)
+    found, groups = yield from _enough(request)
     chosen = dict(list(groups.items())[: request.size])
-    seen = [candidate.id for members in chosen.values() for candidate in members]
+    seen = [candidate for members in chosen.values() for candidate in members]
     if not seen:
         return found._replace(hits=())
     fields, source = request.fields, request.source
     brings = source if source is True else [*(source or ()), fields.group]
-    named = [name for kind, name in chosen if kind == _GROUP]
-    bodies = [members_body(replace(request, source=brings), named, seen)]
+    named = [name for kind, name in chosen if kind == "group"]
+    without = [one.document for one in seen]
+    bodies = [members_body(replace(request, source=brings), named, without)]
     if source:
-        bodies.append(dsl.named(seen, fields, brings))
+        bodies.append(dsl.named([one.id for one in seen], fields, brings))
     others, *known = yield tuple(bodies)
+    members = hits.without_legs(others, fields)
+    if fields.parent is not None and any(one.parent is None for one in members):
+        (others,) = yield (members_body(replace(request, source=brings, collapses=False), named, without),)
+        members = hits.one_per_document(hits.without_legs(others, fields))
     # A document of several groups is in the first of them alone.
-    inside = [one for one in hits.without_legs(others, fields) if _key(one, fields) in chosen]
-    scored = (yield from scores(plain, found.how, [one.id for one in inside])) if inside else {}
-    sources_by_id = hits.sources(known)
+    inside = [one for one in members if hits.key_of(one, fields) in chosen]
+    if fields.parent is None:
+        scored = (yield from scores(plain, found.how, [one.id for one in inside])) if inside else {}
+        inside = [one._replace(score=scored[one.id]) for one in inside]
+    else:
+        inside, texts = yield from _best_passages(replace(plain, source=brings if source else False), found, inside)
+        known += texts
+    sources_by_id = {one.id: one.source for one in inside} | hits.sources(known)
     for one in inside:
-        chosen[_key(one, fields)].append(one._replace(score=scored[one.id]))
-        sources_by_id[one.id] = one.source
+        chosen[hits.key_of(one, fields)].append(one)
     shown = {name: _shown(brought, source, fields.group) for name, brought in sources_by_id.items()}
     heads = tuple(_head(members, request.question.language, shown) for members in chosen.values())
     full = len(others["hits"]["hits"]) == dsl.MOST
     return found._replace(hits=heads, notes=(*found.notes, _FULL) if full else found.notes)
+
+
+def _best_passages(
+    request: SearchRequest, found: hits.RankedHits, documents: Sequence[hits.ScoredDoc]
+) -> SearchPlan[tuple[list[hits.ScoredDoc], Sequence[Response]]]:
+    """Each document by its best chunk, with its score; and the answers that bring these chunks' fields, if asked for.
+
+    One that matches nothing stays as it is, without a score.
+    """
+    scored = hits.best_first((yield from _entries(request, found, [one.document for one in documents])))
+    best = {one.document: one for one in hits.one_per_document(scored)}
+    chosen = [best.get(one.document, one._replace(score=None))._replace(source=one.source) for one in documents]
+    texts = (dsl.named([one.id for one in chosen], request.fields, request.source),) if request.source else ()
+    return chosen, (yield texts) if chosen and texts else ()
 
 
 def members_body(request: SearchRequest, groups: Sequence[str], without: Sequence[str]) -> Body:
@@ -101,37 +165,48 @@ def members_body(request: SearchRequest, groups: Sequence[str], without: Sequenc
     own = {"term": {request.fields.language: request.question.language}}
     query: dict[str, Any] = {
         "filter": [{"terms": {request.fields.group_filter: list(groups)}}, *dsl.filter_clauses(request.filters)],
-        "must_not": dsl.filter_clauses({"_id": without}),
+        "must_not": dsl.of_documents(without, request.fields),
         "should": [{"constant_score": {"filter": own}}],
     }
-    return dsl.body({"bool": query}, dsl.MOST, request.fields, request.source)
+    return dsl.documents_body(request, {"bool": query}, dsl.MOST)
 
 
-_GROUP: Final = "group"
 # By group, or by id where a document is in none.
 _Groups = dict[tuple[str, str], list[hits.ScoredDoc]]
 
 
 def _enough(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHits, _Groups]]:
-    """Search deeper and deeper, until there are as many groups as are wanted or no more documents."""
-    size, apart = request.size, request.setting.mode in {"hybrid", "anchored"}
-    depth = min(max(LEAST_CANDIDATES, size * 2), dsl.MOST)
+    """Search deeper and deeper, until there are as many groups or documents as are wanted, or no more of them."""
+    size, mode, grouped = request.size, request.setting.mode, request.setting.one_per_group
+    chunks, fields = request.fields.parent is not None, request.fields
+    depth = min(max(request.depth, size * 2 if grouped else size), dsl.MOST)
+    # Of whole documents all are ranked, and then the groups; so are the few that balanced finds.
+    apart = grouped and (mode == "balanced" or not chunks)
+    if apart:
+        request = replace(request, setting=replace(request.setting, one_per_group=False))
+    if grouped:
+        request = replace(request, source=[fields.group])
     while True:
-        wide = min(dsl.MOST, 2 * depth * request.target.index.shards) if apart else depth
-        deep = replace(request, size=wide, depth=depth, source=[request.fields.group])
-        found = yield from _RANKED[request.setting.mode](deep)
+        deep = replace(request, depth=depth)
+        if apart:
+            wide = 2 * depth * request.target.index.shards if mode in {"hybrid", "anchored"} else depth
+            deep = replace(deep, size=min(dsl.MOST, wide))
+        found = yield from _RANKED[mode](deep)
+        if chunks and request.collapses and any(hit.parent is None for hit in found.hits):
+            request = replace(request, collapses=False)
+            continue
         groups: _Groups = {}
         for hit in found.hits:
-            groups.setdefault(_key(hit, request.fields), []).append(hit)
-        if len(groups) >= size or len(found.hits) < depth or depth == dsl.MOST:
+            groups.setdefault(hits.key_of(hit, fields), []).append(hit)
+        missing = found.missing
+        if apart and not chunks and len(found.hits) >= depth:
+            missing = size / len(groups)
+        if missing <= 1:
             return found, groups
+        if depth == dsl.MOST:
+            return found._replace(notes=(*found.notes, *((_DEEPEST_CHUNKS,) if chunks else ()))), groups
         # As deep as would do if groups came on as they have so far, and half as deep again.
-        depth = min(math.ceil(depth * min(_DEEPEST, _MARGIN * size / len(groups))), dsl.MOST)
-
-
-def _key(hit: hits.ScoredDoc, fields: FieldNames) -> tuple[str, str]:
-    group = hits.group_of(hit.source, fields)
-    return ("_id", hit.id) if group is None else (_GROUP, group)
+        depth = min(math.ceil(depth * min(_DEEPEST, _MARGIN * missing)), dsl.MOST)
 
 
 def _head(members: Sequence[hits.ScoredDoc], language: str, sources: Mapping[str, Mapping[str, Any]]) -> hits.ScoredDoc:
@@ -157,7 +232,8 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
 
     Scores by vector are exact, by a script; BM25 comes from the run's own query under a filter, which leaves it as
     it is. In ``hybrid`` a leg gives 0 to what it did not retrieve, by either fusion and over any number of shards, and
-    what neither leg retrieved has 0, and the bonus if it is favoured.
+    what neither leg retrieved has 0, and the bonus if it is favoured. In an index of chunks a document has the score of
+    its best chunk.
 
     Args:
         request: what was searched for; which documents are scored does not depend on its filters.
@@ -171,47 +247,86 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
     if not ids:
         return {}
     request = _without_strength(request)
-    if request.setting.mode == "anchored":
-        return (yield from anchored.scores(request, how, ids))
-    dense = request.setting.mode in {"dense", "balanced"}
-    given = yield from _dense_scores(request, ids) if dense else _lexical_scores(request, how, ids)
-    return {name: given.get(name) for name in ids}
+    if request.setting.mode in {"lexical", "hybrid"}:
+        how = yield from _known_scoring(request, how)
+    # Of what the run knows of a document not all chunks are a part: one that it did not retrieve may have the bonus.
+    rest = [name for name in ids if name not in how.run_scores or request.fields.parent is not None]
+    given: dict[str, float | None] = {name: how.run_scores.get(name) for name in ids}
+    for one in (yield from _entries(replace(request, filters=NO_FILTERS), hits.RankedHits((), how), rest)):
+        known = given[one.document]
+        given[one.document] = one.score if known is None else max(known, one.score or 0.0)
+    return given
 
 
-def _dense_scores(request: SearchRequest, ids: Sequence[str]) -> SearchPlan[dict[str, float]]:
-    """Exact scores of ``dense`` and ``balanced``; documents without a vector are left out."""
-    (response,) = yield (dsl.exact(vector_of(request.question), ids, request.fields),)
-    bonus = bonus_on_cosine(request)
-    return {
-        hit.id: hit.legs["dense"].score + bonus * request.prefers(hit.language)
-        for hit in hits.candidates(response, "dense", request.fields)
-    }
+def _known_scoring(request: SearchRequest, how: hits.ScoringContext) -> SearchPlan[hits.ScoringContext]:
+    """How the scores of ``lexical`` or ``hybrid`` were put together.
 
-
-def _lexical_scores(
-    request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]
-) -> SearchPlan[dict[str, float]]:
-    """Scores of ``lexical`` and ``hybrid``; documents that match nothing are left out.
-
-    Where the search itself could not say how its scores were put together, as the cluster's plugin does not, its
-    legs are asked for that first.
+    Where the search itself could not say, as the cluster's plugin does not, its legs are asked for that.
     """
-    hybrid = request.setting.mode == "hybrid"
-    if (hybrid or request.preference) and not how.ranges and not how.run_scores:
-        legs_only = replace(request, size=0, depth=how.depth or LEAST_CANDIDATES, source=False)
-        how = (yield from fused_search(legs_only)).how
-    run_scores = {name: how.run_scores[name] for name in ids if name in how.run_scores}
-    rest = [name for name in ids if name not in run_scores]
-    if not rest:
-        return run_scores
-    bodies = {"lexical": lexical_body(replace(request, size=len(rest), filters={"_id": rest}, source=False))}
-    if hybrid:
-        bodies["dense"] = dsl.exact(vector_of(request.question), rest, request.fields)
+    if (request.setting.mode == "lexical" and not request.preference) or how.ranges or how.run_scores:
+        return how
+    legs_only = replace(request, size=0, depth=how.depth or LEAST_CANDIDATES, source=False)
+    return (yield from fused_search(legs_only)).how
+
+
+def _entries(request: SearchRequest, found: hits.RankedHits, ids: Sequence[str]) -> SearchPlan[list[hits.ScoredDoc]]:
+    """The entries of documents that match the filters, with the scores that a search gives them.
+
+    Args:
+        request: what was searched for.
+        found: what the search says of how its scores were put together, and of the chunks that it retrieved.
+        ids: the documents.
+
+    Returns:
+        Of the plan: the entries, without those that match nothing.
+    """
+    if not ids:
+        return []
+    request, clauses = _without_strength(request), dsl.of_documents(ids, request.fields)
+    size = len(ids) if request.fields.parent is None else dsl.MOST
+    if request.setting.mode in {"lexical", "hybrid"}:
+        scored = yield from _lexical_entries(request, found, clauses, size)
+    else:
+        clauses = [*clauses, *dsl.filter_clauses(request.filters)]
+        if request.setting.mode == "anchored":
+            scored = yield from anchored.scores(request, found.how, clauses, size)
+        else:
+            scored = yield from _dense_entries(request, clauses, size)
+    if len(scored) < dsl.MOST or len(ids) == 1 or request.fields.parent is None:
+        return scored
+    # Some may be left out: of the documents' chunks one search brings no more.
+    half = len(ids) // 2
+    first = yield from _entries(request, found, ids[:half])
+    return first + (yield from _entries(request, found, ids[half:]))
+
+
+def _dense_entries(request: SearchRequest, clauses: dsl.Clauses, size: int) -> SearchPlan[list[hits.ScoredDoc]]:
+    """Those of ``dense`` and ``balanced``, exactly; without those that have no vector."""
+    (response,) = yield (dsl.exact(vector_of(request.question), clauses, size, request.fields),)
+    bonus = bonus_on_cosine(request)
+    return [
+        hit._replace(score=hit.legs["dense"].score + bonus * request.prefers(hit.language))
+        for hit in hits.candidates(response, "dense", request.fields)
+    ]
+
+
+def _lexical_entries(
+    request: SearchRequest, found: hits.RankedHits, clauses: dsl.Clauses, size: int
+) -> SearchPlan[list[hits.ScoredDoc]]:
+    """Those of ``lexical`` and ``hybrid``, without those that match nothing."""
+    how, fields = found.how, request.fields
+    bodies = {"lexical": dsl.body(words_query(request, *clauses), size, fields, source=False)}
+    if request.setting.mode == "hybrid":
+        among = [*clauses, *dsl.filter_clauses(request.filters)]
+        bodies["dense"] = dsl.exact(vector_of(request.question), among, size, fields)
     legs = zip(bodies, (yield tuple(bodies.values())), strict=True)
-    scored = hits.union(hits.candidates(response, leg, request.fields) for leg, response in legs)
+    union = hits.union(hits.candidates(response, leg, fields) for leg, response in legs)
     unretrieved, bonus = needs_run_scores(request), abs(how.bonus)
-    return run_scores | {
-        name: (0.0 if unretrieved else base_score(one, request.setting, how.ranges))
-        + bonus * request.prefers(one.language)
-        for name, one in scored.items()
-    }
+
+    def score(one: hits.ScoredDoc) -> float:
+        if unretrieved and one.id in found.retrieved:
+            return found.retrieved[one.id]
+        base = 0.0 if unretrieved else base_score(one, request.setting, how.ranges)
+        return base + bonus * request.prefers(one.language)
+
+    return [one._replace(score=score(one)) for one in union.values()]

@@ -208,6 +208,7 @@ class Searcher:
         filters: settings.Filters = settings.NO_FILTERS,
         source: settings.Source = True,
         legs: bool = False,
+        passages: int = 0,
     ) -> SearchPlan[hits.RankedHits]:
         """The search for a question.
 
@@ -218,6 +219,7 @@ class Searcher:
             filters: field of the index -> values, any of which a hit must have.
             source: which fields hits bring; True for all but the vector.
             legs: whether every leg's score and rank are wanted, which the cluster's own fusion does not tell.
+            passages: in an index of chunks, how many further ones of each hit are wanted.
 
         Raises:
             UsageError: one document of each group is wanted, and the index's field does not serve for that.
@@ -226,7 +228,8 @@ class Searcher:
             self._filters.require_groups()
         setting = self.resolve(setting).setting
         target = self.target(setting, legs=legs)
-        return modes.search(settings.SearchRequest(question, setting, target, size, filters=filters, source=source))
+        request = settings.SearchRequest(question, setting, target, size, filters=filters, source=source)
+        return modes.search(replace(request, passages=passages))
 
     def scores(
         self,
@@ -304,7 +307,7 @@ class Searcher:
         vector = None if raw is None else self.move(raw, [tag])[0]
         question = settings.SearchQuery(words, text_language(tag), vector)
         shift, unknown = self._shift if explain else (None, None)
-        plan = self.plan(question, setting, size=size, filters=checked, legs=explain)
+        plan = self.plan(question, setting, size=size, filters=checked, legs=explain, passages=passages)
         moved = self.query_debias if setting.needs_vector else stored_shift.UNMOVED
         notes = self.remarks(given) if chosen.origin == "asked" else []
 

@@ -223,6 +223,9 @@ class SearchRequest:
             ``size`` where that is more.
         filters: field of the index -> values, any of which a hit must have.
         source: which fields hits bring: True for all but the vector, False for none.
+        passages: in an index of chunks, how many further chunks of each hit are wanted.
+        collapses: whether, in an index of chunks, the cluster brings the best chunk of each document alone. Of chunks
+            that name no document it brings only one.
     """
 
     question: SearchQuery
@@ -232,6 +235,8 @@ class SearchRequest:
     depth: int = LEAST_CANDIDATES
     filters: Filters = field(default_factory=dict)
     source: Source = True
+    passages: int = 0
+    collapses: bool = True
 
     @property
     def fields(self) -> FieldNames:

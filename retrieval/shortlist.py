@@ -15,7 +15,7 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import value_at
 from langshift.plugin.stored_shift import StoredShift, proportions
 from langshift.retrieval import dsl, hits, settings
-from langshift.retrieval.dense import POOL, best_of_each_language, rank_dense, vector_of
+from langshift.retrieval.dense import rank_balanced, rank_dense, vector_of
 from langshift.retrieval.hybrid import Parts, fuse, nearest_bodies, word_bodies
 from langshift.retrieval.steps import Body, SearchPlan, timed_step
 
@@ -113,7 +113,9 @@ def rank(shortlist: Shortlist, setting: settings.SearchSettings, *, size: int = 
     """What the live search finds in a setting: the same documents in the same order, with the same scores.
 
     Scores are the same to rounding in float32, and documents whose scores are that near may come in another order. In
-    an index of several shards, too: the shortlist holds what each shard brings.
+    an index of several shards, too: the shortlist holds what each shard brings. In an index of chunks it holds the 100
+    best chunks of each leg, and the documents that these are of: where they are fewer than ``size``, or than the 50 of
+    ``balanced``, the live search looks deeper.
 
     Args:
         shortlist: of the query.
@@ -153,13 +155,13 @@ def _ranked(shortlist: Shortlist, request: settings.SearchRequest) -> hits.Ranke
     if mode == "dense":
         return rank_dense(pool("dense").candidates, request)
     if mode == "balanced":
-        return rank_dense(best_of_each_language(pool("dense", POOL).candidates), request)
+        return rank_balanced(shortlist.legs, request)
     if mode == "lexical" and not request.preference:
-        return hits.RankedHits(tuple(pool("lexical", DEPTH).candidates[:size]), hits.ScoringContext())
+        return hits.RankedHits(tuple(hits.one_per_document(pool("lexical", DEPTH).candidates)[:size]))
     # In hybrid every shard brings as many, in lexical all together.
     depth = None if mode == "hybrid" else DEPTH
     ranked, how = fuse({leg: pool(leg, depth) for leg in ("dense", "lexical")}, request)
-    return hits.RankedHits(tuple(ranked[:size]), how)
+    return hits.RankedHits(tuple(hits.one_per_document(ranked)[:size]), how)
 
 
 Array = NDArray[np.float64]
@@ -183,8 +185,7 @@ class ShortlistVectors:
     Arrays are float64 and have one entry for each document, but for ``of_query``.
 
     Attributes:
-        ids: the documents with a vector: of the shortlist, and the nearest in each language.
-        languages: of each.
+        found: the entries with a vector, without fields: of the shortlist, and the nearest in each language.
         sources: document -> its fields but the vector, of those that are not in the shortlist.
         indexed: ``cos(q̃, z̃)`` of the vectors as they are in the index, shape (documents,).
         norms: ``|z̃|`` as in the index, shape (documents,).
@@ -199,8 +200,7 @@ class ShortlistVectors:
         took: milliseconds that the server says it took.
     """
 
-    ids: tuple[str, ...]
-    languages: tuple[str, ...]
+    found: tuple[hits.ScoredDoc, ...]
     sources: Mapping[str, Mapping[str, Any]] = field(repr=False)
     indexed: Array
     norms: Array
@@ -213,6 +213,11 @@ class ShortlistVectors:
     proportions: Mapping[str, Mapping[str, float]] = field(repr=False)
     unmovable: frozenset[str]
     took: float
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """Of the entries."""
+        return tuple(one.id for one in self.found)
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -337,8 +342,7 @@ def _numbers(
     along = stored @ searched / np.linalg.norm(searched)
     new = found.keys() - shortlist.languages.keys()
     return ShortlistVectors(
-        ids=tuple(by),
-        languages=tuple(found[name].language for name in by),
+        found=tuple(found[name]._replace(source={}) for name in by),
         sources={name: _without(one.source, fields.vector) for name, one in found.items() if name in new},
         indexed=np.divide(along, norms, out=np.zeros_like(norms), where=norms > 0),
         norms=norms,
@@ -413,7 +417,7 @@ def rank_at(
     wide = DEPTH * shortlist.target.index.shards
     legs: dict[hits.Part, tuple[hits.ScoredDoc, ...]] = {("dense", "all"): _leg(vectors, scores, order[:wide])}
     if part := shortlist.request(setting).favoured:
-        own = np.array([language == shortlist.question.language for language in vectors.languages], dtype=bool)
+        own = np.array([one.language == shortlist.question.language for one in vectors.found], dtype=bool)
         among = own if part == "own" else ~own
         legs["dense", part] = _leg(vectors, scores, order[among[order]][:DEPTH])
     moved = replace(shortlist, legs={**shortlist.legs, **legs}, sources={**vectors.sources, **shortlist.sources})
@@ -423,9 +427,9 @@ def rank_at(
 def _leg(vectors: ShortlistVectors, scores: NDArray[np.float64], order: NDArray[np.intp]) -> tuple[hits.ScoredDoc, ...]:
     """The documents in this order as a leg gives them."""
     return tuple(
-        hits.ScoredDoc(name, score, vectors.languages[place], legs={"dense": hits.Leg(score, number)})
+        vectors.found[place]._replace(score=score, legs={"dense": hits.Leg(score, number)})
         for number, place in enumerate(order.tolist(), start=1)
-        for name, score in [(vectors.ids[place], float(scores[place]))]
+        for score in [float(scores[place])]
     )
 
 

@@ -168,7 +168,7 @@ def test_json_is_one_document(name, cluster_env):
         "index": f"{name}-v0001", "mode": "lexical", "language": "de"
     }  # fmt: skip
     assert [set(hit) for hit in answer["hits"]] == [
-        {"id", "score", "language", "title", "text", "group", "legs", "others", "shift"}
+        {"id", "score", "language", "title", "text", "passage", "group", "legs", "others", "shift", "passages"}
     ]
     assert done.stderr == ""
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 from plain_index import PLAIN
 
-from langshift.plugin.metadata import USUAL
+from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.modes import scores, search
@@ -28,6 +28,8 @@ class Corpus:
         years: id -> 2000 to 2002.
     """
 
+    fields = USUAL
+
     def __init__(self, count=360):
         numbers = np.random.default_rng(3)
         names = [f"d{i}" for i in range(count)]
@@ -44,7 +46,8 @@ class Corpus:
         vector = {"type": "knn_vector", "dimension": DIMENSION}
         vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
         keyword = {"type": "keyword"}
-        properties = {"embedding": vector, "language": keyword, "group": keyword, "year": {"type": "integer"}}
+        properties = {"embedding": vector, "year": {"type": "integer"}}
+        properties |= dict.fromkeys(("language", "group", "parent"), keyword)
         settings = {"knn": True, "number_of_shards": shards, "number_of_replicas": 0}
         client.indices.create(
             index=index, body={"settings": {"index": settings}, "mappings": {"properties": properties}}
@@ -53,17 +56,63 @@ class Corpus:
         for name, given in self.vectors.items():
             document = {"embedding": given.tolist(), "language": self.languages[name], "group": self.groups[name]}
             document |= {"text": {self.languages[name] or "und": self.texts[name]}, "year": self.years[name]}
+            document |= self.place(name)
             lines += [{"index": {"_id": name}}, {k: v for k, v in document.items() if v is not None}]
         assert not client.bulk(index=index, body=lines, refresh=True)["errors"]
         counts = Counter(language for language in self.languages.values() if language)
-        live = IndexInfo(index, index, PLAIN, USUAL, LANGUAGES, len(self.vectors), shards, counts, frozenset(LANGUAGES))
+        fields, texts = self.fields, frozenset(LANGUAGES)
+        live = IndexInfo(index, index, PLAIN, fields, LANGUAGES, len(self.vectors), shards, counts, texts)
         return SearchContext(live, fuses=True, trust=TRUST)
+
+    def place(self, _name):
+        """What fields a chunk has more than a whole document."""
+        return {}
 
     def cosines(self, vector):
         """Id -> cosine with a vector, in double precision."""
         query = np.asarray(vector, np.float64)
         query /= np.linalg.norm(query)
         return {name: float(query @ v.astype(np.float64) / np.linalg.norm(v)) for name, v in self.vectors.items()}
+
+
+class ChunkCorpus(Corpus):
+    """Chunks of documents ``o0``, ``o1``, ...; those of ``o0`` lie side by side, and the last three name no document.
+
+    Attributes:
+        sizes: document -> how many chunks it has.
+        hot: what the chunks of ``o0`` are nearest to.
+    """
+
+    fields = FieldNames(parent="parent", chunking="paragraphs")
+
+    def __init__(self, documents=90, most=9, long=130):
+        numbers = np.random.default_rng(5)
+        self.sizes = {f"o{i}": int(numbers.integers(1, most + 1)) for i in range(documents)} | {"o0": long}
+        names = [chunk_id(document, ordinal) for document, size in self.sizes.items() for ordinal in range(size)]
+        self.nameless = ("lone1", "lone2", "lone3")
+        names += self.nameless
+        vectors = numbers.standard_normal((len(names), DIMENSION)).astype(np.float32)
+        self.hot = vectors[0].copy()
+        vectors[:long] = self.hot + 0.2 * vectors[:long]
+        self.vectors = dict(zip(names, vectors, strict=True))
+        place = {name: int(self.document(name).strip("olne")) for name in names}
+        # A third of the documents is in one language, the others change it with each chunk.
+        self.languages = {n: LANGUAGES[(place[n] + (place[n] % 3 > 0) * i) % 3] for i, n in enumerate(names)}
+        self.groups = {n: None if place[n] % 4 == 3 else f"g{place[n] // 6}" for n in names}
+        self.years = {name: 2000 + place[name] % 3 for name in names}
+        self.texts = {name: " ".join(numbers.choice(WORDS, numbers.integers(2, 9))) for name in names}
+
+    def document(self, name):
+        """The document that an entry is of, or itself."""
+        return name.partition("#")[0]
+
+    def place(self, name):
+        """The document of a chunk, and which it is."""
+        document, _, ordinal = name.partition("#")
+        if not ordinal:
+            return {}
+        place = ChunkPlace(int(ordinal), 100 * int(ordinal), 100 * int(ordinal) + 99, self.sizes[document])
+        return {"parent": document, "chunk": place.to_dict()}
 
 
 def asked(seed=1, language="de", words="sun moon tide"):

@@ -6,12 +6,18 @@ from search_request import request_for
 
 from langshift.errors import UsageError
 from langshift.plugin.metadata import FieldNames
-from langshift.retrieval.dense import balanced_bodies, dense_body, vector_of
-from langshift.retrieval.dsl import exact, filter_clauses
+from langshift.retrieval.dense import balanced_bodies, dense_bodies, vector_of
+from langshift.retrieval.dsl import exact, filter_clauses, of_documents
 from langshift.retrieval.hybrid import lexical_body
 from langshift.retrieval.settings import SearchQuery, SearchSettings
 
 ONES = np.ones(2, np.float32)
+CHUNKS = FieldNames(parent="of", parent_keyword="of.raw")
+
+
+def dense_body(request):
+    (body,) = dense_bodies(request)
+    return body
 
 
 def test_dense_looks_at_more_candidates_than_it_returns():
@@ -123,7 +129,7 @@ def test_hits_bring_all_but_the_vector_or_what_is_named_or_only_tell_their_langu
 
 def test_an_exact_search_leaves_out_documents_without_a_vector():
     among = {"bool": {"filter": [{"terms": {"_id": ["a", "b"]}}]}}
-    assert exact(np.array([1, 2], np.float32), ["a", "b"]) == {
+    assert exact(np.array([1, 2], np.float32), of_documents(["a", "b"]), 2) == {
         "size": 2,
         "query": {
             "script_score": {
@@ -153,6 +159,23 @@ def test_balanced_looks_at_the_50_nearest_and_at_the_50_nearest_of_the_favoured(
     assert favoured == nearest | {"query": {"knn": {"embedding": knn}}}
     with_preference = dense_body(request(favouring, size=50, source=False))
     assert favoured["query"] in with_preference["query"]["bool"]["must"][0]["dis_max"]["queries"]
+
+
+def test_of_an_index_of_chunks_each_search_brings_a_document_once():
+    plain = request_for(ONES, size=3, source=False, fields=CHUNKS)
+    body = dense_body(plain)
+    assert (body["collapse"], body["docvalue_fields"]) == ({"field": "of.raw"}, ["language", "of.raw"])
+    assert lexical_body(plain)["collapse"] == {"field": "of.raw"}
+    assert balanced_bodies(plain)[0]["collapse"] == {"field": "of.raw"}
+    own = dense_body(request_for(ONES, size=3, source=["year"], fields=FieldNames(parent="parent", chunking="auto")))
+    places = ["chunk.ordinal", "chunk.start", "chunk.end", "chunk.count", "chunk.field"]
+    assert own["docvalue_fields"] == ["language", "parent", *places]
+    favouring = request_for(ONES, language="de", setting=SearchSettings(preference=0.1), size=3, fields=CHUNKS)
+    among_all, favoured = dense_bodies(favouring)
+    assert among_all["query"]["bool"]["should"] == favoured["query"]["bool"]["should"]
+    assert favoured["query"]["bool"]["must"][0]["knn"]["embedding"]["filter"] == {
+        "bool": {"filter": [{"term": {"language": "de"}}]}
+    }
 
 
 def test_a_vector_of_zeros_is_refused_by_its_words():

@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from search_request import request_for
 
 from langshift.plugin.metadata import FieldNames
-from langshift.retrieval.dense import best_of_each_language, dense_body
+from langshift.retrieval.dense import best_of_each_language, dense_bodies
 from langshift.retrieval.dsl import bonus
 from langshift.retrieval.hits import ScoredDoc
 from langshift.retrieval.settings import SearchSettings
 
 
 def dense_preferring(vector, language, preference, **more):
-    return dense_body(request_for(vector, language=language, setting=SearchSettings(preference=preference), **more))
+    return dense_bodies(request_for(vector, language=language, setting=SearchSettings(preference=preference), **more))[
+        0
+    ]
 
 
 def test_a_preference_is_one_request_over_the_union_of_all_and_the_favoured():

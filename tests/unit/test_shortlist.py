@@ -199,11 +199,9 @@ def test_documents_are_ranked_at_an_alpha_with_the_preference():
     shortlist, vectors = fetched(documents)
     for preference in (0.0, 0.2, -0.2):
         scores = {
-            name: (1 + similarity) / 2
-            + abs(preference) / 2 * (preference != 0 and (language == "de") == (preference > 0))
-            for name, language, similarity in zip(
-                vectors.ids, vectors.languages, vectors.similarities(0.4), strict=True
-            )
+            one.id: (1 + similarity) / 2
+            + abs(preference) / 2 * (preference != 0 and (one.language == "de") == (preference > 0))
+            for one, similarity in zip(vectors.found, vectors.similarities(0.4), strict=True)
         }
         hits = rank_at(shortlist, vectors, SearchSettings(preference=preference), 0.4, size=12).hits
         assert [hit.id for hit in hits] == sorted(scores, key=lambda name: -scores[name])[:12]
