@@ -7,28 +7,21 @@ import pytest
 from reproduced import require_shown, run_blocks
 
 ENGLISH, POOLED, ENGLISH_E5, POOLED_E5 = BLOCKS = range(5, 9)
-LONG = pytest.mark.skipif("LANGSHIFT_EVIDENCE" not in os.environ, reason="half an hour; make evidence prints it")
+RUN = BLOCKS if "LANGSHIFT_EVIDENCE" in os.environ else BLOCKS[:1]
+LONG = pytest.mark.skipif(len(RUN) == 1, reason="half an hour; make evidence prints it")
 COLUMNS = ("nDCG@10", "PSI@10", "floor", "95 %", "worst", "best", "EvidenceHit@10")
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory, client, cluster_url, encoded_xquad, e5_small, page_lock):  # noqa: ARG001 - which knows the texts
-    """What the commands of a block print, and the page shows from then on; blocks share a folder."""
+def printed(tmp_path_factory, client, cluster_url, xquad, e5_small, page_lock):  # noqa: ARG001 - which knows the texts
+    """What the commands of each block print, and the page shows from then on."""
     folder = tmp_path_factory.mktemp("reproduction-long")
-    known = {}
-
-    def of(number):
-        for earlier in range(BLOCKS[0], number + 1):
-            if earlier not in known:
-                (known[earlier],) = run_blocks([earlier], folder, client, cluster_url, encoded_xquad, page_lock)
-        return known[number]
-
-    return of
+    return dict(zip(RUN, run_blocks(RUN, folder, client, cluster_url, xquad, page_lock), strict=True))
 
 
 @pytest.mark.parametrize("number", [pytest.param(number, marks=LONG if number > ENGLISH else ()) for number in BLOCKS])
 def test_the_page_showed_what_its_commands_print(number, printed):
-    require_shown(number, printed(number))
+    require_shown(number, printed[number])
 
 
 def figures(printed):
@@ -43,7 +36,7 @@ def figures(printed):
 
 
 def test_chunks_find_what_stands_anywhere_in_a_document(printed):
-    found = figures(printed(ENGLISH))
+    found = figures(printed[ENGLISH])
     cut, whole, paragraphs, auto = (found[f"articles-{name}"] for name in ("cut", "whole", "paragraphs", "auto"))
     # Exact search in NumPy.
     assert cut["nDCG@10"] == pytest.approx(0.826, abs=0.004)
@@ -65,7 +58,7 @@ def test_chunks_find_what_stands_anywhere_in_a_document(printed):
     ("number", "prefix"), [(POOLED, "articles8"), (ENGLISH_E5, "articles-e5"), (POOLED_E5, "articles8-e5")]
 )
 def test_so_they_do_with_other_encoders_and_in_a_pool_of_languages(number, prefix, printed):
-    found = figures(printed(number))
+    found = figures(printed[number])
     cut, whole, paragraphs = (found[f"{prefix}-{name}"] for name in ("cut", "whole", "paragraphs"))
     assert paragraphs["nDCG@10"] > max(cut["nDCG@10"], whole["nDCG@10"])
     assert paragraphs["PSI@10"] < cut["PSI@10"]
