@@ -14,7 +14,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, gather, identity, load_dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
-from langshift.evaluate.measures.base import Material, MeasureTable, Run, Scores, Spans
+from langshift.evaluate.measures.base import Material, Run, Scores, Spans
 from langshift.files import read_columns, records
 from langshift.languages import UNDETERMINED
 
@@ -159,6 +159,7 @@ def scored(
         group_scores=group_scores or {},
         evidence=dataset.evidence.positions,
         lengths=dataset.evidence.lengths,
+        spans=dataset.evidence.spans,
         passages=passages or {},
         judged=dataset.judged,
     )
@@ -290,13 +291,8 @@ def document(found: ScoredRun) -> dict[str, Any]:
         "direction": {name: family.direction for name, family in families.items()},
         "source": {name: family.source for name, family in families.items()},
         "by_language": summary_by_language(found.scores, found.languages.queries),
-        "tables": {name: _table(scores.table) for name, scores in found.scores.items() if scores.table is not None},
+        "tables": {name: scores.table.to_dict() for name, scores in found.scores.items() if scores.table is not None},
         "warnings": list(found.warnings),
         "versions": versions(),
         "command": command(),
     }
-
-
-def _table(table: MeasureTable) -> dict[str, Any]:
-    cells = {row: {head: cell._asdict() for head, cell in cells.items()} for row, cells in table.cells.items()}
-    return {"rows": table.rows, "columns": table.columns, "cells": cells}

@@ -1,4 +1,4 @@
-"""Where a difference comes from: recall by pair of languages, and the queries that gain and lose most."""
+"""Where a difference comes from: languages, the place of the evidence, and the queries that gain and lose most."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -93,6 +93,19 @@ def _recalls(name: str, compared: Comparison, run: Run) -> dict[Column, Scores]:
         }
         found[Column(target, name)] = scored([name], dataset, languages, run, qrels=part)[name]
     return found
+
+
+POSITIONS = ("PSI@10", "EvidenceHit@10")
+
+
+def positions(compared: Comparison) -> dict[str, Mapping[str, Scores]]:
+    """How much the place of the evidence in a document matters: letter -> measures of it; empty without evidence."""
+    dataset, languages = compared.dataset, compared.languages
+    return {
+        run.letter: scored(POSITIONS, dataset, languages, run.run, passages=run.passages)
+        for run in compared.candidates
+        if dataset.evidence.lengths
+    }
 
 
 MANY = 5

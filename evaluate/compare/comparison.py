@@ -16,12 +16,20 @@ from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Clusters, Dataset, Qrels, clusters, identity, load_dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import parse_measure
-from langshift.evaluate.measures.base import Measure, Run, Scores
+from langshift.evaluate.measures.base import Measure, Run, Scores, Spans
 from langshift.evaluate.measures.standard import StandardFamily
 from langshift.evaluate.replay.journal import RESULT, unfinished
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import RUN
-from langshift.evaluate.runs import GROUP_SCORES, queries_by_language, read_group_scores, read_run, scored
+from langshift.evaluate.runs import (
+    GROUP_SCORES,
+    PER_QUERY,
+    queries_by_language,
+    read_group_scores,
+    read_passages,
+    read_run,
+    scored,
+)
 from langshift.retrieval.settings import SearchSettings, format_settings
 
 # Those that have a superscript.
@@ -39,6 +47,7 @@ class ComparedRun:
         place: that folder or file.
         run: the answers.
         group_scores: scores of whole target groups, empty where there are none.
+        passages: query id -> document id -> the characters of the passage that was shown, empty where there are none.
         result: the content of ``result.json``, empty where there is none.
         how: the setting that a replay searched in, as options; None where that is not known.
     """
@@ -48,6 +57,7 @@ class ComparedRun:
     place: Path
     run: Run = field(repr=False)
     group_scores: Run = field(repr=False)
+    passages: Spans = field(repr=False)
     result: Mapping[str, Any] = field(repr=False)
     how: str | None = None
 
@@ -166,11 +176,13 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
         )
     groups = path.with_name(GROUP_SCORES)
     scores = read_group_scores(groups) if groups.is_file() else {}
+    # Nothing else asks where in a document a passage is.
+    passages = read_passages(path.with_name(PER_QUERY)) if dataset.evidence.spans else {}
     try:
         how = format_settings(SearchSettings(**result["setting"])) if "setting" in result else None
     except TypeError:
         raise UsageError(f"{place / RESULT} is not in langshift's format: run the evaluation again.") from None
-    return ComparedRun(letter, name, place, run, scores, result, how)
+    return ComparedRun(letter, name, place, run, scores, passages, result, how)
 
 
 def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
@@ -253,7 +265,7 @@ def judged_across_languages(dataset: Dataset) -> bool:
 
 
 def score_columns(
-    wanted: Sequence[Column], dataset: Dataset, languages: DatasetLanguages, run: Run, group_scores: Run
+    wanted: Sequence[Column], dataset: Dataset, languages: DatasetLanguages, run: ComparedRun
 ) -> dict[Column, Scores]:
     """Score a run in every column."""
     found: dict[Column, Scores] = {}
@@ -261,9 +273,9 @@ def score_columns(
         names = [column.measure for column in wanted if column.section == part]
         standard = [name for name in names if part != ALL and parse_measure(name).family.name not in _RECALLS.values()]
         rest = [name for name in names if name not in standard]
-        scores = scored(rest, dataset, languages, run, group_scores) if rest else {}
+        scores = scored(rest, dataset, languages, run.run, run.group_scores, passages=run.passages) if rest else {}
         if standard:
-            scores |= scored(standard, dataset, languages, run, qrels=part_of(dataset.qrels, part, languages))
+            scores |= scored(standard, dataset, languages, run.run, qrels=part_of(dataset.qrels, part, languages))
         found |= {Column(part, name): scores[name] for name in names}
     return found
 
@@ -418,10 +430,7 @@ def compare(
         UsageError: an unknown measure.
     """
     together = clusters(dataset)
-    scores = {
-        candidate.letter: score_columns(columns, dataset, languages, candidate.run, candidate.group_scores)
-        for candidate in candidates
-    }
+    scores = {candidate.letter: score_columns(columns, dataset, languages, candidate) for candidate in candidates}
     changes = changes_between(scores, columns, list(combinations(scores, 2)))
     whole = ComparedQueries([query.id for query in dataset.queries], scores, paired_tests(changes, together.of))
     by_language = compare_parts(scores, changes, queries_by_language(languages.queries), together)

@@ -14,6 +14,7 @@ from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATI
 from langshift.evaluate.compare.verdict import Verdict, of_runs
 from langshift.evaluate.datasets.dataset import Clusters, identity
 from langshift.evaluate.datasets.texts import DatasetLanguages
+from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.measures.fairness import TOP1
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
@@ -93,6 +94,14 @@ def _extremes(found: ExampleQueries) -> dict[str, Any]:
     }
 
 
+def _positions(found: Mapping[str, Mapping[str, Scores]]) -> dict[str, Any]:
+    """Letter -> measure -> its mean, and the tables as `evaluate score --json` has them."""
+    return {
+        letter: {name: {"mean": one.mean, "table": one.table and one.table.to_dict()} for name, one in scores.items()}
+        for letter, scores in found.items()
+    }
+
+
 def _example(example: ExampleQuery) -> Mapping[str, Any]:
     return {
         "query": example.query.id,
@@ -113,6 +122,7 @@ class ComparisonFindings(NamedTuple):
         examples: who gains and loses most, of every later run against the first.
         verdicts: whether to use each later run rather than the first, by its letter.
         warnings: what makes the figures less than they seem, in sentences.
+        positions: letter -> measures of how much the place of the evidence matters; empty without evidence.
     """
 
     compared: Comparison
@@ -120,6 +130,7 @@ class ComparisonFindings(NamedTuple):
     examples: Sequence[ExampleQueries]
     verdicts: Mapping[str, Verdict]
     warnings: Sequence[str]
+    positions: Mapping[str, Mapping[str, Scores]] = {}
 
     @property
     def summary(self) -> list[str]:
@@ -149,6 +160,7 @@ class ComparisonFindings(NamedTuple):
             "slices": {name: _part(compared, part, [comparison.ALL]) for name, part in compared.slices.items()},
             "matrices": [_matrix(found) for found in self.matrices],
             "examples": [_extremes(found) for found in self.examples],
+            **({"positions": _positions(self.positions)} if self.positions else {}),
             "verdicts": [
                 {"before": compared.letters[0], "after": letter, **verdict.to_dict()}
                 for letter, verdict in self.verdicts.items()
@@ -201,7 +213,7 @@ def findings(compared: Comparison, hits: int = breakdowns.HITS) -> ComparisonFin
     known = comparison.warnings(compared.dataset, compared.candidates)
     warnings = [*compared.languages.warnings, *known, *notes]
     verdicts = {letter: of_runs(compared, letter) for letter in compared.letters[1:]}
-    return ComparisonFindings(compared, found, examples, verdicts, warnings)
+    return ComparisonFindings(compared, found, examples, verdicts, warnings, breakdowns.positions(compared))
 
 
 def settings_document(compared: SettingsComparison) -> dict[str, Any]:

@@ -8,9 +8,18 @@ from typing import Any
 from langshift.errors import UsageError
 from langshift.evaluate.convert import common
 from langshift.evaluate.convert.common import Chosen, choose, collect, located
-from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
+from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets import dataset
-from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, QUERIES, EvidencePositions, Qrels
+from langshift.evaluate.datasets.dataset import (
+    CORPUS,
+    EVIDENCE,
+    FACTS,
+    LANGUAGES,
+    QUERIES,
+    Evidence,
+    EvidencePositions,
+    Qrels,
+)
 from langshift.files import identifier, read_columns, string
 from langshift.languages import parse_tag, primary
 
@@ -83,8 +92,11 @@ def _questions(path: Path, judged: Qrels, evidence: EvidencePositions) -> Iterat
         query_ids.add(name)
         if name in judged:
             text = string(record, "text", where, f"give the query {name!r} one, or remove it")
-            positions = evidence.positions.get(name, {})
-            at = {document: (position, evidence.lengths.get(document)) for document, position in positions.items()}
+            spans = evidence.spans.get(name, {})
+            at = {
+                document: Evidence(position, evidence.lengths.get(document), spans.get(document))
+                for document, position in evidence.positions.get(name, {}).items()
+            }
             tag = dataset.optional_tag(record.get("language"), where)
             yield JudgedQuestion(name, text, tag, judged[name], *_group_and_article(record), at or None)
     if unknown := judged.keys() - query_ids:
@@ -95,7 +107,7 @@ def _group_and_article(record: Mapping[str, Any]) -> tuple[str | None, str | Non
     return dataset.optional_word(record, "group"), dataset.optional_word(record, "article")
 
 
-def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen) -> Iterator[Passage]:
+def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen) -> Iterator[PoolPassage]:
     present: set[str] = set()
     for where, record in located(path):
         name = identifier(record.get("_id"), where)
@@ -108,7 +120,7 @@ def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen)
                 continue
         title, text = common.title_and_text(record, where, "correct or remove the line")
         more = {field: value for field, value in record.items() if field not in _OWN}
-        yield Passage(name, text, tag, *_group_and_article(record), title, more)
+        yield PoolPassage(name, text, tag, *_group_and_article(record), title, more)
     if missing := [tag for tag in wanted or () if tag not in present and tag not in {primary(one) for one in present}]:
         raise UsageError(f"{path} has no document in the language {missing[0]!r}: it has {', '.join(sorted(present))}.")
 
@@ -123,11 +135,12 @@ def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen)
 #
 # English was translated into the other languages and shares ids, judgements and positions with them,
 # so a document and its translations are one group; Chinese is a corpus of its own. Positions and
-# lengths are the English original's, as the paper counts them (section 4.1). Relevant to a question is
+# lengths are the English original's, as the paper counts them (section 4.1), and only documents in the
+# original have ``start`` and ``end``. Relevant to a question is
 # every version of its document in the pool.
 _CODE = re.compile(r"[a-z]{3}[-_][A-Z][a-z]{3}")
 _NATIVE = ("cmn-Hans", "zho-Hans", "cmn_Hans", "zho_Hans")  # written in its language, not translated
-_NATIVE_PREFIX = "cmn"
+_NATIVE_PREFIX, _ORIGINAL = "cmn", "en"
 _TABLES = (".parquet", ".jsonl", ".jsonl.gz")
 _POSIR = "PosIR has <language>/<domain>/corpus.parquet, queries.parquet and qrels/test.parquet"
 _SPAN = "give pos_char_span (first and last character) and pos_char_length"
@@ -158,12 +171,12 @@ def read_posir(folder: Path, languages: Chosen, pivots: Chosen, domains: Chosen)
         own = f"{_NATIVE_PREFIX}-{name}" if code in _NATIVE else name
         return f"{'_'.join(domain.split())}-{own}" if several else own
 
-    def passages() -> Iterator[Passage]:
+    def passages() -> Iterator[PoolPassage]:
         for (code, domain), home in homes.items():
             for where, row in located(_table(home, "corpus")):
                 group = named(code, domain, identifier(row.get("_id"), where))
                 title, text = str(row.get("title") or ""), str(row.get("text") or "")
-                yield Passage(f"{group}-{chosen[code]}", text, chosen[code], group, None, title)
+                yield PoolPassage(f"{group}-{chosen[code]}", text, chosen[code], group, None, title)
 
     questions = []
     for (code, domain), home in homes.items():
@@ -175,7 +188,10 @@ def read_posir(folder: Path, languages: Chosen, pivots: Chosen, domains: Chosen)
             groups = {named(code, domain, document): grade for document, grade in judged.get(name, {}).items()}
             grades = {f"{group}-{tag}": grade for group, grade in groups.items() for tag in versions}
             at = _position(row, where)
-            evidence = {document: at for document, grade in grades.items() if grade > 0} if at else None
+            relevant = [(group, tag) for group, grade in groups.items() if grade > 0 for tag in versions]
+            original = chosen[code] if code in _NATIVE else _ORIGINAL
+            # The characters are those of the original's text.
+            evidence = at and {f"{g}-{tag}": at if tag == original else at._replace(span=None) for g, tag in relevant}
             group = next((group for group, grade in groups.items() if grade > 0), None)
             name = named(code, domain, name)
             questions.append(JudgedQuestion(name, text, chosen[code], grades, group, None, evidence))
@@ -211,16 +227,19 @@ def _judgements(home: Path) -> Qrels:
     return judged
 
 
-def _position(row: Mapping[str, Any], where: str) -> tuple[float, int | None] | None:
-    """The middle of the evidence by the document's length, and that length in tokens; None where not given."""
+def _position(row: Mapping[str, Any], where: str) -> Evidence | None:
+    """Where in the original the evidence is; None where not given."""
     span, length, tokens = row.get("pos_char_span"), row.get("pos_char_length"), row.get("pos_token_length")
     if span is None and length is None:
         return None
     try:
-        first, last = span  # type: ignore[misc]  # checked by unpacking
-        middle = (float(first) + float(last)) / 2
-        if float(length) <= 0 or middle < 0:  # type: ignore[arg-type]  # checked by calling
+        first, last = map(int, span)  # type: ignore[arg-type]  # checked by unpacking
+        if float(length) <= 0 or first + last < 0:  # type: ignore[arg-type]  # checked by calling
             raise ValueError
-        return min(1.0, middle / float(length)), None if tokens is None else int(tokens)  # type: ignore[arg-type]
+        return Evidence(
+            min(1.0, (first + last) / 2 / float(length)),  # type: ignore[arg-type]
+            None if tokens is None else int(tokens),
+            (first, last) if 0 <= first < last else None,
+        )
     except (TypeError, ValueError):
         raise UsageError(f"{where}, has no valid evidence position: {_SPAN}.") from None

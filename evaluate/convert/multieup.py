@@ -14,7 +14,7 @@ from pathlib import Path
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import Chosen, choose, tagged
-from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
+from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.files import identifier
 
 _NAME = "clean_all_with_did_qid.MEP.csv"
@@ -94,6 +94,6 @@ def _questions(path: Path, chosen: dict[str, str]) -> list[JudgedQuestion]:
     return sorted(questions.values(), key=lambda one: order.index(one.language or ""))
 
 
-def _passages(path: Path, chosen: dict[str, str]) -> Iterator[Passage]:
+def _passages(path: Path, chosen: dict[str, str]) -> Iterator[PoolPassage]:
     for document, tag, row in _speeches(path, chosen):
-        yield Passage(document, row["TEXT"].strip(), tag)
+        yield PoolPassage(document, row["TEXT"].strip(), tag)

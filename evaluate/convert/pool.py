@@ -31,11 +31,11 @@ import orjson
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import pick
 from langshift.evaluate.datasets import dataset
-from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED, QRELS, QUERIES
+from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED, QRELS, QUERIES, Evidence
 from langshift.files import write_table
 
 
-class Passage(NamedTuple):
+class PoolPassage(NamedTuple):
     """One document of a collection; ``more`` holds fields that are kept as they came."""
 
     id: str
@@ -50,8 +50,7 @@ class Passage(NamedTuple):
 class JudgedQuestion(NamedTuple):
     """One query, with the grades of the passages that were judged for it.
 
-    ``evidence`` gives the relative position of the evidence (0 to 1) and the passage's length in
-    tokens, by passage.
+    ``evidence`` says where in a passage its answer is, by passage.
     """
 
     id: str
@@ -60,7 +59,7 @@ class JudgedQuestion(NamedTuple):
     judged: Mapping[str, int]
     group: str | None = None
     article: str | None = None
-    evidence: Mapping[str, tuple[float, int | None]] | None = None
+    evidence: Mapping[str, Evidence] | None = None
 
 
 class PoolSource(NamedTuple):
@@ -80,7 +79,7 @@ class PoolSource(NamedTuple):
     where: Path
     languages: Sequence[str]
     questions: Sequence[JudgedQuestion]
-    passages: Callable[[], Iterator[Passage]]
+    passages: Callable[[], Iterator[PoolPassage]]
     partly_parallel: bool = False
     whole: bool = True
     judged: str = POOLED
@@ -334,7 +333,7 @@ class _Pool:
             yield {**(passage.more or {}), **record, **_labels(passage)}
         self.on_passage(number % _STEP)
 
-    def _stays(self, passage: Passage) -> bool:
+    def _stays(self, passage: PoolPassage) -> bool:
         if self.groups is None or passage.group is None:
             return True
         return (passage.language or "") in self.groups.get(passage.group, ())
@@ -361,7 +360,7 @@ class _Pool:
         rows = [(one.id, name, grade) for one in stay for name, grade in judged[one.id].items()]
         write_questions(folder, ({"_id": one.id, "text": one.text, **_labels(one)} for one in stay), rows)
         if any(one.evidence for one in stay):
-            rows_of_evidence = ((one.id, name, *at) for one in stay for name, at in (one.evidence or {}).items())
+            rows_of_evidence = ((one.id, *pair) for one in stay for pair in (one.evidence or {}).items())
             dataset.write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
         if self.source.judged != POOLED:
             (folder / FACTS).write_bytes(orjson.dumps({"judged": self.source.judged}, option=orjson.OPT_APPEND_NEWLINE))
@@ -389,6 +388,6 @@ def _link(written: Path, folder: Path) -> None:
                 shutil.copyfile(written / name, folder / name)
 
 
-def _labels(one: Passage | JudgedQuestion) -> dict[str, str]:
+def _labels(one: PoolPassage | JudgedQuestion) -> dict[str, str]:
     labels = {"language": one.language, "group": one.group, "article": one.article}
     return {name: value for name, value in labels.items() if value is not None}

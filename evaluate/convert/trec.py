@@ -8,7 +8,7 @@ from typing import Any
 from langshift.errors import UsageError
 from langshift.evaluate.convert import common
 from langshift.evaluate.convert.common import Chosen, choose, collect, find_by_code, located
-from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolSource
+from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Qrels
 from langshift.files import identifier, read_columns, string
 from langshift.languages import parse_tag
@@ -86,14 +86,14 @@ def _miracl_questions(path: Path, judged: Qrels, code: str, tag: str) -> Iterato
         yield JudgedQuestion(f"{name}-{code}", columns[1].strip(), tag, grades)
 
 
-def _miracl_docs(corpora: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[Passage]:
+def _miracl_docs(corpora: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[PoolPassage]:
     for code, paths in corpora.items():
         for path in paths:
             for where, record in located(path):
                 name = identifier(record.get("docid"), where, "docid")
                 title, text = common.title_and_text(record, where, "fetch the file again")
                 article = f"{name.partition('#')[0]}-{code}" if "#" in name else None
-                yield Passage(f"{name}-{code}", text, chosen[code], None, article, title)
+                yield PoolPassage(f"{name}-{code}", text, chosen[code], None, article, title)
 
 
 # NeuCLIR (TREC 2022 to 2024, and HC4, which has the same form): news in Chinese, Persian and Russian.
@@ -187,9 +187,9 @@ def _words(topic: Mapping[str, Any], where: str) -> str:
     return " ".join(f"{title} {topic.get('topic_description') or ''}".split())
 
 
-def _neuclir_docs(files: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[Passage]:
+def _neuclir_docs(files: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[PoolPassage]:
     for code, tag in chosen.items():
         for path in files[code]:
             for where, record in located(path):
                 title, text = common.title_and_text(record, where, "fetch the file again")
-                yield Passage(identifier(record.get("id"), where, "id"), text, tag, title=title)
+                yield PoolPassage(identifier(record.get("id"), where, "id"), text, tag, title=title)

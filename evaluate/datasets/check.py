@@ -267,7 +267,7 @@ class _Check:
         self._await(document, LANGUAGES, place)
 
     def _evidence_row(self, columns: list[str], place: str) -> None:
-        query, document, _, _ = dataset.parse_evidence(columns, place)
+        query, document, _ = dataset.parse_evidence(columns, place)
         self._name_both(query, document, EVIDENCE, place)
 
     def _name_both(self, query: str, document: str, file: str, place: str) -> None:

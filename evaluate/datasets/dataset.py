@@ -6,7 +6,7 @@
     queries.jsonl    BEIR: _id, text; optional: language, group, article, embedding
     qrels/test.tsv   BEIR (query-id, corpus-id, score under a header) or TREC (four columns)
     languages.tsv    optional: corpus-id and language under a header
-    evidence.tsv     optional: query-id, corpus-id, position (0 to 1) and, where known, length (tokens)
+    evidence.tsv     optional: query-id, corpus-id, position (0 to 1) and, where known, length (tokens), start, end
     dataset.json     optional: {"judged": "per-language"} where only a query's own language was judged
 
 A document's true language, by which TLR and SLR are counted, is the ``language`` of its line
@@ -38,7 +38,7 @@ from langshift.languages import UNDETERMINED, parse_tag, primary
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 _Ids = Collection[str]
-HEADER = ("query-id", "corpus-id", "position", "length")
+HEADER = ("query-id", "corpus-id", "position", "length", "start", "end")
 
 
 def gather(pairs: Iterable[tuple[_Key | None, _Value]]) -> dict[_Key, list[_Value]]:
@@ -52,17 +52,33 @@ def gather(pairs: Iterable[tuple[_Key | None, _Value]]) -> dict[_Key, list[_Valu
 
 # The positions are those of PosIR (Zeng et al., 2026), section 3.1: the middle of the evidence's span
 # of characters by the document's length in characters. A fourth column holds the document's length in
-# tokens, by which its measures are put into buckets (section 4.1).
+# tokens, by which its measures are put into buckets (section 4.1), and two more the span in this document's text.
+class Evidence(NamedTuple):
+    """Where in a document the evidence is.
+
+    Attributes:
+        position: its middle by the document's length in characters, 0 to 1.
+        length: of the document in tokens, of the original's where it is a translation; None where unknown.
+        span: its first character in the document's text, and the one after its last; None where unknown.
+    """
+
+    position: float
+    length: int | None = None
+    span: tuple[int, int] | None = None
+
+
 class EvidencePositions(NamedTuple):
     """Positions and lengths.
 
     Attributes:
         positions: query id -> document id -> relative position, 0 to 1.
         lengths: document id -> length in tokens.
+        spans: query id -> document id -> characters of the evidence, the end exclusive, where they are known.
     """
 
     positions: Mapping[str, Mapping[str, float]]
     lengths: Mapping[str, int]
+    spans: Mapping[str, Mapping[str, tuple[int, int]]]
 
 
 def read_evidence(path: Path, documents: _Ids | None = None, queries: _Ids | None = None) -> EvidencePositions:
@@ -78,44 +94,52 @@ def read_evidence(path: Path, documents: _Ids | None = None, queries: _Ids | Non
     """
     positions: dict[str, dict[str, float]] = {}
     lengths: dict[str, int] = {}
+    spans: dict[str, dict[str, tuple[int, int]]] = {}
     for line, columns in read_columns(path) if path.is_file() else ():
         if line == 1 and columns == list(HEADER[: len(columns)]):
             continue
         where = f"{path}, line {line},"
-        query, document, position, length = parse_evidence(columns, where)
+        query, document, found = parse_evidence(columns, where)
         if queries is not None and query not in queries:
             raise UsageError(f"{where} names the query {query!r}, which is not in queries.jsonl: remove the line.")
         if documents is not None and document not in documents:
             raise UsageError(f"{where} names the document {document!r}, which is not in corpus.jsonl: remove the line.")
-        positions.setdefault(query, {})[document] = position
-        if length is not None:
-            lengths[document] = length
-    return EvidencePositions(positions, lengths)
+        positions.setdefault(query, {})[document] = found.position
+        if found.length is not None:
+            lengths[document] = found.length
+        if found.span is not None:
+            spans.setdefault(query, {})[document] = found.span
+    return EvidencePositions(positions, lengths, spans)
 
 
-def write_evidence(path: Path, rows: Iterable[tuple[str, str, float, int | None]]) -> None:
-    """Write query id, document id, position and length in tokens (None leaves it empty)."""
-    columns = ((*names, f"{position:.6g}", "" if length is None else f"{length}") for *names, position, length in rows)
-    write_table(path, HEADER, columns)
+def write_evidence(path: Path, rows: Iterable[tuple[str, str, Evidence]]) -> None:
+    """Write query id, document id and where in the document the evidence is; what is unknown is left empty."""
+    table = (
+        (query, document, f"{found.position:.6g}", found.length, *(found.span or (None, None)))
+        for query, document, found in rows
+    )
+    write_table(path, HEADER, (tuple("" if value is None else f"{value}" for value in row) for row in table))
 
 
-def parse_evidence(columns: list[str], where: str) -> tuple[str, str, float, int | None]:
-    """Query id, document id, position and length of a line.
+def parse_evidence(columns: list[str], where: str) -> tuple[str, str, Evidence]:
+    """Query id, document id and evidence of a line.
 
     Raises:
         UsageError: beginning with ``where``, that it cannot be read.
     """
     try:
-        query, document, position = columns[0], columns[1], float(columns[2])
-        length = int(columns[3]) if len(columns) == 4 and columns[3] else None
-        if len(columns) not in (3, 4) or not 0 <= position <= 1:
+        query, document, position, *more = columns
+        length, start, end = (int(value) if value else None for value in [*more, "", "", ""][:3])
+        span = None if start is None or end is None else (start, end)
+        found = Evidence(float(position), length, span)
+        if len(columns) not in (3, 4, 6) or not 0 <= found.position <= 1 or (span and not 0 <= span[0] < span[1]):
             raise ValueError
-    except (ValueError, IndexError):
+    except ValueError:
         raise UsageError(
-            f"{where} cannot be read: give query-id, corpus-id, the position from 0 to 1 and, where known, "
-            "the length in tokens, separated by tabs."
+            f"{where} cannot be read: give query-id, corpus-id, the position from 0 to 1 and, where known, the length "
+            "in tokens, and the evidence's first character and the one after its last, separated by tabs."
         ) from None
-    return query, document, position, length
+    return query, document, found
 
 
 #: Query id -> document id -> grade; a grade above 0 is relevant.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -222,7 +222,7 @@ def _covered(box: _Box, taken: Sequence[_Box], inside: _Box) -> float:
 
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
-_PERCENTILE_BAR = 17
+_PART_BAR = 17
 
 
 def percentiles(rows: Sequence[str], values: ArrayLike, *, title: str, description: str) -> str:
@@ -237,18 +237,53 @@ def percentiles(rows: Sequence[str], values: ArrayLike, *, title: str, descripti
     Returns:
         SVG.
     """
-    table = np.asarray(values, dtype=np.float64).reshape(len(rows), len(PERCENTILES))
+    return grouped_bars(
+        rows,
+        PERCENTILES,
+        values,
+        title=title,
+        description=description,
+        figure=lambda ms: f"{_figure(ms)} ms",
+        unit="ms",
+    )
+
+
+def grouped_bars(
+    rows: Sequence[str],
+    parts: Sequence[str],
+    values: ArrayLike,
+    *,
+    title: str,
+    description: str,
+    figure: Callable[[float], str],
+    unit: str = "",
+) -> str:
+    """Draw a group of bars for each run, each with its name and figure at its end.
+
+    Args:
+        rows: the runs.
+        parts: what each bar of a group is.
+        values: rows x parts, from 0; NaN is one that was not measured, which is said in its place.
+        title: its name for screen readers; it is not drawn.
+        description: what it shows, in words.
+        figure: how a value is written.
+        unit: of the values, below the axis.
+
+    Returns:
+        SVG.
+    """
+    table = np.asarray(values, dtype=np.float64).reshape(len(rows), len(parts))
     known = table[np.isfinite(table)]
     greatest = float(known.max(initial=0.0)) or 1.0
-    with drawing(_WIDTH, (_PERCENTILE_BAR * len(PERCENTILES) + 12) * max(len(rows), 1) + 50) as drawn:
+    with drawing(_WIDTH, (_PART_BAR * len(parts) + 12) * max(len(rows), 1) + 50) as drawn:
         axes = drawn.figure.subplots()
-        each = 1 / (len(PERCENTILES) + 0.7)
+        each = 1 / (len(parts) + 0.7)
         for row, column in np.ndindex(*table.shape):
-            value, place = table[row, column], row + (column - (len(PERCENTILES) - 1) / 2) * each
+            value, place = table[row, column], row + (column - (len(parts) - 1) / 2) * each
             measured = bool(np.isfinite(value))
             if measured:
-                axes.barh(place, value, height=each * 0.86, color=theme.BLUE, alpha=1 - 0.6 * column / len(PERCENTILES))
-            text = f"{PERCENTILES[column]} {f'{_figure(value)} ms' if measured else 'not measured'}"
+                axes.barh(place, value, height=each * 0.86, color=theme.BLUE, alpha=1 - 0.6 * column / len(parts))
+            text = f"{parts[column]} {figure(float(value)) if measured else 'not measured'}"
             axes.annotate(
                 drawn.label(text), (value if measured else 0, place), (5, 0), textcoords="offset points",
                 va="center", size=SMALL, color=INK, annotation_clip=False,
@@ -258,9 +293,9 @@ def percentiles(rows: Sequence[str], values: ArrayLike, *, title: str, descripti
         axes.set_yticks(range(len(rows)), [drawn.label(row, 32) for row in rows])
         # Room for the words at the end of the longest bar.
         room = _WIDTH - 40 - max((wide(row[:32]) for row in rows), default=0)
-        words = wide(f"{PERCENTILES[-1]}  {_figure(greatest)} ms", SMALL) + 12
+        words = wide(f"{parts[-1]}  {figure(greatest)}", SMALL) + 12
         axes.set(xlim=(0, greatest / max(1 - words / room, 0.3)), ylim=(max(len(rows), 1) - 0.5, -0.5))
-        axes.set_xlabel("ms")
+        axes.set_xlabel(unit)
         return drawn.svg(title, description)
 
 

@@ -15,10 +15,10 @@ from typing import Any
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE
 from langshift.evaluate.measures.base import Material, Measure, MeasureFamily, RankedMaterial, Scores
-from langshift.evaluate.measures.fairness import ENTROPY, JS, KL, LANG_NDCG, LPR, PEER, PSI, SHARE, TOP1
+from langshift.evaluate.measures.fairness import ENTROPY, EVIDENCE_HIT, JS, KL, LANG_NDCG, LPR, PEER, PSI, SHARE, TOP1
 from langshift.evaluate.measures.standard import SLR, TLR, TR, StandardFamily, compute, find
 
-OWN = (TLR, SLR, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, SHARE, ENTROPY, JS, KL)
+OWN = (TLR, SLR, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, EVIDENCE_HIT, SHARE, ENTROPY, JS, KL)
 _STANDARD = (
     StandardFamily("nDCG@k", "high", "trec_eval, ndcg_cut", compute),
     StandardFamily("R@k", "high", "trec_eval, recall", compute),

@@ -159,6 +159,11 @@ class MeasureTable(NamedTuple):
         """The columns, in the order in which rows bring them."""
         return list(dict.fromkeys(column for row in self.cells.values() for column in row))
 
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a JSON object."""
+        cells = {row: {head: cell._asdict() for head, cell in cells.items()} for row, cells in self.cells.items()}
+        return {"rows": self.rows, "columns": self.columns, "cells": cells}
+
 
 @dataclass(frozen=True)
 class Scores:

@@ -13,12 +13,23 @@ from numpy.typing import NDArray
 from langshift.evaluate.compare.breakdowns import RecallMatrix
 from langshift.evaluate.compare.comparison import ALL, SECTIONS, Column, ComparedRun, Comparison, sign
 from langshift.evaluate.compare.findings import describe_test
-from langshift.evaluate.figures.charts import PERCENTILES, FrontierPoint, Line, bars, curves, frontier, percentiles
+from langshift.evaluate.figures.charts import (
+    PERCENTILES,
+    FrontierPoint,
+    Line,
+    bars,
+    curves,
+    frontier,
+    grouped_bars,
+    percentiles,
+)
 from langshift.evaluate.figures.heatmap import DEPTH, by_language, by_rank, heatmap
-from langshift.evaluate.measures.fairness import LPR, OUTCOMES
+from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.measures.fairness import FIFTHS, LPR, OUTCOMES
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.report import Report, RunInfo, SavedSweep, facts
 from langshift.evaluate.report.tables import Cell, Head, Table, examples, tally
+from langshift.output import format_score
 
 # Beyond these, numbers in a heatmap's cells cannot be read.
 _ANNOTATED = 14
@@ -260,6 +271,7 @@ def _sections(report: Report) -> Iterator[Section]:
     yield _before_and_after(report)
     yield _by_language(report)
     yield from _of_languages(report)
+    yield from _of_positions(report)
     yield from _of_alpha(report)
     yield _latency(report)
     yield from _examples(report)
@@ -303,6 +315,27 @@ def _of_languages(report: Report) -> Iterator[Section]:
             [table for matrix in matrices for table in tables.recalls(matrix)],
             draw=lambda: [one for matrix in matrices for one in recalls(matrix, compared.labels(matrix.pair))],
         )
+
+
+def _of_positions(report: Report) -> Iterator[Section]:
+    positions = report.found.positions
+    found = {report.found.compared.candidate(letter).label: scores for letter, scores in positions.items()}
+    if found:
+        note = (
+            "PSI is 0 where the place in the document does not matter; its floor is what chance alone makes of it, on "
+            "average and at its 95th percentile. EvidenceHit counts queries for which a passage shows the evidence."
+        )
+        shown = [tables.positions_table(found), tables.fifths_table(found)]
+        yield Section("positions", "Place of the evidence", shown, [note], lambda: by_fifth(found))
+
+
+def by_fifth(found: Mapping[str, Mapping[str, Scores]]) -> list[ReportFigure]:
+    """NDCG by fifth of the document, a group of bars a run; ``found`` has each run's measures, PSI the first."""
+    cells = [next(iter(scores.values())).cells for scores in found.values()]
+    means = [[cell.mean if (cell := of.get(name, {}).get(ALL)) else None for name in FIFTHS] for of in cells]
+    draw = partial(grouped_bars, list(found), FIFTHS, np.array(means, dtype=np.float64), figure=format_score)
+    caption = tables.fifths_table(found).caption
+    return [_drawn(caption, "A group of bars per run, one for each fifth of the document, its beginning first.", draw)]
 
 
 def _of_alpha(report: Report) -> Iterator[Section]:

@@ -10,14 +10,25 @@ from langshift import output
 from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, SettingRow, SettingsComparison
 from langshift.evaluate.compare.findings import describe_test, first_document_shares
 from langshift.evaluate.compare.significance import TestResult
-from langshift.evaluate.measures.fairness import OUTCOMES, TOP1
+from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.measures.fairness import EVIDENCE_HIT, OUTCOMES, PSI, TOP1
 from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
 from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
 from langshift.evaluate.offline.sweep import SweepPoint, SweepResult
 from langshift.evaluate.replay.overlap import DEPTH, Drift, Drifts
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import latency
-from langshift.evaluate.report.tables import Cell, Head, Table, plain_table, probability, show_table, terminal_rows
+from langshift.evaluate.report.tables import (
+    Cell,
+    Head,
+    Table,
+    plain_table,
+    positions_table,
+    probability,
+    show_table,
+    terminal_rows,
+)
 from langshift.output import format_change, format_score, heading, line
 from langshift.retrieval.settings import format_settings
 
@@ -208,6 +219,16 @@ def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:
     if load["throughput"] is not None:
         late = f"; {load['sent_late']:,} queries were sent late" if load["sent_late"] else ""
         output.out.print(f"{load['throughput']:,.1f} answers per second{late}.", markup=False)
+
+
+def show_positions(found: Mapping[str, Mapping[str, Scores]]) -> None:
+    """Print how much the place of the evidence matters, where PSI was measured; ``found`` has each index's measures."""
+    families = {name: parse_measure(name).family for name in next(iter(found.values()))}
+    names = [name for family in (PSI, EVIDENCE_HIT) for name in families if families[name] is family]
+    if PSI in families.values():
+        table = positions_table({index: {name: scores[name] for name in names} for index, scores in found.items()})
+        heading(f"\n{table.caption}")
+        show_table(table)
 
 
 def show_drifts(compared: Drifts) -> None:

@@ -10,7 +10,8 @@ from langshift import output
 from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery, RecallCell, RecallMatrix
 from langshift.evaluate.compare.comparison import ALL, OWN, Column, ComparedQueries, Comparison, Pair, sign
 from langshift.evaluate.compare.significance import TestResult
-from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.measures.base import MeasureCell, Scores
+from langshift.evaluate.measures.fairness import FIFTHS, FLOOR, FLOOR_95, NDCG, PSI
 from langshift.languages import UNDETERMINED
 from langshift.output import format_change, format_score
 
@@ -278,6 +279,39 @@ def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
     names = next((list(cells) for cells in shares.values() if cells), [])
     rows = [[Cell(label), *map(Cell, map(format_score, cells.values()))] for label, cells in shares.items()]
     return Table("Outcome of the first document, as shares of the queries", [Head("run"), *map(Head, names)], rows)
+
+
+def positions_table(found: Mapping[str, Mapping[str, Scores]]) -> Table:
+    """How much the place of the evidence in a document matters: one row a run.
+
+    Args:
+        found: label -> PSI, and EvidenceHit where it was measured.
+    """
+    psi, *hits = next(iter(found.values()))
+    rows = []
+    for label, scores in found.items():
+        cells = scores[psi].cells
+        fifths = [mean for row in FIFTHS if (mean := _of_all(cells, row)) is not None]
+        known = [_of_all(cells, row) for row in (NDCG, PSI.name, FLOOR, FLOOR_95)]
+        known += [min(fifths, default=None), max(fifths, default=None), *(scores[hit].mean for hit in hits)]
+        rows.append([Cell(label), *(Cell(format_score(figure)) for figure in known)])
+    heads = [Head("run"), Head(psi.replace(PSI.name, NDCG)), Head(psi)]
+    heads += [Head(FLOOR, "without bias"), Head("95 %", "without bias")]
+    heads += [Head("worst", "fifth of the document"), Head("best", "fifth of the document"), *map(Head, hits)]
+    return Table("By the place of the evidence: PSI with its floor, worst and best fifth of the document", heads, rows)
+
+
+def fifths_table(found: Mapping[str, Mapping[str, Scores]]) -> Table:
+    """How well is ranked by the fifth of the document that the evidence is in: one row a run."""
+    psi = next(iter(next(iter(found.values()))))
+    rows = [[label, *(format_score(_of_all(of[psi].cells, row)) for row in FIFTHS)] for label, of in found.items()]
+    caption = f"{psi.replace(PSI.name, NDCG)} by fifth of the document"
+    return plain_table(["run", *FIFTHS], rows)._replace(caption=caption)
+
+
+def _of_all(cells: Mapping[str, Mapping[str, MeasureCell]], row: str) -> float | None:
+    cell = cells.get(row, {}).get(ALL)
+    return None if cell is None else cell.mean
 
 
 def _change(part: ComparedQueries, column: Column, pair: Pair) -> Cell:

@@ -60,6 +60,12 @@ def show(found: ComparisonFindings, conditions: Sequence[ConditionResult]) -> No
         earlier, later = one.pair
         heading(f"\n{one.measure} by query and document language: change from {earlier} to {later}")
         show_table(tables.recalls(one)[0])
+    if found.positions:
+        table = tables.positions_table(
+            {compared.candidate(letter).label: scores for letter, scores in found.positions.items()}
+        )
+        heading(f"\n{table.caption}")
+        show_table(table)
     for extreme in found.examples:
         _show_extremes(extreme)
     if conditions:

@@ -142,19 +142,30 @@ def convert() -> None:
 
 
 @convert.command("xquad")
-@_options(_LANGUAGES, _PIVOT, _EVERY, _KEEP, _ARTICLES, _NO_LANGUAGE)
-def xquad(source: Path, out: Path, languages: list[str] | None, **options: Any) -> None:  # noqa: ANN401 - the shared options
+@_options(
+    _LANGUAGES,
+    _PIVOT,
+    _EVERY,
+    _KEEP,
+    flag("--articles", "Make a document of each article, not of each paragraph, and write evidence.tsv."),
+    _ARTICLES,
+    _NO_LANGUAGE,
+)
+def xquad(source: Path, out: Path, languages: list[str] | None, articles: bool, **options: Any) -> None:  # noqa: ANN401 - the shared options
     """Create the pooled multilingual set OUT from XQuAD's files in SOURCE.
 
     SOURCE contains en.json, de.json and so on, or xquad.en.json. The corpus contains every language's
-    version of each paragraph, and all versions of a paragraph are relevant to its questions.
+    version of each paragraph, and all versions of a paragraph are relevant to its questions. With
+    --articles documents are long: each is an article's paragraphs with blank lines between them, and
+    evidence.tsv records where in it each question's answer is.
 
     \b
     Example:
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh --pivot en
       langshift dataset convert xquad XQUAD sources --pivot zh,vi,hi
+      langshift dataset convert xquad XQUAD articles --languages en --articles
     """
-    run_convert(out, lambda pivots: read_xquad(source, languages, pivots), **options)
+    run_convert(out, lambda pivots: read_xquad(source, languages, pivots, articles=articles), **options)
 
 
 @convert.command("mlqa")

@@ -25,7 +25,7 @@ from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, check_resu
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, LoadProfile
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
-from langshift.evaluate.report.run_tables import show_drifts, show_replay, show_settings
+from langshift.evaluate.report.run_tables import show_drifts, show_positions, show_replay, show_settings
 from langshift.files import write_json
 from langshift.output import emit_json, format_score, heading, line, note, progress, table, warn
 from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, flag, json_or_tables, option
@@ -193,6 +193,7 @@ def _print_replays(
         return
     for one, document in zip(found, documents, strict=True):
         show_replay(one, document)
+    show_positions({one.index: one.scores for one in found})
     show_drifts(compared)
     for verdict in verdicts:
         line(f"\n{verdict.sentence}")
@@ -346,7 +347,8 @@ def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None
       LPR     how often the query's language has the best score among all translations; needs
               group-scores.jsonl beside RUN, which replay and offline write
       Lang_nDCG@k, also as Lang_nDCG(same=3,other=1)@k; Top1, the first document in four ways
-      PEER, PSI@k, Share@k, Entropy@k, JS@k and KL@k
+      PSI@k and EvidenceHit@k, the place of the evidence in the document, from evidence.tsv
+      PEER, Share@k, Entropy@k, JS@k and KL@k
 
     \b
     Example:

@@ -139,6 +139,11 @@ def test_posir_keeps_where_the_evidence_stands(tmp_path, kind):
     assert dataset.evidence.positions["q1-en"] == {"d1-en": 0.25, "d1-de": 0.25}
     assert dataset.evidence.positions["q2-en"] == {"d3-en": 1.0}
     assert dataset.evidence.lengths == {"d1-en": 600, "d1-de": 600, "d3-en": 80, "cmn-d1-zh": 10}
+    # Of translations only the position is known.
+    assert dataset.evidence.spans == {
+        "q1-en": {"d1-en": (0, 1000)}, "q1-de": {"d1-en": (0, 1000)}, "q2-en": {"d3-en": (90, 120)},
+        "cmn-q1-zh": {"cmn-d1-zh": (5, 10)},
+    }  # fmt: skip
     assert dataset.documents["d1-de"].group == dataset.documents["d1-en"].group == "d1"
     assert dataset.documents["cmn-d1-zh"].group == "cmn-d1"
     every = convert("posir", source, tmp_path / "all", "--languages", "en")

@@ -21,7 +21,7 @@ from langshift.evaluate.convert.beir import read_beir, read_posir
 from langshift.evaluate.convert.common import pick, tagged
 from langshift.evaluate.convert.multieup import read_multieup
 from langshift.evaluate.convert.parallel import read_belebele, read_mlqa
-from langshift.evaluate.convert.pool import JudgedQuestion, Passage, PoolOptions, PoolSource, build
+from langshift.evaluate.convert.pool import JudgedQuestion, PoolOptions, PoolPassage, PoolSource, build
 from langshift.evaluate.convert.trec import read_miracl, read_neuclir
 from langshift.evaluate.datasets.dataset import load_dataset
 
@@ -35,7 +35,7 @@ def parallel(groups: int = 40, tags=TAGS, backwards: bool = False) -> PoolSource
     def passages():
         for n in reversed(numbers) if backwards else numbers:
             for tag in reversed(tags) if backwards else tags:
-                yield Passage(f"g{n}-{tag}", f"{tag} text {n}", tag, f"g{n}", f"article {n // 2}")
+                yield PoolPassage(f"g{n}-{tag}", f"{tag} text {n}", tag, f"g{n}", f"article {n // 2}")
 
     questions = [
         JudgedQuestion(f"q{n}", f"{tag} {n}?", tag, {f"g{n}-{one}": 1 for one in tags}, f"g{n}", f"article {n // 2}")
@@ -122,7 +122,10 @@ def test_pools_that_cannot_be_made(tmp_path):
         "made-up has no questions in the language 'th': it has ar, de, en, zh."
     )
     alone = PoolSource(
-        Path("made-up"), ["en"], [JudgedQuestion("q", "?", "en", {"d": 1})], lambda: iter([Passage("d", "text", "en")])
+        Path("made-up"),
+        ["en"],
+        [JudgedQuestion("q", "?", "en", {"d": 1})],
+        lambda: iter([PoolPassage("d", "text", "en")]),
     )
     assert refusal(tmp_path, alone, PoolOptions(keep=1)) == (
         "made-up has no translation groups, so translations cannot be selected: leave --keep out."

@@ -201,16 +201,24 @@ def test_article_judged_and_evidence_are_read_where_they_are_given(folder):
     assert [query.article for query in dataset.queries] == ["The sea", None]
     assert dataset.judged == "per-language"
     assert dataset.evidence.positions == {"q1": {"tides-en": 0.25, "tides-zh": 1.0}}
-    assert dataset.evidence.lengths == {"tides-en": 512}
+    assert (dataset.evidence.lengths, dataset.evidence.spans) == ({"tides-en": 512}, {})
+    rows = "q1\ttides-en\t.25\t\t3\t9\nq1\ttides-zh\t1\t7\t\t\n"
+    write(folder, "evidence.tsv", f"query-id\tcorpus-id\tposition\tlength\tstart\tend\n{rows}")
+    found = load_dataset(folder).evidence
+    assert (found.lengths, found.spans) == ({"tides-zh": 7}, {"q1": {"tides-en": (3, 9)}})
 
 
 def test_bad_evidence_is_met_only_by_who_asks_for_it(folder):
     forms = (
-        "give query-id, corpus-id, the position from 0 to 1 and, where known, the length in tokens, separated by tabs."
+        "give query-id, corpus-id, the position from 0 to 1 and, where known, the length in tokens, and the evidence's "
+        "first character and the one after its last, separated by tabs."
     )
     for row, expected in {
         "q1\ttides-en\t1.5": f"cannot be read: {forms}",
         "q1\ttides-en": f"cannot be read: {forms}",
+        "q1\ttides-en\t.5\t20\t7": f"cannot be read: {forms}",
+        "q1\ttides-en\t.5\t20\t7\t7": f"cannot be read: {forms}",
+        "q1\ttides-en\t.5\t20\t-1\t7": f"cannot be read: {forms}",
         "q9\ttides-en\t.5": "names the query 'q9', which is not in queries.jsonl: remove the line.",
         "q1\tsnow\t.5": "names the document 'snow', which is not in corpus.jsonl: remove the line.",
     }.items():

@@ -160,8 +160,8 @@ def test_names_are_read_with_their_case():
 
 
 KNOWN = (
-    "nDCG@k, R@k, P@k, AP, RR, Judged@k, TLR@k, SLR@k, TR@k, LPR, Lang_nDCG@k, Top1, PEER, PSI@k, Share@k, "
-    "Entropy@k, JS@k, KL@k"
+    "nDCG@k, R@k, P@k, AP, RR, Judged@k, TLR@k, SLR@k, TR@k, LPR, Lang_nDCG@k, Top1, PEER, PSI@k, EvidenceHit@k, "
+    "Share@k, Entropy@k, JS@k, KL@k"
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -137,6 +138,37 @@ def test_the_page_has_every_part_and_a_table_of_contents(runs, tmp_path):
         if attributes["class"] == "wide":
             assert (attributes["role"], attributes["tabindex"]) == ("region", "0")
             assert attributes.get("aria-label") or attributes["aria-labelledby"] in ids
+
+
+def test_the_place_of_the_evidence_has_a_part_where_it_is_known(runs):
+    """The first run finds the English version alone, first; the second all three, the English one second."""
+    rows = ["query-id\tcorpus-id\tposition\tlength\tstart\tend"]
+    rows += [f"q{i}-en\tt{i}-en\t{i / 12:.3f}\t600\t{10 * i}\t{10 * i + 4}" for i in range(12)]
+    (runs[0].parent / "data" / "evidence.tsv").write_text("\n".join(rows) + "\n")
+    # Half of the evidence of every question but the last one.
+    shown = {f"q{i}-en": {f"t{i}-en": [10 * i + 2 + i // 11, 900]} for i in range(12)}
+    lines = (json.dumps({"query": query, "passages": places}) for query, places in shown.items())
+    (runs[1] / "per-query.jsonl").write_text("\n".join(lines) + "\n")
+    assert report(*runs).exit_code == 0
+    page = page_of(runs[1])
+    assert "Place of the evidence" in page.headings
+    low = 1 / (1 + 1 / math.log2(3) + 1 / 2)
+    markdown = [re.split(r" *\| *", line) for line in (runs[1] / "report.md").read_text().splitlines()]
+    first, fifths = [row[1:-1] for row in markdown if "a (plain)" in row and len(row) in (10, 8)][-2:]
+    assert first == ["a (plain)", f"{low:.4f}"[1:], *[".0000"] * 3, *[f"{low:.4f}"[1:]] * 2, "-"]
+    assert fifths == ["a (plain)", *[f"{low:.4f}"[1:]] * 5]
+    (second,) = [row[1:-1] for row in markdown if "b (shifted)" in row and len(row) == 10]
+    assert second == ["b (shifted)", "1.0000", *[".0000"] * 3, *["1.0000"] * 2, f"{11 / 12:.4f}"[1:]]
+    said = CliRunner().invoke(evaluate, ["compare", *map(str, runs)], catch_exceptions=False)
+    table = said.stdout.partition(
+        "By the place of the evidence: PSI with its floor, worst and best fifth of the document\n"
+    )[2]
+    assert table.startswith("run          nDCG@10  PSI@10  floor   95 %   worst    best  EvidenceHit@10\n")
+    assert re.search(r"(?m)^b \(shifted\) +1.0000 +.0000 .* 1.0000 +.9167$", table)
+    document = json.loads(report(*runs, "--json").stdout)["comparison"]["positions"]
+    assert document["b"]["EvidenceHit@10"] == {"mean": 11 / 12, "table": None}
+    assert document["a"]["PSI@10"]["table"]["cells"]["fifth 1"]["Q2"] == {"mean": pytest.approx(low), "queries": 3}
+    assert document["a"]["EvidenceHit@10"]["mean"] is None
 
 
 def test_the_page_needs_nothing_else_and_runs_no_script(hostile):

@@ -282,8 +282,14 @@ def test_positions_of_evidence_come_from_the_dataset(run, folder):
     lines = ["query-id\tcorpus-id\tposition\tlength", *("\t".join((*row, "100")) for row in rows)]
     (folder / "evidence.tsv").write_text("\n".join(lines) + "\n")
     document = json.loads(score(run, folder, "--json", "--measures", "PSI@1").stdout)
-    # nDCG@1 is 1 in the bin from .10, and (1 + 0) / 2 in the one from .90.
-    assert document["measures"] == {"PSI@1": 1 - 0.5 / 1}
+    # German nDCG@1 is 1 in the bins from .10 and from .90; English, which has one bin only, is 0 there.
+    assert document["measures"] == {"PSI@1": 0}
     assert (document["queries"]["PSI@1"], document["left_out"]["PSI@1"]) == (3, 1)
-    assert document["tables"]["PSI@1"]["cells"]["0.90-0.95"] == {"Q1": {"mean": 0.5, "queries": 2}}
-    assert document["warnings"] == ["PSI@1: 18 of 20 position bins contain no queries and are left out."]
+    cells = document["tables"]["PSI@1"]["cells"]
+    assert cells["0.90-0.95"]["Q1"] == {"mean": 0.5, "queries": 2}
+    assert cells["floor"]["de"] == cells["floor 95 %"]["de"] == {"mean": 0, "queries": 2}
+    assert cells["PSI"]["en"] == {"mean": None, "queries": 1}
+    assert document["warnings"] == [
+        "PSI@1: without any bias it would be 0.000 on average, and up to 0.000 by chance. "
+        "18 of 20 position bins contain no queries and are left out."
+    ]

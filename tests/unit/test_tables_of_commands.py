@@ -304,6 +304,7 @@ def replayed():
     times = dict.fromkeys(("took", "wall", "wall_corrected"), dict.fromkeys(("p50", "p90", "p95", "p99"), 3_600_000.0))
     replay = Of(load=Of(concurrency=2, open_loop=False))
     run_tables._show_times(replay, {"load": {"throughput": None}, "latency_ms": times})
+    run_tables.show_positions({name: {"EvidenceHit@10": scores(), "PSI@10": scores()} for name in NAMES})
     shares = dict.fromkeys(LANGUAGES, 0.12345)
     drift = Of(queries=COUNT, rbo=0.12345, jaccard=0.12345, before=shares, after=dict.fromkeys(LANGUAGES, 0.98765))
     run_tables.show_drifts([Of(before=NAME, after=WIDE, by_language=dict.fromkeys(LANGUAGES, drift), whole=drift)])
@@ -345,6 +346,8 @@ def compared_runs():
             for name, (language, group, *_) in queries.items()
         }
         data = write_dataset(Path(folder, "data"), documents, queries, qrels)
+        rows = [f"{query}\t{_topic(query)}-en\t0.{place}\t900\n" for place, query in enumerate(queries)]
+        (data / "evidence.tsv").write_text("".join(rows))
         places = []
         for number, name in enumerate(NAMES):
             found = {query: [f"{_topic(query)}-{tag}" for tag in languages[: number + 1]] for query in queries}

