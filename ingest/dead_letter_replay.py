@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -16,18 +17,20 @@ from langshift.debias.encoders import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
+from langshift.ingest.bulk.chunked import Ended, LineParts, StaleChunks, left_by
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Stage
+from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import SourceRow
 from langshift.ingest.progress import LoadProgress, dead_letters_say
 from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
 from langshift.ingest.sources import Parser
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
-from langshift.ingest.updates import Updater
+from langshift.ingest.updates import updater_of
 from langshift.output import emit_json, line, log_to, note, pluralize, printable
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames
@@ -42,13 +45,16 @@ class Verdicts:
     Attributes:
         indexed: how many the server has taken.
         superseded: how many came too late.
+        ended: what letters that are no dead ones any more have left of documents in chunks.
     """
 
     def __init__(self) -> None:
         self.indexed = self.superseded = 0
+        self.ended: list[Ended] = []
         self._gone: set[int] = set()
         self._wrong: dict[int | None, tuple[str, str, str, Stage]] = {}
         self._lock = threading.Lock()
+        self._parts = LineParts()
 
     @property
     def wrong(self) -> int:
@@ -58,7 +64,10 @@ class Verdicts:
     def settle(self, outcomes: Sequence[ActionResult]) -> None:
         """Take what the server said, or which letters are still no document."""
         with self._lock:
-            for item, state, _, kind, why, stage in outcomes:
+            for one in self._parts.lines(outcomes):
+                item, state, _, kind, why, stage, _ = one
+                if state != "dead" or one.chunks:
+                    self.ended.append(left_by(one))
                 if state == "dead":
                     self._wrong[item.line] = item.id, kind, why, stage
                     continue
@@ -114,7 +123,7 @@ def replay(
     builder = factory(pipeline, verdicts.settle, 0, lambda _: False)
     try:
         with ExitStack() as stack:
-            merge = Updater(client, target.index, pipeline, 0, stack, target.fields).merge
+            merge = updater_of(client, target, pipeline, 0, stack).merge
             opening = open_bulk_writer(client, target, settle, PATIENCE, merge=merge)
             writer, chunk_sender = stack.enter_context(opening)
             index_batches(encoded_batches(_rows(letters, pipeline, target.fields), builder), builder, write)
@@ -123,6 +132,8 @@ def replay(
     finally:
         letters.revise(verdicts.revised)
     client.indices.refresh(index=target.index)
+    if pipeline.chunking is not None:
+        StaleChunks(client, target.index, 0, target.fields).remove(sorted(verdicts.ended, key=attrgetter("line")))
     return verdicts
 
 
@@ -180,6 +191,8 @@ def run_replay(name: str, *, as_json: bool) -> int:
             raise UsageError(f"The load of {corpus} into {name} was interrupted: continue it with --resume first.")
         index = live(client, name)
         pipeline = _open_pipeline(place, index.fingerprint, metadata.read_metadata(client, index.index))
+        if index.fields.chunking is not None:
+            pipeline = replace(pipeline, chunking=Chunking.parse(index.fields.chunking))
         index.fingerprint.require_same(
             pipeline.fingerprint(), name, "load these documents again with the settings the index was built with"
         )

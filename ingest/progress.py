@@ -23,6 +23,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.index_means import measured_in_words
 from langshift.debias.readable import unread_in_words
 from langshift.errors import LangshiftError
+from langshift.ingest.bulk.chunked import IN_CHUNKS
 from langshift.ingest.bulk.journal import RESULT
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
@@ -198,6 +199,7 @@ class LoadSummary:
         lines: lines of the input that were documents, deletes or dead letters.
         documents: lines that wrote a document.
         present: documents of this load that the final check found on the server.
+        chunks: the chunks of those, in an index of chunks; else 0.
         replaced: lines whose document took the place of one of the same ``_id``.
         superseded: lines that wrote nothing, since the index holds a later version of the document.
         deleted: lines that deleted a document.
@@ -234,6 +236,7 @@ class LoadSummary:
     lines: int = 0
     documents: int = 0
     present: int = 0
+    chunks: int = 0
     replaced: int = 0
     superseded: int = 0
     deleted: int = 0
@@ -271,7 +274,7 @@ class LoadSummary:
         self.deleted, self.not_found, self.dead = results["deleted"], results["not_found"], results["dead"]
         self.updated, self.encoded_again = results["update"], tallies.get("encoded", 0)
         self.languages, self.folded = counted("language "), counted("folded ")
-        self.without_vector, self.documents = counted("without_vector "), self.languages.total()
+        self.without_vector, self.documents = counted("without_vector "), tallies.get(IN_CHUNKS, self.languages.total())
         self.lookalikes = counted("detected ")
         self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
         self.vectorless, self.no_tag = tallies.get("vectorless", 0), tallies.get("no tag", 0)
@@ -281,7 +284,7 @@ class LoadSummary:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in ("vectorless", "means", "no_tag", "no_tag_example", "lookalikes"):
+        for name in ("chunks", "vectorless", "means", "no_tag", "no_tag_example", "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
         made = self.made
@@ -297,7 +300,8 @@ class LoadSummary:
 
 def last_line(summary: LoadSummary) -> str:
     """That nothing was lost, or what is left to do: where each line of the input is."""
-    parts = [f"{pluralize(summary.present, 'document')} on the server, checked"]
+    chunks = f" in {pluralize(summary.chunks, 'chunk')}" if summary.chunks else ""
+    parts = [f"{pluralize(summary.present, 'document')}{chunks} on the server, checked"]
     if summary.replaced:
         parts.append(f"{summary.replaced:,} replaced an earlier one with the same _id")
     if summary.updated:

@@ -269,7 +269,9 @@ class ActionBuilder:
             if isinstance(content, InvalidRow):
                 refused.append(_refused(row, content.id, content.type, content.reason, "read"))
             elif isinstance(content, Delete):
-                lines = bulk_lines("delete", content.id, self.base + row.line)
+                # How many chunks there are is known when it is sent.
+                whole = self.pipeline.chunking is None
+                lines = bulk_lines("delete", content.id, self.base + row.line) if whole else b""
                 actions.append(BulkAction(row.line, content.id, "delete", lines, row.original))
             elif isinstance(content, Update):
                 actions.append(BulkAction(row.line, content.id, "update", b"", row.original, update=content))
@@ -278,8 +280,7 @@ class ActionBuilder:
                 made = [self._action(row, piece, next(encoded)) for piece in pieces]
                 usable = [one for one in made if isinstance(one, BulkAction)]
                 if len(usable) == len(made):
-                    parts = {"id": content.id, "parts": len(made)}
-                    actions += [one._replace(target=one.id if one.id != content.id else "", **parts) for one in usable]
+                    actions += usable if self.pipeline.chunking is None else _parts(content.id, usable)
                 else:
                     # Without one of its chunks it is not the document.
                     refused.append(next(one for one in made if isinstance(one, ActionResult)))
@@ -295,7 +296,8 @@ class ActionBuilder:
         language, confidence, _ = made.detection
         source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp)
         tallies = self._tallies(document, made.detection, made.stamp)
-        if encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
+        whole = self.pipeline.chunking is None
+        if whole and encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
             tallies.append("cut")
         if document.no_tag:
             tallies.append("no tag")
@@ -322,6 +324,14 @@ class ActionBuilder:
         if lacks and self.pipeline.debias.named(detection.language) is None:
             names.append(f"without_vector {language}")
         return names
+
+
+def _parts(document: str, chunks: Sequence[BulkAction]) -> Iterator[BulkAction]:
+    """The operations that write the chunks of a document."""
+    for ordinal, one in enumerate(chunks):
+        # Of a document one vector is compared, of each another chunk's.
+        vector = one.vector if ordinal == one.line % len(chunks) else None
+        yield one._replace(id=document, target=one.id, parts=len(chunks), vector=vector)
 
 
 def _refused(row: SourceRow, identifier: str | None, kind: str, why: str, stage: Stage) -> ActionResult:
@@ -368,13 +378,13 @@ def encoded_batches(
             detections = [detect_language(document, builder.pipeline) for document in documents]
             chunks = [[document] for document in documents]
             if builder.pipeline.chunking is not None:
-                chunks, detections = _chunked(documents, detections, builder.pipeline)
+                chunks, detections = chunked(documents, detections, builder.pipeline)
         with _timed("encode", documents, on_stage if builder.encodes else no_progress):
             vectors = builder.encode([chunk for one in chunks for chunk in one])
         yield EncodedBatch(batch, chunks, detections, vectors)
 
 
-def _chunked(
+def chunked(
     documents: Sequence[Document], detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
 ) -> tuple[list[list[Document]], list[DocumentLanguage]]:
     """The chunks of each document, and the language of each chunk."""

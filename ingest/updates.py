@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -14,12 +14,13 @@ from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client
 from langshift.debias.debiaser import is_shifted, undo
-from langshift.debias.encoders import Matrix, is_given
-from langshift.ingest.bulk.writer import ActionResult, BulkAction
+from langshift.debias.encoders import Encoder, Matrix, is_given
+from langshift.ingest.bulk.writer import ActionResult, BulkAction, action_line, bulk_lines
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, InvalidDocument, Update
 from langshift.ingest.transform import (
     DocumentLanguage,
+    chunked,
     debias_batch,
     detect_language,
     document_vectors,
@@ -27,10 +28,12 @@ from langshift.ingest.transform import (
     is_usable,
 )
 from langshift.languages import UNDETERMINED, text_language
+from langshift.output import join_words
 from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
-from langshift.plugin.metadata import USUAL, FieldNames, replaced_at, value_at
+from langshift.plugin.metadata import CHUNK, USUAL, FieldNames, chunk_id, replaced_at, value_at
 from langshift.plugin.raw_documents import FoundDocument, FoundDocuments, RawSerializer, edit_source, parse_source
+from langshift.plugin.versions import Target
 from langshift.server_errors import Retryable, not_permitted
 from langshift.settings import Settings
 
@@ -126,8 +129,9 @@ class Updater:
             LangshiftError: one may not be read, or the encoder fails.
             OpenSearchException: the cluster does not do its part.
         """
-        found: FoundDocuments = self._reading.mget(index=self.index, body={"ids": [item.id for item in items]})
-        made: dict[int, BulkAction | ActionResult] = {}
+        wanted = {"ids": [item.target or item.id for item in items]}
+        found: FoundDocuments = self._reading.mget(index=self.index, body=wanted)
+        made: dict[tuple[int, str], BulkAction | ActionResult] = {}
         changing: list[_Merging] = []
         for item, stored in zip(items, found.docs, strict=True):
             try:
@@ -135,28 +139,32 @@ class Updater:
                 if isinstance(begun, _Merging) and begun.document is not None:
                     changing.append(begun)
                 else:
-                    made[item.line] = _written(begun, {}) if isinstance(begun, _Merging) else begun
+                    made[_key(item)] = _written(begun, {}) if isinstance(begun, _Merging) else begun
             except InvalidDocument as error:
-                made[item.line] = ActionResult(item, "dead", "", error.type, error.reason)
+                made[_key(item)] = ActionResult(item, "dead", "", error.type, error.reason)
         made.update(self._shifted(changing))
-        return [made[item.line] for item in items]
+        return [made[_key(item)] for item in items]
 
     def _begun(self, item: BulkAction, stored: FoundDocument) -> _Merging | ActionResult:
         update = item.update
         assert update is not None  # noqa: S101 - nothing else is merged
-        if stored.error is not None:
-            why = str(stored.error.get("reason", "no reason given"))
-            raise not_permitted(why, address(self.client)) or Retryable(why)
-        if not stored.found:
-            why = f"there is no document {update.id!r} to update: leave '_op' out to add it"
-            raise InvalidDocument(why, "missing_document")
-        if stored.version > self.base + item.line:
+        # A chunk that is gone went with an earlier form of its document.
+        if self._is_superseded(item, stored) or (item.target and not stored.found):
             return ActionResult(item, "superseded")
+        if not stored.found:
+            raise InvalidDocument(_missing(update.id), "missing_document")
         merging = _Merging(item, update, stored, {})
         if update.texts or update.told or update.embedding is not None:
             merging.source = parse_source(stored.source)
             self._look(merging)
         return merging
+
+    def _is_superseded(self, item: BulkAction, stored: FoundDocument) -> bool:
+        """Whether somebody has written a document later; raises where it cannot be read."""
+        if stored.error is not None:
+            why = str(stored.error.get("reason", "no reason given"))
+            raise not_permitted(why, address(self.client)) or Retryable(why)
+        return stored.found and stored.version > self.base + item.line
 
     def _look(self, merging: _Merging) -> None:
         """Find out whether the texts, the language or the vector are to be others, and what that takes."""
@@ -179,7 +187,8 @@ class Updater:
         # With this confidence it named its language.
         own = update.language if update.told else tag if confidence == 1 else None
         merging.document = self._document(update, texts, own)
-        if rewritten or update.told or own is not None:
+        # A chunk whose title changes is in the language that it was.
+        if (rewritten and not merging.item.target) or update.told or own is not None:
             merging.detection = detect_language(merging.document, self.pipeline)
         else:
             several = (value_at(source, fields.stamp) or {}).get("languages") or {tag: 1.0}
@@ -204,8 +213,8 @@ class Updater:
             return None
         return undo(vector, stamp, self._subtrahends)
 
-    def _shifted(self, changing: Sequence[_Merging]) -> Iterator[tuple[int, BulkAction | ActionResult]]:
-        """What is to be written of documents whose texts, language or vector change, by their lines."""
+    def _shifted(self, changing: Sequence[_Merging]) -> Iterator[tuple[tuple[int, str], BulkAction | ActionResult]]:
+        """What is to be written of documents whose texts, language or vector change."""
         if not changing:
             return
         encoder = self.pipeline.encoder
@@ -217,17 +226,17 @@ class Updater:
         for one, vector, moved, stamp, detection in zip(changing, vectors, shifted, stamps, detections, strict=True):
             assert one.document is not None  # noqa: S101 - whatever changes has one
             if not is_usable(vector, moved):
-                why = f"the encoder {encoder.id} gives no usable vector for its text"
-                yield one.item.line, ActionResult(one.item, "dead", "", "unusable_vector", why, "encode")
+                yield _key(one.item), _unusable(one.item, encoder)
                 continue
             renewed = one.vector is None or one.update.embedding is not None
             tallies = ["encoded"] if renewed else []
-            if renewed and encoder.longest and len(full_text(one.document.title, one.document.text)) > encoder.longest:
+            longest = None if one.item.target else encoder.longest
+            if renewed and longest and len(full_text(one.document.title, one.document.text)) > longest:
                 tallies.append("cut")
             changes = self._changes(one, detection)
             if renewed or stamp != value_at(one.source, self.fields.stamp):
                 changes |= {self.fields.vector: moved, self.fields.stamp: stamp}
-            yield one.item.line, _written(one, changes, tuple(tallies))
+            yield _key(one.item), _written(one, changes, tuple(tallies))
 
     def _changes(self, merging: _Merging, detection: DocumentLanguage) -> dict[str, Any]:
         """The new texts and the language, by the names of their fields; None of a text that goes."""
@@ -242,18 +251,158 @@ class Updater:
 
 def _written(merging: _Merging, changes: Mapping[str, Any], tallies: tuple[str, ...] = ()) -> BulkAction | ActionResult:
     """The operation that writes a document, if nobody has written it since; or what became of it where it is so."""
-    options, stored = orjson.OPT_SERIALIZE_NUMPY, merging.stored
-    wanted = dict(merging.update.other)
-    for name, value in changes.items():
-        inside = name not in wanted and name.partition(".")[0] in wanted
-        wanted = replaced_at(wanted, name, value) if inside else {**wanted, name: value}
-    source = edit_source(
-        stored.source,
-        {name: None if value is None else orjson.dumps(value, option=options) for name, value in wanted.items()},
-    )
+    stored = merging.stored
+    source = _changed(stored, merging.update, changes)
     if source == bytes(stored.source):
         # Sent before, and the answer lost; or always so.
         return ActionResult(merging.item, "done", "update")
     action = {"_id": stored.id, "if_seq_no": stored.seq_no, "if_primary_term": stored.primary_term}
     body = orjson.dumps({"index": action}, option=orjson.OPT_APPEND_NEWLINE) + source + b"\n"
     return merging.item._replace(body=body, tallies=tallies)
+
+
+def _changed(stored: FoundDocument, update: Update, changes: Mapping[str, Any]) -> bytes:
+    """The fields of a stored document with what an update changes, and what else follows from it."""
+    wanted = dict(update.other)
+    for name, value in changes.items():
+        inside = name not in wanted and name.partition(".")[0] in wanted
+        wanted = replaced_at(wanted, name, value) if inside else {**wanted, name: value}
+    options = orjson.OPT_SERIALIZE_NUMPY
+    return edit_source(
+        stored.source,
+        {name: None if value is None else orjson.dumps(value, option=options) for name, value in wanted.items()},
+    )
+
+
+def _key(item: BulkAction) -> tuple[int, str]:
+    return item.line, item.target
+
+
+def _missing(name: str) -> str:
+    return f"there is no document {name!r} to update: leave '_op' out to add it"
+
+
+def _unusable(item: BulkAction, encoder: Encoder) -> ActionResult:
+    why = f"the encoder {encoder.id} gives no usable vector for its text"
+    return ActionResult(item, "dead", "", "unusable_vector", why, "encode")
+
+
+_COUNT = f"{CHUNK}.count"
+_READ = 500  # chunks at once
+
+
+class _Cut(NamedTuple):
+    """A document that is cut anew.
+
+    Attributes:
+        item: the update.
+        update: what it changes.
+        head: the document's first chunk as it is.
+        document: the document as it is to be.
+    """
+
+    item: BulkAction
+    update: Update
+    head: FoundDocument
+    document: Document
+
+
+class ChunkUpdater(Updater):
+    """Merges updates, and deletes, with documents that are cut into chunks.
+
+    The first chunk tells how many there are. Each is changed by itself; but a new text makes all of them anew, under
+    the version of its line.
+    """
+
+    def merge(self, items: Sequence[BulkAction]) -> list[BulkAction | ActionResult]:
+        """Make of updates and deletes what is to be written; see ``Merge`` and ``Updater.merge``."""
+        # Those that somebody has written meanwhile are a chunk each.
+        parts = [item for item in items if item.target]
+        fresh = [item for item in items if not item.target]
+        made: list[BulkAction | ActionResult] = []
+        cuts: list[_Cut] = []
+        for item, head in zip(fresh, self._heads(fresh), strict=True):
+            try:
+                if self._is_superseded(item, head):
+                    made.append(ActionResult(item, "superseded"))
+                elif item.update is None:
+                    made += self._deletes(item, head)
+                elif not head.found:
+                    raise InvalidDocument(_missing(item.id), "missing_document")
+                elif item.update.texts.keys() - {self.fields.title_field}:
+                    cuts.append(self._cut(item, item.update, head))
+                else:
+                    parts += _each(item, head)
+            except InvalidDocument as error:
+                made.append(ActionResult(item, "dead", "", error.type, error.reason))
+        for start in range(0, len(parts), _READ):
+            made += super().merge(parts[start : start + _READ])
+        return [*made, *self._written_anew(cuts)]
+
+    def _heads(self, items: Sequence[BulkAction]) -> list[FoundDocument]:
+        """The first chunk of each document; of one that is deleted only how many there are."""
+        if not items:
+            return []
+        wanted = [{"_id": chunk_id(one.id, 0), "_source": True if one.update else [_COUNT]} for one in items]
+        found: FoundDocuments = self._reading.mget(index=self.index, body={"docs": wanted})
+        return found.docs
+
+    def _deletes(self, item: BulkAction, head: FoundDocument) -> Iterator[BulkAction]:
+        for part in _each(item, head):
+            yield part._replace(body=bulk_lines("delete", part.target, self.base + item.line))
+
+    def _cut(self, item: BulkAction, update: Update, head: FoundDocument) -> _Cut:
+        title, source = self.fields.title_field, parse_source(head.source)
+        if absent := [name for name in self.fields.text_fields if name != title and name not in update.texts]:
+            why = f"its text is cut anew, for which it needs all its texts: add {join_words(absent)}"
+            raise InvalidDocument(why)
+        texts = {name: update.texts.get(name, text) for name, text in texts_of(source, self.fields).items()}
+        if not any(text.strip() for text in texts.values()):
+            raise InvalidDocument("would have neither a text nor a title")
+        own = stored_tag(source, self.fields) if value_at(source, self.fields.confidence) == 1 else None
+        document = self._document(update, texts, update.language if update.told else own)
+        return _Cut(item, update, head, document if self.fields.texts is None else replace(document, texts=texts))
+
+    def _written_anew(self, cuts: Sequence[_Cut]) -> Iterator[BulkAction | ActionResult]:
+        """The operations that write all chunks of documents."""
+        if not cuts:
+            return
+        pipeline, fields = self.pipeline, self.fields
+        documents = [one.document for one in cuts]
+        chunks, detections = chunked(documents, [detect_language(one, pipeline) for one in documents], pipeline)
+        vectors = document_vectors(pipeline.encoder, [chunk for some in chunks for chunk in some])
+        shifted, stamps = debias_batch(vectors, detections, pipeline)
+        encoded = iter(zip(vectors, shifted, detections, stamps, strict=True))
+        for one, pieces in zip(cuts, chunks, strict=True):
+            made: list[BulkAction] = []
+            usable = True
+            for piece, (vector, moved, detection, stamp) in zip(pieces, encoded, strict=False):
+                usable &= is_usable(vector, moved)
+                language = text_language(detection.language)
+                texts = {"title": piece.title, "text": piece.text} if piece.texts is None else piece.texts
+                changes: dict[str, Any] = {name: {language: text} if text else None for name, text in texts.items()}
+                changes |= {fields.language: language, fields.confidence: detection.confidence}
+                changes |= {fields.vector: moved, fields.stamp: stamp, CHUNK: piece.other[CHUNK]}
+                lines = action_line("index", piece.id, self.base + one.item.line)
+                body = lines + _changed(one.head, one.update, changes) + b"\n"
+                made.append(
+                    one.item._replace(
+                        operation="index", body=body, tallies=("encoded",), target=piece.id, parts=len(pieces)
+                    )
+                )
+            if usable:
+                yield from made
+            else:
+                yield _unusable(one.item, pipeline.encoder)
+
+
+def _each(item: BulkAction, head: FoundDocument) -> list[BulkAction]:
+    """A line as one operation for each chunk of its document."""
+    count = (value_at(parse_source(head.source), _COUNT) or 1) if head.found else 1
+    return [item._replace(target=chunk_id(item.id, ordinal), parts=count) for ordinal in range(count)]
+
+
+def updater_of(client: OpenSearch, target: Target, pipeline: EmbeddingPipeline, base: int, stack: ExitStack) -> Updater:
+    """What merges updates with the documents of a version; see ``Updater``."""
+    kind = Updater if pipeline.chunking is None else ChunkUpdater
+    return kind(client, target.index, pipeline, base, stack, target.fields)

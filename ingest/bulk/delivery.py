@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from langshift.client import address, make_client
 from langshift.credentials import redact
 from langshift.errors import ClusterError
 from langshift.ingest.bulk.writer import (
+    SIZE,
     ActionResult,
     AdaptiveLimit,
     BulkAction,
@@ -105,7 +107,7 @@ def parse_bulk_response(
             continue
         error = error if isinstance(error, dict) else {"type": "unknown", "reason": str(error)}
         kind, said = str(error.get("type", "unknown")), reason(error)
-        if status == _CONFLICT and not item.update:
+        if status == _CONFLICT and item.operation != "update":
             found.results.append(ActionResult(item, "superseded"))
         elif (
             status in (_CONFLICT, _BUSY, *_TROUBLE)
@@ -264,6 +266,8 @@ _PARAMETERS = {"pipeline": "_none", "filter_path": "items.*._id,items.*.status,i
 # Seconds that a server which fails over one document gets to recover before it is asked whether it takes others.
 _PROBE_DELAY = 1.0
 _NOTHING = BulkChunk(())
+# A document in chunks makes many operations of one update.
+_LARGEST_MERGED = 4 * SIZE
 
 _log = logging.getLogger(__name__)
 
@@ -378,6 +382,8 @@ class ChunkSender:
     def _once(self, rest: ChunkState) -> None:
         """Send what is left of a chunk once."""
         if not rest.chunk.ordered or self._merged(rest):
+            if len(rest.chunk) > 1 and len(rest.chunk.body) > _LARGEST_MERGED:
+                raise Rejected("longer than other requests", too_large=False)
             self._send(rest)
 
     def _send(self, rest: ChunkState) -> None:
@@ -423,14 +429,14 @@ class ChunkSender:
         if not todo:
             return True
         try:
-            made = {item.line: one for item, one in zip(todo, self.merge(todo), strict=True)}
+            made = self.merge(todo)
         except (OpenSearchException, Retryable) as error:
             trouble = error if isinstance(error, Retryable) else classify(error, address(self.client))
             raise (self._again(rest, trouble) if isinstance(trouble, Retryable) else trouble) from error
-        if ended := [one for one in made.values() if isinstance(one, ActionResult)]:
+        if ended := [one for one in made if isinstance(one, ActionResult)]:
             self.settle(ended)
-        now = [made.get(item.line, item) for item in rest.chunk.items]
-        rest.chunk = BulkChunk([one for one in now if isinstance(one, BulkAction)])
+        now = [item for item in rest.chunk.items if item.body] + [one for one in made if isinstance(one, BulkAction)]
+        rest.chunk = BulkChunk(sorted(now, key=attrgetter("line")))
         return len(rest.chunk) > 0
 
     def _is_gone(self) -> bool:

@@ -19,10 +19,21 @@ import orjson
 from langshift.debias.fingerprint import Fingerprint, shown_value
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import ensure_private
+from langshift.ingest.bulk.chunked import Ended, LineParts
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
-from langshift.ingest.bulk.journal_store import HIGHEST, SIZE, Acknowledged, LineRanges, Sampled, State, sample_priority
+from langshift.ingest.bulk.journal_store import (
+    HIGHEST,
+    SIZE,
+    Acknowledged,
+    Entry,
+    LineRanges,
+    Sampled,
+    State,
+    sample_priority,
+)
 from langshift.ingest.bulk.writer import ActionResult
 from langshift.output import join_words
+from langshift.plugin.metadata import chunk_id
 
 # As JSON: ``corpus`` (as messages name it), ``content`` (its SHA-256), ``index``, ``fingerprint`` (a ``Fingerprint`` as
 # ``to_dict`` gives it), ``least_confidence``, and what else may change what is written.
@@ -54,36 +65,45 @@ _BORDERS = """
     SELECT line FROM lines AS here
     WHERE NOT EXISTS (SELECT 1 FROM lines WHERE line = here.line {step} 1) ORDER BY line"""
 # SQLite takes ``state`` from the row of the highest line. Sorting goes to a temporary file beyond the cache's size.
-# What has no version of its own, because an update came last, has 0 for its line.
+# What has no version of its own, because an update came last, has 0 for its line. Of a document that lost a chunk to
+# the dead letters nothing is left.
 _LATEST = """
-    SELECT id, max(line) * (state = 'index') AS latest FROM lines WHERE state IN ('index', 'delete', 'update') {only}
-    GROUP BY id HAVING state != 'delete' ORDER BY id"""
+    SELECT id, max(line) * (state = 'index') AS latest, chunks FROM lines
+    WHERE (state IN ('index', 'delete', 'update') OR (state = 'dead' AND chunks)) {only}
+    GROUP BY id HAVING state NOT IN ('delete', 'dead') ORDER BY id"""
 _DOCUMENTS = _LATEST.format(only="")
+_ENDED = """
+    SELECT id, max(line), state, CASE state WHEN 'superseded' THEN NULL WHEN 'dead' THEN 0 WHEN 'delete' THEN 0
+    ELSE chunks END FROM lines WHERE state != 'dead' OR chunks GROUP BY id"""
 _WRITTEN_BY = """
     WITH whole AS (
         SELECT id, max(line) AS first FROM lines
         WHERE state = 'index' AND id IN (SELECT value FROM json_each(?)) GROUP BY id)
     SELECT line FROM lines JOIN whole USING (id) WHERE line >= first AND state IN ('index', 'update') ORDER BY line"""
 _SAMPLED = f"""
-    SELECT sample.line, sample.id, vector
-    FROM sample JOIN ({_LATEST.format(only="AND id IN (SELECT id FROM sample)")}) AS documents
-    ON sample.line = latest AND sample.id = documents.id ORDER BY sample.line"""  # noqa: S608 (constants)
+    SELECT sample.id, sample.line, latest.id, vector
+    FROM sample
+    JOIN ({_LATEST.format(only="AND id IN (SELECT lines.id FROM lines JOIN sample USING (line))")}) AS latest
+    ON sample.line = latest.latest ORDER BY sample.line"""  # noqa: S608 (constants)
 _TRIM = "DELETE FROM sample WHERE line NOT IN (SELECT line FROM sample ORDER BY rank LIMIT ?)"
 
 
 _APPLICATION = 0x6C736A6E  # "lsjn": tells our files from any other program's
-_VERSION = 1
+# Format 1 had no column ``chunks``.
+_VERSION = 2
 _CACHE_KIB = 16 * 1024
+_CHUNKS = "chunks INTEGER NOT NULL DEFAULT 0"
 _TABLES = (
     # Keyed by the line, so that one that is sent again replaces itself; lines come nearly in order, which is
     # nearly as cheap as appending.
-    "CREATE TABLE lines (line INTEGER PRIMARY KEY, id TEXT NOT NULL, state TEXT NOT NULL)",
+    f"CREATE TABLE lines (line INTEGER PRIMARY KEY, id TEXT NOT NULL, state TEXT NOT NULL, {_CHUNKS})",
     "CREATE TABLE sample (line INTEGER PRIMARY KEY, id TEXT NOT NULL, vector BLOB NOT NULL, rank INTEGER NOT NULL)",
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
     "CREATE TABLE tallies (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_VERSION}",
 )
+_FETCHED = 10_000
 _DAMAGED = ("file is not a database", "database disk image is malformed")
 
 
@@ -248,7 +268,7 @@ class Journal(AbstractContextManager["Journal"]):
             tallies: what is to be added up along with them.
         """
         with self.writing() as database:
-            database.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", rows)
+            database.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?, ?)", rows)
             if tallies:
                 database.executemany(_ADD, tallies.items())
             if sampled:
@@ -281,24 +301,35 @@ class Journal(AbstractContextManager["Journal"]):
         with self.reading() as database:
             return Counter(dict(database.execute("SELECT name, count FROM tallies")))
 
-    def documents(self) -> int:
-        """How many documents are to be there: ids whose latest line is no ``delete``, by the lines' numbers.
+    def documents(self) -> tuple[int, int]:
+        """How many documents are to be there, and in how many entries: ids whose latest line is no ``delete``.
 
-        Lines that were superseded or are dead make no difference. Reads the whole journal.
+        Lines that were superseded make no difference, nor do those that are dead and wrote nothing. Reads the whole
+        journal.
         """
-        return int(self._row(f"SELECT count(*) FROM ({_DOCUMENTS})")[0])  # noqa: S608 (constants)
+        documents, entries = self._row(f"SELECT count(*), total(max(chunks, 1)) FROM ({_DOCUMENTS})")  # noqa: S608
+        return documents, int(entries)
 
-    def ids(self, batch: int) -> Iterator[list[tuple[str, int]]]:
-        """Those ids, in order, each with its latest line, or 0 after an update; ``batch`` of them at a time."""
+    def entries(self) -> Iterator[Entry]:
+        """The entries of those documents, in the order of their documents' ids."""
+        for id, line, chunks in self._rows(_DOCUMENTS):
+            for entry in [chunk_id(id, n) for n in range(chunks)] or [id]:
+                yield Entry(entry, line, id)
+
+    def ended(self) -> Iterator[Ended]:
+        """What is left of each document in chunks by its latest line."""
+        return (Ended(id, line, chunks) for id, line, _, chunks in self._rows(_ENDED))
+
+    def _rows(self, query: str) -> Iterator[Any]:
         with self.reading() as database:
             # Sorted before the first row comes, so that lines may be forgotten meanwhile.
-            rows = database.execute(_DOCUMENTS)
+            rows = database.execute(query)
         while True:
             with self.reading():
-                some = rows.fetchmany(batch)
+                some = rows.fetchmany(_FETCHED)
             if not some:
                 return
-            yield some
+            yield from some
 
     def written_by(self, ids: Sequence[str]) -> list[int]:
         """The lines that documents are made of: the last whole one of each, and the updates since."""
@@ -309,10 +340,14 @@ class Journal(AbstractContextManager["Journal"]):
         """Whether a line belongs to the sample: a choice by its number alone, ever stricter as the sample fills."""
         return sample_priority(line) <= self._threshold
 
-    def sample(self) -> list[Sampled]:
-        """The sampled lines that are the latest of their document and ``index``, in order; about 200 at most."""
+    def sample(self) -> list[tuple[Entry, bytes]]:
+        """The sampled lines that are the latest of their document and ``index``, in order; about 200 at most.
+
+        Returns:
+            The entry that each has written, and its vector.
+        """
         with self.reading() as database:
-            return [Sampled(*row) for row in database.execute(_SAMPLED)]
+            return [(Entry(*entry), vector) for *entry, vector in database.execute(_SAMPLED)]
 
     def _begin_anew(self, facts: Mapping[str, Any]) -> None:
         with self.writing() as database:
@@ -363,6 +398,9 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
             database.execute(statement)
     elif application != _APPLICATION:
         raise LangshiftError(f"{path} is not the journal of a load: remove it, and start again without --resume.")
+    elif version == 1:
+        database.execute(f"ALTER TABLE lines ADD COLUMN {_CHUNKS}")
+        database.execute(f"PRAGMA user_version = {_VERSION}")
     elif version != _VERSION:
         raise LangshiftError(
             f"{path} was written by another version of langshift (format {version}, not {_VERSION}): continue with "
@@ -406,28 +444,32 @@ class Ledger:
         self._journal, self._letters = journal, letters
         self._corpus, self._base = corpus, base
         self._on_progress = on_progress
+        self._parts = LineParts()
         self.lost = LineRanges()
         self._lock = threading.Lock()
 
-    def settle(self, outcomes: Sequence[ActionResult]) -> None:
+    def settle(self, outcomes: Sequence[ActionResult]) -> list[ActionResult]:
         """Write down what the server said, or what can be no document, all at once: each writing waits for the disk.
+
+        Returns:
+            What became of the lines that came to an end with them.
 
         Raises:
             LangshiftError: the dead letters or the journal cannot be written; then nothing counts as handled.
         """
+        if not (outcomes := self._parts.lines(outcomes)):
+            return []
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         letters = [
             DeadLetter(
                 item.original, item.line, item.id or None, kind, why, stage, now, self._corpus, self._base + item.line
             )
-            for item, state, _, kind, why, stage in outcomes
+            for item, state, _, kind, why, stage, _ in outcomes
             if state == "dead"
         ]
-        rows = [
-            Acknowledged(o.item.line, o.item.id, o.item.operation if o.state == "done" else o.state) for o in outcomes
-        ]
+        rows = [Acknowledged(o.item.line, o.item.id, _state(o), o.chunks) for o in outcomes]
         done = [o.item for o in outcomes if o.state == "done"]
-        sampled = [Sampled(item.line, item.id, item.vector) for item in done if item.vector is not None]
+        sampled = [Sampled(one.line, one.target or one.id, one.vector) for one in done if one.vector is not None]
         results = Counter(o.result if o.state == "done" else o.state for o in outcomes if o.item.line not in self.lost)
         tallies = Counter(tally for item in done if item.line not in self.lost for tally in item.tallies)
         counted = {**tallies, **{f"{RESULT}{name}": n for name, n in results.items()}}
@@ -437,3 +479,10 @@ class Ledger:
             self._journal.acknowledge(rows, sampled, counted)
             self.results += results
         self._on_progress(results.total())
+        return outcomes
+
+
+def _state(outcome: ActionResult) -> State:
+    if outcome.state != "done":
+        return outcome.state
+    return "update" if outcome.item.update else outcome.item.operation

@@ -22,11 +22,27 @@ class Acknowledged(NamedTuple):
         id: the document's ``_id``; empty where it has none, because the line could not be read.
         state: ``index``, ``delete`` or ``update``: the server has confirmed it; ``superseded``: the server holds a
             later version of the document; ``dead``: it is in the dead letters.
+        chunks: as ``ActionResult`` has them.
     """
 
     line: int
     id: str
     state: State
+    chunks: int = 0
+
+
+class Entry(NamedTuple):
+    """An entry that is to be in the index.
+
+    Attributes:
+        id: its ``_id``.
+        line: the line that was confirmed last; 0 of one that was updated last, which need only be there.
+        document: the document's own id.
+    """
+
+    id: str
+    line: int
+    document: str
 
 
 class Sampled(NamedTuple):
@@ -34,7 +50,7 @@ class Sampled(NamedTuple):
 
     Attributes:
         line: its number, from 1.
-        id: the document's ``_id``.
+        id: the entry's ``_id``.
         vector: the vector as it was sent, float32.
     """
 

@@ -1,6 +1,7 @@
 """The final check: what the cluster has confirmed is there, by count and by a sampled comparison of vectors."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from opensearchpy import OpenSearch
 
 from langshift.client import address
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.journal_store import Sampled
+from langshift.ingest.bulk.journal_store import Entry
 from langshift.plugin.metadata import value_at
 from langshift.plugin.versions import Target, require_there
 from langshift.server_errors import Unreadable, not_permitted
@@ -19,23 +20,23 @@ _COUNTED, _FETCHED, _COMPARED = 10_000, 1_000, 50
 _SOUGHT = 50
 _TOLERANCE = 1e-6  # of the largest component; a server may keep a vector in another float format
 
-Identified = tuple[str, int]
-
 
 class VerificationResult(NamedTuple):
     """What the check found.
 
     Attributes:
         documents: how many documents of this load there are to be.
-        missing: the ids, each with the line that was confirmed last, that are not there, or only as they were before
-            that line; all of them. One that was updated last has 0, and need only be there.
+        entries: in how many entries of the index: more where they are cut into chunks.
+        missing: the entries that are not there, or only as they were before the line that was confirmed last; all of
+            them.
         differing: those of the sample that are there with another vector than was sent.
-        surplus: documents beyond those of this load in a version that only this load should have written to.
+        surplus: entries beyond those of this load in a version that only this load should have written to.
     """
 
     documents: int
-    missing: list[Identified]
-    differing: list[Identified]
+    entries: int
+    missing: list[Entry]
+    differing: list[Entry]
     surplus: int
 
 
@@ -58,18 +59,19 @@ def check(client: OpenSearch, target: Target, journal: Journal, base: int | None
     require_there(client, target)
     client.indices.refresh(index=target.index)
     index = _Index(client, target, base)
-    documents = journal.documents()
+    documents, entries = journal.documents()
     held = index.count({"match_all": {}}) if target.created else None
     differing, any_lost = index.compare(journal.sample())
-    missing: list[Identified] = []
-    if any_lost or held != documents:
-        for batch in journal.ids(_COUNTED):
+    missing: list[Entry] = []
+    if any_lost or held != entries:
+        every = journal.entries()
+        while batch := list(islice(every, _COUNTED)):
             # Once a write is known to be lost, an older version of it may stand for each of the others.
-            short = len(batch) if any_lost else len(batch) - index.count({"ids": {"values": [id for id, _ in batch]}})
+            short = len(batch) if any_lost else len(batch) - index.count({"ids": {"values": [one.id for one in batch]}})
             missing += index.missing(batch, short)
-    surplus = 0 if held is None else max(0, held - (documents - len(missing)))
+    surplus = 0 if held is None else max(0, held - (entries - len(missing)))
     lost = set(missing)
-    return VerificationResult(documents, missing, [each for each in differing if each not in lost], surplus)
+    return VerificationResult(documents, entries, missing, [each for each in differing if each not in lost], surplus)
 
 
 class _Index:
@@ -84,33 +86,33 @@ class _Index:
         """How many documents a query finds; too few where a shard does not answer."""
         return int(self._client.count(index=self._name, body={"query": query})["count"])
 
-    def missing(self, batch: Sequence[Identified], absent: int) -> list[Identified]:
+    def missing(self, batch: Sequence[Entry], absent: int) -> list[Entry]:
         """Those of a batch that are not there, or only in an older version; stops when ``absent`` are not there."""
-        lost: list[Identified] = []
+        lost: list[Entry] = []
         for start in range(0, len(batch), _FETCHED):
             if absent <= 0:
                 break
             some = batch[start : start + _FETCHED]
-            for each, document in zip(some, self._get([id for id, _ in some], False), strict=True):
+            for each, document in zip(some, self._get([one.id for one in some], False), strict=True):
                 absent -= not document["found"]
-                if self._lost(document, each[1]):
+                if self._lost(document, each.line):
                     lost.append(each)
         return lost
 
-    def compare(self, sample: Sequence[Sampled]) -> tuple[list[Identified], bool]:
+    def compare(self, sample: Sequence[tuple[Entry, bytes]]) -> tuple[list[Entry], bool]:
         """Those of the sample with another vector, and whether any has lost its write."""
-        differing: list[Identified] = []
+        differing: list[Entry] = []
         any_lost = False
         for start in range(0, len(sample), _COMPARED):
             some = sample[start : start + _COMPARED]
-            documents = self._get([sent.id for sent in some], [self._vector])
-            for sent, document in zip(some, documents, strict=True):
-                if self._lost(document, sent.line):
+            documents = self._get([each.id for each, _ in some], [self._vector])
+            for (each, vector), document in zip(some, documents, strict=True):
+                if self._lost(document, each.line):
                     any_lost = True
-                elif self._base is not None and document["_version"] != self._base + sent.line:
+                elif self._base is not None and document["_version"] != self._base + each.line:
                     continue  # Somebody else has written it since.
-                elif not self._same(document, sent.vector):
-                    differing.append((sent.id, sent.line))
+                elif not self._same(document, vector):
+                    differing.append(each)
         return differing, any_lost
 
     def _lost(self, document: dict[str, Any], line: int) -> bool:

@@ -125,7 +125,8 @@ class BulkAction(NamedTuple):
         id: the document's ``_id``.
         operation: what is done.
         body: its lines of a bulk request, each with its line break: the action, and the entry where there is one. Of an
-            update empty until the document is read that it changes.
+            update empty until the document is read that it changes, and of a delete until it is known how many chunks
+            the document has.
         original: the line as the input had it, for the dead letters.
         vector: the bytes of the vector that was sent, float32, where this line belongs to the sample that the final
             check compares; else None.
@@ -163,6 +164,8 @@ class ActionResult(NamedTuple):
         type: the error's type where dead, such as ``mapper_parsing_exception``; else empty.
         reason: the error in words where dead; else empty.
         stage: where it failed, where dead.
+        chunks: of a line whose document is cut into chunks how many the document has now, or where dead how many were
+            written before one was refused; else 0.
     """
 
     item: BulkAction
@@ -171,13 +174,15 @@ class ActionResult(NamedTuple):
     type: str = ""
     reason: str = ""
     stage: Stage = "write"
+    chunks: int = 0
 
 
 #: Takes what became of items for good.
-Settle = Callable[[Sequence[ActionResult]], None]
+Settle = Callable[[Sequence[ActionResult]], object]
 
 #: Makes of updates what is to be written, by the documents as they are now: each as an operation that is written only
-#: if nobody has written the document since, or what became of it where there is nothing to write.
+#: if nobody has written the document since, or what became of it where there is nothing to write. Of a document in
+#: chunks one update, or delete, is as many operations.
 Merge = Callable[[Sequence[BulkAction]], Sequence[BulkAction | ActionResult]]
 
 

@@ -98,12 +98,12 @@ def requests(client, monkeypatch):
 def test_where_all_is_there_nothing_is_reported_and_little_is_fetched(either, requests):
     either.write(f"d{n}" for n in range(1500))
     either.write(["d3", "d4", "d3"])
-    assert either.check() == VerificationResult(1500, [], [], 0)
+    assert either.check() == VerificationResult(1500, 1500, [], [], 0)
     assert sum(requests) == len(either.journal.sample()) <= 200
 
 
 def test_an_empty_load_is_in_order(either):
-    assert either.check() == VerificationResult(0, [], [], 0)
+    assert either.check() == VerificationResult(0, 0, [], [], 0)
 
 
 def test_documents_that_were_lost_are_all_named_with_their_lines(either, monkeypatch):
@@ -111,23 +111,25 @@ def test_documents_that_were_lost_are_all_named_with_their_lines(either, monkeyp
     monkeypatch.setattr(checking, "_FETCHED", 100)
     either.write(f"d{n:04}" for n in range(1500))
     either.write(["d0007"])
-    sampled = {each.id for each in either.journal.sample()}
+    sampled = {each.id for each, _ in either.journal.sample()}
     lost = [n for n in (7, 100, 399, 400, 401, 1201, 1499) if f"d{n:04}" not in sampled or n == 7]
     helpers.bulk(
         either.client, [{"_op_type": "delete", "_index": either.target.index, "_id": f"d{n:04}"} for n in lost]
     )
     checked = either.check()
-    assert checked == VerificationResult(1500, [(f"d{n:04}", 1501 if n == 7 else n + 1) for n in lost], [], 0)
+    assert checked == VerificationResult(
+        1500, 1500, [(f"d{n:04}", 1501 if n == 7 else n + 1, f"d{n:04}") for n in lost], [], 0
+    )
 
 
 def test_only_the_batch_that_falls_short_is_fetched_and_no_further_than_to_the_last_lost(either, monkeypatch, requests):
     monkeypatch.setattr(checking, "_COUNTED", 500)
     monkeypatch.setattr(checking, "_FETCHED", 100)
     either.write(f"d{n:04}" for n in range(1500))
-    sampled = {each.id for each in either.journal.sample()}
+    sampled = {each.id for each, _ in either.journal.sample()}
     lost = next(n for n in range(610, 690) if f"d{n:04}" not in sampled)
     either.client.delete(index=either.target.index, id=f"d{lost:04}")
-    assert either.check().missing == [(f"d{lost:04}", lost + 1)]
+    assert either.check().missing == [(f"d{lost:04}", lost + 1, f"d{lost:04}")]
     assert sum(requests) == len(sampled) + 200
 
 
@@ -143,7 +145,7 @@ def test_all_is_lost(either):
 def test_a_document_with_another_vector_at_the_same_version_is_named(either):
     either.write(["a", "b", "c"])
     overwrite(either.client, either.target.index, "b", 2)
-    assert either.check() == VerificationResult(3, [], [("b", 2)], 0)
+    assert either.check() == VerificationResult(3, 3, [], [("b", 2, "b")], 0)
 
 
 def test_a_vector_that_is_gone_or_has_another_length_differs(either):
@@ -151,14 +153,14 @@ def test_a_vector_that_is_gone_or_has_another_length_differs(either):
     bare = action(either.target.index, "a", 1, np.zeros(0))
     del bare["embedding"]
     helpers.bulk(either.client, [bare])
-    assert either.check().differing == [("a", 1)]
+    assert either.check().differing == [("a", 1, "a")]
 
 
 def test_what_somebody_else_has_updated_since_is_not_reported(either):
     either.write(["a", "b", "c"])
     overwrite(either.client, either.target.index, "b", 2**25)
     either.client.update(index=either.target.index, id="c", body={"doc": {"embedding": [1, 2, 3, 4]}})
-    assert either.check() == VerificationResult(3, [], [], 0)
+    assert either.check() == VerificationResult(3, 3, [], [], 0)
 
 
 def test_an_older_version_of_a_document_counts_as_lost_and_makes_the_check_read_every_document(client, added):
@@ -171,37 +173,37 @@ def test_an_older_version_of_a_document_counts_as_lost_and_makes_the_check_read_
     vector = np.full(4, 2, np.float32).tobytes()
     added.journal.acknowledge(rows, [Sampled(r.line, r.id, vector) for r in rows if added.journal.wants(r.line)])
     checked = added.check()
-    assert checked == VerificationResult(1000, [(id, n + 1) for n, id in enumerate(ids)][10:], [], 0)
+    assert checked == VerificationResult(1000, 1000, [(id, n + 1, id) for n, id in enumerate(ids)][10:], [], 0)
 
 
 def test_deletes_in_the_stream_leave_nothing_to_be_missed(either):
     either.write(["a", "b", "c", "d"])
     either.write(["a", "b", "never"], "delete")
     either.write(["b"])
-    assert either.check() == VerificationResult(3, [], [], 0)
+    assert either.check() == VerificationResult(3, 3, [], [], 0)
     either.client.delete(index=either.target.index, id="b")
-    assert either.check() == VerificationResult(3, [("b", 8)], [], 0)
+    assert either.check() == VerificationResult(3, 3, [("b", 8, "b")], [], 0)
 
 
 def test_lines_that_are_dead_or_superseded_are_not_missed(either):
     either.write(["a", "b"])
     either.journal.acknowledge([Acknowledged(3, "dead", "dead"), Acknowledged(4, "late", "superseded")])
-    assert either.check() == VerificationResult(2, [], [], 0)
+    assert either.check() == VerificationResult(2, 2, [], [], 0)
 
 
 def test_documents_that_a_new_version_should_not_have_are_counted(client, load):
     load.write(["a", "b", "c"])
     client.delete(index=load.target.index, id="a")
     helpers.bulk(client, [{"_index": load.target.index, "_id": f"strange{n}"} for n in range(4)])
-    assert load.check() == VerificationResult(3, [("a", 1)], [], 4)
+    assert load.check() == VerificationResult(3, 3, [("a", 1, "a")], [], 4)
 
 
 def test_ids_of_any_letters_and_of_the_greatest_length(either):
     ids = ['ä"\\/ %?#', "日" * 170, "x" * 512, "-", "_"]
     either.write(ids)
-    assert either.check() == VerificationResult(5, [], [], 0)
+    assert either.check() == VerificationResult(5, 5, [], [], 0)
     either.client.delete(index=either.target.index, id=ids[0])
-    assert either.check().missing == [(ids[0], 1)]
+    assert either.check().missing == [(ids[0], 1, ids[0])]
 
 
 def test_a_version_that_was_deleted_cannot_be_checked(client, load):

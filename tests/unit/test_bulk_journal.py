@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
 from langshift.ingest.bulk.journal import Journal
-from langshift.ingest.bulk.journal_store import Acknowledged, LineRanges, Sampled
+from langshift.ingest.bulk.journal_store import Acknowledged, Entry, LineRanges, Sampled
 
 IDS = st.sampled_from(["a", "b", "c", "Ä", "\0", "z\0z"])
 ROWS = st.builds(
-    Acknowledged, st.integers(1, 20), IDS, st.sampled_from(["index", "index", "delete", "update", "superseded", "dead"])
+    Acknowledged,
+    st.integers(1, 20),
+    IDS,
+    st.sampled_from(["index", "index", "delete", "update", "superseded", "dead"]),
+    st.just(0),
 )
 STEPS = st.lists(st.one_of(st.lists(ROWS, max_size=8), st.frozensets(st.integers(1, 20), max_size=4)), max_size=10)
 RANGES = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 12)), max_size=40)
@@ -63,9 +67,15 @@ def test_what_is_to_be_there_is_what_a_dictionary_of_lines_says(steps):
             state: sum(row.state == state for row in model.values())
             for state in ("index", "delete", "update", "superseded", "dead")
         }
-        assert journal.documents() == len(there)
-        assert [pair for some in journal.ids(3) for pair in some] == there
-        assert journal.sample() == sorted(Sampled(line, id, id.encode()) for id, line in there if line)
+        assert journal.documents() == (len(there), len(there))
+        assert list(journal.entries()) == [Entry(id, line, id) for id, line in there]
+        assert journal.sample() == [
+            (Entry(id, line, id), id.encode()) for line, id in sorted(map(_turned, there)) if line
+        ]
+
+
+def _turned(pair):
+    return pair[::-1]
 
 
 def test_a_document_is_made_of_its_last_whole_line_and_the_updates_since(journal):
@@ -75,14 +85,31 @@ def test_a_document_is_made_of_its_last_whole_line_and_the_updates_since(journal
     assert journal.written_by(["a", "b", "c"]) == [3, 4, 6, 7]
 
 
-def test_ids_come_in_batches_also_while_lines_are_forgotten(journal):
+def test_entries_come_also_while_lines_are_forgotten(journal, monkeypatch):
+    monkeypatch.setattr("langshift.ingest.bulk.journal._FETCHED", 3)
     journal.acknowledge(rows(1, 7))
-    batches = journal.ids(3)
-    seen = [next(batches)]
+    entries = journal.entries()
+    seen = [next(entries)]
     journal.forget([1, 2, 5, 6])
-    seen += batches
-    assert seen == [[(f"d{line}", line) for line in some] for some in ((1, 2, 3), (4, 5, 6), (7,))]
+    seen += entries
+    assert seen == [(f"d{line}", line, f"d{line}") for line in range(1, 8)]
     assert journal.handled().ranges() == [(3, 4), (7, 7)]
+
+
+def test_a_document_in_chunks_is_as_many_entries_as_its_latest_line_wrote(journal):
+    lines = [("a", "index", 3), ("b", "index", 2), ("c", "index", 1), ("a", "update", 2), ("b", "delete", 2)]
+    lines += [("d", "index", 4), ("d", "dead", 0), ("e", "index", 2), ("e", "dead", 1), ("c", "superseded", 1)]
+    journal.acknowledge([Acknowledged(line, *one) for line, one in enumerate(lines, 1)])
+    there = [("a#0000", 0, "a"), ("a#0001", 0, "a"), ("c#0000", 3, "c"), *((f"d#000{n}", 6, "d") for n in range(4))]
+    assert list(journal.entries()) == there
+    assert journal.documents() == (3, 7)
+
+
+def test_of_a_document_in_chunks_the_chunk_is_sampled_whose_vector_was_kept(journal):
+    journal.acknowledge(
+        [Acknowledged(1, "a", "index", 3), Acknowledged(2, "b", "index", 1)], [Sampled(1, "a#0001", b"v")]
+    )
+    assert journal.sample() == [(Entry("a#0001", 1, "a"), b"v")]
 
 
 def test_what_was_begun_is_there_after_it_was_closed(path):
@@ -98,7 +125,7 @@ def test_what_was_begun_is_there_after_it_was_closed(path):
         assert journal.handled().ranges() == [(1, 3), (7, 9)]
         journal.begin({**identity, "index": "news-v0002"}, {})
         assert journal.identity["index"] == "news-v0002"
-        assert (len(journal.handled()), journal.documents(), journal.fact("base")) == (0, 0, None)
+        assert (len(journal.handled()), journal.documents(), journal.fact("base")) == (0, (0, 0), None)
 
 
 def test_tallies_are_added_up_over_all_runs(path):
@@ -137,7 +164,7 @@ def test_the_sample_is_the_same_two_hundred_lines_however_the_load_went(tmp_path
                     journal.acknowledge(new, [Sampled(r.line, r.id, b"") for r in new if journal.wants(r.line)])
         with Journal(tmp_path / name / "journal.sqlite") as journal:
             assert sum(map(journal.wants, range(1, 20_001))) == 200
-            return [each.line for each in journal.sample()]
+            return [each.line for each, _ in journal.sample()]
 
     at_once = sampled("at-once", 20_000, [1])
     assert len(at_once) == 200
@@ -165,7 +192,7 @@ def test_threads_share_a_journal(journal):
     for thread in threads:
         thread.join()
     assert journal.handled().ranges() == [(1, 4_000)]
-    assert journal.documents() == 4_000
+    assert journal.documents() == (4_000, 4_000)
 
 
 IDENTITY = {
