@@ -60,10 +60,8 @@ def test_searches_find_documents_by_whatever_field_names_them(client, cluster_ur
         search = ["search", f"{index_name}-new", "sea", "--mode", "lexical", "--json"]
         found = langshift(*search, url=cluster_url)
         assert found.returncode == 0, found
-        best = {}
-        for hit in json.loads(found.stdout)["hits"]:
-            best.setdefault(hit["id"], hit["passage"]["id"])
-        assert best == {str(of(1)): "c2", str(of(2)): "c4", "7": "7"}
+        best = [(hit["id"], hit["passage"]["id"]) for hit in json.loads(found.stdout)["hits"]]
+        assert sorted(best) == sorted([(str(of(1)), "c2"), (str(of(2)), "c4"), ("7", "7")])
 
 
 def test_what_was_done_is_told_in_documents_and_chunks(client, cluster_url, index_name):
