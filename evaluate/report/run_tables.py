@@ -222,10 +222,11 @@ def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:
 
 
 def show_positions(found: Mapping[str, Mapping[str, Scores]]) -> None:
-    """Print how much the place of the evidence matters, where PSI was measured; ``found`` has each index's measures."""
+    """Print how much the place of the evidence matters by the first PSI that was measured; ``found`` is by index."""
     families = {name: parse_measure(name).family for name in next(iter(found.values()))}
-    names = [name for family in (PSI, EVIDENCE_HIT) for name in families if families[name] is family]
-    if PSI in families.values():
+    psi, hits = ([name for name in families if families[name] is family] for family in (PSI, EVIDENCE_HIT))
+    if psi:
+        names = [psi[0], *hits]
         table = positions_table({index: {name: scores[name] for name in names} for index, scores in found.items()})
         heading(f"\n{table.caption}")
         show_table(table)
