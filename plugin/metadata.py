@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from typing import Any, Literal, NamedTuple
 
@@ -135,7 +136,8 @@ USUAL = FieldNames()
 PARENT, CHUNK = "parent", "chunk"
 
 
-class ChunkPlace(NamedTuple):
+@dataclass(frozen=True)
+class ChunkPlace:
     """Where in its document a chunk stands, kept in its field ``chunk``.
 
     Attributes:
@@ -154,7 +156,11 @@ class ChunkPlace(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in the field."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+#: The names of what says where a chunk stands.
+PLACE = tuple(one.name for one in fields(ChunkPlace))
 
 
 def chunk_id(document: str, ordinal: int) -> str:

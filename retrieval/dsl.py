@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import CHUNK, USUAL, ChunkPlace, FieldNames
+from langshift.plugin.metadata import CHUNK, PLACE, USUAL, FieldNames
 from langshift.retrieval.settings import Filters, SearchRequest, Source
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
@@ -155,7 +155,7 @@ def body(query: Mapping[str, Any], size: int, fields: FieldNames = USUAL, source
     if fields.parent is not None:
         apart.append(fields.document_key)
     if fields.chunking is not None:
-        apart += [f"{CHUNK}.{name}" for name in ChunkPlace._fields]
+        apart += [f"{CHUNK}.{name}" for name in PLACE]
     projection = {"_source": list(source) if source else False, "docvalue_fields": apart}
     return {"size": size, "query": query, **projection}
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from langshift.debias.debiaser import nonzero_scales, undo
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import CHUNK, USUAL, ChunkPlace, FieldNames, value_at
+from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, from_metadata
 from langshift.retrieval import dsl
 from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, ModeOrigin, SearchRequest, SearchSettings
@@ -171,13 +171,13 @@ class Passage:
         """``passage 3 of 12, characters 1,204-1,990``; the ``_id`` where the place is not known."""
         if self.place is None:
             return self.id
-        ordinal, start, end, count, of = self.place
-        words = f"passage {ordinal + 1:,} of {count:,}, characters {start:,}-{end:,}"
-        return words if of is None else f"{words} of {of}"
+        place = self.place
+        words = f"passage {place.ordinal + 1:,} of {place.count:,}, characters {place.start:,}-{place.end:,}"
+        return words if place.field is None else f"{words} of {place.field}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {**asdict(self), "place": None if self.place is None else self.place._asdict()}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -520,7 +520,7 @@ def _candidate(hit: Mapping[str, Any], fields: FieldNames, legs: Mapping[str, Le
 def _place(chunk: Any, beside: Mapping[str, Any]) -> ChunkPlace | None:  # noqa: ANN401 - any JSON
     """The place of a chunk, from its field or from the values that were asked for; None where it is no place."""
     if not isinstance(chunk, Mapping):
-        chunk = {name: _first(beside.get(f"{CHUNK}.{name}")) for name in ChunkPlace._fields}
+        chunk = {name: _first(beside.get(f"{CHUNK}.{name}")) for name in PLACE}
     try:
         return ChunkPlace(*(int(chunk[name]) for name in ("ordinal", "start", "end", "count")), chunk.get("field"))
     except (KeyError, TypeError, ValueError):

@@ -29,7 +29,7 @@ from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.transform import DocumentLanguage, debias_batch
 from langshift.plugin import metadata
 from langshift.plugin.index_body import own_mappings
-from langshift.plugin.metadata import USUAL, ChunkPlace, Origin, QuerySide
+from langshift.plugin.metadata import PLACE, USUAL, Origin, QuerySide
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCost, SliceChange
@@ -162,7 +162,7 @@ ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
         ("langshift_vectors", "key", SHIFT.to_dict()),
         ("langshift_queries", "key", QuerySide(None, {}, np.float32([1, 0])).to_dict()),
         ("langshift_fields", "key", USUAL.to_dict()),
-        ("Chunks", "key of `chunk`", ChunkPlace._fields),
+        ("Chunks", "key of `chunk`", PLACE),
         ("langshift_origin", "key", Origin("load", None, None, (), "").to_dict()),
         ("langshift_anchors", "key", calibrated()),
         ("Language vectors", "key", set(HEADER) - TENSORS),
