@@ -16,16 +16,23 @@ from opensearchpy import helpers
 from toy_encoder import ToyEncoder
 
 from langshift.debias.detector import open_detector
+from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import build_pipeline
+from langshift.ingest.dead_letter_replay import replay
 from langshift.ingest.load import load
-from langshift.ingest.progress import last_line
+from langshift.ingest.progress import LoadProgress, last_line
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin.metadata import USUAL
+from langshift.plugin.versions import Target, live
+from langshift.settings import Settings
 
 from .test_faults_kills import KILLS, Load
 
 DOCUMENTS = 300 if KILLS < 100 else 20_000
 KILLS_A_LOAD = 3
+LONGEST = 3600  # seconds
 CHUNKED = LoadOptions(fields=USUAL.chunked("paragraphs"))
 APPEND = CHUNKED._replace(if_exists="append")
 
@@ -147,6 +154,32 @@ def test_what_the_cluster_has_lost_of_a_document_is_written_again(client, index_
     )
 
 
+def test_of_a_document_with_a_chunk_that_is_refused_nothing_stays_until_its_letter_goes_through(
+    client, index_name, corpus, making
+):
+    load(client, corpus(document("a", "1", "2", "3"), document("b", "1")), index_name, making, options=CHUNKED)
+    place = LoadWorkspace.of(Settings.from_env().home, client, index_name)
+    mapping = {"properties": {"text": {"properties": {"eo": {"type": "integer"}}}}}
+    client.indices.put_mapping(index=index_name, body=mapping)
+    lines = corpus({**document("a", "4", "five", "6"), "language": "eo"}, document("b", "7", "8"))
+    summary = load(client, lines, index_name, making, options=APPEND)
+    assert (summary.dead, summary.present, summary.chunks) == (1, 1, 2)
+    assert texts_in(client, index_name) == {"b": ["7", "8"]}
+    letters = DeadLetters(place.dead_letters)
+    (letter,) = letters
+    letters.revise(lambda one: one._replace(document=one.document.replace(b"five", b"5")))
+    target = open_target(client, index_name)
+    chunking = replace(making, chunking=Chunking.parse("paragraphs"))
+    with LoadProgress(1) as progress:
+        assert replay(client, letters, target, chunking, progress).indexed == 1
+    assert (letter.id, texts_in(client, index_name)["a"]) == ("a", ["4", "5", "6"])
+
+
+def open_target(client, name):
+    there = live(client, name)
+    return Target(name, there.index, "", created=False, live=there.index, if_exists="append", fields=there.fields)
+
+
 class ChunkLoads:
     """A corpus of documents of 1 to 40 chunks that is loaded, changed in part, and compared with the index."""
 
@@ -168,8 +201,9 @@ class ChunkLoads:
             run.wait_for(process, lambda enough=enough, run=run: sum(map(len, run.server.asked)) > enough)
             time.sleep(self.chance.uniform(0, 0.3) * (number + 1))
             self.kills += run.end(process, signal.SIGKILL)[0] == -signal.SIGKILL
-        code, out, err = run.end(run.start())
-        assert code == 0, err
+        process = run.start()
+        out, err = process.communicate(timeout=LONGEST)
+        assert process.returncode == 0, err
         return json.loads(out)
 
 
