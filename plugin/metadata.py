@@ -144,7 +144,7 @@ class ChunkPlace(NamedTuple):
     ordinal: int
     start: int
     end: int
-    count: int
+    count: int  # type: ignore[assignment]  # a method of tuples that nobody calls here
     field: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
