@@ -522,9 +522,10 @@ def _place(chunk: Any, beside: Mapping[str, Any]) -> ChunkPlace | None:  # noqa:
     if not isinstance(chunk, Mapping):
         chunk = {name: _first(beside.get(f"{CHUNK}.{name}")) for name in PLACE}
     try:
-        return ChunkPlace(*(int(chunk[name]) for name in ("ordinal", "start", "end", "count")), chunk.get("field"))
+        ordinal, start, end, count = (int(chunk[name]) for name in ("ordinal", "start", "end", "count"))
     except (KeyError, TypeError, ValueError):
         return None
+    return ChunkPlace(ordinal, start, end, count, chunk.get("field"))
 
 
 def _first(value: Any) -> str | None:  # noqa: ANN401 - any JSON

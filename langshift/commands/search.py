@@ -30,10 +30,11 @@ from langshift.retrieval.calibration.calibrate import (
     require_languages,
 )
 from langshift.retrieval.calibration.stored import resolve_auto, store_calibration, weight_remarks
-from langshift.retrieval.hits import Hit, Other, SearchResult
+from langshift.retrieval.hits import Hit, Other, Passage, SearchResult
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import (
     MOST_CHARACTERS,
+    MOST_PASSAGES,
     SearchOptions,
     SearchSettings,
     encoder_options,
@@ -208,6 +209,12 @@ def note_calibration_due(client: OpenSearch, name: str) -> None:
     dest="filters",
     multiple=True,
 )
+@option(
+    "--passages N",
+    "How many further passages of each hit to show, where documents are in chunks.",
+    click.IntRange(0, MOST_PASSAGES),
+    default=0,
+)
 @flag("--explain", "Show for each hit where its score comes from, and what the shift did.")
 @flag("--show-request", "Print the requests of the search first, for Dev Tools and curl.")
 @search_options
@@ -219,6 +226,7 @@ def search(
     language: str | None,
     size: int,
     filters: tuple[str, ...],
+    passages: int,
     explain: bool,
     show_request: bool,
     search: SearchOptions,
@@ -248,7 +256,9 @@ def search(
     if language is not None:
         require_tag(language)
     searcher = Searcher(open_cluster(), name, search)
-    result = searcher.search(words, setting, language=language, size=size, filters=kept, explain=explain)
+    result = searcher.search(
+        words, setting, language=language, size=size, filters=kept, explain=explain, passages=passages
+    )
     if as_json:
         requests = [request.to_dict() for request in result.requests] if show_request else None
         emit_json(result.to_dict() | {"requests": requests})
@@ -297,7 +307,8 @@ def show(result: SearchResult) -> None:
     if legs:
         out.print(Text(_MOVED if "moved" in legs else _LEGS.format(", ".join(legs))))
     if result.compared:
-        out.print(Text(_COMPARED.format(pluralize(result.compared, "document"))))
+        kind = "passage" if result.hits[0].passage else "document"
+        out.print(Text(_COMPARED.format(pluralize(result.compared, kind))))
     if subtracted:
         out.print(Text(_SUBTRACTED + (_BOTH_SIDES if result.gamma else ".")))
     if result.preference_from == "index":
@@ -353,11 +364,20 @@ def _show_hits(name: str, result: SearchResult, setting: SearchSettings) -> None
         note(f"Nothing in {name} matches.")
         return
     columns = ["rank", "language", "score", "title", "_id"]
-    rows = [[str(rank), h.language, f"{h.score:.4f}", headline(h), h.id] for rank, h in enumerate(result.hits, start=1)]
+    in_chunks = any(hit.passage is not None for hit in result.hits)
+    if in_chunks:
+        columns.insert(4, "passage")
     if setting.one_per_group:
         columns.append("translations")
-        rows = [[*row, "; ".join(map(brief, hit.others))] for row, hit in zip(rows, result.hits, strict=True)]
-    table(None, columns, rows, right={"rank", "score"}, prose={"title", "translations"})
+    rows = []
+    for rank, hit in enumerate(result.hits, start=1):
+        inside = ["; ".join(map(brief, hit.others))] if setting.one_per_group else []
+        best = [] if hit.passage is None else [excerpt(hit.passage)]
+        rows.append([str(rank), hit.language, f"{hit.score:.4f}", headline(hit), *best, hit.id, *inside])
+        for one in hit.passages:
+            score = "" if one.score is None else f"{one.score:.4f}"
+            rows.append(["", one.language, score, "", excerpt(one), "", *([""] * len(inside))])
+    table(None, columns, rows, right={"rank", "score"}, prose={"title", "passage", "translations"})
 
 
 def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:
@@ -376,8 +396,17 @@ def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def headline(hit: Hit) -> str:
-    """The title of a hit, or the beginning of its text."""
-    return hit.title or textwrap.shorten(hit.text, _SHOWN_CHARACTERS, placeholder=" …") or hit.text[:_SHOWN_CHARACTERS]
+    """The title of a hit, or the beginning of its text; where the passage has a column of its own, the title alone."""
+    return hit.title or ("" if hit.passage else _beginning(hit.text))
+
+
+def excerpt(passage: Passage) -> str:
+    """Where a passage stands in its document, and how it begins."""
+    return f"{passage.where.removeprefix('passage ')}: {_beginning(passage.text)}"
+
+
+def _beginning(text: str) -> str:
+    return textwrap.shorten(text, _SHOWN_CHARACTERS, placeholder=" …") or text[:_SHOWN_CHARACTERS]
 
 
 def brief(other: Other) -> str:

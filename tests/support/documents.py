@@ -42,7 +42,13 @@ VARIABLES = {
     SEARCH: {"COLUMNS": "100"},
 }
 #: The documents whose commands are run and whose output is shown, with the names that they give in the cluster.
-NAMES = {README: ("news",), INGEST: ("news", "cms"), ADOPT: ("articles",), VECTORS: ("news",), SEARCH: ("news",)}
+NAMES = {
+    README: ("news",),
+    INGEST: ("news", "cms"),
+    ADOPT: ("articles",),
+    VECTORS: ("news",),
+    SEARCH: ("news", "manual"),
+}
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
 RUN = ("sh", "python")
 _BLOCK = re.compile(r"(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)

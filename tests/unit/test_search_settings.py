@@ -13,6 +13,7 @@ from plain_index import PLAIN
 from langshift.commands.search import calibration_due
 from langshift.errors import UsageError
 from langshift.plugin.metadata import USUAL as FIELDS
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.stored import StoredCalibration, remarks, resolve, resolve_auto
@@ -23,6 +24,7 @@ from langshift.retrieval.settings import (
     SearchSettings,
     format_settings,
     read_setting,
+    require_passages,
     setting_of,
     setting_options,
 )
@@ -306,3 +308,20 @@ def test_a_request_of_several_searches_leaves_nothing_but_comments_above_what_de
         '# {"size":1}\n# {}\n# {"size":2}\n# \'\n'
         'POST /news-v0001/_msearch\n{}\n{"size":1}\n{}\n{"size":2}\n'
     )
+
+
+def test_further_passages_are_of_indices_of_chunks():
+    whole = IndexInfo("news", "news-v0001", PLAIN, FIELDS, ("de", "en"), 9, 1, {}, frozenset())
+    chunks = replace(whole, fields=FieldNames(parent="parent"))
+    require_passages(0, whole)
+    require_passages(100, chunks)
+    with pytest.raises(UsageError) as refused:
+        require_passages(1, whole)
+    assert str(refused.value) == (
+        "Index news holds whole documents, so there are no further passages to show: documents are cut into chunks "
+        "when they are loaded with --chunk."
+    )
+    for number in (-1, 101, True, "2"):
+        with pytest.raises(UsageError) as refused:
+            require_passages(number, chunks)
+        assert str(refused.value) == f"passages is {number!r}, but it must be a number from 0 to 100."

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace as Of
@@ -27,10 +28,10 @@ from langshift.evaluate.tune import report as tune_report
 from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.tune import MeasureChange, TuningSettings
 from langshift.plugin.description import TextField
-from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.calibrate import SliceChange
-from langshift.retrieval.hits import Anchor, Hit, Leg, Other, ShiftEffect
+from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, ShiftEffect
 from langshift.retrieval.settings import SearchSettings
 
 NAME = "articles-of-the-whole-archive-since-nineteen-hundred"
@@ -87,8 +88,11 @@ def doctor():
 def hits():
     other = Other(NAME, 12345.6789, "zh-Hant", WIDE, SENTENCE)
     found = [Hit(name, 12345.6789, "zh-Hant", SENTENCE, SENTENCE, None, others=(other, other)) for name in NAMES]
+    passage = Passage(NAME, 12345.6789, "zh-Hant", SENTENCE, ChunkPlace(9_999, 123_456, 1_234_567, 99_999, "headline"))
+    in_chunks = [replace(hit, passage=passage, passages=(passage, passage)) for hit in found]
     for one_per_group in (False, True):
         search._show_hits(NAME, Of(notes=(), hits=found), Of(one_per_group=one_per_group))
+        search._show_hits(NAME, Of(notes=(), hits=in_chunks), Of(one_per_group=one_per_group))
 
 
 @case
