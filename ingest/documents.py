@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
-from langshift.files import LineNumbers, lines_of
+from langshift.files import LineNumbers
 from langshift.ingest.bulk.writer import Original
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
@@ -322,47 +321,6 @@ class Update:
     language: str | None
     other: Mapping[str, Any]
     embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
-
-
-def read_corpus(path: Path, shown: str, embeddings: Embeddings = "refused") -> Iterator[Document]:
-    """Read the documents of a corpus, in order; blank lines are passed over.
-
-    Args:
-        path: the file; its first bytes tell how it is compressed.
-        shown: how messages name it.
-        embeddings: what becomes of vectors that come with documents.
-
-    Raises:
-        UsageError: a line that is no document, named by file and line with what is wrong.
-    """
-    dimension = None
-    for number, line in lines_of(path, shown):
-        place = f"{shown}, line {number}"
-        document = parse_document(line, place, embeddings)
-        if document.embedding is not None:
-            dimension = dimension or len(document.embedding)
-            with invalid_as_usage_error(place):
-                require_dimension(document.embedding, dimension)
-        yield document
-
-
-def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") -> Document:
-    """One line of a corpus as a document.
-
-    Args:
-        line: the line.
-        place: file and line, which begin a message.
-        embeddings: what becomes of a vector that comes with it.
-
-    Raises:
-        UsageError: beginning with ``place``, what is wrong and what should be there.
-    """
-    with invalid_as_usage_error(place):
-        content = parse_fields(parse_object(line), embeddings)
-        if not isinstance(content, Document):
-            does = "deletes a document from" if isinstance(content, Delete) else "updates a document of"
-            raise InvalidDocument(f"{does} an index, which only `langshift ingest` does; leave the line out.")
-        return content
 
 
 def parse_object(line: bytes) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from opensearchpy import OpenSearch
@@ -13,8 +14,18 @@ from opensearchpy.exceptions import OpenSearchException
 
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset, DatasetQuery
+from langshift.files import lines_of
 from langshift.ingest.config import LEAST_CONFIDENCE
-from langshift.ingest.documents import Document, read_corpus
+from langshift.ingest.documents import (
+    Delete,
+    Document,
+    Embeddings,
+    InvalidDocument,
+    invalid_as_usage_error,
+    parse_fields,
+    parse_object,
+    require_dimension,
+)
 from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin.metadata import CHUNK, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
@@ -218,3 +229,44 @@ def _detected(detector: LanguageDetector, words: str) -> str:
     """The tag of a language that is likely enough; ``und`` where none is."""
     found = detector.detect(words)
     return found.language if found.confidence >= LEAST_CONFIDENCE else UNDETERMINED
+
+
+def read_corpus(path: Path, shown: str, embeddings: Embeddings = "refused") -> Iterator[Document]:
+    """Read the documents of a corpus, in order; blank lines are passed over.
+
+    Args:
+        path: the file; its first bytes tell how it is compressed.
+        shown: how messages name it.
+        embeddings: what becomes of vectors that come with documents.
+
+    Raises:
+        UsageError: a line that is no document, named by file and line with what is wrong.
+    """
+    dimension = None
+    for number, line in lines_of(path, shown):
+        place = f"{shown}, line {number}"
+        document = parse_document(line, place, embeddings)
+        if document.embedding is not None:
+            dimension = dimension or len(document.embedding)
+            with invalid_as_usage_error(place):
+                require_dimension(document.embedding, dimension)
+        yield document
+
+
+def parse_document(line: bytes, place: str, embeddings: Embeddings = "refused") -> Document:
+    """One line of a corpus as a document.
+
+    Args:
+        line: the line.
+        place: file and line, which begin a message.
+        embeddings: what becomes of a vector that comes with it.
+
+    Raises:
+        UsageError: beginning with ``place``, what is wrong and what should be there.
+    """
+    with invalid_as_usage_error(place):
+        content = parse_fields(parse_object(line), embeddings)
+        if not isinstance(content, Document):
+            does = "deletes a document from" if isinstance(content, Delete) else "updates a document of"
+            raise InvalidDocument(f"{does} an index, which only `langshift ingest` does; leave the line out.")
+        return content

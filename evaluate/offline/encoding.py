@@ -19,10 +19,10 @@ from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset, query_vectors
-from langshift.evaluate.datasets.texts import DatasetLanguages, detected_from, read_texts
+from langshift.evaluate.datasets.texts import DatasetLanguages, detected_from, read_corpus, read_texts
 from langshift.files import atomic_write
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import Document, read_corpus
+from langshift.ingest.documents import Document
 from langshift.ingest.transform import document_vectors, full_text
 from langshift.languages import UNDETERMINED, text_language
 

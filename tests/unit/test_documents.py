@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.ingest.documents import parse_document, read_corpus
+from langshift.evaluate.datasets.texts import parse_document, read_corpus
 from langshift.plugin.index_body import FieldTypes
 
 if sys.version_info >= (3, 14):

@@ -14,11 +14,11 @@ from langshift.debias.encoders import VectorSpec, have_norm_1, is_given, open_en
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, load_dataset, query_vectors
+from langshift.evaluate.datasets.texts import parse_document, read_corpus
 from langshift.evaluate.offline.encoding import encode as encode_dataset
 from langshift.evaluate.replay.plan import LoggedQuery, merged
 from langshift.evaluate.replay.requests import encode, prepare
 from langshift.evaluate.runs import read_run
-from langshift.ingest.documents import parse_document, read_corpus
 from langshift.ingest.sources import open_source
 from langshift.ingest.transform import document_vectors
 from langshift.retrieval.settings import USUAL, SearchQuery
