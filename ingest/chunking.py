@@ -1,21 +1,33 @@
-"""Long documents as chunks: whole sentences, each chunk an entry of the index with a vector of its own."""
+"""Long documents as chunks: whole sentences, each chunk an entry of the index with a vector of its own.
+
+ICU knows where sentences, words and characters end. It counts in UTF-16, where a character beyond U+FFFF is two: it is
+given a text with one stand-in for each of them (``_within_bmp``), so that its places are those of the text in code
+points.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from langshift.errors import UsageError
+from langshift.languages import primary
 from langshift.plugin.metadata import CHUNK, PARENT, ChunkPlace, chunk_id
 
 if TYPE_CHECKING:
+    from icu4py.breakers import BaseBreaker
+
     from langshift.debias.encoders import Encoder
     from langshift.ingest.documents import Document
 
 Method = Literal["auto", "paragraphs", "sentences", "words"]
 _METHODS: Final[tuple[Method, ...]] = get_args(Method)
+Span = tuple[int, int]
 
 
 class Chunking(NamedTuple):
@@ -48,27 +60,276 @@ class Chunking(NamedTuple):
         return self.method if self.size is None else f"{self.method}:{self.size}"
 
 
-_BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
+def chunks_of(document: Document, language: str, chunking: Chunking, encoder: Encoder) -> list[Document]:
+    """The chunks of a document, each as a document of its own with the fields ``parent`` and ``chunk``.
 
-
-def spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where the chunks of a text begin and end, in code points; none of them is blank."""
-    begin = 0
-    for blank in [*_BLANK_LINE.finditer(text), None]:
-        end = len(text) if blank is None else blank.start()
-        piece = text[begin:end]
-        if stripped := piece.strip():
-            first = begin + piece.index(stripped[0])
-            yield first, first + len(stripped)
-        begin = end if blank is None else blank.end()
-
-
-def chunks_of(document: Document, language: str, chunking: Chunking, encoder: Encoder) -> list[Document]:  # noqa: ARG001
-    """The chunks of a document, each as a document of its own with the fields ``parent`` and ``chunk``."""
-    found = list(spans(document.text)) or [(0, len(document.text))]
+    Args:
+        document: the document, at least one chunk, also where it has nothing but a title.
+        language: its language, which tells abbreviations from ends of sentences.
+        chunking: how it is cut.
+        encoder: what a chunk must fit into one window of.
+    """
+    window = _Window(encoder, document.title)
+    fields = {"": document.text}
+    if document.texts is not None:
+        texts = list(document.texts.items())
+        fields = dict(texts[1:] if document.title and texts[0][1] == document.title else texts)
+    if len(fields) > 1 and chunking.method == "auto" and window.fits(document.text):
+        return [_chunk(document, ChunkPlace(0, 0, len(document.text), 1), "", document.text)]
+    places = [(name, start, end) for name in fields for start, end in spans(fields[name], language, chunking, window)]
+    if not places:
+        return [_chunk(document, ChunkPlace(0, 0, 0, 1), "", "")]
     made = []
-    for ordinal, (start, end) in enumerate(found):
-        place = ChunkPlace(ordinal, start, end, len(found))
-        other = {**document.other, PARENT: document.id, CHUNK: place.to_dict()}
-        made.append(replace(document, id=chunk_id(document.id, ordinal), text=document.text[start:end], other=other))
+    for ordinal, (name, start, end) in enumerate(places):
+        place = ChunkPlace(ordinal, start, end, len(places), name if len(fields) > 1 else None)
+        made.append(_chunk(document, place, name, fields[name][start:end]))
     return made
+
+
+def _chunk(document: Document, place: ChunkPlace, field: str, text: str) -> Document:
+    """One chunk; without a field it has all texts of its document."""
+    texts = document.texts
+    if texts is not None and field:
+        # The title is repeated, the texts beside it are not.
+        texts = {name: whole if whole == document.title else "" for name, whole in texts.items()} | {field: text}
+    other = {**document.other, PARENT: document.id, CHUNK: place.to_dict()}
+    return replace(document, id=chunk_id(document.id, place.ordinal), text=text, texts=texts, other=other)
+
+
+_CHARACTERS = 1000  # for an encoder without a window
+
+
+class _Window:
+    """What one vector is to be made of: how much text fits beside the title.
+
+    Args:
+        encoder: makes the vectors.
+        title: stands before each chunk; where it is long, half a window is left for the text nevertheless.
+    """
+
+    def __init__(self, encoder: Encoder, title: str) -> None:
+        whole, self._count = _CHARACTERS, _lengths
+        self._empty, taken = 0, len(title) + bool(title)
+        if encoder.window is not None:
+            whole, self._count = encoder.window, encoder.count_tokens
+            self._empty, taken = self._count(["", title])
+        self.limit = max(whole - taken, whole // 2)
+
+    def sizes(self, texts: Sequence[str]) -> list[int]:
+        """The sizes of some texts, to be added up, in characters or tokens."""
+        return [count - self._empty for count in self._count(texts)]
+
+    def fits(self, text: str) -> bool:
+        """Whether a text is none too long."""
+        # No token is less than a byte. Of a long text the beginning already tells.
+        if len(text) <= self.limit and len(text.encode(errors="replace")) <= self.limit:
+            return True
+        begins = [text[: 16 * self.limit], text] if len(text) > 16 * self.limit else [text]
+        return all(self.sizes([begin])[0] <= self.limit for begin in begins)
+
+
+def _lengths(texts: Sequence[str]) -> list[int]:
+    return list(map(len, texts))
+
+
+def spans(text: str, language: str, chunking: Chunking, window: _Window) -> Iterator[Span]:
+    """Where the chunks of a text begin and end, in code points.
+
+    They are in order, neither begin nor end with white space, and leave out nothing else.
+
+    Args:
+        text: the text.
+        language: its language.
+        chunking: how it is cut.
+        window: what a chunk must fit into.
+    """
+    if chunking.method == "auto" and window.fits(text):
+        yield from _stripped(text, 0, len(text))
+        return
+    shown = _within_bmp(text)
+    for start, end in _paragraphs(text):
+        found = [(start, end)]
+        if chunking.size is not None:
+            sentences = _sentences(shown, start, end, language)
+            counted = chunking.method == "words"
+            sizes = [_words(shown[begin:stop]) if counted else 1 for begin, stop in sentences]
+            found = _joined(sentences, sizes, chunking.size)
+        for begin, stop in found:
+            if window.fits(text[begin:stop]):
+                yield from _stripped(text, begin, stop)
+                continue
+            # A sentence that is too long by itself is cut, and what remains of it joins those around it.
+            sentences = _sentences(shown, begin, stop, language)
+            pieces = [piece for sentence in sentences for piece in _pieces(text, shown, *sentence, window)]
+            sizes = window.sizes([text[first:last] for first, last in pieces])
+            for first, last in _joined(pieces, sizes, _evenly(sizes, window.limit)):
+                yield from _stripped(text, first, last)
+
+
+_GAP = re.compile(r"[\n\r\x85\u2028\u2029]\s*")
+_LINE_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028]")
+
+
+def _paragraphs(text: str) -> Iterator[Span]:
+    """What lies between lines of nothing but white space."""
+    begin = 0
+    for gap in _GAP.finditer(text):
+        if "\u2029" in gap[0] or len(_LINE_BREAK.findall(gap[0])) > 1:
+            yield from _stripped(text, begin, gap.start())
+            begin = gap.end()
+    yield from _stripped(text, begin, len(text))
+
+
+def _stripped(text: str, start: int, end: int) -> Iterator[Span]:
+    """A place without the white space around it; nothing where there is nothing else."""
+    piece = text[start:end]
+    if length := len(piece.rstrip()):
+        yield start + len(piece) - len(piece.lstrip()), start + length
+
+
+_BEYOND = re.compile("[\U0001f1e6-\U0001f1ff]{2}|[\ud800-\udfff\U00010000-\U0010ffff]")
+_SQUARE, _IDEOGRAPH, _MODIFIER = "\u2b1b", "\u3400", "\ufe0f"
+
+
+def _within_bmp(text: str) -> str:
+    """A text of as many characters, none beyond U+FFFF, whose sentences, words and characters end where its own do."""
+    return text if text.isascii() else _BEYOND.sub(_stand_in, text)
+
+
+def _stand_in(found: re.Match[str]) -> str:
+    character = found[0]
+    if len(character) == 2:
+        # Two letters are one flag.
+        return _SQUARE + _MODIFIER
+    category = unicodedata.category(character)
+    # Combining marks, tags in flags, and the five colours of skin.
+    if category[0] == "M" or category == "Cf" or "\U0001f3fb" <= character <= "\U0001f3ff":
+        return _MODIFIER
+    return _IDEOGRAPH if category[0] in "LN" else _SQUARE
+
+
+def _breaks(breaker: type[BaseBreaker], text: str, locale: str = "und") -> list[int]:
+    """Where the parts of a text end, in code points; the last is the end of the text."""
+    return [end for _, end in breaker(text, locale).segments()]
+
+
+# Thai and Lao, which have no marks at the end of a sentence.
+_UNMARKED = re.compile(r"[\u0e00-\u0eff]")
+_USUAL_SENTENCE = 80  # characters
+_SPACE = re.compile(r"\s(?=\S)")
+
+
+def _sentences(text: str, start: int, end: int, language: str) -> list[Span]:
+    """The sentences between two places, with the white space behind each."""
+    from icu4py.breakers import SentenceBreaker
+
+    piece = text[start:end]
+    bounds = [0]
+    # The key has it know abbreviations.
+    for stop in _breaks(SentenceBreaker, _unwrapped(piece), f"{primary(language)}-u-ss-standard"):
+        sentence = piece[bounds[-1] : stop]
+        if stop < len(piece) and _is_abbreviated(sentence):
+            continue
+        if len(sentence) > _USUAL_SENTENCE and 2 * len(_UNMARKED.findall(sentence)) > len(sentence):
+            begin = bounds[-1]
+            for gap in _SPACE.finditer(sentence):
+                if begin + gap.end() - bounds[-1] >= _USUAL_SENTENCE:
+                    bounds.append(begin + gap.end())
+        bounds.append(stop)
+    return [(start + first, start + last) for first, last in pairwise(bounds)]
+
+
+def _is_abbreviated(sentence: str) -> bool:
+    """Whether its full stop is that of an initial, of a title such as Dr., or of the number of a day or in a list."""
+    last = sentence.rsplit(maxsplit=1)[-1] if not sentence.isspace() else ""
+    return len(last) in (2, 3) and last[-1] == "." and (last[0].isupper() or last[:-1].isdecimal())
+
+
+_WRAPPED = range(40, 121)  # characters of the longest line
+
+
+def _unwrapped(paragraph: str) -> str:
+    """A paragraph whose lines were broken to be equally long, with spaces in place of line breaks; another as it is.
+
+    A line is broken there because the next word would have made it longer than any other.
+    """
+    lines = paragraph.replace("\r\n", " \n").split("\n")
+    longest = max(len(line.rstrip()) for line in lines)
+    if longest not in _WRAPPED:
+        return paragraph
+    parts = lines[:1]
+    for line, following in pairwise(lines):
+        word = following.split(maxsplit=1)[:1]
+        parts += [" " if len(line.rstrip()) + len("".join(word)) >= longest else "\n", following]
+    return "".join(parts)
+
+
+def _words(sentence: str) -> int:
+    from icu4py.breakers import WordBreaker
+
+    return sum(sentence[begin].isalnum() for begin in [0, *_breaks(WordBreaker, sentence)[:-1]])
+
+
+def _joined(pieces: list[Span], sizes: list[int], most: int) -> list[Span]:
+    """Pieces that follow each other, as many together as have at most a certain size; one that has more is alone."""
+    made = pieces[:1]
+    together = sizes[0]
+    for (begin, end), size in zip(pieces[1:], sizes[1:], strict=True):
+        together += size
+        if together <= most:
+            made[-1] = (made[-1][0], end)
+        else:
+            made.append((begin, end))
+            together = size
+    return made
+
+
+def _evenly(sizes: list[int], most: int) -> int:
+    """The least size by which ``_joined`` makes no more of some pieces than by ``most``: all are then about as long."""
+    blank = [(0, 0)] * len(sizes)
+
+    def joined(size: int) -> int:
+        return len(_joined(blank, sizes, size))
+
+    fewest = joined(most)
+    return bisect_left(range(most), True, lo=min(max(sizes), most), key=lambda size: joined(size) <= fewest)
+
+
+def _pieces(text: str, shown: str, start: int, end: int, window: _Window) -> Iterator[Span]:
+    """A sentence in pieces that fit: as it is, or cut at spaces, else between words, else between characters."""
+    if window.fits(text[start:end].strip()) or end - start == 1:
+        yield start, end
+        return
+    # Some more than are needed: they are not all equally long.
+    count = max(2, window.sizes([text[start:end]])[0] // max(1, window.limit * 9 // 10) + 1)
+    bounds = [start]
+    for ideal in [start + (end - start) * one // count for one in range(1, count)]:
+        cut = ideal
+        for reach in ((end - start) // (4 * count), _FAR):
+            low = max(start, ideal - reach)
+            if ends := _possible_cuts(shown[low : min(end, ideal + reach)]):
+                cut = low + min(ends, key=lambda place: abs(low + place - ideal))
+                break
+        if cut > bounds[-1]:
+            bounds.append(cut)
+    for begin, stop in pairwise([*bounds, end]):
+        yield from _pieces(text, shown, begin, stop, window)
+
+
+_FAR = 1000  # characters; no character with its marks is longer, unless for fun
+
+
+def _possible_cuts(text: str) -> list[int]:
+    """Where a part of a sentence can be cut best: behind its spaces, else between words, else between characters."""
+    from icu4py.breakers import CharacterBreaker, WordBreaker
+
+    if spaces := [gap.end() for gap in _SPACE.finditer(text) if not _is_attached(text[gap.end()])]:
+        return spaces
+    # What follows a word without a space, such as a comma, belongs to it.
+    words = [end for end in _breaks(WordBreaker, text)[:-1] if text[end].isalnum()]
+    return words or _breaks(CharacterBreaker, text)[:-1]
+
+
+def _is_attached(character: str) -> bool:
+    """Whether it is one with the character before it, even with a space."""
+    return unicodedata.category(character)[0] == "M" or character == "\u200d"

@@ -29,6 +29,7 @@ class Encoder(Protocol):
         query_prefix: text put before every query; empty if nothing else is said.
         document_prefix: text put before every document; likewise.
         longest: how many characters of a text are read; None where all are, as it is if nothing else is said.
+        window: how many tokens of a text are read at a time; None where nobody knows, as it is likewise.
     """
 
     id: str
@@ -38,6 +39,11 @@ class Encoder(Protocol):
     query_prefix: str = ""
     document_prefix: str = ""
     longest: int | None = None
+    window: int | None = None
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens documents have, with all that is put around them; only where there is a window."""
+        raise NotImplementedError
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents, shape (len(texts), dimension), float32, not normalised by us."""

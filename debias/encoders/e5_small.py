@@ -41,6 +41,7 @@ class E5Small(Encoder):
     query_prefix = "query: "
     document_prefix = "passage: "
     longest = _LONGEST
+    window = 512
 
     def __init__(self) -> None:
         """Load the model, once in a process.
@@ -61,6 +62,10 @@ class E5Small(Encoder):
     def encode_queries(self, texts: Sequence[str]) -> Matrix:
         """Vectors of norm 1, shape (len(texts), 384), float32, of texts with the query prefix."""
         return self._encode(self._model.query, texts)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens documents have, with the prefix and the marks of begin and end."""
+        return [self._model.token_count(text.translate(_SPELT)) for text in texts]
 
     def _encode(self, encode: Callable[[list[str]], Matrix], texts: Sequence[str]) -> Matrix:
         """Encode few texts with all threads at one text, and a batch with each thread at texts of its own.

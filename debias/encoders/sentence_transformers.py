@@ -8,6 +8,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -236,6 +237,7 @@ class SentenceTransformersEncoder(Encoder):
         document_prefix: text put before every document.
         longest: how many characters of a text are read; of them the first 512 tokens, or fewer where the
             model has room for fewer.
+        window: so many tokens.
     """
 
     longest = _LONGEST
@@ -254,6 +256,13 @@ class SentenceTransformersEncoder(Encoder):
         trained_from = str(_read(folder / "config.json", {}).get("_name_or_path", ""))
         self.query_prefix, self.document_prefix = prefixes(model_name(name), self._model.prompts, trained_from)
         self._batch = 64 if self._model.device.type == "cuda" else 32
+        lengths = {reader.max_seq_length for reader in _readers(self._model)}
+        # Of a copy, which cuts nothing, and which no thread that encodes is at.
+        self._tokenizer = deepcopy(getattr(self._model.tokenizer, "backend_tokenizer", None))
+        if self._tokenizer is not None and lengths:
+            self._tokenizer.no_truncation()
+            self._tokenizer.no_padding()
+            self.window = min(lengths)
         probe = self.encode_documents(_PROBE)
         self.dimension = probe.shape[1]
         self.normalised = have_norm_1(probe)
@@ -265,6 +274,10 @@ class SentenceTransformersEncoder(Encoder):
     def encode_queries(self, texts: Sequence[str]) -> Matrix:
         """Vectors of queries with the query prefix, shape (len(texts), dimension), float32."""
         return self._encode(self._model.encode_query, texts, self.query_prefix)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens documents have, with the document prefix and the marks of begin and end."""
+        return [len(one.ids) for one in self._tokenizer.encode_batch([self.document_prefix + text for text in texts])]
 
     def _encode(self, encode: Callable[..., Any], texts: Sequence[str], prefix: str) -> Matrix:
         if not texts:
@@ -312,7 +325,7 @@ def _quieten() -> None:
 
 def _load(folder: Path, *, code: bool) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Normalize
     from torch import nn
 
     try:
@@ -340,10 +353,16 @@ def _load(folder: Path, *, code: bool) -> SentenceTransformer:
     if isinstance(model[-1], Normalize):
         # In its place, so that the other modules keep their names.
         model[-1] = nn.Identity()
-    # A router leads to several transformers.
-    for reader in [module for module in model.modules() if isinstance(module, Transformer)] or [model[0]]:
-        # Tables of word vectors have no limit that could be set.
-        length = getattr(reader, "max_seq_length", math.inf)
-        if length is None or _TOKENS < length < math.inf:
+    for reader in _readers(model):
+        if reader.max_seq_length is None or reader.max_seq_length > _TOKENS:
             reader.max_seq_length = _TOKENS
     return model
+
+
+def _readers(model: SentenceTransformer) -> list[Any]:
+    """What reads texts, where its tokens have a limit: not tables of word vectors."""
+    from sentence_transformers.sentence_transformer.modules import Transformer
+
+    # A router leads to several transformers.
+    found = [module for module in model.modules() if isinstance(module, Transformer)] or [model[0]]
+    return [one for one in found if getattr(one, "max_seq_length", math.inf) != math.inf]
