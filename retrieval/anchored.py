@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.dense import vector_of
+from langshift.retrieval.dense import best_hits, filled, missing, vector_of
 from langshift.retrieval.hits import (
     Anchor,
     Leg,
@@ -59,10 +59,7 @@ from langshift.retrieval.hits import (
     ScoredDoc,
     ScoringContext,
     best_first,
-    best_hits,
     candidates,
-    filled,
-    missing,
     without_legs,
 )
 from langshift.retrieval.hybrid import words_query

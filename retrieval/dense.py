@@ -16,15 +16,12 @@ from langshift.retrieval.hits import (
     ScoredDoc,
     ScoringContext,
     best_first,
-    best_hits,
     candidates,
-    filled,
     leg_pool,
-    missing,
     one_per_document,
 )
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchQuery, SearchRequest
-from langshift.retrieval.steps import Body, SearchPlan
+from langshift.retrieval.steps import Body, Response, SearchPlan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,6 +54,27 @@ def vector_of(question: SearchQuery) -> NDArray[np.float32]:
 def bonus_on_cosine(request: SearchRequest) -> float:
     """What favoured documents are given on the scale of ``(1 + cos) / 2``."""
     return abs(request.preference) / 2
+
+
+def best_hits(found: Iterable[ScoredDoc], request: SearchRequest) -> list[ScoredDoc]:
+    """The best of the documents that a search is to find, or of the groups, of entries in their order."""
+    return one_per_document(found, request.fields if request.setting.one_per_group else None)[: request.size]
+
+
+def missing(searches: Iterable[tuple[Iterable[ScoredDoc], bool]], request: SearchRequest) -> float:
+    """How many documents or groups were wanted for each that was found, by the search that found fewest.
+
+    Args:
+        searches: what each found, and whether it may have left something out.
+        request: how many each is to find.
+    """
+    few = [len(best_hits(found, request)) for found, cut in searches if cut]
+    return request.size / max(1, min(few)) if few and min(few) < request.size else 0.0
+
+
+def filled(response: Response, request: SearchRequest) -> bool:
+    """Whether a search by vector found as many as it was to look at, so that there may be more."""
+    return request.fields.parent is not None and bool(response["hits"]["total"]["value"] >= request.depth)
 
 
 def dense_bodies(request: SearchRequest) -> tuple[Body, ...]:

@@ -17,7 +17,7 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, from_metadata
 from langshift.retrieval import dsl
-from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, ModeOrigin, SearchRequest, SearchSettings
+from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, ModeOrigin, SearchSettings
 from langshift.retrieval.steps import HttpRequest, Response, SearchPlan
 
 
@@ -428,27 +428,6 @@ def key_of(one: ScoredDoc, fields: FieldNames) -> tuple[str, str]:
     """What kind of thing an entry stands for, and which: its translation ``group``, else its ``document``."""
     group = group_of(one.source, fields)
     return ("document", one.document) if group is None else ("group", group)
-
-
-def best_hits(found: Iterable[ScoredDoc], request: SearchRequest) -> list[ScoredDoc]:
-    """The best of the documents that a search is to find, or of the groups, of entries in their order."""
-    return one_per_document(found, request.fields if request.setting.one_per_group else None)[: request.size]
-
-
-def missing(searches: Iterable[tuple[Iterable[ScoredDoc], bool]], request: SearchRequest) -> float:
-    """How many documents or groups were wanted for each that was found, by the search that found fewest.
-
-    Args:
-        searches: what each found, and whether it may have left something out.
-        request: how many each is to find.
-    """
-    few = [len(best_hits(found, request)) for found, cut in searches if cut]
-    return request.size / max(1, min(few)) if few and min(few) < request.size else 0.0
-
-
-def filled(response: Response, request: SearchRequest) -> bool:
-    """Whether a search by vector found as many as it was to look at, so that there may be more."""
-    return request.fields.parent is not None and bool(response["hits"]["total"]["value"] >= request.depth)
 
 
 def without_legs(response: Response, fields: FieldNames = USUAL) -> list[ScoredDoc]:

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Final
 
 from langshift.retrieval import dsl, hits
-from langshift.retrieval.dense import vector_of
+from langshift.retrieval.dense import best_hits, missing, vector_of
 from langshift.retrieval.settings import SearchRequest, SearchSettings
 from langshift.retrieval.steps import Body, SearchPlan, ShardBody
 
@@ -190,8 +190,8 @@ def lexical(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     body = lexical_body(request)
     (response,) = yield (body,)
     found = hits.candidates(response, "lexical", request.fields)
-    lacks = hits.missing([(found, len(found) >= body["size"])], request)
-    return hits.RankedHits(tuple(hits.best_hits(found, request)), missing=lacks)
+    lacks = missing([(found, len(found) >= body["size"])], request)
+    return hits.RankedHits(tuple(best_hits(found, request)), missing=lacks)
 
 
 def hybrid_search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
@@ -212,7 +212,7 @@ def fused_search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     answered = zip(bodies, (yield tuple(bodies.values())), strict=True)
     legs = {(leg, part): hits.candidates(response, leg, request.fields) for (leg, part), response in answered}
     ranked, how = fuse({leg: hits.leg_pool(legs, leg, request.favoured) for leg in ("dense", "lexical")}, request)
-    found = hits.best_hits(ranked, request)
+    found = best_hits(ranked, request)
     lacks, retrieved = 0.0, dict[str, float]()
     if request.fields.parent is not None:
         lacks = _missing(legs, request)
@@ -225,7 +225,7 @@ def fused_search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
 
 
 def _missing(legs: Mapping[hits.Part, Sequence[hits.ScoredDoc]], request: SearchRequest) -> float:
-    """How many documents were wanted for each that was found, see ``hits.missing``.
+    """How many documents were wanted for each that was found, see ``dense.missing``.
 
     All parts together are to find as many, and those that the preference favours, so that whatever the bonus is worth
     the best are among them.
@@ -237,7 +237,7 @@ def _missing(legs: Mapping[hits.Part, Sequence[hits.ScoredDoc]], request: Search
             found for (leg, part), found in legs.items() if leg in needed and favoured == (part == request.favoured)
         ]
         searches.append((list(chain(*parts)), any(len(found) >= request.depth for found in parts)))
-    return hits.missing(searches, request)
+    return missing(searches, request)
 
 
 def fuse(pools: Mapping[str, hits.Pool], request: SearchRequest) -> tuple[list[hits.ScoredDoc], hits.ScoringContext]:

@@ -1,27 +1,35 @@
 """What a search takes in each mode, beside plain dense on the same index: the client's time and the server's.
 
 Run with ``make bench-search``. XQuAD in eight languages where it is there (LANGSHIFT_DATA), else the demo's corpus;
-then 20,000 made-up documents. Every query is asked in all modes in turn, several times; a ratio is of the same query's
-times. Encoding is no part of it. Machines differ and are shared: look at the ratios, not at the times.
+then 20,000 made-up documents; then 200,000 chunks, beside the same vectors as documents. Every query is asked in all
+modes in turn, several times; a ratio is of the same query's times. Encoding is no part of it. Machines differ and are
+shared: look at the ratios, not at the times.
 """
 
 import os
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
+import orjson
 import pytest
 from given_data import run
-from large_corpus import LargeCorpus
+from large_corpus import DIMENSION, LANGUAGES, LargeCorpus
+from plain_index import PLAIN as PLAIN_FINGERPRINT
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
+from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.version_writer import open_for_writing, publish
+from langshift.plugin.versions import live
 from langshift.retrieval.calibration.stored import store_calibration
+from langshift.retrieval.modes import search
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
-from langshift.retrieval.steps import execute
+from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.steps import execute, recorded
 
 QUESTIONS, WARM_UP, ROUNDS = 160, 16, 3
 SIZES = (20, 100)
@@ -42,6 +50,7 @@ WAYS = {
     "one per group": (SearchSettings(one_per_group=True), False),
 }
 GOALS = {"dense, preference": 1.2, "anchored": 2.5, STILL: 1.03}
+CHUNKS, CHUNKS_OF_EACH = 200_000, 10
 CLOCKS = {"wall": "client's", "took": "server's"}
 
 
@@ -61,6 +70,72 @@ def test_larger(client, index_name, tmp_path):
     done = run("ingest", tmp_path / "corpus.jsonl", "--index", index_name, "--encoder", "given", "--alpha", 0)
     assert done.exit_code == 0, (done.output, done.exception)
     compare(client, opened(client, index_name), corpus.questions(QUESTIONS))
+
+
+def test_documents_by_their_chunks(client, index_name):
+    numbers = np.random.default_rng(0)
+    sizes = numbers.integers(1, 2 * CHUNKS_OF_EACH, size=CHUNKS // CHUNKS_OF_EACH)
+    parents = np.repeat(np.arange(len(sizes)), sizes)
+    themes, documents = directions(numbers, 150), directions(numbers, len(sizes))
+    vectors = 0.8 * themes[parents % 150] + 0.7 * documents[parents] + 0.7 * directions(numbers, len(parents))
+    asked = vectors[numbers.integers(len(parents), size=QUESTIONS)] + 0.5 * directions(numbers, QUESTIONS)
+    ways = {}
+    for kind, fields in {"documents": USUAL, "chunks": FieldNames(parent="parent", chunking="paragraphs")}.items():
+        name, fingerprint = f"{index_name}-{kind}", replace(PLAIN_FINGERPRINT, dimension=DIMENSION)
+        target = open_for_writing(client, name, fingerprint, fields=fields)
+        write_chunks(client, target.index, parents, vectors)
+        publish(client, target)
+        client.indices.forcemerge(index=name, params={"max_num_segments": 1, "timeout": 1800})
+        client.indices.refresh(index=name)
+        found = SearchContext(live(client, name))
+        ways |= {f"{kind}, dense": (found, SearchSettings())}
+        ways |= {f"{kind}, preference": (found, SearchSettings(preference=BETA))}
+    questions = [SearchQuery("any", LANGUAGES[n % 8], vector) for n, vector in enumerate(asked.astype("f4"))]
+    print(
+        f"\n{len(parents):,} chunks of {len(sizes):,} documents, {DIMENSION} dimensions, {QUESTIONS} questions, 10 hits"
+    )
+    times = {way: np.empty((ROUNDS, QUESTIONS)) for way in ways}
+    steps = dict.fromkeys(ways, 0)
+    for number in range(-1, ROUNDS):
+        for place, question in enumerate(questions):
+            first = (place + number) % len(ways)
+            for way in [*ways][first:] + [*ways][:first]:
+                context, setting = ways[way]
+                requests, began = [], perf_counter()
+                plan = search(SearchRequest(question, setting, context, 10))
+                found = execute(client, context.index.index, recorded(plan, context.index.index, requests))
+                if number >= 0:
+                    times[way][number, place] = (perf_counter() - began) * 1000
+                steps[way] += len(requests) > 1
+                assert len({hit.document for hit in found.hits}) == 10
+    for way, took in times.items():
+        ours, plain = np.median(took, axis=0), np.median(times["documents, dense"], axis=0)
+        deepened = steps[way] / (ROUNDS + 1) / QUESTIONS
+        print(f"{way:24}{quartiles(ours, '.2f'):>26} ms {quartiles(ours / plain, '.2f'):>22}, deepened {deepened:.0%}")
+    print(f"load of the machine {os.getloadavg()[0]:.1f}; goal: chunks, dense, p50 at most 1.5 times documents, dense")
+
+
+def directions(numbers, count):
+    made = numbers.standard_normal((count, DIMENSION), dtype=np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def write_chunks(client, index, parents, vectors):
+    ordinals = np.arange(len(parents)) - np.searchsorted(parents, parents)
+    for start in range(0, len(parents), 1000):
+        lines = bytearray()
+        for place in range(start, min(start + 1000, len(parents))):
+            parent, ordinal = int(parents[place]), int(ordinals[place])
+            chunk = {"ordinal": ordinal, "start": 100 * ordinal, "end": 100 * ordinal + 99, "count": 1}
+            line = {
+                "embedding": vectors[place],
+                "language": LANGUAGES[place % 8],
+                "parent": str(parent),
+                "chunk": chunk,
+            }
+            lines += orjson.dumps({"index": {"_id": f"{parent}#{ordinal:04d}"}}) + b"\n"
+            lines += orjson.dumps(line, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
+        assert not client.bulk(index=index, body=bytes(lines))["errors"]
 
 
 def opened(client, name):

@@ -1,15 +1,21 @@
 """Documents found by their chunks in every mode on a real cluster, with one shard and with two."""
 
+import json
 import uuid
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from given_data import run
+from searched import a_name, drop
 from searched_index import ChunkCorpus, asked, found, scored
 
+import langshift
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames
 from langshift.retrieval.filters import FilterCheck
 from langshift.retrieval.settings import MODES, SearchSettings
+from langshift.retrieval.shortlist import build_shortlist, rank, rankable
+from langshift.retrieval.steps import execute
 
 CORPUS = ChunkCorpus()
 SETTINGS = [
@@ -246,3 +252,42 @@ def test_the_documents_own_id_can_be_filtered_by(client, target):
     adopted = replace(target.index, fields=FieldNames(parent="parent", parent_keyword="parent"))
     for index in (target.index, adopted):
         assert FilterCheck(client, index).checked({"parent": ["o3"]}) == {"parent": ["o3"]}
+
+
+@every_setting
+def test_a_shortlist_ranks_documents_as_the_live_search_does(client, target, setting):
+    if not rankable(setting):
+        return
+    question = asked(words="sun moon")
+    shortlist = execute(client, target.index.index, build_shortlist(question, target, {}, {}))
+    ranked = rank(shortlist, setting, size=10).hits
+    if setting.mode == "balanced":
+        # The live search looks deeper for its 50 documents.
+        assert len({hit.document for hit in ranked}) == len(ranked) >= 10
+        return
+    hits = found(client, target, question, setting, size=10).hits
+    assert [(hit.id, hit.document, hit.place) for hit in ranked] == [(hit.id, hit.document, hit.place) for hit in hits]
+    assert [hit.score for hit in ranked] == pytest.approx([hit.score for hit in hits], abs=1e-6)
+
+
+@pytest.mark.usefixtures("cluster_env")
+def test_a_document_that_was_loaded_is_found_with_its_passages_and_explained(client, tmp_path):
+    name = a_name()
+    texts = ["The sea rises and falls twice a day.", "Yeast makes the dough rise.", "The shop opens at six o'clock."]
+    line = {"_id": "all", "title": "Of much", "text": "\n\n".join(texts), "language": "en"}
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    done = run("ingest", tmp_path / "corpus.jsonl", "--index", name, "--encoder", "use-m", "--chunk", "paragraphs")
+    assert done.exit_code == 0, done.output
+    with langshift.open_index(name) as opened:
+        result = opened.search("when do the tides come", passages=1, explain=True)
+    (hit,) = result.hits
+    (other,) = hit.passages
+    assert (hit.id, hit.title, hit.text, hit.passage.text) == ("all", "Of much", texts[0], texts[0])
+    assert hit.passage.where == "passage 1 of 3, characters 0-36"
+    assert hit.score == hit.passage.score > other.score
+    assert line["text"][other.place.start : other.place.end] == other.text in texts[1:]
+    assert (result.compared, hit.shift.rank_after) == (3, 1)
+    shown = result.to_dict()["hits"][0]
+    assert shown["passage"] == hit.passage.to_dict()
+    assert [passage["place"]["count"] for passage in shown["passages"]] == [3]
+    drop(client, name)
