@@ -15,6 +15,7 @@ class ToyEncoder:
     query_prefix = "query: "
     document_prefix = "passage: "
     longest = 40
+    window = None
 
     def __init__(self, norm=7.0):
         self.norm = norm
