@@ -15,9 +15,9 @@ from langshift.ingest.documents import Document
 from langshift.ingest.transform import chunked, detect_language, index_entry
 
 LANGUAGES = {
-    "en": "The sea rises and falls twice a day, and the moon above the old harbour is why, as all fishermen know. ",
+    "en": "The sea rises and falls twice a day, and the moon above the old harbour is the reason for it. ",
     "th": "น้ำทะเลขึ้นและลงวันละสองครั้งเพราะแรงดึงดูดของดวงจันทร์ที่อยู่เหนือท่าเรือเก่าแห่งนั้นทุกวันทุกคืน ",
-    "de": "Das Meer steigt und fällt zweimal am Tag, und der Mond über dem alten Hafen ist schuld, wie alle Fischer wissen. ",
+    "de": "Das Meer steigt und fällt zweimal am Tag, und der Mond über dem alten Hafen ist der Grund dafür. ",
     "zh": "海水每天涨落两次，原因是古老港口上空的月亮对海水的吸引力，所以渔民每天早上都要先看潮汐表，然后出海。",
     "ru": "Море поднимается и опускается два раза в день, и причиной тому луна над старой гаванью. ",
     "ar": "يرتفع البحر وينخفض مرتين في اليوم، والقمر فوق الميناء القديم هو السبب في ذلك كما يقول الصيادون. ",
