@@ -45,7 +45,7 @@ paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: X
 	@$(PY) -m pytest $(TOGETHER) tests/paper
 
 soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: KILLS (100) SIGKILLs over a load and retunes; servers killed
-	@LANGSHIFT_KILLS=$(KILLS) $(PY) -m pytest $(TOGETHER) -rP tests/cluster/test_faults_kills.py \
+	@LANGSHIFT_KILLS=$(KILLS) $(PY) -m pytest $(TOGETHER) -rP tests/cluster/test_faults_kills.py tests/cluster/test_chunk_loads.py \
 		tests/cluster/test_retune_kills.py tests/cluster/test_reencode_kills.py tests/cluster/test_embedded.py tests/cluster/test_*nodes*.py
 
 # What was shown once and need not be shown with every change; what it prints goes into the pages.

@@ -179,8 +179,9 @@ class LoadRun:
             lost = list(dict.fromkeys(one.document for one in (*checked.missing, *checked.differing)))
             if not lost:
                 if checked.surplus:
+                    noun = "document" if self._stale is None else "chunk"
                     note(
-                        f"{target.index} holds {pluralize(checked.surplus, 'document')} that this load did not write: "
+                        f"{target.index} holds {pluralize(checked.surplus, noun)} that this load did not write: "
                         "another process has written to it."
                     )
                 return checked

@@ -208,7 +208,7 @@ class LoadSummary:
         encoded_again: those of them whose text was encoded again, or that brought another vector.
         dead: lines that went to the dead letters.
         repaired: documents that the cluster had confirmed and lost, and that were written once more.
-        languages: documents by language, ``und`` included.
+        languages: documents, or their chunks, by language, ``und`` included; likewise in what follows.
         lookalikes: documents by language where it was detected, and is hard to tell from another.
         shifted: documents whose vector was moved.
         unread: documents of the whole index by language, where the encoder does not read that.
@@ -280,6 +280,11 @@ class LoadSummary:
         self.vectorless, self.no_tag = tallies.get("vectorless", 0), tallies.get("no tag", 0)
         self.no_tag_example = next(iter(counted(NO_TAG)), "")
 
+    @property
+    def in_chunks(self) -> int:
+        """How many chunks the documents that were written were cut into; 0 where each is one entry."""
+        return self.languages.total() if self.chunks else 0
+
     def to_dict(self) -> dict[str, Any]:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
@@ -348,8 +353,9 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
             f"{summary.no_tag_example}: taken from the field language where that names one, else detected."
         )
     sentences += unread_in_words(summary.made.encoder, summary.unread)
+    noun = "chunk" if summary.in_chunks else "document"
     if summary.languages["und"]:
-        unclear = pluralize(summary.languages["und"], "document")
+        unclear = pluralize(summary.languages["und"], noun)
         fate = "shifted by all their possible languages" if summary.made.soft else f"not {_verb(summary.made)}"
         sentences.append(f"{unclear} without a clear language: {fate}.")
     sentences += [
@@ -360,10 +366,10 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
         if summary.lookalikes[pair.one] and summary.lookalikes[pair.other]
     ]
     for tag, count in summary.folded.most_common():
-        sentences.append(f"{pluralize(count, 'document')} in {tag} counted as {text_language(tag)}, its macrolanguage.")
+        sentences.append(f"{pluralize(count, noun)} in {tag} counted as {text_language(tag)}, its macrolanguage.")
     if summary.without_vector:
         most = summary.without_vector.most_common()
-        named = ", ".join(f"{tag} ({pluralize(count, 'document')})" for tag, count in most)
+        named = ", ".join(f"{tag} ({pluralize(count, noun)})" for tag, count in most)
         fate = f"not {_verb(summary.made)}" + (" by their own language" if summary.made.soft else "")
         what = "language vector" if summary.made.method == "shift" else "map"
         sentences.append(f"No {what} for {named}: {fate}.")

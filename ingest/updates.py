@@ -361,7 +361,7 @@ class ChunkUpdater(Updater):
             raise InvalidDocument("would have neither a text nor a title")
         own = stored_tag(source, self.fields) if value_at(source, self.fields.confidence) == 1 else None
         document = self._document(update, texts, update.language if update.told else own)
-        return _Cut(item, update, head, document if self.fields.texts is None else replace(document, texts=texts))
+        return _Cut(item, update, head, replace(document, texts=texts) if self.fields.texts else document)
 
     def _written_anew(self, cuts: Sequence[_Cut]) -> Iterator[BulkAction | ActionResult]:
         """The operations that write all chunks of documents."""

@@ -14,7 +14,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.ingest.bulk.writer import ActionResult, bulk_lines
-from langshift.plugin.metadata import CHUNK, FieldNames, value_at
+from langshift.plugin.metadata import CHUNK, FieldNames, chunk_id, value_at
 from langshift.server_errors import Unreadable
 
 # What a line counts as that several of its chunks have different words for.
@@ -149,11 +149,13 @@ class StaleChunks:
             hits, one = list(found), documents[id]
             if one.chunks is None:
                 latest = max(hits, key=lambda hit: hit["_version"])
-                version, count = latest["_version"], value_at(latest["_source"], _COUNT)
+                version, count = latest["_version"], value_at(latest["_source"], _COUNT) or 0
             else:
                 version, count = self.base + one.line, one.chunks
+            # What a search does not show yet, a chunk of these may be by now.
+            own = {chunk_id(id, ordinal) for ordinal in range(count)}
             for hit in hits:
-                if hit["_version"] <= version and value_at(hit["_source"], _COUNT) != count:
+                if hit["_version"] <= version and hit["_id"] not in own:
                     yield hit["_id"], version
 
     def _others(self, documents: Mapping[str, Ended]) -> Iterator[dict[str, Any]]:

@@ -229,8 +229,8 @@ def _document(summary: progress.LoadSummary, opened: AdoptableIndex) -> dict[str
     return {**values, "old": old, "fields": opened.fields.to_dict()}
 
 
-def _print_languages(counts: list[tuple[str, int]]) -> None:
-    table(None, ["language", "documents"], [[tag, f"{count:,}"] for tag, count in counts], right={"documents"})
+def _print_languages(counts: list[tuple[str, int]], counted: str = "documents") -> None:
+    table(None, ["language", counted], [[tag, f"{count:,}"] for tag, count in counts], right={counted})
 
 
 def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex) -> None:
@@ -479,13 +479,14 @@ def _print(summary: progress.LoadSummary) -> None:
     if summary.updated and not summary.documents:
         line(f"Updated {pluralize(summary.updated, 'document')} in {summary.name} ({summary.index}).")
         return
-    _print_languages(summary.languages.most_common())
+    _print_languages(summary.languages.most_common(), "chunks" if summary.in_chunks else "documents")
     # Of this run: what earlier ones did took no time in it.
     if (documents := min(summary.documents, summary.lines - summary.resumed)) > 0 and summary.seconds["encode"]:
         timed = [(stage, max(summary.seconds[stage], 1e-9)) for stage in progress.STAGES if stage != "read"]
         rates = ", ".join(f"{stage} {documents / seconds:,.0f}/s" for stage, seconds in timed)
         out.print(f"Speed of each stage: {rates}.", soft_wrap=True)
+    chunks = f" in {pluralize(summary.in_chunks, 'chunk')}" if summary.in_chunks else ""
     line(
-        f"Indexed {pluralize(summary.documents, 'document')} into {summary.name} ({summary.index}), "
+        f"Indexed {pluralize(summary.documents, 'document')}{chunks} into {summary.name} ({summary.index}), "
         f"{summary.shifted:,} of them {progress.moved_in_words(summary.made)}."
     )
