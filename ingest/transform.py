@@ -18,7 +18,7 @@ from langshift.debias.detector import LOOKALIKES
 from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.errors import UsageError
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage, bulk_lines
-from langshift.ingest.chunking import chunks_of
+from langshift.ingest.chunking import CHARACTERS, chunks_of
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, Update
 from langshift.ingest.progress import NO_TAG, OnStage, no_progress
@@ -296,9 +296,11 @@ class ActionBuilder:
         language, confidence, _ = made.detection
         source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp)
         tallies = self._tallies(document, made.detection, made.stamp)
-        whole = self.pipeline.chunking is None
-        if whole and encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
-            tallies.append("cut")
+        if self.pipeline.chunking is None and not is_given(encoder.id):
+            length = len(full_text(document.title, document.text))
+            # Tokens of natural text have some four characters.
+            limits = {"cut": encoder.longest or length, "long": 4 * encoder.window if encoder.window else CHARACTERS}
+            tallies += [name for name, limit in limits.items() if length > limit]
         if document.no_tag:
             tallies.append("no tag")
             if self._no_tag is None:
