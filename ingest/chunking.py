@@ -96,7 +96,8 @@ def _chunk(document: Document, place: ChunkPlace, field: str, text: str) -> Docu
     return replace(document, id=chunk_id(document.id, place.ordinal), text=text, texts=texts, other=other)
 
 
-_CHARACTERS = 1000  # for an encoder without a window
+#: What counts as a window of an encoder that has none, in characters.
+CHARACTERS: Final = 1000
 
 
 class _Window:
@@ -108,7 +109,7 @@ class _Window:
     """
 
     def __init__(self, encoder: Encoder, title: str) -> None:
-        whole, self._count = _CHARACTERS, _lengths
+        whole, self._count = CHARACTERS, _lengths
         self._empty, taken = 0, len(title) + bool(title)
         if encoder.window is not None:
             whole, self._count = encoder.window, encoder.count_tokens

@@ -213,6 +213,7 @@ class LoadSummary:
         shifted: documents whose vector was moved.
         unread: documents of the whole index by language, where the encoder does not read that.
         cut: documents longer than the encoder reads, by ``longest`` characters.
+        long: documents, not in chunks, that are longer than a window of the encoder, as far as their characters tell.
         longest: characters of a text that the encoder reads.
         folded: documents by language that counts to its macrolanguage (``arz`` to ``ar``).
         without_vector: documents by language that has no language vector and is not the pivot, where others
@@ -250,6 +251,7 @@ class LoadSummary:
     lookalikes: Counter[str] = field(default_factory=Counter)
     shifted: int = 0
     cut: int = 0
+    long: int = 0
     unread: dict[str, int] = field(default_factory=dict)
     longest: int | None = None
     folded: Counter[str] = field(default_factory=Counter)
@@ -278,7 +280,7 @@ class LoadSummary:
         self.languages, self.folded = counted("language "), counted("folded ")
         self.without_vector, self.documents = counted("without_vector "), tallies.get(IN_CHUNKS, self.languages.total())
         self.lookalikes = counted("detected ")
-        self.shifted, self.cut = tallies.get("shifted", 0), tallies.get("cut", 0)
+        self.shifted, self.cut, self.long = (tallies.get(name, 0) for name in ("shifted", "cut", "long"))
         self.vectorless, self.no_tag = tallies.get("vectorless", 0), tallies.get("no tag", 0)
         self.parentless = tallies.get("parentless", 0)
         self.no_tag_example = next(iter(counted(NO_TAG)), "")
@@ -292,7 +294,7 @@ class LoadSummary:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in ("chunks", "vectorless", "parentless", "means", "no_tag", "no_tag_example", "lookalikes"):
+        for name in ("chunks", "long", "vectorless", "parentless", "means", "no_tag", "no_tag_example", "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
         made = self.made
@@ -349,6 +351,11 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
         sentences.append(
             f"{pluralize(summary.cut, 'text')} longer than the {summary.longest:,} characters that "
             f"{pipeline.encoder.id} reads: the vector covers only the beginning, lexical search all of it."
+        )
+    if summary.long:
+        sentences.append(
+            f"{pluralize(summary.long, 'text')} longer than {pipeline.encoder.id} reads at a time: with --chunk auto, "
+            "every place in them can be found."
         )
     if summary.no_tag:
         sentences.append(

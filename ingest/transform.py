@@ -18,7 +18,7 @@ from langshift.debias.detector import LOOKALIKES
 from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.errors import UsageError
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage, bulk_lines
-from langshift.ingest.chunking import chunks_of
+from langshift.ingest.chunking import CHARACTERS, chunks_of
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, Update
 from langshift.ingest.progress import NO_TAG, OnStage, no_progress
@@ -296,9 +296,11 @@ class ActionBuilder:
         language, confidence, _ = made.detection
         source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp)
         tallies = self._tallies(document, made.detection, made.stamp)
-        whole = self.pipeline.chunking is None
-        if whole and encoder.longest and len(full_text(document.title, document.text)) > encoder.longest:
-            tallies.append("cut")
+        if self.pipeline.chunking is None and not is_given(encoder.id):
+            length = len(full_text(document.title, document.text))
+            # Tokens of natural text have some four characters.
+            limits = {"cut": encoder.longest or length, "long": 4 * encoder.window if encoder.window else CHARACTERS}
+            tallies += [name for name, limit in limits.items() if length > limit]
         if document.no_tag:
             tallies.append("no tag")
             if self._no_tag is None:
@@ -384,16 +386,28 @@ def encoded_batches(
         yield EncodedBatch(batch, chunks, detections, vectors)
 
 
+# Bytes: 90 characters of English, 45 of Russian, 30 of Thai or Chinese. Of pieces of XQuAD's texts of 60 characters, in
+# twelve languages, the detector is sure and right for 98%, sure and wrong for 0.2%; of those of 30 for 93% and 1.6%.
+_DETECTABLE = 90
+
+
 def chunked(
     documents: Sequence[Document], detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
 ) -> tuple[list[list[Document]], list[DocumentLanguage]]:
-    """The chunks of each document, and the language of each chunk."""
+    """The chunks of each document, and the language of each chunk.
+
+    Where a document names no language, that of a chunk is detected; the document's it is where that is not certain.
+    """
     assert pipeline.chunking is not None  # noqa: S101 - or nothing is cut
     chunks, languages = [], []
     for document, detected in zip(documents, detections, strict=True):
         found = chunks_of(document, detected.language, pipeline.chunking, pipeline.encoder)
         chunks.append(found)
-        languages += [detected for _ in found]
+        for chunk in found:
+            alone = detected
+            if len(found) > 1 and document.language is None and len(chunk.text.encode()) >= _DETECTABLE:
+                alone = detect_language(chunk, pipeline)
+            languages.append(detected if alone.language == UNDETERMINED else alone)
     return chunks, languages
 
 
