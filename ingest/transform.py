@@ -384,16 +384,28 @@ def encoded_batches(
         yield EncodedBatch(batch, chunks, detections, vectors)
 
 
+# Bytes: 90 characters of English, 45 of Russian, 30 of Thai or Chinese. Of pieces of XQuAD's texts of 60 characters, in
+# twelve languages, the detector is sure and right for 98%, sure and wrong for 0.2%; of those of 30 for 93% and 1.6%.
+_DETECTABLE = 90
+
+
 def chunked(
     documents: Sequence[Document], detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
 ) -> tuple[list[list[Document]], list[DocumentLanguage]]:
-    """The chunks of each document, and the language of each chunk."""
+    """The chunks of each document, and the language of each chunk.
+
+    Where a document names no language, that of a chunk is detected; the document's it is where that is not certain.
+    """
     assert pipeline.chunking is not None  # noqa: S101 - or nothing is cut
     chunks, languages = [], []
     for document, detected in zip(documents, detections, strict=True):
         found = chunks_of(document, detected.language, pipeline.chunking, pipeline.encoder)
         chunks.append(found)
-        languages += [detected for _ in found]
+        for chunk in found:
+            alone = detected
+            if len(found) > 1 and document.language is None and len(chunk.text.encode()) >= _DETECTABLE:
+                alone = detect_language(chunk, pipeline)
+            languages.append(detected if alone.language == UNDETERMINED else alone)
     return chunks, languages
 
 

@@ -56,6 +56,7 @@ class PlantedEncoder:
     query_prefix = ""
     document_prefix = ""
     longest = None
+    window = None
 
     def __init__(self, documents, queries=None, noise=1.0):
         """Offsets by language, of documents and of queries (the same if not given)."""
