@@ -175,7 +175,7 @@ class LoadRun:
         """The final check; what was lost is written once more where that is possible."""
         base = None if self._opened.kind.keeps_versions else self._opened.base
         for left in reversed(range(_REPAIRS + 1)):
-            checked = self._patiently(lambda: self._without_stale(target, base))
+            checked = self._patiently(lambda: self._verified(target, base))
             lost = list(dict.fromkeys(one.document for one in (*checked.missing, *checked.differing)))
             if not lost:
                 if checked.surplus:
@@ -195,7 +195,7 @@ class LoadRun:
             self._write(target)
         raise AssertionError
 
-    def _without_stale(self, target: Target, base: int | None) -> VerificationResult:
+    def _verified(self, target: Target, base: int | None) -> VerificationResult:
         """What the check finds, once no chunk is there that an earlier form of its document has left."""
         checked = check(self._client, target, self._journal, base)
         # A version that this load has made has some only if the corpus writes a document several times.
