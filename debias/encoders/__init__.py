@@ -42,8 +42,8 @@ class Encoder(Protocol):
     window: int | None = None
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens documents have, with all that is put around them; only where there is a window."""
-        raise NotImplementedError
+        """How many tokens documents have, with all that is put around them; where nobody knows, as many as bytes."""
+        return [len(text.encode()) for text in texts]
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents, shape (len(texts), dimension), float32, not normalised by us."""

@@ -258,7 +258,7 @@ class SentenceTransformersEncoder(Encoder):
         self._batch = 64 if self._model.device.type == "cuda" else 32
         lengths = {reader.max_seq_length for reader in _readers(self._model)}
         # Of a copy, which cuts nothing, and which no thread that encodes is at.
-        self._tokenizer = deepcopy(getattr(self._model.tokenizer, "backend_tokenizer", None))
+        self._tokenizer: Any = deepcopy(getattr(self._model.tokenizer, "backend_tokenizer", None))
         if self._tokenizer is not None and lengths:
             self._tokenizer.no_truncation()
             self._tokenizer.no_padding()

@@ -192,3 +192,10 @@ def test_threads_by_an_option(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
     langshift("ingest", "missing.jsonl", "--index", "news", "--threads", "1")
     assert processors() == 1
+
+
+def test_tokens_are_counted_beyond_the_window(encoder):
+    assert encoder.window == 512
+    empty, one, many = encoder.count_tokens(["", "sea", "sea " * 2000])
+    assert 0 < empty <= one < 10
+    assert many > 2000

@@ -370,3 +370,11 @@ def test_a_missing_extra_is_named(monkeypatch):
         "The encoders st:NAME need an extra: pip install 'langshift[transformers]'; "
         "or use an encoder that comes with langshift."
     )
+
+
+def test_tokens_are_counted_with_the_prefix_and_never_cut(encoder, copied):
+    assert encoder.window == 512
+    # A letter is a token; two more stand around every text.
+    assert encoder.count_tokens(["", "a", "a" + " a" * 999]) == [2, 3, 1002]
+    named = open_st(str(copied("multilingual-e5-large")))
+    assert named.count_tokens(["a"])[0] == len("passage:") + 3
