@@ -25,7 +25,7 @@ from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, O
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
 from langshift.ingest.sources import open_source
 from langshift.ingest.transform import ActionBuilder, EncodedBatch, encoded_batches, index_batches
-from langshift.ingest.updates import updater_of
+from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift, unread, version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
@@ -140,7 +140,8 @@ class LoadRun:
         # Whatever ends this, nothing is read any more before the source is closed.
         with ExitStack() as stack, closing(encoded):
             batches = self._measured(target, encoded) if opened.pipeline.measures else encoded
-            updater = updater_of(self._client, target, opened.pipeline, opened.base, stack)
+            kind = Updater if opened.pipeline.chunking is None else ChunkUpdater
+            updater = kind(self._client, target.index, opened.pipeline, opened.base, stack, target.fields)
             opening = open_bulk_writer(self._client, target, settle, opened.options.patience, doubtful, updater.merge)
             with opening as (writer, self._chunk_sender):
                 index_batches(batches, builder(), writer.write, self._stage)
