@@ -151,7 +151,7 @@ class ChunkPlace:
     ordinal: int
     start: int
     end: int
-    count: int  # type: ignore[assignment]  # a method of tuples that nobody calls here
+    count: int
     field: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
