@@ -30,7 +30,7 @@ from langshift.ingest.progress import LoadProgress, dead_letters_say
 from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
 from langshift.ingest.sources import Parser
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
-from langshift.ingest.updates import updater_of
+from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.output import emit_json, line, log_to, note, pluralize, printable
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames
@@ -123,7 +123,8 @@ def replay(
     builder = factory(pipeline, verdicts.settle, 0, lambda _: False)
     try:
         with ExitStack() as stack:
-            merge = updater_of(client, target, pipeline, 0, stack).merge
+            kind = Updater if pipeline.chunking is None else ChunkUpdater
+            merge = kind(client, target.index, pipeline, 0, stack, target.fields).merge
             opening = open_bulk_writer(client, target, settle, PATIENCE, merge=merge)
             writer, chunk_sender = stack.enter_context(opening)
             index_batches(encoded_batches(_rows(letters, pipeline, target.fields), builder), builder, write)

@@ -25,7 +25,7 @@ from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, O
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
 from langshift.ingest.sources import open_source
 from langshift.ingest.transform import ActionBuilder, EncodedBatch, encoded_batches, index_batches
-from langshift.ingest.updates import updater_of
+from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift, unread, version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
@@ -140,7 +140,8 @@ class LoadRun:
         # Whatever ends this, nothing is read any more before the source is closed.
         with ExitStack() as stack, closing(encoded):
             batches = self._measured(target, encoded) if opened.pipeline.measures else encoded
-            updater = updater_of(self._client, target, opened.pipeline, opened.base, stack)
+            kind = Updater if opened.pipeline.chunking is None else ChunkUpdater
+            updater = kind(self._client, target.index, opened.pipeline, opened.base, stack, target.fields)
             opening = open_bulk_writer(self._client, target, settle, opened.options.patience, doubtful, updater.merge)
             with opening as (writer, self._chunk_sender):
                 index_batches(batches, builder(), writer.write, self._stage)
@@ -175,7 +176,7 @@ class LoadRun:
         """The final check; what was lost is written once more where that is possible."""
         base = None if self._opened.kind.keeps_versions else self._opened.base
         for left in reversed(range(_REPAIRS + 1)):
-            checked = self._patiently(lambda: self._looked_at(target, base))
+            checked = self._patiently(lambda: self._verified(target, base))
             lost = list(dict.fromkeys(one.document for one in (*checked.missing, *checked.differing)))
             if not lost:
                 if checked.surplus:
@@ -195,7 +196,7 @@ class LoadRun:
             self._write(target)
         raise AssertionError
 
-    def _looked_at(self, target: Target, base: int | None) -> VerificationResult:
+    def _verified(self, target: Target, base: int | None) -> VerificationResult:
         """What the check finds, once no chunk is there that an earlier form of its document has left."""
         checked = check(self._client, target, self._journal, base)
         # A version that this load has made has some only if the corpus writes a document several times.

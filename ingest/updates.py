@@ -33,7 +33,6 @@ from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import CHUNK, USUAL, FieldNames, chunk_id, replaced_at, value_at
 from langshift.plugin.raw_documents import FoundDocument, FoundDocuments, RawSerializer, edit_source, parse_source
-from langshift.plugin.versions import Target
 from langshift.server_errors import Retryable, not_permitted
 from langshift.settings import Settings
 
@@ -400,9 +399,3 @@ def _each(item: BulkAction, head: FoundDocument) -> list[BulkAction]:
     """A line as one operation for each chunk of its document."""
     count = (value_at(parse_source(head.source), _COUNT) or 1) if head.found else 1
     return [item._replace(target=chunk_id(item.id, ordinal), parts=count) for ordinal in range(count)]
-
-
-def updater_of(client: OpenSearch, target: Target, pipeline: EmbeddingPipeline, base: int, stack: ExitStack) -> Updater:
-    """What merges updates with the documents of a version; see ``Updater``."""
-    kind = Updater if pipeline.chunking is None else ChunkUpdater
-    return kind(client, target.index, pipeline, base, stack, target.fields)
