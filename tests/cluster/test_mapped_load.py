@@ -152,6 +152,9 @@ def test_a_description_names_the_fields(run, loaded):
         "group_keyword": None,
         "id": "id",
         "analyzed": [],
+        "parent": None,
+        "parent_keyword": None,
+        "chunking": None,
     }
 
 
