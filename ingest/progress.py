@@ -26,6 +26,7 @@ from langshift.errors import LangshiftError
 from langshift.ingest.bulk.chunked import IN_CHUNKS
 from langshift.ingest.bulk.journal import RESULT
 from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.chunking import CHARACTERS
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.languages import text_language
 from langshift.output import log_to, note, pluralize
@@ -353,10 +354,10 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
             f"{pipeline.encoder.id} reads: the vector covers only the beginning, lexical search all of it."
         )
     if summary.long:
-        sentences.append(
-            f"{pluralize(summary.long, 'text')} longer than {pipeline.encoder.id} reads at a time: with --chunk auto, "
-            "every place in them can be found."
-        )
+        windowed = pipeline.encoder.window is not None
+        limit = f"{pipeline.encoder.id} reads at once" if windowed else f"{CHARACTERS:,} characters"
+        long = f"{pluralize(summary.long, 'text')} longer than {limit}"
+        sentences.append(f"{long}: with --chunk auto, every place in them can be found.")
     if summary.no_tag:
         sentences.append(
             f"{pluralize(summary.no_tag, 'document')} with a language that is not a language tag, such as "

@@ -211,12 +211,12 @@ def note_calibration_due(client: OpenSearch, name: str) -> None:
 )
 @option(
     "--passages N",
-    "How many further passages of each hit to show, where documents are in chunks.",
+    "Further passages of each hit to show.",
     click.IntRange(0, MOST_PASSAGES),
     default=0,
 )
-@flag("--explain", "Show for each hit where its score comes from, and what the shift did.")
-@flag("--show-request", "Print the requests of the search first, for Dev Tools and curl.")
+@flag("--explain", "Show where scores come from, and what the shift did.")
+@flag("--show-request", "Print the requests first, for Dev Tools and curl.")
 @search_options
 @json_or_tables
 def search(

@@ -93,9 +93,9 @@ def test_what_chunks_are_made_of_cannot_come_with_the_documents(run):
 def test_a_load_of_long_texts_says_that_they_can_be_cut(run):
     long = {"_id": "a", "text": "The sea rises and falls. " * 100, "language": "en"}
     done, _ = run("--encoder", "use-m", documents=[long])
-    assert "1 text longer than use-m reads at a time: with --chunk auto, every place in them can be found." in " ".join(
+    assert "1 text longer than 1,000 characters: with --chunk auto, every place in them can be found." in " ".join(
         done.stderr.split()
     )
     done, _ = run("--encoder", "use-m", "--chunk", "auto", "--if-exists", "replace", documents=[long])
     assert done.returncode == 0, done.stderr
-    assert "reads at a time" not in done.stderr
+    assert "--chunk auto" not in done.stderr

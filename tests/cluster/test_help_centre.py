@@ -60,8 +60,9 @@ def test_an_export_with_faults_is_loaded_changed_and_searched(client, run, index
         f"Indexed 80 documents into {index_name} ({index_name}-v0001), 72 of them shifted with alpha 1.",
         f"All 85 lines of {export} are accounted for: 80 documents on the server, checked, 5 dead letters {letters}.",
     ]
-    assert done.stderr.splitlines()[:2] == [
+    assert done.stderr.splitlines()[:3] == [
         "published has dates, by the first documents: published.date can be searched by range.",
+        "2 texts longer than 1,000 characters: with --chunk auto, every place in them can be found.",
         "7 documents with a language that is not a language tag, such as 'Spanish' in locale: taken from the field "
         "language where that names one, else detected.",
     ]

@@ -118,6 +118,7 @@ def test_a_long_text_is_counted_and_said_and_found_by_its_last_word(cluster_env,
     assert done.stderr == (
         "1 text longer than the 20,000 characters that use-m reads: the vector covers only the beginning, "
         "lexical search all of it.\n"
+        "1 text longer than 1,000 characters: with --chunk auto, every place in them can be found.\n"
     )
     assert done.stdout.splitlines()[-1] == (
         f"The 1 line of {tmp_path / 'corpus.jsonl'} is accounted for: 1 document on the server, checked."

@@ -80,7 +80,7 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
             if block.shown is not None:
                 assert differences(printed, block.shown.text) == [], block.text
                 shown += 1
-    assert shown == {README: 3, INGEST: 5, ADOPT: 6, VECTORS: 2, SEARCH: 11}[document]
+    assert shown == {README: 3, INGEST: 6, ADOPT: 6, VECTORS: 2, SEARCH: 11}[document]
 
 
 def test_the_template_that_it_shows_is_one(tmp_path):
