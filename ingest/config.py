@@ -54,6 +54,10 @@ class EmbeddingPipeline:
     default_shift: bool = False
     chunking: Chunking | None = None
 
+    def for_fields(self, fields: metadata.FieldNames) -> EmbeddingPipeline:
+        """Return it with the chunks that the fields of an index ask for; the same where they ask for none."""
+        return self if fields.chunking is None else replace(self, chunking=Chunking.parse(fields.chunking))
+
     def adapted(self, documents: index_means.EmbeddingSums) -> EmbeddingPipeline:
         """Return it with language vectors that are adapted to a sample of an index; see ``index_means``."""
         assert self.debias.vectors is not None  # noqa: S101 - ``measures`` says so

@@ -23,7 +23,6 @@ from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Stage
-from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import SourceRow
 from langshift.ingest.progress import LoadProgress, dead_letters_say
@@ -192,8 +191,7 @@ def run_replay(name: str, *, as_json: bool) -> int:
             raise UsageError(f"The load of {corpus} into {name} was interrupted: continue it with --resume first.")
         index = live(client, name)
         pipeline = _open_pipeline(place, index.fingerprint, metadata.read_metadata(client, index.index))
-        if index.fields.chunking is not None:
-            pipeline = replace(pipeline, chunking=Chunking.parse(index.fields.chunking))
+        pipeline = pipeline.for_fields(index.fields)
         index.fingerprint.require_same(
             pipeline.fingerprint(), name, "load these documents again with the settings the index was built with"
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
@@ -18,7 +17,6 @@ from langshift.ingest.bulk.journal import Journal, Ledger
 from langshift.ingest.bulk.journal_store import LoadWorkspace, priority_cutoff, sample_priority
 from langshift.ingest.bulk.verification import VerificationResult, check
 from langshift.ingest.bulk.writer import COUNT, UNDELIVERED, ActionResult
-from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource, Embeddings
 from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, OnStage, no_progress
@@ -278,9 +276,7 @@ def load_source(
     """Index a source that is open; see ``load``."""
     place = LoadWorkspace.of(Settings.from_env().home, client, name)
     place.make()
-    if options.fields.chunking is not None:
-        pipeline = replace(pipeline, chunking=Chunking.parse(options.fields.chunking))
     with Journal(place.journal) as journal:
-        opened = LoadSession(client, source, pipeline, options, kind, place, journal)
+        opened = LoadSession(client, source, pipeline.for_fields(options.fields), options, kind, place, journal)
         opened.open()
         return LoadRun(opened, on_stage, watch).run()

@@ -1,23 +1,17 @@
 """A person searches an index of chunks, and asks for more of a document."""
 
-import uuid
 from urllib.parse import urlencode
 
 import pytest
-from chunked_index import BREAD, PARAGRAPHS, ingest_paragraphs
+from chunked_index import BREAD, PARAGRAPHS, paragraph_index
 from console_page import hits, ids, settled, slider
 from playwright.sync_api import expect
-from searched import drop
 
 
 @pytest.fixture(scope="module")
 def chunked(client, cluster_url, tmp_path_factory):
-    name = f"langshift-test-{uuid.uuid4().hex[:8]}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENSEARCH_URL", cluster_url)
-        ingest_paragraphs(tmp_path_factory.mktemp("corpus"), name)
-    yield name
-    drop(client, name)
+    with paragraph_index(client, cluster_url, tmp_path_factory.mktemp("corpus")) as name:
+        yield name
 
 
 def test_a_hit_is_a_document_whose_passages_open_over_the_list(page, chunked):

@@ -1,35 +1,25 @@
 """The console over an index of chunks: hits are documents, each with its best passage, and more on demand."""
 
 import re
-import uuid
 from html import unescape
 
 import pytest
-from chunked_index import BREAD, PARAGRAPHS, ingest_paragraphs
+from chunked_index import BREAD, PARAGRAPHS, paragraph_index
 from console_process import serving
-from searched import drop
 
 
 @pytest.fixture(scope="module")
 def name(client, cluster_url, tmp_path_factory):
-    made = f"langshift-test-{uuid.uuid4().hex[:8]}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENSEARCH_URL", cluster_url)
-        ingest_paragraphs(tmp_path_factory.mktemp("corpus"), made)
-    yield made
-    drop(client, made)
+    with paragraph_index(client, cluster_url, tmp_path_factory.mktemp("corpus")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def long(client, cluster_url, tmp_path_factory):
     """The same with a document of more passages that are near than are looked at first."""
-    made = f"langshift-test-{uuid.uuid4().hex[:8]}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENSEARCH_URL", cluster_url)
-        parts = [f"Why does bread rise? Because of yeast, says baker {number}." for number in range(130)]
-        ingest_paragraphs(tmp_path_factory.mktemp("long"), made, bakers=parts)
-    yield made
-    drop(client, made)
+    parts = [f"Why does bread rise? Because of yeast, says baker {number}." for number in range(130)]
+    with paragraph_index(client, cluster_url, tmp_path_factory.mktemp("long"), bakers=parts) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,14 @@
 """Indices of chunks: one of made-up vectors with what an exact search finds in it, and one that a command makes."""
 
+import uuid
+from contextlib import contextmanager
+
 import numpy as np
+import pytest
 from data_folder import write_dataset
 from given_data import run, write_lines
 from plain_index import PLAIN
+from searched import drop
 from toy_encoder import ToyEncoder
 
 from langshift.debias.fingerprint import Fingerprint
@@ -111,11 +116,21 @@ PARAGRAPHS = {
 BREAD = "why does bread rise?"
 
 
-def ingest_paragraphs(folder, name, **more):
-    """Index ``PARAGRAPHS`` by the command line, shifted and cut into paragraphs, all in one translation group.
+@contextmanager
+def paragraph_index(client, cluster_url, folder, **more):
+    """An index of ``PARAGRAPHS`` by the command line, shifted and cut into paragraphs, all in one translation group.
 
     ``more`` are further documents: id -> paragraphs.
     """
+    name = f"langshift-test-{uuid.uuid4().hex[:8]}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENSEARCH_URL", cluster_url)
+        _ingest_paragraphs(folder, name, more)
+    yield name
+    drop(client, name)
+
+
+def _ingest_paragraphs(folder, name, more):
     lines = [
         {"_id": one, "title": one.title(), "text": "\n\n".join(parts), "language": "de" if one == "brot" else "en"}
         for one, parts in {**PARAGRAPHS, **more}.items()
