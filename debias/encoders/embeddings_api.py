@@ -4,216 +4,26 @@ What is too long for the model is cut off or refused by the server, as it is set
 standard way to ask for either.
 """
 
-import json
-import logging
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from http import HTTPStatus
 from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
-from urllib3 import BaseHTTPResponse, PoolManager, exceptions
-from urllib3.util import Retry, Timeout, parse_url
+from urllib3 import BaseHTTPResponse
+from urllib3.util import Retry
 
 from langshift.debias.encoders import Encoder, Matrix, have_norm_1
 from langshift.debias.encoders.sentence_transformers import full_name, prefixes
 from langshift.errors import LangshiftError, UsageError
+from langshift.model_server import CONNECTIONS, FIRST, PATIENT, ModelServer, ServerKind, parse_address, parse_json
 
 KEY = "LANGSHIFT_ENCODER_API_KEY"
-CONNECTIONS = 4
-_SECONDS = 120
-_LONGEST_WAIT = 30.0
-_SHOWN = 200
-
-
-class _Retry(Retry):
-    """Waits as long as the server asks for, but no longer than a person would without looking what is wrong."""
-
-    def parse_retry_after(self, retry_after: str) -> float:
-        """The seconds that the header asks for."""
-        try:
-            return min(super().parse_retry_after(retry_after), _LONGEST_WAIT)
-        except exceptions.InvalidHeader:
-            return 0.0
-
-
-# The first tries follow quickly; a server that starts again has some 15 seconds, one that says when to come more.
-PATIENT = _Retry(
-    total=8,
-    read=3,
-    other=0,
-    redirect=0,
-    allowed_methods=None,
-    status_forcelist=(429, 500, 502, 503, 504),
-    backoff_factor=0.05,
-    backoff_jitter=0.1,
-    backoff_max=10,
-    raise_on_status=False,
-)
-# A wrong address must not be tried again and again before it is said to be wrong.
-FIRST = PATIENT.new(total=3, connect=0)
-
-
-class EmbeddingServer:
-    """A server at one address; its methods may be called from several threads."""
-
-    def __init__(self, root: str) -> None:
-        """Nothing is sent yet.
-
-        Args:
-            root: the address, such as ``http://localhost:8080``.
-
-        Raises:
-            UsageError: the environment holds a key that cannot be sent.
-        """
-        self.shown = f"The embedding server at {root}"
-        self._root = root
-        self._key = os.environ.get(KEY, "").strip()
-        if not (self._key.isascii() and self._key.isprintable()):
-            raise UsageError(
-                f"{KEY} contains characters that are not allowed in a key: set it to the key only, on one line."
-            )
-        headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
-        timeout = Timeout(connect=10, read=_SECONDS)
-        self._pool = PoolManager(num_pools=1, maxsize=CONNECTIONS, headers=headers, timeout=timeout)
-        # Standard error is for the person who runs langshift, who hears of what did not work in the end.
-        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-
-    def get(self, path: str, *, needed: bool = False) -> Any:  # noqa: ANN401 - any JSON value
-        """The JSON value at a path; None where the server has nothing there.
-
-        Args:
-            path: the path.
-            needed: whether it is an error that the key does not open it; many keys open the embeddings alone.
-
-        Raises:
-            LangshiftError: the server cannot be reached, or fails.
-        """
-        answer = self.ask(path, FIRST, needed=needed)
-        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-            raise self.failed(answer)
-        return parse_json(answer.data) if answer.status == HTTPStatus.OK else None
-
-    def ask(self, path: str, retry: Retry, content: object = None, *, needed: bool = True) -> BaseHTTPResponse:
-        """Send a request.
-
-        Args:
-            path: the path.
-            retry: how often it is sent again.
-            content: the JSON value to post; None to get what is there.
-            needed: whether it is an error that the key does not open the path.
-
-        Raises:
-            LangshiftError: the server cannot be reached, or refuses the key.
-        """
-        method = "GET" if content is None else "POST"
-        try:
-            answer = self._pool.request(method, self._root + path, json=content, retries=retry, redirect=False)
-        except exceptions.HTTPError as error:
-            raise LangshiftError(f"{self.shown} {_trouble(error)}") from error
-        if needed and answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            does = f"rejects the key in {KEY}" if self._key else "requires a key"
-            remedy = "check that the key is correct and allows this" if self._key else f"set {KEY}"
-            raise LangshiftError(f"{self.shown} {does} ({self.why(answer)}): {remedy}.")
-        return answer
-
-    def failed(self, answer: BaseHTTPResponse) -> LangshiftError:
-        """An answer that is no success, in a sentence."""
-        remedy = "check its address"
-        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-            remedy = "it is too busy, or your quota is used up; try again later"
-        elif answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            remedy = "see its log"
-        return LangshiftError(f"{self.shown} failed ({self.why(answer)}): {remedy}.")
-
-    def why(self, answer: BaseHTTPResponse) -> str:
-        """The status of an answer and the server's own words."""
-        return f"{answer.status}: {self.words(answer)}"
-
-    def words(self, answer: BaseHTTPResponse) -> str:
-        """The server's own words, or the beginning of them, without line breaks and without the key."""
-        content = parse_json(answer.data)
-        for name in ("error", "message", "detail"):
-            if isinstance(content, dict) and content.get(name):
-                content = content[name]
-        text = content if isinstance(content, str) else answer.data.decode(errors="replace")
-        text = " ".join(text.split()).rstrip(".")
-        if answer.status != HTTPStatus.OK and (not text or text.startswith("<")):
-            # A gateway answers with a page of HTML.
-            text = next((one.phrase for one in HTTPStatus if one == answer.status), "no reason given")
-        if self._key:
-            text = text.replace(self._key, "***")
-        return text[:_SHOWN]
-
-
-def _trouble(error: exceptions.HTTPError) -> str:
-    """The end of a sentence about a request that got no answer."""
-    cause = error.reason if isinstance(error, exceptions.MaxRetryError) else error
-    if isinstance(cause, exceptions.SSLError):
-        if "CERTIFICATE_VERIFY_FAILED" not in str(cause):
-            return "does not use TLS: check whether its address should begin with http://."
-        return (
-            "presents a certificate that cannot be verified: check the address, or set SSL_CERT_FILE to the "
-            "certificate of its authority."
-        )
-    if isinstance(cause, exceptions.ReadTimeoutError):
-        return f"did not answer within {_SECONDS} seconds: check whether it is overloaded."
-    if isinstance(cause, exceptions.NewConnectionError | exceptions.ConnectTimeoutError):
-        return "cannot be reached: check that it is running and that this is its address."
-    return "interrupted the connection: see its log."
-
-
-def parse_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """The JSON value; None where there is none."""
-    # Python's own writes and reads NaN, which is no JSON.
-    for loads in (orjson.loads, json.loads):
-        with suppress(ValueError):
-            return loads(body)
-    return None
-
-
 EMBEDDINGS = "/v1/embeddings"
-_PORTS = {"http": 80, "https": 443}
-_EXAMPLE = "such as http:http://localhost:8080#BAAI/bge-m3"
-
-
-def parse_address(name: str) -> tuple[str, str | None]:
-    """The address in an encoder's name: ``http:https://host/v1#MODEL``, ``https://host#MODEL`` and the like.
-
-    However it is written, the same model of the same server gives the same address.
-
-    Returns:
-        The server's address without ``/v1/embeddings``, such as ``http://localhost:8080``, and the model's name; None
-        to take the only one that the server has.
-
-    Raises:
-        UsageError: there is no address in it, or it holds what does not belong there.
-    """
-    written, _, model = name.partition("#")
-    if not written.startswith(("http://", "https://")):
-        written = written.partition(":")[2]
-    if "@" in written or "?" in written:
-        # Not shown: this may be a secret.
-        raise UsageError(
-            "The address of an embedding server is stored with every index and must not contain a password or a query "
-            f"string: set {KEY} to the key, and write http:URL#MODEL, {_EXAMPLE}."
-        )
-    try:
-        url = parse_url(written)
-    except exceptions.LocationParseError:
-        url = None
-    if url is None or url.scheme not in _PORTS or not url.host:
-        raise UsageError(f"{name!r} is not the address of an embedding server: write http:URL#MODEL, {_EXAMPLE}.")
-    port = f":{url.port}" if url.port and url.port != _PORTS[url.scheme] else ""
-    path = (url.path or "").rstrip("/")
-    path = path.removesuffix("/embeddings") if path.endswith(EMBEDDINGS) else path
-    return f"{url.scheme}://{url.host}{port}{path.removesuffix('/v1')}", model or None
-
-
+EMBEDDING_SERVER = ServerKind(
+    "embedding server", KEY, EMBEDDINGS, "http:http://localhost:8080#BAAI/bge-m3", "every index"
+)
 _MOST = 64
 # Ollama's, which stands where none is given.
 _TAG = ":latest"
@@ -224,7 +34,7 @@ def _own_name(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2].lower()
 
 
-def _revision(server: EmbeddingServer, model: str, entry: Mapping[str, Any], info: Mapping[str, Any]) -> str:
+def _revision(server: ModelServer, model: str, entry: Mapping[str, Any], info: Mapping[str, Any]) -> str:
     """Whatever says most of the weights: TEI's commit, Ollama's digest, what vLLM has loaded; else the name."""
     found = info.get("model_sha") or entry.get("root") or entry.get("digest")
     if not found and entry.get("owned_by") == "library":
@@ -270,8 +80,8 @@ class HttpEncoder(Encoder):
             UsageError: the name is none, or leaves open which of several models is meant.
             LangshiftError: the server cannot be reached, refuses the key, has no such model, or fails.
         """
-        root, wanted = parse_address(name)
-        self._server = EmbeddingServer(root)
+        root, wanted = parse_address(name, EMBEDDING_SERVER)
+        self._server = ModelServer(root, EMBEDDING_SERVER)
         self._find_model(root, wanted)
         self.id = f"http:{root}#{self._model}"
         answer = self._ask(_PROBE, FIRST)

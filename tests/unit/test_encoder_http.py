@@ -14,9 +14,10 @@ from command_line import LANGSHIFT, langshift, refusal
 from embeddings_server import DIMENSION, MODEL, changed, cut, embeddings_server, reply, vector
 
 from langshift.debias.encoders import open_encoder
-from langshift.debias.encoders.embeddings_api import FIRST, KEY, PATIENT, batches, parse_address
+from langshift.debias.encoders.embeddings_api import EMBEDDING_SERVER, KEY, batches
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, LangshiftError, UsageError
+from langshift.model_server import FIRST, PATIENT, parse_address
 
 TEXTS = [f"text {number}" for number in range(500)]
 BUSY = reply(503, {"error": "loading"})
@@ -90,7 +91,7 @@ def test_a_batch_is_bounded_in_bytes_too():
     ],
 )
 def test_the_same_server_and_model_have_one_name(written, root, model):
-    assert parse_address(written) == (root, model)
+    assert parse_address(written, EMBEDDING_SERVER) == (root, model)
 
 
 @pytest.mark.parametrize("written", ["http:localhost:8080#m", "http:ftp://host#m", "http:http://#m", "http://a b#m"])
@@ -240,7 +241,7 @@ def test_a_server_that_starts_again_is_waited_for():
 
 
 def test_a_server_that_is_too_slow(server, monkeypatch):
-    monkeypatch.setattr("langshift.debias.encoders.embeddings_api._SECONDS", 0.1)
+    monkeypatch.setattr("langshift.model_server._SECONDS", 0.1)
     monkeypatch.setattr("langshift.debias.encoders.embeddings_api.FIRST", FIRST.new(total=1))
     server.pause = 0.3
     assert message(LangshiftError, lambda: open_encoder(server.name)) == (
