@@ -37,7 +37,7 @@ def figures(printed):
 
 def test_chunks_find_what_stands_anywhere_in_a_document(printed):
     found = figures(printed[ENGLISH])
-    cut, whole, paragraphs, auto = (found[f"articles-{name}"] for name in ("cut", "whole", "paragraphs", "auto"))
+    cut, whole, paragraphs, auto = (found[f"articles-{name}"] for name in ("cut", "whole", "chunks", "auto"))
     # Exact search in NumPy.
     assert cut["nDCG@10"] == pytest.approx(0.826, abs=0.004)
     assert whole["nDCG@10"] == pytest.approx(0.882, abs=0.004)
@@ -59,7 +59,7 @@ def test_chunks_find_what_stands_anywhere_in_a_document(printed):
 )
 def test_so_they_do_with_other_encoders_and_in_a_pool_of_languages(number, prefix, printed):
     found = figures(printed[number])
-    cut, whole, paragraphs = (found[f"{prefix}-{name}"] for name in ("cut", "whole", "paragraphs"))
+    cut, whole, paragraphs = (found[f"{prefix}-{name}"] for name in ("cut", "whole", "chunks"))
     assert paragraphs["nDCG@10"] > max(cut["nDCG@10"], whole["nDCG@10"])
     assert paragraphs["PSI@10"] < cut["PSI@10"]
     assert paragraphs["worst"] / paragraphs["best"] > max(cut["worst"] / cut["best"], 0.85)
