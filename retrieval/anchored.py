@@ -219,15 +219,14 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
         AnchorEvidence(languages[name] == own != UNDETERMINED, scores.get(name, 0.0), float(cosine))
         for name, cosine in zip(known, vectors @ query, strict=True)
     ]
-    counted = answered.get("own", {}).get("suggest", {}).get(_COUNTED, [])
     return Candidates(
         ids=list(known),
         candidates=found,
         vectors=vectors,
         query=query,
-        words=max(1, len({part["text"] for part in counted})),
+        words=count_words(answered.get("own", {})),
         best_words=max(scores.values(), default=0.0),
-        documents=(index.counts.get(own, 0) if index.fields.split else index.documents) / index.shards,
+        documents=own_documents(request),
     )
 
 
@@ -241,6 +240,13 @@ def body_with_vectors(query: Mapping[str, Any], size: int, fields: FieldNames) -
     """The body of a search whose hits bring their vectors, which ``hit_vectors`` reads."""
     script = {"source": _COPY, "params": {"field": fields.vector}}
     return dsl.body(query, size, fields, source=False) | {"script_fields": {_VECTOR: {"script": script}}}
+
+
+def own_documents(request: SearchRequest) -> float:
+    """How many documents of the searcher's language a shard holds on average, see ``Candidates.documents``."""
+    index = request.target.index
+    counted = index.counts.get(request.question.language, 0) if index.fields.split else index.documents
+    return counted / index.shards
 
 
 def hit_vectors(response: Response) -> dict[str, NDArray[np.float64]]:
@@ -269,7 +275,7 @@ def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
     in_own: list[dict[str, Any]] = [] if own == UNDETERMINED else [{"term": {fields.language: own}}]
     if has_own(request):
         query = dsl.matching(words, own, (), [*clauses, *in_own], fields)
-        bodies["own"] = body_with_vectors(query, OWN_WORDS, fields) | {"suggest": _counting(request)}
+        bodies["own"] = body_with_vectors(query, OWN_WORDS, fields) | {"suggest": counting(request)}
     if index.documents > (index.counts.get(own, 0) if in_own else 0):
         others = [language for language in index.languages if language != own]
         elsewhere = [{"bool": {"must_not": in_own}}] if in_own else []
@@ -278,7 +284,7 @@ def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
     return bodies
 
 
-def _counting(request: SearchRequest) -> dict[str, Any]:
+def counting(request: SearchRequest) -> dict[str, Any]:
     """What makes a search tell how an analyzer parts the words: a suggester that never suggests anything."""
     fields, own = request.fields, request.question.language
     if not fields.split:
@@ -290,6 +296,11 @@ def _counting(request: SearchRequest) -> dict[str, Any]:
         suggester = {"field": fields.language, "analyzer": "standard"}
     never = {"suggest_mode": "missing", "min_word_length": 1000, "prefix_length": 1000, "size": 1}
     return {_COUNTED: {"text": request.question.words, "term": {**suggester, **never}}}
+
+
+def count_words(response: Response) -> int:
+    """How many different words the query has, from the answer to a search with ``counting``; 1 where it has none."""
+    return max(1, len({part["text"] for part in response.get("suggest", {}).get(_COUNTED, [])}))
 
 
 # A candidate with less weight moves the query by less than a rounding of what is told of it.

@@ -64,6 +64,8 @@ class ScoringContext:
             retrieved for themselves.
         depth: how many documents each leg was asked for; 0 where that has no part in the scores.
         given: document -> what it alone was given, in ``anchored`` for words in other languages.
+        reranked: document -> score, of those that a reranker was shown.
+        lowest: the reranker's lowest score, below which all others are; None where nothing was reranked.
     """
 
     bonus: float = 0.0
@@ -72,6 +74,8 @@ class ScoringContext:
     run_scores: Mapping[str, float] = field(default_factory=dict)
     depth: int = 0
     given: Mapping[str, float] = field(default_factory=dict)
+    reranked: Mapping[str, float] = field(default_factory=dict)
+    lowest: float | None = None
 
 
 class ScoredDoc(NamedTuple):

@@ -53,14 +53,19 @@ def search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
         UsageError: the question has no vector, or too many words for the server.
     """
     request = _without_strength(request)
-    if request.setting.one_per_group:
+    if request.setting.rerank is not None:
+        from langshift.retrieval.rerank import stage
+
+        work = stage.reranked(request)
+    elif request.setting.one_per_group:
         work = _one_per_group(request)
     elif request.fields.parent is None:
         work = _RANKED[request.setting.mode](replace(request, depth=max(request.size, request.depth)))
     else:
         work = _documents(request)
     if request.passages:
-        work = _with_passages(request, work)
+        # Chunks of one document are ordered by what the mode says of them.
+        work = _with_passages(replace(request, setting=request.setting.retrieval), work)
     found, took = yield from timed(work)
     return found._replace(took=took)
 
@@ -246,6 +251,8 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
     """
     if not ids:
         return {}
+    if request.setting.rerank is not None:
+        return (yield from _reranked_scores(request, how, ids))
     request = _without_strength(request)
     if request.setting.mode in {"lexical", "hybrid"}:
         how = yield from _known_scoring(request, how)
@@ -256,6 +263,19 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
         known = given[one.document]
         given[one.document] = one.score if known is None else max(known, one.score or 0.0)
     return given
+
+
+def _reranked_scores(
+    request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]
+) -> SearchPlan[dict[str, float | None]]:
+    """Those of a reranked search: of its candidates the reranker's, and of all others such as stand behind them."""
+    from langshift.retrieval.rerank.stage import retrieval_request, score_behind
+
+    rest = [name for name in ids if name not in how.reranked]
+    found = yield from scores(retrieval_request(request), how, rest)
+    if how.lowest is not None:
+        found = {name: score_behind(how.lowest, score) for name, score in found.items()}
+    return {name: how.reranked.get(name, found.get(name)) for name in ids}
 
 
 def _known_scoring(request: SearchRequest, how: hits.ScoringContext) -> SearchPlan[hits.ScoringContext]:

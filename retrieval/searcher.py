@@ -31,6 +31,8 @@ from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from langshift.retrieval.rerank.rerankers import Reranker
+
 
 # Two threads that open an encoder at once would load it twice.
 _OPENING = Lock()
@@ -120,6 +122,7 @@ class Searcher:
         self.encoder = open_encoder_of(self.index, options, {} if opened is None else opened)
         self._detector = open_detector()
         self._filters = FilterCheck(client, self.index)
+        self._rerankers: dict[str, Reranker] = {}
 
     @cached_property
     def query_debias(self) -> Debiaser:
@@ -253,7 +256,29 @@ class Searcher:
         """
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions and not legs
         own = (trust or self.trust) if setting.mode == "anchored" else None
-        return settings.SearchContext(self.index, fuses, own, legs)
+        reranker = None if setting.rerank is None else self._reranker(setting.rerank)
+        return settings.SearchContext(self.index, fuses, own, legs, reranker)
+
+    def _reranker(self, name: str) -> Reranker:
+        """The reranker of a name; opened at first use.
+
+        Raises:
+            UsageError: there is no such reranker.
+            LangshiftError: it cannot be opened.
+        """
+        with _OPENING:
+            if name not in self._rerankers:
+                self._rerankers[name] = self._opened_reranker(name)
+            return self._rerankers[name]
+
+    def _opened_reranker(self, name: str) -> Reranker:
+        if not settings.by_features(name):
+            from langshift.retrieval.rerank.rerankers import open_reranker
+
+            return open_reranker(name, trust_remote_code=self._options.trust_remote_code)
+        from langshift.retrieval.rerank.features import FeatureReranker, read_model
+
+        return FeatureReranker(read_model(name), self.trust.spread, stored.rerank_strengths(self.index))
 
     def search(
         self,

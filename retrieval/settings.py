@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from langshift.retrieval.anchored import AnchorModel
+    from langshift.retrieval.rerank.rerankers import Reranker
 
 # What is longer is no query; encoders read a few hundred words.
 MOST_CHARACTERS = 10_000
@@ -77,12 +78,14 @@ class SearchContext:
             where the scores of the legs are wanted, the client does it, with the same result.
         trust: what of the rule of ``anchored`` is the index's own; needed by that mode alone.
         legs: whether ``anchored`` is to tell what each leg says of the hits, which costs it a step.
+        reranker: what puts candidates in a better order; needed by settings with one alone.
     """
 
     index: IndexInfo
     fuses: bool = False
     trust: AnchorModel | None = None
     legs: bool = False
+    reranker: Reranker | None = None
 
 
 Mode = Literal["auto", "dense", "lexical", "hybrid", "balanced", "anchored"]
@@ -91,6 +94,9 @@ MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 ModeOrigin = Literal["asked", "calibration", "default"]
 Fusion = Literal["min-max", "rrf"]
 FUSIONS: Final[tuple[Fusion, ...]] = get_args(Fusion)
+#: What becomes of a search whose reranker fails: the order of the mode is kept, or it fails.
+RerankFallback = Literal["keep", "fail"]
+FALLBACKS: Final[tuple[RerankFallback, ...]] = get_args(RerankFallback)
 
 Filters = Mapping[str, Sequence[str]]
 NO_FILTERS: Filters = {}
@@ -143,6 +149,11 @@ class SearchSettings:
         lexical_weight: the share of the words in ``hybrid``, 0 to 1; that of the vectors is the rest.
         one_per_group: whether of a translation group one document is shown, the one in the searcher's language
             where there is one, with the others inside it.
+        rerank: the reranker, ``features``, ``features:FILE``, ``st:NAME_OR_PATH`` or ``http:URL#MODEL``; None for
+            none. With one, the preference is in units of the range of its scores, and comes after it.
+        rerank_depth: how many of the best hits of the mode it puts in another order.
+        rerank_per_language: how many of the nearest documents of each language it looks at beside these.
+        rerank_fallback: what becomes of a search whose reranker fails.
     """
 
     mode: Mode = "dense"
@@ -150,11 +161,32 @@ class SearchSettings:
     fusion: Fusion = "min-max"
     lexical_weight: float = 0.3
     one_per_group: bool = False
+    rerank: str | None = None
+    rerank_depth: int = 50
+    rerank_per_language: int = 5
+    rerank_fallback: RerankFallback = "fail"
 
     @property
     def needs_vector(self) -> bool:
-        """Whether the question's vector is needed: in all modes but lexical without a preference."""
+        """Whether the question's vector is needed: in all modes but lexical without a preference of cosines."""
+        if self.rerank is not None:
+            return self.mode != "lexical" or by_features(self.rerank)
         return self.mode != "lexical" or bool(self.preference)
+
+    @property
+    def retrieval(self) -> SearchSettings:
+        """How candidates are searched for that are reranked; the setting itself without a reranker."""
+        if self.rerank is None:
+            return self
+        usual = USUAL
+        return replace(
+            self,
+            preference=0.0,
+            rerank=None,
+            rerank_depth=usual.rerank_depth,
+            rerank_per_language=usual.rerank_per_language,
+            rerank_fallback=usual.rerank_fallback,
+        )
 
     @property
     def as_given(self) -> SearchSettings:
@@ -165,7 +197,7 @@ class SearchSettings:
         """The setting for a query, with the preference that an index recommends where nobody asked for another.
 
         That is for searches by vectors, in a language that the index has documents in: ``lexical`` knows no cosines,
-        and would need the query's vector for it.
+        and would need the query's vector for it; the scores of a reranker are none.
 
         Args:
             index: what is searched.
@@ -173,8 +205,14 @@ class SearchSettings:
         """
         if self.preference is not None:
             return self
-        recommended = index.preference if self.mode != "lexical" and language in index.languages else 0.0
+        by_cosine = self.mode != "lexical" and self.rerank is None
+        recommended = index.preference if by_cosine and language in index.languages else 0.0
         return replace(self, preference=recommended)
+
+
+def by_features(reranker: str) -> bool:
+    """Whether a reranker reads numbers that a search knows anyway, not texts."""
+    return reranker.partition(":")[0] == "features"
 
 
 #: What evaluations compare with.
@@ -283,6 +321,10 @@ def setting_of(
     fusion: Fusion | None = None,
     lexical_weight: float | None = None,
     one_per_group: bool = False,
+    rerank: str | None = None,
+    rerank_depth: int | None = None,
+    rerank_per_language: int | None = None,
+    rerank_fallback: RerankFallback | None = None,
     spelt: Spelling = in_python,
 ) -> SearchSettings:
     """A setting; None is what is usual.
@@ -295,6 +337,10 @@ def setting_of(
         fusion: how ``hybrid`` puts its legs together.
         lexical_weight: the share of the words in ``hybrid``, 0 to 1.
         one_per_group: whether of a translation group one document is shown.
+        rerank: the reranker, by its name.
+        rerank_depth: how many of the best it puts in another order, 1 to 1,000.
+        rerank_per_language: how many of each language's nearest it looks at beside them, 0 to 100.
+        rerank_fallback: ``keep`` the order of the mode where it fails, or ``fail``.
         spelt: how the sentences of a refusal name an argument.
 
     Raises:
@@ -311,12 +357,29 @@ def setting_of(
             raise UsageError(f"{spelt(name)} needs {spelt('mode', 'hybrid')}.")
     if fusion is not None:
         _require_one_of("fusion", fusion, FUSIONS)
+    for name, given in (
+        ("rerank_depth", rerank_depth),
+        ("rerank_per_language", rerank_per_language),
+        ("rerank_fallback", rerank_fallback),
+    ):
+        if given is not None and rerank is None:
+            raise UsageError(f"{spelt(name)} needs {spelt('rerank')}.")
+    if rerank is not None and not isinstance(rerank, str):
+        raise UsageError(f"{spelt('rerank')} is {rerank!r}, but it must be the name of a reranker, such as 'features'.")
+    if rerank_fallback is not None:
+        _require_one_of("fallback", rerank_fallback, FALLBACKS)
     return SearchSettings(
         mode=mode,
         preference=None if beta is None and away is None else (beta or 0.0) - (away or 0.0),
         fusion=fusion or USUAL.fusion,
         lexical_weight=USUAL.lexical_weight if weight is None else weight,
         one_per_group=one_per_group,
+        rerank=rerank,
+        rerank_depth=_count(rerank_depth, "rerank_depth", 1, MOST_HITS, USUAL.rerank_depth, spelt),
+        rerank_per_language=_count(
+            rerank_per_language, "rerank_per_language", 0, MOST_PASSAGES, USUAL.rerank_per_language, spelt
+        ),
+        rerank_fallback=rerank_fallback or USUAL.rerank_fallback,
     )
 
 
@@ -335,6 +398,14 @@ def _number(given: Any, name: str, most: float, spelt: Spelling) -> float | None
     if not 0 <= number <= most:
         raise UsageError(f"{spelt(name)} is {given!r}, but it must be a number from 0 to {most:g}.")
     return number
+
+
+def _count(given: object, name: str, least: int, most: int, usual: int, spelt: Spelling) -> int:
+    if given is None:
+        return usual
+    if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+        raise UsageError(f"{spelt(name)} is {given!r}, but it must be a whole number from {least} to {most:,}.")
+    return given
 
 
 class SearchOptions(NamedTuple):
@@ -389,6 +460,29 @@ def setting_options(mode: Mode) -> Decorator:
             "--lexical-weight W",
             f"The weight of words in --mode hybrid, 0 to 1. [default: {USUAL.lexical_weight:g}]",
             SHARE,
+            rare=True,
+        ),
+        option(
+            "--rerank NAME",
+            "Rerank the best hits: features (numbers that the search knows), st:NAME_OR_PATH (a cross-encoder) or "
+            "http:URL#MODEL.",
+        ),
+        option(
+            "--rerank-depth N",
+            f"How many of the best hits to rerank. [default: {USUAL.rerank_depth}]",
+            click.IntRange(1, MOST_HITS),
+            rare=True,
+        ),
+        option(
+            "--rerank-per-language N",
+            f"Rerank the N nearest documents of each language, too. [default: {USUAL.rerank_per_language}]",
+            click.IntRange(0, MOST_PASSAGES),
+            rare=True,
+        ),
+        option(
+            "--rerank-fallback WHAT",
+            "If the reranker fails: fail, or keep the order without it. [default: fail]",
+            click.Choice(FALLBACKS),
             rare=True,
         ),
     )
@@ -449,6 +543,9 @@ def format_settings(setting: SearchSettings) -> str:
         words.append(in_command("lexical_weight", _shortest(setting.lexical_weight)))
     if setting.one_per_group:
         words.append(in_command("one_per_group"))
+    for name in ("rerank", "rerank_depth", "rerank_per_language", "rerank_fallback"):
+        if (value := getattr(setting, name)) != getattr(USUAL, name):
+            words.append(in_command(name, shlex.quote(str(value))))
     return " ".join(words)
 
 

@@ -32,7 +32,10 @@ from langshift.retrieval.calibration.questions import (
     masked,
 )
 from langshift.retrieval.calibration.stored import CalibratedMode, measured_spread
+from langshift.retrieval.rerank.features import FEATURES, features, gather, read_model
+from langshift.retrieval.rerank.stage import retrieval_request, search_candidates
 from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.steps import SearchPlan
 
 _DEPTH: Final = 20
 _SPREAD_DOCUMENTS: Final = 300
@@ -50,6 +53,8 @@ _SURE: Final = 1.645
 # Below that the query is not moved far enough for any hit to change.
 _LEAST_STRENGTH: Final = 0.02
 WEIGHTS: Final = (0.3, 0.1, 0.03)
+# How far ``features`` may go: the first of these at which nothing is lost.
+RERANK_STRENGTHS: Final = (1.0, 0.3, 0.1)
 # One passage in so many is asked for in hybrid search, which needs no fine figure.
 _HYBRID_SHARE: Final = 3
 
@@ -120,6 +125,9 @@ class Calibration:
         changes: what anchored search changes with its strength, against dense search.
         full_strength: the same at strength 1.
         hybrid: what hybrid search changes with its weight; with the lowest one tried where there is no safe one.
+        rerank: mode -> how far the reranker ``features`` may go in it, 0 to 1.
+        reranked: mode -> what the reranker changes at that strength, against the mode without it; at the lowest that
+            was tried where none is safe.
         overlap: mean share of a query's words that the best document of its language holds, in the query log; None
             without one.
     """
@@ -131,6 +139,8 @@ class Calibration:
     changes: Sequence[SliceChange]
     full_strength: Sequence[SliceChange]
     hybrid: Sequence[SliceChange]
+    rerank: Mapping[str, float]
+    reranked: Mapping[str, Sequence[SliceChange]]
     overlap: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,11 +150,13 @@ class Calibration:
             "mode": self.mode,
             "lexical_weight": self.lexical_weight,
             "overlap": self.overlap,
+            "rerank": dict(self.rerank),
             "documents": self.cost.documents,
             "questions": sum(one.questions for one in self.changes),
             "gain": round(gain(self.changes), 4),
             "loss": round(loss(self.changes), 4),
             **{name: [one._asdict() for one in getattr(self, name)] for name in ("changes", "full_strength", "hybrid")},
+            "reranked": {mode: [one._asdict() for one in changes] for mode, changes in self.reranked.items()},
         }
 
 
@@ -243,7 +255,46 @@ class CalibrationRun:
         if weight is not None and gain(hybrid) >= max(WORTH_WHILE, gain(changes)):
             mode = "hybrid"
         trust = replace(trust, strength=strength)
-        return Calibration(trust, mode, weight, self.cost, changes, full, hybrid, coverage)
+        rerank, reranked = dict[str, float](), dict[str, Sequence[SliceChange]]()
+        for searched in ("dense", "anchored") if strength else ("dense",):
+            on_stage(f"Reranking {searched}", len(asked))
+            rerank[searched], reranked[searched] = self._reranked(asked, searched, trust, shares, on_search)
+        return Calibration(trust, mode, weight, self.cost, changes, full, hybrid, rerank, reranked, coverage)
+
+    def _reranked(
+        self,
+        questions: Sequence[CalibrationQuestion],
+        mode: settings.Mode,
+        trust: AnchorModel,
+        shares: Mapping[str, float] | None,
+        on_search: Callable[[int], None],
+    ) -> tuple[float, list[SliceChange]]:
+        """How far ``features`` may go in a mode, and what it changes then; all strengths are tried on one search."""
+        model = read_model()
+        setting = settings.SearchSettings(mode)
+        target = self._searcher.target(setting, trust=trust)
+        plans = []
+        for one in questions:
+            reranked = replace(setting, rerank="features")
+            plan = _gathered(settings.SearchRequest(one.query, reranked, target, _DEPTH, source=False), trust.spread)
+            plans.append(masked(plan, one.hides) if one.hides else plan)
+        found = []
+        for at in range(0, len(plans), _AT_ONCE):
+            found += execute_all(self._searcher, plans[at : at + _AT_ONCE])
+            on_search(len(found[at:]))
+        before = _score(questions, [names[:_DEPTH] for names, _ in found])
+
+        def changed(strength: float) -> list[SliceChange]:
+            weights = model.vector(strength)
+            orders = [np.argsort(-(matrix @ weights), kind="stable") for _, matrix in found]
+            ranked = [[names[at] for at in order[:_DEPTH]] for (names, _), order in zip(found, orders, strict=True)]
+            return _changes(questions, before, _score(questions, ranked), shares)
+
+        for strength in RERANK_STRENGTHS:
+            changes = changed(strength)
+            if not any(one.loses(TOLERATED, 0.0) for one in changes):
+                return strength, changes
+        return 0.0, changes
 
     def _found(
         self,
@@ -296,6 +347,15 @@ class CalibrationRun:
 # So many searches are carried out before their number is told.
 _AT_ONCE: Final = 300
 _Figures = NDArray[np.float64]
+
+
+def _gathered(request: settings.SearchRequest, spread: float) -> SearchPlan[tuple[list[str], _Figures]]:
+    """The candidates of a search in the order of its mode, and their features."""
+    _, pool = yield from search_candidates(request)
+    if not pool:
+        return [], np.zeros((0, len(FEATURES)))
+    numbers = yield from gather(retrieval_request(request), pool, spread)
+    return [one.document for one in pool], features(numbers)
 
 
 def overlap_shares(held: Sequence[float], coverage: float) -> dict[str, float]:

@@ -39,12 +39,15 @@ class StoredCalibration:
         mode: the best mode for the index; None where an earlier version of langshift measured, which compared none.
         lexical_weight: the share of words at which ``hybrid`` loses nothing; None where there is none.
         measured_with: what it holds for, see ``measured_with``.
+        rerank: mode -> how far the reranker ``features`` may go in it, 0 to 1; empty where an earlier version of
+            langshift measured.
     """
 
     trust: AnchorModel
     mode: CalibratedMode | None
     lexical_weight: float | None
     measured_with: Mapping[str, Any]
+    rerank: Mapping[str, float]
 
     @classmethod
     def of_index(cls, index: IndexInfo) -> StoredCalibration | None:
@@ -63,7 +66,8 @@ class StoredCalibration:
             weight = msgspec.convert(values.get("lexical_weight"), _Share | None)
             if mode == "hybrid" and weight is None:
                 raise ValueError("hybrid is the best mode, and has no weight")
-            return cls(AnchorModel.from_dict(values), mode, weight, then)
+            rerank = msgspec.convert(values.get("rerank", {}), dict[str, _Share])
+            return cls(AnchorModel.from_dict(values), mode, weight, then, rerank)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             raise ClusterError(
                 f"The calibration in the mapping of {index.index} (_meta.{metadata.ANCHORS}) cannot be read: "
@@ -131,6 +135,21 @@ def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
     if calibration is not None:
         return calibration.trust
     return AnchorModel(measured_spread(client, index, _MEASURED_DOCUMENTS))
+
+
+# So little that nothing was lost by it on any text that was tried.
+USUAL_RERANK: Final = 0.1
+
+
+def rerank_strengths(index: IndexInfo) -> dict[str, float]:
+    """Mode -> how far the reranker ``features`` may go in an index: calibrated, else a little.
+
+    Raises:
+        ClusterError: the calibration that the index keeps cannot be read.
+    """
+    calibration = StoredCalibration.of_index(index)
+    usual = {"dense": USUAL_RERANK, "anchored": USUAL_RERANK}
+    return usual if calibration is None else usual | dict(calibration.rerank)
 
 
 # Fewer documents tell nothing; then the spread is that of a usual model.

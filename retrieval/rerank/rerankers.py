@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, Union
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from langshift.retrieval.rerank.features import FeatureReranker
 
 
 class TextReranker(Protocol):
@@ -33,3 +36,6 @@ class TextReranker(Protocol):
                 sentence names the model or the server.
         """
         ...
+
+
+Reranker = Union[TextReranker, "FeatureReranker"]

@@ -1,0 +1,178 @@
+"""Reranking as a part of a search: candidates are gathered, scored by the reranker, and put in its order.
+
+::
+
+    search in the mode → the best rerank_depth ──────┐
+    the nearest of each language (LAURA, stage 1) ───┴→ score → + beta · (max score - min score) · [own language]
+
+The language preference comes after the reranker, so that what a passage is worth is judged without it; ``beta`` is in
+units of the range of the reranker's scores over the candidates of the query. What the mode found below its first
+``rerank_depth`` stands behind all candidates, in the order of the mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from langshift.errors import LangshiftError
+from langshift.retrieval import dsl, hits, modes
+from langshift.retrieval.rerank.features import FeatureReranker, gather
+from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
+from langshift.retrieval.steps import SearchPlan
+
+#: Legs of a reranked hit: what the mode said of it, and what the reranker.
+RETRIEVAL: Final = "retrieval"
+RERANK: Final = "rerank"
+
+
+def reranked(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
+    """Search, and put the best hits in the reranker's order.
+
+    With ``one_per_group`` the document that is shown of each group is scored, and stands for the group.
+
+    Args:
+        request: with a reranker in its setting and its target.
+
+    Returns:
+        Of the plan: the hits. Where the reranker fails and its fallback is ``keep``, those of the mode, with a note.
+
+    Raises:
+        UsageError: as in a search without a reranker.
+        LangshiftError: the reranker failed.
+    """
+    setting, plain = request.setting, retrieval_request(request)
+    found = yield from modes.search(plain)
+    first, rest = found.hits[: setting.rerank_depth], found.hits[setting.rerank_depth :]
+    pool = [
+        hit._replace(legs=hit.legs | {RETRIEVAL: hits.Leg(hit.score or 0.0, at)}) for at, hit in enumerate(first, 1)
+    ]
+    if not setting.one_per_group:
+        pool += yield from _of_each_language(plain, found, pool, setting.rerank_per_language)
+    if not pool:
+        return found
+    try:
+        scores = yield from _scores(plain, pool)
+    except LangshiftError as error:
+        if setting.rerank_fallback == "fail":
+            raise
+        note = f"The hits are not reranked: {error}"
+        kept = yield from _with_sources(request, found.hits[: request.size])
+        return found._replace(hits=kept, notes=(*found.notes, note))
+    lowest = min(scores)
+    bonus = request.preference * (max(scores) - lowest)
+    ordered = hits.best_first(
+        hit._replace(score=score + abs(bonus) * request.prefers(hit.language), legs=hit.legs | {RERANK: leg})
+        for hit, score in zip(pool, scores, strict=True)
+        for leg in [hits.Leg(score, None)]
+    )
+    known = {hit.document: hit.score or 0.0 for hit in ordered}
+    rest = (hit for hit in found.hits[setting.rerank_depth :] if hit.document not in known)
+    behind = [hit._replace(score=score_behind(lowest, hit.score)) for hit in rest]
+    best = yield from _with_sources(request, (*ordered, *behind)[: request.size])
+    how = replace(found.how, bonus=bonus, reranked=known, lowest=lowest)
+    return found._replace(hits=best, how=how)
+
+
+def search_candidates(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHits, list[hits.ScoredDoc]]]:
+    """Search, and gather what is to be reranked.
+
+    Args:
+        request: with a reranker in its setting.
+
+    Returns:
+        Of the plan: what the mode found; and the candidates with the scores of the mode, those that were only found by
+        their language at the end.
+    """
+    setting, plain = request.setting, retrieval_request(request)
+    found = yield from modes.search(plain)
+    pool = [
+        hit._replace(legs={**hit.legs, RETRIEVAL: hits.Leg(hit.score or 0.0, rank)})
+        for rank, hit in enumerate(found.hits[: setting.rerank_depth], 1)
+    ]
+    if not setting.one_per_group:
+        pool += yield from _of_each_language(plain, found, pool, setting.rerank_per_language)
+    return found, pool
+
+
+def retrieval_request(request: SearchRequest) -> SearchRequest:
+    """The request for candidates, without fields and passages."""
+    size = max(request.size, request.setting.rerank_depth)
+    return replace(request, setting=request.setting.retrieval, size=size, source=False, passages=0)
+
+
+def score_behind(lowest: float, score: float | None) -> float | None:
+    """The score of what was no candidate: below those of all that were, in the order of the mode.
+
+    Args:
+        lowest: of the reranker's scores.
+        score: that of the mode, 0 or above; None where it matches nothing.
+    """
+    return None if score is None else lowest - 1 / (1 + score)
+
+
+def _of_each_language(
+    request: SearchRequest, found: hits.RankedHits, known: Sequence[hits.ScoredDoc], wanted: int
+) -> SearchPlan[list[hits.ScoredDoc]]:
+    """The nearest documents of each language that are no candidates yet, with the scores of the mode.
+
+    None where the query has no vector: by words, the languages cannot be compared.
+    """
+    index, fields, vector = request.target.index, request.fields, request.question.vector
+    among = request.filters.get(fields.language)
+    tags = [tag for tag in index.languages if among is None or tag in among]
+    if not wanted or vector is None:
+        return []
+    clauses = dsl.filter_clauses(request.filters)
+    bodies = []
+    for tag in tags:
+        nearest = dsl.knn(vector, LEAST_CANDIDATES, [*clauses, {"term": {fields.language: tag}}], fields)
+        bodies.append(dsl.once_each(dsl.body(nearest, wanted, fields, source=False), fields))
+    seen = {hit.document for hit in known}
+    more = [
+        one
+        for response in (yield tuple(bodies))
+        for one in hits.without_legs(response, fields)
+        if one.document not in seen
+    ]
+    # A document may be near by its chunks in several languages.
+    more = hits.one_per_document(more)
+    if request.setting.mode in {"dense", "balanced"} or not more:
+        return more
+    scores = yield from modes.scores(request, found.how, [one.document for one in more])
+    return [one._replace(score=scores.get(one.document)) for one in more]
+
+
+def _scores(request: SearchRequest, pool: Sequence[hits.ScoredDoc]) -> SearchPlan[list[float]]:
+    """What the reranker says of each candidate."""
+    reranker = request.target.reranker
+    if isinstance(reranker, FeatureReranker):
+        numbers = yield from gather(request, pool, reranker.spread)
+        return [float(score) for score in reranker.scores(numbers, request.setting.mode)]
+    if reranker is None:
+        raise ValueError("a setting with a reranker, and no reranker")
+    fields = request.fields
+    wanted = [*fields.text_fields, *filter(None, [fields.title_field])]
+    texts = hits.sources((yield (dsl.named([one.id for one in pool], fields, wanted),)))
+    passages = [". ".join(filter(None, hits.title_and_text(texts.get(one.id, {}), fields))) for one in pool]
+    return [float(score) for score in reranker.scores(request.question.words, passages)]
+
+
+def _with_sources(request: SearchRequest, found: Sequence[hits.ScoredDoc]) -> SearchPlan[tuple[hits.ScoredDoc, ...]]:
+    """The hits with the fields that are wanted; one step, where any are."""
+    inside = [one for hit in found for one in (hit, *hit.others)]
+    if not inside or not request.source:
+        return tuple(found)
+    ids = [one.id for one in inside]
+    parts = tuple(
+        dsl.named(ids[start : start + dsl.MOST], request.fields, request.source)
+        for start in range(0, len(ids), dsl.MOST)
+    )
+    responses = yield parts
+    sources = hits.sources(responses)
+
+    def brought(one: hits.ScoredDoc) -> hits.ScoredDoc:
+        return one._replace(source=sources.get(one.id, {}))
+
+    return tuple(brought(hit)._replace(others=tuple(map(brought, hit.others))) for hit in found)
