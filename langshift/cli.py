@@ -29,6 +29,7 @@ COMMANDS = {
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode, shift and write it."),
     "search": ("search", "Search the index NAME for WORDS."),
     "anchors": ("search", "Calibrate anchored search (langshift search --mode anchored) for an index."),
+    "rerank": ("rerank", "Train rerankers for searches (langshift search --rerank)."),
     "dead-letters": ("ingest", "List documents that could not be indexed, with the reasons, and send them again."),
     "index": ("index", "List, describe and remove indices and their versions."),
     "adopt": ("ingest", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),

@@ -303,14 +303,14 @@ def open_st(name_or_path: str, *, trust_remote_code: bool = False) -> SentenceTr
     """
     instead = "; or use an encoder that comes with langshift"
     require_extra("The encoders st:NAME need", "transformers", "sentence_transformers", otherwise=instead)
-    _quieten()
+    quieten()
     if folder := local_folder(name_or_path):
         return SentenceTransformersEncoder(str(folder), require_model(folder), code=trust_remote_code)
     name = hub_name(name_or_path)
     return SentenceTransformersEncoder(name, fetch(name, code=trust_remote_code), code=trust_remote_code)
 
 
-def _quieten() -> None:
+def quieten() -> None:
     """Standard error is for the person who runs langshift: no bars and advice of the libraries' own there."""
     from huggingface_hub.utils import disable_progress_bars
     from huggingface_hub.utils import logging as hub_logging

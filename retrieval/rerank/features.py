@@ -86,15 +86,15 @@ class CandidateNumbers(NamedTuple):
     spread: float
     near: Array
 
-    def only(self, which: NDArray[np.bool_]) -> CandidateNumbers:
-        """The same of some of the candidates, as if the others were not in the index."""
+    def only(self, places: NDArray[np.intp]) -> CandidateNumbers:
+        """The same of the candidates at some places, as if the others were not in the index."""
         return self._replace(
-            cosines=self.cosines[which],
-            near=self.near[which] - self.near[which].max(),
-            words=self.words[which],
-            languages=[language for language, chosen in zip(self.languages, which, strict=True) if chosen],
-            own=self.own[which],
-            vectors=self.vectors[which],
+            cosines=self.cosines[places],
+            words=self.words[places],
+            languages=[self.languages[place] for place in places.tolist()],
+            own=self.own[places],
+            vectors=self.vectors[places],
+            near=self.near[places] - self.near[places].max(initial=-np.inf),
         )
 
 

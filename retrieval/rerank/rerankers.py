@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol, Union
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.errors import UsageError
+
 if TYPE_CHECKING:
     from langshift.retrieval.rerank.features import FeatureReranker
 
@@ -36,6 +38,32 @@ class TextReranker(Protocol):
                 sentence names the model or the server.
         """
         ...
+
+
+def open_reranker(name: str, *, trust_remote_code: bool = False) -> TextReranker:
+    """Open a reranker that reads texts.
+
+    Args:
+        name: ``st:NAME_OR_PATH`` or ``http:URL#MODEL``.
+        trust_remote_code: run code that comes with a model (``st:`` alone).
+
+    Raises:
+        UsageError: there is no reranker of that name, or it cannot be used with what there is.
+        LangshiftError: its model cannot be loaded, or its server does not answer as it should.
+    """
+    kind, _, rest = name.partition(":")
+    if kind == "st" and rest:
+        from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker
+
+        return CrossEncoderReranker(rest, trust_remote_code=trust_remote_code)
+    if kind in ("http", "https") and rest:
+        from langshift.retrieval.rerank.api import HttpReranker
+
+        return HttpReranker(name)
+    raise UsageError(
+        f"Unknown reranker {name!r}; choose features, features:FILE (trained by langshift rerank fit), "
+        "st:NAME_OR_PATH (a cross-encoder of sentence-transformers) or http:URL#MODEL (a reranking server)."
+    )
 
 
 Reranker = Union[TextReranker, "FeatureReranker"]

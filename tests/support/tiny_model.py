@@ -68,6 +68,32 @@ def save_tiny_model(folder, *, seed=0, prompts=None, normalize=True):
     return folder
 
 
+def save_tiny_cross_encoder(folder, *, seed=0, labels=1):
+    """Build a cross-encoder with random weights and save it; returns the folder."""
+    import torch
+    from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
+
+    torch.set_num_threads(1)
+    tokenizer = _tokenizer()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = XLMRobertaForSequenceClassification(
+            XLMRobertaConfig(
+                vocab_size=len(tokenizer),
+                hidden_size=DIMENSION,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                intermediate_size=64,
+                max_position_embeddings=1026,
+                initializer_range=0.5,
+                num_labels=labels,
+            )
+        )
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def model_fixtures():
     """For a module of tests: the saved model's folder, its encoder, and a function that copies it to another name."""
 

@@ -1,0 +1,1 @@
+"""Training rerankers, and what they are worth."""

@@ -1,0 +1,96 @@
+"""``st:NAME_OR_PATH``: a cross-encoder of sentence-transformers, from Hugging Face or a folder."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.encoders.sentence_transformers import fetch, local_folder, quieten, require_model
+from langshift.errors import UsageError, require_extra
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+_BATCH: Final = 32
+# LAURA's rerankers read as much; a model may have room for less.
+_TOKENS: Final = 512
+# Of what is longer nothing is left to read, but much to cut into tokens.
+_LONGEST: Final = 20_000
+
+
+class CrossEncoderReranker:
+    """A cross-encoder with one logit; may be used from several threads.
+
+    Attributes:
+        name: ``st:`` and the model's name on Hugging Face, or the absolute path of its folder.
+        model: the model itself.
+    """
+
+    def __init__(self, name_or_path: str, *, trust_remote_code: bool = False) -> None:
+        """Load a model; a folder never touches the network.
+
+        Raises:
+            UsageError: there is no such model, it is damaged, or is none that gives one score.
+            LangshiftError: the extra is not installed, or the model cannot be fetched.
+        """
+        require_extra("The rerankers st:NAME need", "transformers", "sentence_transformers", otherwise="")
+        quieten()
+        folder = local_folder(name_or_path)
+        if folder is not None:
+            self.name = f"st:{folder}"
+            require_model(folder)
+        else:
+            name = name_or_path if "/" in name_or_path else f"cross-encoder/{name_or_path}"
+            self.name = f"st:{name}"
+            folder = fetch(name, code=trust_remote_code)
+        self.model = load_cross_encoder(folder, code=trust_remote_code)
+
+    def scores(self, words: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        """The logit of each passage, shape (texts,), float64; see ``TextReranker``."""
+        if not texts:
+            return np.empty(0, np.float64)
+        pairs = [(words, text[:_LONGEST]) for text in texts]
+        logits = self.model.predict(pairs, batch_size=_BATCH, show_progress_bar=False)
+        return np.asarray(logits, np.float64)
+
+
+def load_cross_encoder(folder: Path, *, code: bool) -> CrossEncoder:
+    """Load a model that gives raw logits, in single precision.
+
+    Raises:
+        UsageError: it is damaged, needs code of its own that may not be run, or gives several scores.
+    """
+    from sentence_transformers import CrossEncoder
+    from torch import nn
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = CrossEncoder(
+                str(folder),
+                trust_remote_code=code,
+                local_files_only=not code,
+                activation_fn=nn.Identity(),
+                model_kwargs={"dtype": "float32"},
+            )
+    except Exception as error:  # a damaged model fails in as many ways as it has files
+        if not code and "trust_remote_code" in str(error):
+            raise UsageError(
+                f"{folder}: this model runs code that comes with it: read that code, and if you trust it, add "
+                "--trust-remote-code."
+            ) from error
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(
+            f"{folder}: this model is damaged, or is no cross-encoder that sentence-transformers can load "
+            f"({type(error).__name__}: {reason}): copy or download it again."
+        ) from error
+    labels = model.config.num_labels
+    if labels != 1:
+        raise UsageError(f"{folder} gives {labels} scores for each passage: a reranker must give one.")
+    model.max_seq_length = min(model.max_seq_length or _TOKENS, _TOKENS)
+    return model
