@@ -182,7 +182,7 @@ ENCODER_OF_INDEX = option(
     f"{_ENCODERS} [default: the index's, else {default_encoder()}]",
     callback=lambda _context, _parameter, given: given or "",
 )
-REMOTE_CODE = flag("--trust-remote-code", "Run code that comes with an st: model, if you trust it.", rare=True)
+REMOTE_CODE = flag("--trust-remote-code", "Run the code of an st: model that you trust.", rare=True)
 
 
 def _use_threads(_context: click.Context, _parameter: click.Parameter, threads: int | None) -> None:

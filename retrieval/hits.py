@@ -66,6 +66,7 @@ class ScoringContext:
         given: document -> what it alone was given, in ``anchored`` for words in other languages.
         reranked: document -> score, of those that a reranker was shown.
         lowest: the reranker's lowest score, below which all others are; None where nothing was reranked.
+        mode_bonus: the bonus of the mode that found what was reranked.
     """
 
     bonus: float = 0.0
@@ -76,6 +77,7 @@ class ScoringContext:
     given: Mapping[str, float] = field(default_factory=dict)
     reranked: Mapping[str, float] = field(default_factory=dict)
     lowest: float | None = None
+    mode_bonus: float = 0.0
 
 
 class ScoredDoc(NamedTuple):

@@ -272,7 +272,7 @@ def _reranked_scores(
     from langshift.retrieval.rerank.stage import retrieval_request, score_behind
 
     rest = [name for name in ids if name not in how.reranked]
-    found = yield from scores(retrieval_request(request), how, rest)
+    found = yield from scores(retrieval_request(request), replace(how, bonus=how.mode_bonus), rest)
     if how.lowest is not None:
         found = {name: score_behind(how.lowest, score) for name, score in found.items()}
     return {name: how.reranked.get(name, found.get(name)) for name in ids}

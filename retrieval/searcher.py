@@ -200,7 +200,8 @@ class Searcher:
 
     def remarks(self, setting: settings.SearchSettings) -> list[str]:
         """What a searcher in a mode that was asked for should know of the calibration, see ``stored.remarks``."""
-        return stored.remarks(self.index, setting) if setting.mode in _CALIBRATED else []
+        found = stored.remarks(self.index, setting) if setting.mode in _CALIBRATED else []
+        return [*found, *(stored.rerank_remarks(self.index) if setting.rerank == "features" else [])]
 
     def plan(
         self,
@@ -334,7 +335,7 @@ class Searcher:
         shift, unknown = self._shift if explain else (None, None)
         plan = self.plan(question, setting, size=size, filters=checked, legs=explain, passages=passages)
         moved = self.query_debias if setting.needs_vector else stored_shift.UNMOVED
-        notes = self.remarks(given) if chosen.origin == "asked" else []
+        notes = self.remarks(given) if chosen.origin == "asked" or given.rerank is not None else []
 
         def read_result() -> SearchPlan[hits.SearchResult]:
             index, requests = self.index, list[HttpRequest]()

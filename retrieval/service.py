@@ -24,7 +24,16 @@ from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import check_name
 from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import NO_FILTERS, Filters, Fusion, Mode, ResultArguments, SearchOptions, setting_of
+from langshift.retrieval.settings import (
+    NO_FILTERS,
+    Filters,
+    Fusion,
+    Mode,
+    RerankFallback,
+    ResultArguments,
+    SearchOptions,
+    setting_of,
+)
 from langshift.retrieval.steps import SearchPlan, execute, execute_async
 from langshift.server_errors import failure
 from langshift.settings import Settings
@@ -260,6 +269,11 @@ class SearchArguments(ResultArguments, total=False):
         lexical_weight: the share of the words in ``hybrid``, 0 to 1; .3 is usual.
         one_per_group: whether of documents that are translations of each other one is shown, the one in the query's
             language where there is one, with the others inside it.
+        rerank: puts the best hits in a better order: ``features``, ``features:FILE``, ``st:NAME_OR_PATH`` or
+            ``http:URL#MODEL``; a language preference is in units of the range of its scores then.
+        rerank_depth: how many of the best hits, 1 to 1,000; 50 is usual.
+        rerank_per_language: how many of each language's nearest documents beside them, 0 to 100; 5 is usual.
+        rerank_fallback: ``fail`` (usual) where the reranker fails, or ``keep`` the order without it.
         language: of the query, a BCP 47 tag; detected if None.
         size: how many hits, 1 to 1,000; 10 is usual.
         filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
@@ -274,6 +288,10 @@ class SearchArguments(ResultArguments, total=False):
     fusion: Fusion
     lexical_weight: float
     one_per_group: bool
+    rerank: str
+    rerank_depth: int
+    rerank_per_language: int
+    rerank_fallback: RerankFallback
 
 
 def plan_factory(
@@ -284,6 +302,10 @@ def plan_factory(
     fusion: Fusion | None = None,
     lexical_weight: float | None = None,
     one_per_group: bool = False,
+    rerank: str | None = None,
+    rerank_depth: int | None = None,
+    rerank_per_language: int | None = None,
+    rerank_fallback: RerankFallback | None = None,
     **how: Unpack[ResultArguments],
 ) -> PlanFactory[SearchResult]:
     """Check the arguments of a search as far as they can be without an index.
@@ -302,7 +324,18 @@ def plan_factory(
         raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
     if not isinstance(filters, Mapping) or not all(isinstance(field, str) for field in filters):
         raise UsageError("filters must map each field to a list of strings, such as {'year': ['1990']}.")
-    setting = setting_of(mode, prefer_language, spread, fusion, lexical_weight, one_per_group)
+    setting = setting_of(
+        mode,
+        prefer_language,
+        spread,
+        fusion,
+        lexical_weight,
+        one_per_group,
+        rerank,
+        rerank_depth,
+        rerank_per_language,
+        rerank_fallback,
+    )
     return lambda searcher: searcher.result_plan(words, setting, **how)
 
 
@@ -422,7 +455,12 @@ class AsyncIndex:
                 found: SearchResult | LangshiftError | OpenSearchException
                 try:
                     plan = await self._aside(self._opened.made, open_version, make)
-                    found = await execute_async(self._client, open_version.searcher.index.index, plan)
+                    index = open_version.searcher.index.index
+                    if how.get("rerank") is None:
+                        found = await execute_async(self._client, index, plan)
+                    else:
+                        # A reranker computes, or waits for its server, between the steps of a search.
+                        found = await self._aside(execute, self._opened.client, index, plan)
                 except (LangshiftError, OpenSearchException) as error:
                     # Perhaps because the version is gone; that is seen to first.
                     found = error

@@ -446,49 +446,48 @@ def setting_options(mode: Mode) -> Decorator:
         flag("--one-per-group", "Show one of several translations, in the query's language if possible."),
         option(
             "--spread B",
-            "Add B to the cosine of documents in other languages than the query's.",
+            "Prefer other languages than the query's by B.",
             FiniteRange(0, MOST_PREFERENCE),
             rare=True,
         ),
         option(
             "--fusion NAME",
-            f"How --mode hybrid combines rankings: min-max (by scores) or rrf (by ranks). [default: {USUAL.fusion}]",
+            f"Fuse by scores or by ranks. [default: {USUAL.fusion}]",
             click.Choice(FUSIONS),
             rare=True,
         ),
         option(
             "--lexical-weight W",
-            f"The weight of words in --mode hybrid, 0 to 1. [default: {USUAL.lexical_weight:g}]",
+            f"The words' weight in hybrid. [default: {USUAL.lexical_weight:g}]",
             SHARE,
             rare=True,
         ),
         option(
             "--rerank NAME",
-            "Rerank the best hits: features (numbers that the search knows), st:NAME_OR_PATH (a cross-encoder) or "
-            "http:URL#MODEL.",
+            "Rerank the best hits: features, st:NAME_OR_PATH or http:URL#MODEL.",
         ),
         option(
             "--rerank-depth N",
-            f"How many of the best hits to rerank. [default: {USUAL.rerank_depth}]",
+            f"How many of the best hits. [default: {USUAL.rerank_depth}]",
             click.IntRange(1, MOST_HITS),
             rare=True,
         ),
         option(
             "--rerank-per-language N",
-            f"Rerank the N nearest documents of each language, too. [default: {USUAL.rerank_per_language}]",
+            f"… and of each language. [default: {USUAL.rerank_per_language}]",
             click.IntRange(0, MOST_PASSAGES),
             rare=True,
         ),
         option(
             "--rerank-fallback WHAT",
-            "If the reranker fails: fail, or keep the order without it. [default: fail]",
+            "If it fails: keep the order, or fail. [default: fail]",
             click.Choice(FALLBACKS),
             rare=True,
         ),
     )
 
 
-_INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if its model or server has moved.", rare=True)
+_INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if that has moved.", rare=True)
 #: The options of a command that needs the encoder of an index; it is given them as ``search``.
 encoder_options = option_group("search", SearchOptions, _INDEX_ENCODER, REMOTE_CODE)
 #: The options of a command that searches an index by vectors; it is given them as ``search``.
@@ -497,8 +496,7 @@ search_options = option_group(
     SearchOptions,
     option(
         "--shift-queries WHEN",
-        "Whether queries are shifted by language, too: never, always or auto (as recommended); the common mean is "
-        "subtracted in any case.",
+        "Whether queries are shifted, too: never, always or auto (as recommended).",
         click.Choice(get_args(ShiftQueries)),
         default="auto",
         rare=True,

@@ -106,7 +106,7 @@ def rankable(setting: settings.SearchSettings) -> bool:
 
     Nor in the mode ``auto``, which an index makes another one first.
     """
-    return setting.mode not in {"auto", "anchored"} and not setting.one_per_group
+    return setting.mode not in {"auto", "anchored"} and not setting.one_per_group and setting.rerank is None
 
 
 def rank(shortlist: Shortlist, setting: settings.SearchSettings, *, size: int = DEPTH) -> hits.RankedHits:

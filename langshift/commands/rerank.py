@@ -94,7 +94,7 @@ def fit(dataset: Path, names: tuple[str, ...], output: Path, search: SearchOptio
         first = losses[0]
         raise LangshiftError(
             f"The model is not written: even at strength {first.strength:g} it loses in {len(losses)} parts of the "
-            f"questions, such as {first.index} with {_kept(first)} and the answer in "
+            f"questions, such as {first.index} with {_translations(first)} and the answer in "
             f"{'the question' if first.answer == 'own' else 'another'} language ({format_change(first.ndcg)} nDCG@20)."
         )
     write_json(output, msgspec.to_builtins(model))
@@ -105,7 +105,7 @@ def _trained(data: Dataset, pools: Sequence[TrainingPool]) -> FeatureModel:
     return train(training_lists(pools, data), data.folder.name)
 
 
-def _kept(one: RerankSlice) -> str:
+def _translations(one: RerankSlice) -> str:
     return "all translations" if one.translations is None else f"{one.translations} translations of each passage"
 
 

@@ -169,8 +169,17 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         f"Hybrid search loses nothing with words weighing {calibration.lexical_weight:g}."
         if calibration.lexical_weight is not None
         else weight_remarks(index.name, None, 0)[0],
+        *(_rerank_in_words(mode, calibration) for mode in calibration.rerank),
     ):
         out.print(sentence, soft_wrap=True)
+
+
+def _rerank_in_words(mode: str, calibration: Calibration) -> str:
+    strength = calibration.rerank[mode]
+    if not strength:
+        return f"Reranking (--rerank features) would cost answers in mode {mode}, so it leaves the order as it is."
+    change = format_change(gain(calibration.reranked[mode]))
+    return f"Reranking (--rerank features) may go {strength:g} of its way in mode {mode} (nDCG@20 {change} on average)."
 
 
 def reason(calibration: Calibration) -> str:

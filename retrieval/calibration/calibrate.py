@@ -201,7 +201,8 @@ class CalibrationRun:
             )
         asked = 2 * len(VAGUENESS) * len(OVERLAPS) * count
         hybrid = math.ceil(count / _HYBRID_SHARE) * asked // count * len(WEIGHTS)
-        self.cost = CalibrationCost(count, len(VAGUENESS) * count, 3 * asked + hybrid)
+        # Of these passages one in so many is asked for, too, where something is reranked: in dense and in anchored.
+        self.cost = CalibrationCost(count, len(VAGUENESS) * count, 3 * asked + hybrid + 2 * hybrid // len(WEIGHTS))
 
     def measure(
         self,

@@ -141,6 +141,18 @@ def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
 USUAL_RERANK: Final = 0.1
 
 
+def rerank_remarks(index: IndexInfo) -> list[str]:
+    """That the reranker ``features`` goes a little of its way only, where nobody measured how far it may go."""
+    try:
+        calibration = StoredCalibration.of_index(index)
+    except ClusterError:
+        return []
+    if calibration is not None and "dense" in calibration.rerank and not calibration.outdated(index):
+        return []
+    remedy = f": {_command(index)}" if index.calibratable else ""
+    return [f"The reranker features is not calibrated for {index.name}, so it changes the order a little only{remedy}."]
+
+
 def rerank_strengths(index: IndexInfo) -> dict[str, float]:
     """Mode -> how far the reranker ``features`` may go in an index: calibrated, else a little.
 

@@ -221,7 +221,6 @@ def read_model(name: str = "features") -> FeatureModel:
     except OSError as error:
         raise UsageError(f"The reranker {path} cannot be read ({error.strerror}): name a file of rerank fit.") from None
     except ValueError as error:
-        raise UsageError(
-            f"{path} is no reranker of this version of langshift: {error}; run rerank fit again."
-        ) from None
+        remedy = "run langshift rerank fit again"
+        raise UsageError(f"{path} is no reranker of this version of langshift ({error}): {remedy}.") from None
     return model

@@ -71,7 +71,7 @@ def reranked(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     rest = (hit for hit in found.hits[setting.rerank_depth :] if hit.document not in known)
     behind = [hit._replace(score=score_behind(lowest, hit.score)) for hit in rest]
     best = yield from _with_sources(request, (*ordered, *behind)[: request.size])
-    how = replace(found.how, bonus=bonus, reranked=known, lowest=lowest)
+    how = replace(found.how, bonus=bonus, reranked=known, lowest=lowest, mode_bonus=found.how.bonus)
     return found._replace(hits=best, how=how)
 
 
@@ -172,7 +172,7 @@ def _with_sources(request: SearchRequest, found: Sequence[hits.ScoredDoc]) -> Se
     responses = yield parts
     sources = hits.sources(responses)
 
-    def brought(one: hits.ScoredDoc) -> hits.ScoredDoc:
+    def with_source(one: hits.ScoredDoc) -> hits.ScoredDoc:
         return one._replace(source=sources.get(one.id, {}))
 
-    return tuple(brought(hit)._replace(others=tuple(map(brought, hit.others))) for hit in found)
+    return tuple(with_source(hit)._replace(others=tuple(map(with_source, hit.others))) for hit in found)

@@ -135,7 +135,15 @@ def calibrated():
         SimpleNamespace(indices=indices),
         index,
         Calibration(
-            TRUST, "anchored", None, CalibrationCost(9, 27, 99), CHANGES, full_strength=CHANGES, hybrid=CHANGES
+            TRUST,
+            "anchored",
+            None,
+            CalibrationCost(9, 27, 99),
+            CHANGES,
+            full_strength=CHANGES,
+            hybrid=CHANGES,
+            rerank={"dense": 0.3},
+            reranked={"dense": CHANGES},
         ).to_dict(),
     )
     return held[metadata.ANCHORS]

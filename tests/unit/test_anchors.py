@@ -306,7 +306,8 @@ def test_words_that_tell_too_little_lead_nothing():
 
 
 def calibration(mode, strength=0.0, full=(), **values):
-    given = {"lexical_weight": None, "changes": changed(0.06), "hybrid": changed(0.04), **values}
+    reranked = {"rerank": {"dense": 0.3}, "reranked": {"dense": changed(0.05)}}
+    given = {"lexical_weight": None, "changes": changed(0.06), "hybrid": changed(0.04), **reranked, **values}
     return Calibration(
         AnchorModel(0.08, strength, calibrated=True),
         mode,

@@ -77,6 +77,10 @@ def test_the_document_holds_all_that_the_figures_rest_on(monkeypatch):
         "preference": 0.02,
         "fusion": "min-max",
         "lexical_weight": 0.3,
+        "rerank": None,
+        "rerank_depth": 50,
+        "rerank_per_language": 5,
+        "rerank_fallback": "fail",
         "one_per_group": False,
     }
     assert document["fingerprint"] == MADE.to_dict()

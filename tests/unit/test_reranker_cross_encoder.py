@@ -41,7 +41,7 @@ def test_a_long_text_is_cut(folder):
     assert np.isfinite(reranker.scores("some words", [long, long + " more"])).all()
 
 
-def test_models_that_are_no_rerankers(folder, tmp_path):
+def test_models_that_are_no_rerankers(tmp_path):
     several = save_tiny_cross_encoder(tmp_path / "several", labels=3)
     with pytest.raises(UsageError) as caught:
         open_reranker(f"st:{several}")

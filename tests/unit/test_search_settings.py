@@ -63,6 +63,35 @@ def test_what_is_usual_is_not_written():
     assert format_settings(SearchSettings(preference=0.1234567)) == "dense --prefer-language 0.1234567"
     assert read_setting("--prefer-language .02") == SearchSettings(preference=0.02)
     assert read_setting("") == USUAL
+    reranked = SearchSettings("anchored", rerank="http:http://localhost:1#a b", rerank_depth=20, rerank_fallback="keep")
+    written = "anchored --rerank 'http:http://localhost:1#a b' --rerank-depth 20 --rerank-fallback keep"
+    assert format_settings(reranked) == written
+    assert read_setting(written) == reranked
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"rerank_depth": 10}, "rerank_depth needs rerank."),
+        ({"rerank": 3}, "rerank is 3, but it must be the name of a reranker, such as 'features'."),
+        (
+            {"rerank": "features", "rerank_depth": 0},
+            "rerank_depth is 0, but it must be a whole number from 1 to 1,000.",
+        ),
+        (
+            {"rerank": "features", "rerank_per_language": 2.5},
+            "rerank_per_language is 2.5, but it must be a whole number from 0 to 100.",
+        ),
+        (
+            {"rerank": "features", "rerank_fallback": "retry"},
+            "There is no fallback 'retry': choose one of keep, fail.",
+        ),
+    ],
+)
+def test_options_of_a_reranker_that_cannot_be(given, said):
+    with pytest.raises(UsageError) as caught:
+        setting_of(**given)
+    assert str(caught.value) == said
 
 
 def test_what_nobody_asked_for_is_what_the_index_recommends_in_a_search_by_vectors():
@@ -274,7 +303,8 @@ def test_a_command_is_given_one_setting_among_its_own_options():
 
     assert CliRunner().invoke(asked, ["news", "--mode", "hybrid", "--size", "4"]).output == "news hybrid 4\n"
     assert [parameter.name for parameter in asked.params] == [
-        "name", "mode", "prefer_language", "one_per_group", "spread", "fusion", "lexical_weight", "size"
+        "name", "mode", "prefer_language", "one_per_group", "spread", "fusion", "lexical_weight",
+            "rerank", "rerank_depth", "rerank_per_language", "rerank_fallback", "size"
     ]  # fmt: skip
 
 

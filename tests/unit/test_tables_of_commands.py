@@ -15,7 +15,7 @@ from documents import ROOT
 from readable_tables import COLUMNS, require_readable
 
 from langshift import output
-from langshift.commands import cluster, compare, dataset, evaluate, index, ingest, search, serve, vectors
+from langshift.commands import cluster, compare, dataset, evaluate, index, ingest, rerank, search, serve, vectors
 from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.compare import comparison, findings, gate, significance
@@ -24,6 +24,7 @@ from langshift.evaluate.measures.base import MeasureCell, MeasureTable, Scores
 from langshift.evaluate.measures.fairness import OUTCOMES, TOP1
 from langshift.evaluate.offline.encoding import LanguageSource
 from langshift.evaluate.report import run_tables, tables
+from langshift.evaluate.rerank.feature_training import RerankSlice
 from langshift.evaluate.tune import report as tune_report
 from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.tune import MeasureChange, TuningSettings
@@ -128,8 +129,14 @@ def calibration():
         for answer, overlap in (("own", "none"), ("own", "as in the log"), ("other", "as in the log"))
     ]
     parts = {"changes": changes, "full_strength": changes, "hybrid": changes}
+    parts |= {"rerank": {"dense": 0.1, "anchored": 0.0}, "reranked": {"dense": changes, "anchored": changes}}
     found = Of(mode="dense", lexical_weight=None, trust=AnchorModel(0.1, 0.0), **parts)
     search._show_calibration(Of(name=NAME, index=NAME), found)
+
+
+@case
+def reranker():
+    rerank._show([RerankSlice(NAME, kept, "other", 0.1, COUNT, 0.9, -0.1234, -0.1234, 0.0123) for kept in (None, 2)])
 
 
 @case

@@ -407,6 +407,7 @@ class SideSearcher:
         key = (_search_key(state, choice), side.setting)
         searcher, result = self._cache.live.of(key, lambda: self._searched(state, side, choice), fresh=self._fresh)
         mode = "mode anchored" if side.setting.mode == "anchored" else "one hit per translation group"
+        mode = "reranking" if side.setting.rerank else mode
         return SideResult(
             choice=choice,
             side=side,

@@ -140,6 +140,8 @@ def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
         fusion=fusion if hybrid else USUAL.fusion,
         lexical_weight=weight if hybrid and weight is not None else USUAL.lexical_weight,
         one_per_group=_is_on(f"{place}.one", values),
+        # Not any reranker: an address must not make the server fetch what it names.
+        rerank="features" if _is_on(f"{place}.rerank", values) else None,
     )
     return SearchSide(index, setting, alpha, gamma)
 
@@ -156,6 +158,7 @@ def _side_values(side: SearchSide) -> dict[str, str]:
         ".weight": number(setting.lexical_weight),
         ".fusion": setting.fusion,
         ".one": "1" if setting.one_per_group else "",
+        ".rerank": "1" if setting.rerank else "",
     }
 
 

@@ -1,0 +1,150 @@
+"""The reranker ``features``: its figures by hand, LAURA's loss by hand, and what it can and cannot learn."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langshift.errors import UsageError
+from langshift.evaluate.rerank.feature_training import fit_weights
+from langshift.retrieval.anchored import rarest
+from langshift.retrieval.rerank.features import FEATURES, CandidateNumbers, FeatureModel, features, read_model
+from langshift.retrieval.rerank.stage import score_behind
+
+SPREAD = 0.1
+
+
+def numbers(cosines, words, languages, own):
+    """Candidates in a plane, at these cosines to the query."""
+    vectors = np.array([[cosine, math.sqrt(1 - cosine**2)] for cosine in cosines])
+    found = np.array(cosines)
+    return CandidateNumbers(
+        cosines=found,
+        words=np.array(words, dtype=float),
+        query_words=2,
+        languages=languages,
+        own=np.array(own),
+        vectors=vectors,
+        query=np.array([1.0, 0.0]),
+        documents=10.0,
+        spread=SPREAD,
+        near=(found - found.max()) / SPREAD,
+    )
+
+
+FOUR = numbers([0.9, 0.8, 0.85, 0.6], [0.0, 3.0, 1.0, 0.0], ["en", "de", "en", "th"], [False, True, False, False])
+
+
+def test_features_by_hand():
+    near, of_language, first, trusted = features(FOUR).T
+    assert FEATURES == ("near", "of_language", "first", "trusted")
+    assert near == pytest.approx([0, -1, -0.5, -3])
+    assert of_language == pytest.approx([0, 0, -0.5, 0])
+    assert first == pytest.approx([0, 0, -math.log(2), 0])
+    rare = rarest(10.0)
+    utility = [
+        1.43 * math.log1p(0) - 1.95 * 0,
+        32 * (3 / rare) ** 2 / 2 - 0.5 - 1.95 * 1,
+        1.43 * math.log1p(1) - 1.95 * 0.5,
+        1.43 * math.log1p(0) - 1.95 * 3,
+    ]
+    trust = np.exp(utility) / np.exp(utility).sum()
+    towards = trust @ FOUR.vectors
+    cosines = FOUR.vectors @ towards / np.linalg.norm(towards)
+    assert trusted == pytest.approx((cosines - cosines.max()) / SPREAD)
+
+
+def test_it_does_not_know_the_readers_language():
+    """Where words tell nothing, it is the same whatever language the query is in."""
+    quiet = FOUR._replace(words=np.zeros(4), documents=1e9)
+    asked = [features(quiet._replace(own=np.array(own))) for own in ([True] * 4, [False] * 4)]
+    assert np.array_equal(asked[0], asked[1])
+
+
+def test_some_candidates_are_seen_as_if_there_were_no_others():
+    some = FOUR.only(np.array([2, 1]))
+    assert features(some) == pytest.approx(
+        features(numbers([0.85, 0.8], [1.0, 3.0], ["en", "de"], [False, True])), abs=1e-9
+    )
+
+
+def test_strength():
+    model = FeatureModel(
+        weights={"near": 2.0, "of_language": 0.5, "first": 1.0, "trusted": 3.0},
+        trained_on="a test",
+        loss=1.0,
+        queries=1,
+        langshift="0",
+    )
+    assert model.vector(0.1) == pytest.approx([2.0, 0.05, 0.1, 0.3])
+    # At 0 the order is that of the mode.
+    assert np.argsort(-(features(FOUR) @ model.vector(0.0))).tolist() == [0, 2, 1, 3]
+
+
+def test_the_loss_is_equation_1():
+    """One list of four with two positives; what was fitted makes the loss as small as a search over a grid can."""
+    matrix = np.array([[0.2], [1.0], [0.4], [0.9]])
+    positive = np.array([False, True, True, False])
+
+    def loss(weight):
+        scores = matrix[:, 0] * weight
+        negatives = np.exp(scores[~positive]).sum()
+        return np.mean([-s + math.log(math.exp(s) + negatives) for s in scores[positive]])
+
+    (weight,), found = fit_weights([(matrix, positive)], penalty=0.0)
+    assert found == pytest.approx(loss(weight))
+    assert found == pytest.approx(min(loss(one) for one in np.linspace(0, 10, 20_001)), abs=1e-6)
+
+
+def test_no_weight_falls_below_0_unless_it_may():
+    matrix, positive = np.array([[0.0], [1.0], [2.0]]), np.array([True, False, False])
+    assert fit_weights([(matrix, positive)])[0].tolist() == [0.0]
+    assert fit_weights([(matrix, positive)], least=None)[0][0] < -1
+
+
+@given(st.permutations(range(6)), st.integers(0, 1000))
+def test_the_order_of_candidates_has_no_part_in_it(order, seed):
+    """Equal candidates apart, which stay in their order."""
+    chance = np.random.default_rng(seed)
+    languages = [["en", "de", "th"][i % 3] for i in range(6)]
+    pool = numbers(
+        np.sort(chance.uniform(-0.9, 0.9, 6)), chance.uniform(0, 5, 6), languages, [i % 3 == 0 for i in range(6)]
+    )
+    assert features(pool.only(np.array(order))) == pytest.approx(features(pool)[list(order)], abs=1e-9)
+
+
+def test_what_was_no_candidate_is_behind_all_that_were():
+    scores = [score_behind(-3.0, score) for score in (0.0, 0.5, 2.0, 100.0)]
+    assert scores == sorted(scores)
+    assert max(scores) < -3.0
+    assert score_behind(-3.0, None) is None
+
+
+def test_the_model_that_comes_with_langshift():
+    model = read_model()
+    assert list(model.weights) == list(FEATURES)
+    assert min(model.weights.values()) > 0
+    assert "CC BY-SA 4.0" in model.trained_on
+
+
+def test_files_that_are_no_models(tmp_path):
+    path = tmp_path / "own.json"
+    with pytest.raises(UsageError, match=r"cannot be read \(No such file or directory\): name a file of rerank fit\.$"):
+        read_model(f"features:{path}")
+    good = {"weights": dict.fromkeys(FEATURES, 1.0), "trained_on": "x", "loss": 1.0, "queries": 2, "langshift": "1"}
+    path.write_text(json.dumps(good))
+    assert read_model(f"features:{path}").weights == good["weights"]
+    for wrong in (
+        "[",
+        "{}",
+        json.dumps({**good, "weights": {"near": 1.0}}),
+        json.dumps({**good, "weights": {"near": "x"}}),
+    ):
+        path.write_text(wrong)
+        with pytest.raises(UsageError) as caught:
+            read_model(f"features:{path}")
+        assert str(caught.value).startswith(f"{path} is no reranker of this version of langshift (")
+        assert str(caught.value).endswith("): run langshift rerank fit again.")
