@@ -24,6 +24,7 @@ from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.measures.standard import calculate
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.calibration.calibrate import RERANK_STRENGTHS, TOLERATED
+from langshift.retrieval.calibration.stored import USUAL_RERANK
 from langshift.retrieval.rerank import features as by_features
 from langshift.retrieval.rerank.features import FEATURES, CandidateNumbers, FeatureModel, features
 from langshift.retrieval.rerank.stage import retrieval_request, search_candidates
@@ -323,5 +324,5 @@ def _figures(
 
 
 def refused(slices: Sequence[RerankSlice]) -> list[RerankSlice]:
-    """The parts of the questions that lose at the lowest strength, which no calibration would prevent."""
-    return [one for one in slices if one.strength == min(RERANK_STRENGTHS) and one.lost]
+    """The parts of the questions that lose at the strength that an index has which was never calibrated."""
+    return [one for one in slices if one.strength == USUAL_RERANK and one.lost]

@@ -60,7 +60,8 @@ def fit(dataset: Path, names: tuple[str, ...], output: Path, search: SearchOptio
 
     What it changes is shown for questions about articles (or groups) that it was not trained on, with all translations,
     two and one, with and without an answer in the question's language, and for each strength that calibration
-    (langshift anchors calibrate) chooses from. A model that loses anywhere at the lowest strength is not written.
+    (langshift anchors calibrate) chooses from. A model that loses anywhere at strength .1, that of an index without a
+    calibration, is not written.
 
     \b
     Example:
@@ -86,14 +87,11 @@ def fit(dataset: Path, names: tuple[str, ...], output: Path, search: SearchOptio
     if as_json:
         emit_json({"model": msgspec.to_builtins(model), "slices": [one.to_dict() for one in slices]})
     else:
-        rows = [[name, f"{weight:.4f}"] for name, weight in model.weights.items()]
-        table(None, ["feature", "weight"], rows, right={"weight"})
-        line(f"Loss {model.loss:.4f} over {model.queries:,} lists of candidates.")
-        _show(slices)
+        _show(model, slices)
     if losses := refused(slices):
         first = losses[0]
         raise LangshiftError(
-            f"The model is not written: even at strength {first.strength:g} it loses in {len(losses)} parts of the "
+            f"The model is not written: at strength {first.strength:g} it loses in {len(losses)} parts of the "
             f"questions, such as {first.index} with {_translations(first)} and the answer in "
             f"{'the question' if first.answer == 'own' else 'another'} language ({format_change(first.ndcg)} nDCG@20)."
         )
@@ -109,8 +107,11 @@ def _translations(one: RerankSlice) -> str:
     return "all translations" if one.translations is None else f"{one.translations} translations of each passage"
 
 
-def _show(slices: Sequence[RerankSlice]) -> None:
-    """A table for each strength."""
+def _show(model: FeatureModel, slices: Sequence[RerankSlice]) -> None:
+    """The weights, and a table for each strength."""
+    weights = [[name, f"{weight:.4f}"] for name, weight in model.weights.items()]
+    table(None, ["feature", "weight"], weights, right={"weight"})
+    line(f"Loss {model.loss:.4f} over {model.queries:,} lists of candidates.")
     for strength in RERANK_STRENGTHS:
         rows = [
             [

@@ -54,7 +54,7 @@ _SURE: Final = 1.645
 _LEAST_STRENGTH: Final = 0.02
 WEIGHTS: Final = (0.3, 0.1, 0.03)
 # How far ``features`` may go: the first of these at which nothing is lost.
-RERANK_STRENGTHS: Final = (1.0, 0.3, 0.1)
+RERANK_STRENGTHS: Final = (1.0, 0.3, 0.1, 0.03)
 # One passage in so many is asked for in hybrid search, which needs no fine figure.
 _HYBRID_SHARE: Final = 3
 

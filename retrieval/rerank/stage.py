@@ -42,14 +42,10 @@ def reranked(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
         UsageError: as in a search without a reranker.
         LangshiftError: the reranker failed.
     """
-    setting, plain = request.setting, retrieval_request(request)
-    found = yield from modes.search(plain)
-    first, rest = found.hits[: setting.rerank_depth], found.hits[setting.rerank_depth :]
-    pool = [
-        hit._replace(legs=hit.legs | {RETRIEVAL: hits.Leg(hit.score or 0.0, at)}) for at, hit in enumerate(first, 1)
-    ]
-    if not setting.one_per_group:
-        pool += yield from _of_each_language(plain, found, pool, setting.rerank_per_language)
+    setting, plain, reranker = request.setting, retrieval_request(request), request.target.reranker
+    if isinstance(reranker, FeatureReranker) and not reranker.strength(setting.mode) and not request.preference:
+        return (yield from modes.search(replace(request, setting=setting.retrieval, passages=0)))
+    found, pool = yield from search_candidates(request)
     if not pool:
         return found
     try:

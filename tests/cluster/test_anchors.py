@@ -71,7 +71,7 @@ def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, nam
     done = run("anchors", "calibrate", plain.index, "--sample", 40, "--json")
     told = printed(done)
     assert done.stderr == (
-        f"Calibrating {plain.index} with 40 documents: 120 texts to encode, and about 2,916 searches.\n"
+        f"Calibrating {plain.index} with 40 documents: 120 texts to encode, and about 3,420 searches.\n"
     )
     after = metadata.read_metadata(client, plain.index)
     kept = after.pop(metadata.ANCHORS)
@@ -113,7 +113,12 @@ def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client
 def test_on_the_way_a_person_sees_how_far_it_is(measured):
     _, cost, begun, done = measured
     assert begun[:3] == [("Encoding", 0), ("Mode dense", 720), ("Mode anchored", 720)]
-    assert {what for what, _ in begun[3:]} <= {"Mode anchored", "Mode hybrid"}
+    assert {what for what, _ in begun[3:]} <= {
+        "Mode anchored",
+        "Mode hybrid",
+        "Reranking dense",
+        "Reranking anchored",
+    }
     assert sum(done) == sum(total for _, total in begun)
     assert (cost.documents, cost.encoded) == (40, 120)
 
@@ -171,7 +176,8 @@ def test_a_person_is_told_in_words_and_a_write_block_is_no_hindrance(client, pla
         if weight is None
         else f"Hybrid search loses nothing with words weighing {weight:g}."
     )
-    assert len(lines) == 12
+    assert [line.split(" (")[0] for line in lines[12:]] == ["Reranking"] * len(kept["rerank"])
+    assert all(f"in mode {mode}" in line for mode, line in zip(kept["rerank"], lines[12:], strict=True))
 
 
 @pytest.mark.parametrize("how", [(), ("--one-per-group",), ("--prefer-language", 0.05)])

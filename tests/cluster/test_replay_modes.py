@@ -88,6 +88,10 @@ def test_the_setting_stands_in_what_is_printed_and_written(folder, index, tmp_pa
         "preference": 0.05,
         "fusion": "min-max",
         "lexical_weight": 0.3,
+        "rerank": None,
+        "rerank_depth": 50,
+        "rerank_per_language": 5,
+        "rerank_fallback": "fail",
         "one_per_group": False,
     }
     tags = {line.split()[5] for line in (tmp_path / "out" / "run.trec").read_text().splitlines()}

@@ -72,15 +72,17 @@ COMMANDS_NOT_RUN = re.compile(r"(pip install|ssh|langshift doctor)\b.*")
 @pytest.mark.parametrize("document", NAMES, ids=lambda path: path.name)
 def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, names, tmp_path):
     own = names(*NAMES[document])
+    # Hybrid search stretches the cosines of five documents, and with them what another processor makes of them.
+    near = 0.02 if document == SEARCH else 0.006
     shown = 0
     for block in blocks(document):
         if block.kind in RUN:
             variables = {"OPENSEARCH_URL": cluster_env, **VARIABLES.get(document, {})}
             printed = own.restore(run(block.kind, own.rename(block.text), tmp_path, **variables))
             if block.shown is not None:
-                assert differences(printed, block.shown.text) == [], block.text
+                assert differences(printed, block.shown.text, lambda _: near) == [], block.text
                 shown += 1
-    assert shown == {README: 3, INGEST: 6, ADOPT: 6, VECTORS: 2, SEARCH: 11}[document]
+    assert shown == {README: 3, INGEST: 6, ADOPT: 6, VECTORS: 2, SEARCH: 12}[document]
 
 
 def test_the_template_that_it_shows_is_one(tmp_path):

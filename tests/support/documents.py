@@ -204,9 +204,9 @@ def _printed(output):
 def differences(printed, shown, near=lambda _: _NEAR):
     """Lines of the output that say something else than the document shows.
 
-    Words and whole numbers must be the same; scores and measures (``.7802``, ``0.61``) within .006, or what ``near``
-    says of their line, as far as approximate search and other processors move them; speeds, milliseconds, sizes, days,
-    differences from NumPy and hashes need only be such.
+    Words and whole numbers must be the same; scores, measures and shares (``.7802``, ``1.2361``, ``75.6%``) within
+    .006, or what ``near`` says of their line, as far as approximate search and other processors move them; speeds,
+    milliseconds, sizes, days, differences from NumPy and hashes need only be such.
     """
     ours, theirs = printed.splitlines(), shown.splitlines()
     if len(ours) != len(theirs):
@@ -261,12 +261,20 @@ def _same_changes(mine, other, near):
 
 def _same_word(mine, other, near):
     if re.fullmatch(_SCORE, mine) and re.fullmatch(_SCORE, other):
-        return abs(_figure(mine) - _figure(other)) <= near
+        # Of two digits as far as rounding goes, too.
+        digits = min(len(word.rpartition(".")[2].rstrip("),.:;")) for word in (mine, other))
+        return abs(_figure(mine) - _figure(other)) <= near + (0.005 if digits == 2 else 0)
+    if re.fullmatch(_SHARE, mine) and re.fullmatch(_SHARE, other):
+        return abs(float(mine.rstrip("%")) - float(other.rstrip("%"))) <= 100 * near
+    if re.fullmatch(_RANGE, mine) and re.fullmatch(_RANGE, other):
+        ours, theirs = ([float(one) for one in re.findall(r"\.\d+", word)] for word in (mine, other))
+        # Of two digits.
+        return all(abs(a - b) <= near + 0.005 for a, b in zip(ours, theirs, strict=True))
     return mine == other or _both_free(mine, other)
 
 
 def _figure(word):
-    return float(re.search(r"[+-]?0?\.\d+", word)[0])
+    return float(re.search(r"[+-]?\d?\.\d+", word)[0])
 
 
 def _both_free(mine, other):
@@ -274,8 +282,9 @@ def _both_free(mine, other):
     return any(re.fullmatch(form, mine) and re.fullmatch(form, other) for form in _FREE)
 
 
-_SPEED, _SCORE = r"[\d,]+/s[,.]", r"\(?[+-]?0?\.\d+\)?[,.:;]?"
-_MILLISECONDS_OR_SIZE, _HASH = r"\d+\.\d", r"[0-9a-f]{16}"
+_SPEED, _SCORE = r"[\d,]+/s[,.]", r"\(?[+-]?(0?\.\d+|\d\.\d{3,})\)?[,.:;]?"
+_SHARE, _RANGE = r"\d+\.\d%", r"\(\.\d+–\.\d+\)"
+_MILLISECONDS_OR_SIZE, _HASH = r"\d+\.\d", r"'?[0-9a-f]{16}'?,?"
 _DAY, _DIFFERENCE = r"\d{4}-\d\d-\d\d", r"\d\.\de[+-]\d\d\.?"
 _FREE = (_SPEED, _MILLISECONDS_OR_SIZE, _HASH, _DAY, _DIFFERENCE)
 _CHANGES = re.compile(r"\b([a-z]{2,3}) ([+-]\.\d{3}),?")

@@ -33,6 +33,7 @@ from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.calibrate import SliceChange
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, ShiftEffect
+from langshift.retrieval.rerank.features import read_model
 from langshift.retrieval.settings import SearchSettings
 
 NAME = "articles-of-the-whole-archive-since-nineteen-hundred"
@@ -136,7 +137,10 @@ def calibration():
 
 @case
 def reranker():
-    rerank._show([RerankSlice(NAME, kept, "other", 0.1, COUNT, 0.9, -0.1234, -0.1234, 0.0123) for kept in (None, 2)])
+    rerank._show(
+        read_model(),
+        [RerankSlice(NAME, kept, "other", 0.1, COUNT, 0.9, -0.1234, -0.1234, 0.0123) for kept in (None, 2)],
+    )
 
 
 @case
