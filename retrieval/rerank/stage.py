@@ -59,7 +59,7 @@ def reranked(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     lowest = min(scores)
     bonus = request.preference * (max(scores) - lowest)
     ordered = hits.best_first(
-        hit._replace(score=score + abs(bonus) * request.prefers(hit.language), legs=hit.legs | {RERANK: leg})
+        hit._replace(score=score + abs(bonus) * request.prefers(hit.language), legs={**hit.legs, RERANK: leg})
         for hit, score in zip(pool, scores, strict=True)
         for leg in [hits.Leg(score, None)]
     )
