@@ -11,6 +11,7 @@ from langshift.evaluate.convert.common import Chosen, choose, collect, located
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets import dataset
 from langshift.evaluate.datasets.dataset import (
+    ANSWERS,
     CORPUS,
     EVIDENCE,
     FACTS,
@@ -49,12 +50,12 @@ def read_beir(folder: Path, languages: Chosen, split: str) -> PoolSource:
         raise UsageError(f"{folder} has no qrels/{split}.tsv: name another --split (available: {found}).")
     wanted = _tags(languages)
     judged = collect([qrels])
-    evidence = dataset.read_evidence(folder / EVIDENCE)
+    evidence, answers = dataset.read_evidence(folder / EVIDENCE), dataset.read_answers(folder / ANSWERS)
     document_languages = _read_languages(folder / LANGUAGES)
     return PoolSource(
         folder,
         wanted or [],
-        [*_questions(queries, judged, evidence)],
+        [*_questions(queries, judged, evidence, answers)],
         lambda: _passages(corpus, document_languages, wanted),
         whole=wanted is None,
         judged=dataset.read_judged(folder / FACTS),
@@ -85,7 +86,9 @@ def _read_languages(path: Path) -> dict[str, str]:
     return {columns[0]: columns[1] for line, columns in read_columns(path) if len(columns) == 2 and line > 1}
 
 
-def _questions(path: Path, judged: Qrels, evidence: EvidencePositions) -> Iterator[JudgedQuestion]:
+def _questions(
+    path: Path, judged: Qrels, evidence: EvidencePositions, answers: Mapping[str, tuple[str, ...]]
+) -> Iterator[JudgedQuestion]:
     query_ids = set()
     for where, record in located(path):
         name = identifier(record.get("_id"), where)
@@ -98,7 +101,8 @@ def _questions(path: Path, judged: Qrels, evidence: EvidencePositions) -> Iterat
                 for document, position in evidence.positions.get(name, {}).items()
             }
             tag = dataset.optional_tag(record.get("language"), where)
-            yield JudgedQuestion(name, text, tag, judged[name], *_group_and_article(record), at or None)
+            known = answers.get(name, ())
+            yield JudgedQuestion(name, text, tag, judged[name], *_group_and_article(record), at or None, known)
     if unknown := judged.keys() - query_ids:
         raise UsageError(f"{path} has no query {min(unknown)!r}, which has judgements: fetch the file again.")
 

@@ -34,6 +34,12 @@ class Paragraph(NamedTuple):
     number: int
     answers: dict[str, Any]
 
+    def texts(self, question: str) -> tuple[str, ...]:
+        """The different answers to a question, in order; none where the file has none."""
+        given = self.answers.get(question)
+        found = (one.get("text") for one in given if isinstance(one, dict)) if isinstance(given, list) else ()
+        return tuple(dict.fromkeys(text for text in found if isinstance(text, str) and text.strip()))
+
 
 def read_squad(path: Path, name: str) -> list[Paragraph]:
     """The paragraphs of a file, in order.
@@ -116,10 +122,12 @@ def read_mlqa(folder: Path, languages: Chosen, pivots: Chosen, split: str) -> Po
     texts: dict[str, dict[str, list[str]]] = {code: {} for code in chosen}
     questions: dict[str, dict[str, str]] = {code: {} for code in chosen}
     titles: dict[str, dict[str, str | None]] = {code: {} for code in chosen}
+    answers: dict[str, dict[str, tuple[str, ...]]] = {code: {} for code in chosen}
     for code in chosen:
         for paragraph in read_squad(files[code], "MLQA"):
             texts[code].setdefault(paragraph.context, []).extend(paragraph.questions)
             questions[code].update(paragraph.questions)
+            answers[code].update({name: paragraph.texts(name) for name in paragraph.questions})
             titles[code].update(dict.fromkeys(paragraph.questions, paragraph.article))
     groups = _together([names for code in chosen for names in texts[code].values()])
     articles = _articles(groups, titles)
@@ -136,7 +144,9 @@ def read_mlqa(folder: Path, languages: Chosen, pivots: Chosen, split: str) -> Po
                 yield PoolPassage(f"{min(names)}-{code}", text, tag, group, articles[group])
 
     judged_questions = [
-        JudgedQuestion(name, text, chosen[code], judged[name], groups[name], articles[groups[name]])
+        JudgedQuestion(
+            name, text, chosen[code], judged[name], groups[name], articles[groups[name]], None, answers[code][name]
+        )
         for code in chosen
         for name, text in questions[code].items()
     ]
@@ -225,7 +235,14 @@ def read_xquad(folder: Path, languages: Chosen, pivots: Chosen, *, articles: boo
 
     questions = [
         JudgedQuestion(
-            name, text, tag, {f"{group}-{other}": 1 for other in chosen}, group, titles[group], evidence.get(name)
+            name,
+            text,
+            tag,
+            {f"{group}-{other}": 1 for other in chosen},
+            group,
+            titles[group],
+            evidence.get(name),
+            paragraph.texts(name),
         )
         for code, tag in chosen.items()
         for group, paragraph in zip(groups, paragraphs[code], strict=True)
@@ -296,18 +313,19 @@ def _check_parallel(path: Path, paragraphs: list[Paragraph], pivot: Path, expect
 #
 # Layout (facebook/belebele on the Hugging Face Hub, and Belebele.zip): ``data/<code>.jsonl`` with the
 # FLORES-200 code of one of 122 variants, a question a line: ``link`` (the passage's page),
-# ``question_number`` (1 or 2), ``flores_passage``, ``question``, four answers, ``dialect``. Link and
-# question number are the same in every variant and tell the questions apart; the order of lines and
-# ``ds`` are not.
+# ``question_number`` (1 or 2), ``flores_passage``, ``question``, ``mc_answer1`` to ``mc_answer4``,
+# ``correct_answer_num``, ``dialect``. Link and question number are the same in every variant and tell the
+# questions apart; the order of lines and ``ds`` are not.
 _VARIANT_FILE = re.compile(r"([a-z]{3}_[A-Za-z]{4})\.jsonl(?:\.gz)?")
 _BELEBELE = "each line of Belebele has link, question_number, flores_passage and question"
 
 
 class _Variant(NamedTuple):
-    """One language variant: link -> passage, and link and number -> question."""
+    """One language variant: link -> passage, link and number -> question, and -> its right answer where it is there."""
 
     passages: dict[str, str]
     questions: dict[tuple[str, str], str]
+    answers: dict[tuple[str, str], tuple[str, ...]]
 
 
 def read_belebele(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource:
@@ -346,10 +364,18 @@ def read_belebele(folder: Path, languages: Chosen, pivots: Chosen) -> PoolSource
                 yield PoolPassage(f"{group}-{code}", variants[code].passages[link], tag, group, link)
 
     questions = [
-        JudgedQuestion(f"{group}-q{number}", text, tag, {f"{group}-{other}": 1 for other in chosen}, group, link)
+        JudgedQuestion(
+            f"{group}-q{key[1]}",
+            text,
+            tag,
+            {f"{group}-{other}": 1 for other in chosen},
+            group,
+            key[0],
+            answers=variants[code].answers[key],
+        )
         for code, tag in chosen.items()
-        for (link, number), text in sorted(variants[code].questions.items())
-        for group in (_page_group(link),)
+        for key, text in sorted(variants[code].questions.items())
+        for group in (_page_group(key[0]),)
     ]
     return PoolSource(folder, list(chosen.values()), questions, passages)
 
@@ -360,7 +386,7 @@ def _page_group(link: str) -> str:
 
 
 def _read_variant(path: Path) -> _Variant:
-    variant = _Variant({}, {})
+    variant = _Variant({}, {}, {})
     for where, record in located(path):
         link = string(record, "link", where, _BELEBELE)
         text = string(record, "flores_passage", where, _BELEBELE)
@@ -370,6 +396,8 @@ def _read_variant(path: Path) -> _Variant:
         if key in variant.questions:
             raise UsageError(f"{where}, repeats question {key[1]} of {link}: fetch the file again.")
         variant.questions[key] = string(record, "question", where, _BELEBELE)
+        right = record.get(f"mc_answer{record.get('correct_answer_num')}")
+        variant.answers[key] = (right,) if isinstance(right, str) and right.strip() else ()
         if variant.passages.setdefault(link, text) != text:
             raise UsageError(f"{where}, has a different passage for {link} from an earlier line: fetch the file again.")
     if not variant.questions:

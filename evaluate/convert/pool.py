@@ -31,7 +31,17 @@ import orjson
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import pick
 from langshift.evaluate.datasets import dataset
-from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED, QRELS, QUERIES, Evidence
+from langshift.evaluate.datasets.dataset import (
+    ANSWERS,
+    CORPUS,
+    EVIDENCE,
+    FACTS,
+    LANGUAGES,
+    POOLED,
+    QRELS,
+    QUERIES,
+    Evidence,
+)
 from langshift.files import write_table
 
 
@@ -50,7 +60,7 @@ class PoolPassage(NamedTuple):
 class JudgedQuestion(NamedTuple):
     """One query, with the grades of the passages that were judged for it.
 
-    ``evidence`` says where in a passage its answer is, by passage.
+    ``evidence`` says where in a passage its answer is, by passage; ``answers`` are its reference answers.
     """
 
     id: str
@@ -60,6 +70,7 @@ class JudgedQuestion(NamedTuple):
     group: str | None = None
     article: str | None = None
     evidence: Mapping[str, Evidence] | None = None
+    answers: Sequence[str] = ()
 
 
 class PoolSource(NamedTuple):
@@ -192,6 +203,7 @@ def write_questions(folder: Path, queries: Iterable[Record], judgements: Iterabl
     write_table(folder / QRELS, dataset.QRELS_HEADER, ((query, name, f"{grade}") for query, name, grade in judgements))
 
 
+_LINE = orjson.OPT_APPEND_NEWLINE
 _STEP = 1000  # passages between two reports of progress
 _OnPassage = Callable[[int], None]
 
@@ -362,6 +374,8 @@ class _Pool:
         if any(one.evidence for one in stay):
             rows_of_evidence = ((one.id, *pair) for one in stay for pair in (one.evidence or {}).items())
             dataset.write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
+        if answered := [{"query": one.id, "answers": list(one.answers)} for one in stay if one.answers]:
+            (folder / ANSWERS).write_bytes(b"".join(orjson.dumps(one, option=_LINE) for one in answered))
         if self.source.judged != POOLED:
             (folder / FACTS).write_bytes(orjson.dumps({"judged": self.source.judged}, option=orjson.OPT_APPEND_NEWLINE))
         left_out = {

@@ -18,7 +18,7 @@ import numpy as np
 from langshift.debias.detector import LanguageDetector
 from langshift.errors import UsageError
 from langshift.evaluate.datasets import dataset
-from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, HOLDS, LANGUAGES, QRELS, QUERIES
+from langshift.evaluate.datasets.dataset import ANSWERS, CORPUS, EVIDENCE, FACTS, HOLDS, LANGUAGES, QRELS, QUERIES
 from langshift.files import identifier, numbered_raw_lines, parse_record
 from langshift.languages import macrolanguage, parse_tag, primary
 
@@ -185,6 +185,7 @@ class _Check:
         self._table(QRELS, (), self._judgement)
         self._table(LANGUAGES, ("corpus-id", "language"), self._language_row)
         self._table(EVIDENCE, dataset.HEADER, self._evidence_row)
+        self._answers()
         if (self.folder / CORPUS).is_file():
             self._corpus()
         if (self.folder / QRELS).is_file():
@@ -269,6 +270,20 @@ class _Check:
     def _evidence_row(self, columns: list[str], place: str) -> None:
         query, document, _ = dataset.parse_evidence(columns, place)
         self._name_both(query, document, EVIDENCE, place)
+
+    def _answers(self) -> None:
+        answered: set[str] = set()
+        for place, line in self._lines(ANSWERS, self.found):
+            try:
+                query, _ = dataset.parse_answers(parse_record(line, place), place)
+            except UsageError:
+                self.found.add("line that cannot be read", ANSWERS, place)
+                continue
+            if query not in self.query_ids:
+                self.found.add("query not in queries.jsonl", ANSWERS, f"{place}: {query!r}")
+            if query in answered:
+                self.found.add("query answered twice", ANSWERS, f"{place}: {query!r}")
+            answered.add(query)
 
     def _name_both(self, query: str, document: str, file: str, place: str) -> None:
         """Look for a query, and expect a document in the corpus."""

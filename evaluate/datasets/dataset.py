@@ -7,6 +7,7 @@
     qrels/test.tsv   BEIR (query-id, corpus-id, score under a header) or TREC (four columns)
     languages.tsv    optional: corpus-id and language under a header
     evidence.tsv     optional: query-id, corpus-id, position (0 to 1) and, where known, length (tokens), start, end
+    answers.jsonl    optional: query (its id) and answers, the reference answers, strings
     dataset.json     optional: {"judged": "per-language"} where only a query's own language was judged
 
 A document's true language, by which TLR and SLR are counted, is the ``language`` of its line
@@ -142,6 +143,44 @@ def parse_evidence(columns: list[str], where: str) -> tuple[str, str, Evidence]:
     return query, document, found
 
 
+def read_answers(path: Path, queries: _Ids | None = None) -> Mapping[str, tuple[str, ...]]:
+    """Read and check the reference answers.
+
+    Args:
+        path: the file; nothing is known without one.
+        queries: the ids that may stand in it; None takes any.
+
+    Returns:
+        Query id -> its answers, in its own language, in the order of the file.
+
+    Raises:
+        UsageError: a line that cannot be read, or that names a query that the dataset lacks or that was named before.
+    """
+    answers: dict[str, tuple[str, ...]] = {}
+    for line, record in records(path) if path.is_file() else ():
+        where = f"{path}, line {line},"
+        query, known = parse_answers(record, where)
+        if query in answers:
+            raise UsageError(f"{where} has answers to {query!r} a second time: keep one of the two lines.")
+        if queries is not None and query not in queries:
+            raise UsageError(f"{where} names the query {query!r}, which is not in queries.jsonl: remove the line.")
+        answers[query] = known
+    return answers
+
+
+def parse_answers(record: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...]]:
+    """Query id and reference answers of a line.
+
+    Raises:
+        UsageError: beginning with ``where``, that it cannot be read.
+    """
+    query, known = record.get("query"), record.get("answers")
+    texts = tuple(text for text in known if isinstance(text, str) and text.strip()) if isinstance(known, list) else ()
+    if not isinstance(query, str) or not isinstance(known, list) or not texts or len(texts) != len(known):
+        raise UsageError(f'{where} cannot be read: it must be {{"query": "ID", "answers": ["TEXT", ...]}}.')
+    return query, texts
+
+
 #: Query id -> document id -> grade; a grade above 0 is relevant.
 Qrels = Mapping[str, Mapping[str, int]]
 
@@ -202,7 +241,7 @@ def split_judgement(columns: list[str]) -> tuple[str, str, str]:
 
 
 CORPUS, QUERIES, QRELS, LANGUAGES = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "languages.tsv"
-EVIDENCE, FACTS = "evidence.tsv", "dataset.json"
+EVIDENCE, ANSWERS, FACTS = "evidence.tsv", "answers.jsonl", "dataset.json"
 POOLED, PER_LANGUAGE = "pooled", "per-language"
 HOLDS = f"a dataset folder contains {CORPUS}, {QUERIES} and {QRELS}"
 
@@ -279,6 +318,15 @@ class Dataset:
             UsageError: a line that cannot be read, on first use.
         """
         return read_evidence(self.folder / EVIDENCE, self.documents, {query.id for query in self.queries})
+
+    @cached_property
+    def answers(self) -> Mapping[str, tuple[str, ...]]:
+        """Query id -> its reference answers, in its own language; empty without ``answers.jsonl``.
+
+        Raises:
+            UsageError: a line that cannot be read, on first use.
+        """
+        return read_answers(self.folder / ANSWERS, {query.id for query in self.queries})
 
 
 def load_dataset(folder: Path) -> Dataset:

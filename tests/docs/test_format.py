@@ -19,7 +19,7 @@ from langshift.embedded.state import ServerState
 from langshift.evaluate.compare import significance
 from langshift.evaluate.compare.gate import Baseline
 from langshift.evaluate.compare.verdict import Verdict, VerdictFigure
-from langshift.evaluate.datasets.dataset import CORPUS, EVIDENCE, FACTS, LANGUAGES, QRELS, QUERIES
+from langshift.evaluate.datasets.dataset import ANSWERS, CORPUS, EVIDENCE, FACTS, LANGUAGES, QRELS, QUERIES
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.replay.result import per_query, result
@@ -214,4 +214,4 @@ def test_the_examples_are_json_with_documented_keys():
 
 
 def test_the_dataset_is_said_to_have_the_files_that_are_read():
-    assert documented("Datasets", "file") == [CORPUS, QUERIES, QRELS, LANGUAGES, EVIDENCE, FACTS]
+    assert documented("Datasets", "file") == [CORPUS, QUERIES, QRELS, LANGUAGES, EVIDENCE, ANSWERS, FACTS]

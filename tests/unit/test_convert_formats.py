@@ -70,6 +70,7 @@ def test_mlqa_of_another_source_language_holds_its_groups_only(tmp_path):
     assert (tmp_path / "every/qrels/test.tsv").read_text().splitlines()[1:4] == [
         "q1-de\tq1-de\t1", "q1-de\tq1-en\t1", "q1-de\tq1-zh\t1",
     ]  # fmt: skip
+    assert load_dataset(tmp_path / "every").answers == dict.fromkeys(ids(tmp_path / "every/queries.jsonl"), ("x",))
     dev = convert("mlqa", source, tmp_path / "dev", "--split", "dev")
     assert dev["queries"] == 1
 
@@ -94,6 +95,7 @@ def test_belebele_pools_the_variants_named(tmp_path):
         "zho_Hans question 1.1",
     }
     assert {query["_id"] for query in queries if query["group"] == group} == {f"{group}-q1", f"{group}-q2"}
+    assert set(load_dataset(tmp_path / "out").answers.values()) == {("a",)}
     # The order of lines differs between variants, and nothing depends on it.
     other = convert("belebele", source, tmp_path / "other", "--languages", "en,zh,zho_Hant", "--pivot", "zho_Hans")
     assert other["queries"] == 3
@@ -216,6 +218,10 @@ def test_a_converted_folder_can_be_cut_again(tmp_path):
     again = load_dataset(tmp_path / "three")
     assert again.qrels == {"q1": {"d1-de": 1}}
     assert (again.evidence.positions, again.evidence.lengths) == ({"q1": {"d1-de": 0.25}}, {"d1-de": 600})
+    assert again.answers == {}
+    convert("mlqa", write_mlqa(tmp_path / "MLQA_V1"), tmp_path / "mlqa")
+    convert("beir", tmp_path / "mlqa", tmp_path / "mlqa-zh", "--languages", "zh")
+    assert load_dataset(tmp_path / "mlqa-zh").answers == {"q1": ("x",), "q2": ("x",)}
     convert("miracl", write_miracl(tmp_path / "miracl"), tmp_path / "four")
     convert("beir", tmp_path / "four", tmp_path / "five", "--pivot", "sw")
     assert load_dataset(tmp_path / "five").judged == "per-language"

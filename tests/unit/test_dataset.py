@@ -229,6 +229,30 @@ def test_bad_evidence_is_met_only_by_who_asks_for_it(folder):
         assert str(caught.value) == f"{path}, line 2, {expected}"
 
 
+def test_reference_answers_are_read_where_they_are_given(folder):
+    assert load_dataset(folder).answers == {}
+    write(folder, "answers.jsonl", '{"query": "2", "answers": ["Snow", "snow in May"]}\n')
+    assert load_dataset(folder).answers == {"2": ("Snow", "snow in May")}
+
+
+def test_bad_answers_are_met_only_by_who_asks_for_them(folder):
+    form = 'cannot be read: it must be {"query": "ID", "answers": ["TEXT", ...]}.'
+    for line, expected in {
+        '{"query": "2", "answers": []}': form,
+        '{"query": "2", "answers": ["one", " "]}': form,
+        '{"query": "2", "answers": "one"}': form,
+        '{"query": 2, "answers": ["one"]}': form,
+        '{"answers": ["one"]}': form,
+        '{"query": "q9", "answers": ["one"]}': "names the query 'q9', which is not in queries.jsonl: remove the line.",
+        '{"query": "q1", "answers": ["one"]}': "has answers to 'q1' a second time: keep one of the two lines.",
+    }.items():
+        path = write(folder, "answers.jsonl", f'{{"query": "q1", "answers": ["the moon"]}}\n{line}\n')
+        dataset = load_dataset(folder)
+        with pytest.raises(UsageError) as caught:
+            dataset.answers  # noqa: B018 - read on first use
+        assert str(caught.value) == f"{path}, line 2, {expected}"
+
+
 @pytest.mark.parametrize("text", ['{"judged": "mono"}', "[]", "{"])
 def test_another_kind_of_judging_is_refused(folder, text):
     path = write(folder, "dataset.json", text)

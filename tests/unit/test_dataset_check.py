@@ -86,6 +86,10 @@ def test_every_problem_is_found_at_once(folder):
     )  # fmt: skip
     (folder / "languages.tsv").write_text("corpus-id\tlanguage\nrain\ten\nempty\n")
     (folder / "evidence.tsv").write_text("query-id\tcorpus-id\tposition\nq1\ttides-en\t2\nq8\train\t.5\n")
+    add(
+        folder / "answers.jsonl",
+        {"query": "q1", "answers": ["x"]}, {"query": "q1", "answers": ["y"]}, {"query": "q8", "answers": ["x"]}, "[]\n",
+    )  # fmt: skip
     (folder / "dataset.json").write_text("{}{")
     told = 'it must be {"judged": "pooled"} or {"judged": "per-language"}.'
     assert problems(folder) == {
@@ -98,6 +102,9 @@ def test_every_problem_is_found_at_once(folder):
         ("line that cannot be read", "languages.tsv", None): (1, ["line 3"]),
         ("line that cannot be read", "evidence.tsv", None): (1, ["line 2"]),
         ("query not in queries.jsonl", "evidence.tsv", None): (1, ["line 3: 'q8'"]),
+        ("query answered twice", "answers.jsonl", None): (1, ["line 2: 'q1'"]),
+        ("query not in queries.jsonl", "answers.jsonl", None): (1, ["line 3: 'q8'"]),
+        ("line that cannot be read", "answers.jsonl", None): (1, ["line 4"]),
         ("empty text", "corpus.jsonl", None): (1, ["line 7: 'empty'"]),
         ("text in another language", "corpus.jsonl", "en"): (1, ["line 8: 'liar' detected as de (0.98)"]),
         ("invalid language tag", "corpus.jsonl", None): (1, ["line 9: 'klingonese'"]),

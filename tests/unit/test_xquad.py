@@ -111,7 +111,7 @@ def test_every_version_of_the_paragraph_is_relevant(folder, tmp_path):
         "query-id\tcorpus-id\tscore\n"
         "00\tp0001-de\t1\n00\tp0001-en\t1\n01\tp0001-de\t1\n01\tp0001-en\t1\n10\tp0002-de\t1\n10\tp0002-en\t1\n"
     )
-    assert sorted(path.name for path in out.iterdir()) == ["corpus.jsonl", "qrels", "queries.jsonl"]
+    assert sorted(path.name for path in out.iterdir()) == ["answers.jsonl", "corpus.jsonl", "qrels", "queries.jsonl"]
     assert sorted(path.name for path in out.parent.iterdir()) == ["out"]
 
 
@@ -156,6 +156,8 @@ def test_articles_are_documents_and_answers_have_a_place_in_them(long_folder, tm
         f"10\ta01-zh\t{13 / 14:.6g}\t9\t12\t14",
         f"10\ta01-en\t{39 / 40:.6g}\t9\t38\t40",
     ]
+    # In the language of the questions, with articles and without.
+    assert load_dataset(out).answers == {"00": ("s.",), "01": ("Th",), "10": ("w.",)}
     spans = load_dataset(out).evidence.spans
     assert [english[slice(*spans[name]["a01-en"])] for name in ("00", "01", "10")] == ["s.", "Th", "w."]
 
