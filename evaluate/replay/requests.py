@@ -145,8 +145,9 @@ def _read(request: PreparedQuery, found: RankedHits) -> QueryResult:
     hits = tuple([(intern(hit.document), hit.score) for hit in found.hits if hit.score is not None])
     places = {intern(hit.document): (hit.place.start, hit.place.end) for hit in found.hits if hit.place is not None}
     how = found.how
-    if how.run_scores:
-        how = replace(how, run_scores={name: how.run_scores[name] for name in request.scored if name in how.run_scores})
+    kept = [{name: known[name] for name in request.scored if name in known} for known in (how.run_scores, how.reranked)]
+    if how.run_scores or how.reranked:
+        how = replace(how, run_scores=kept[0], reranked=kept[1])
     return QueryResult(request.query, hits, float(found.took), how=how, places=places)
 
 

@@ -154,14 +154,14 @@ def rerank_remarks(index: IndexInfo) -> list[str]:
 
 
 def rerank_strengths(index: IndexInfo) -> dict[str, float]:
-    """Mode -> how far the reranker ``features`` may go in an index: calibrated, else a little.
+    """Mode -> how far the reranker ``features`` may go in an index: as calibrated while that holds, else a little.
 
     Raises:
         ClusterError: the calibration that the index keeps cannot be read.
     """
     calibration = StoredCalibration.of_index(index)
     usual = {"dense": USUAL_RERANK, "anchored": USUAL_RERANK}
-    return usual if calibration is None else usual | dict(calibration.rerank)
+    return usual if calibration is None or calibration.outdated(index) else usual | dict(calibration.rerank)
 
 
 # Fewer documents tell nothing; then the spread is that of a usual model.

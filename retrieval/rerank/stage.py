@@ -118,7 +118,7 @@ def _of_each_language(
     index, fields, vector = request.target.index, request.fields, request.question.vector
     among = request.filters.get(fields.language)
     tags = [tag for tag in index.languages if among is None or tag in among]
-    if not wanted or vector is None:
+    if not (wanted and tags) or vector is None:
         return []
     clauses = dsl.filter_clauses(request.filters)
     bodies = []

@@ -176,6 +176,8 @@ def test_filters_hold_for_all_candidates(client, target):
     assert {CORPUS.years[hit.id] for hit in run.hits} == {2001}
     german = reranked(client, target, asked(), depth=5, each=3, size=30, filters={"language": ["de"]})
     assert {hit.language for hit in german.hits} == {"de"}
+    # A language that no document is in.
+    assert reranked(client, target, asked(), filters={"language": ["fr"]}).hits == ()
 
 
 def test_a_group_is_reranked_by_the_document_that_is_shown(client, target):
