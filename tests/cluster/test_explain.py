@@ -231,7 +231,7 @@ def test_json_has_all_of_it(client, name, cluster_env):
     answer = json.loads(done.stdout)
     assert set(answer) == {
         "index", "mode", "preference", "fusion", "lexical_weight", "one_per_group", "mode_from", "mode_reason",
-        "preference_from", "language",
+        "rerank", "rerank_depth", "rerank_per_language", "rerank_fallback", "preference_from", "language",
         "shift_queries", "gamma", "hits", "bonus", "anchors", "compared", "notes", "took", "requests",
     }  # fmt: skip
     assert answer["requests"] is None
