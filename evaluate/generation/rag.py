@@ -1,12 +1,15 @@
 """What a generator is given to answer from, and what its answers say about the search (MLAIRE 2.2, LAURA 2.1)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, get_args
+from itertools import combinations
+from statistics import fmean
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy.stats import pearsonr
 
 from langshift.errors import UsageError
+from langshift.evaluate.compare.significance import TestResult, holm, paired_tests
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, gather
 from langshift.evaluate.measures.fairness import Distribution, mean, shares_of
 from langshift.languages import UNDETERMINED
@@ -137,3 +140,69 @@ def correlation(scores: Mapping[str, Sequence[float]], recalls: Mapping[str, flo
         return Correlation(None, None, len(pairs))
     found = pearsonr(*zip(*pairs, strict=True))
     return Correlation(float(found.statistic), float(found.pvalue), len(pairs))
+
+
+class AnswerScore(NamedTuple):
+    """The measures of one answer, each 0 to 1; ``coherence`` is None where the answer's language is undecided."""
+
+    recall: float
+    containment: float
+    exact_match: float
+    f1: float
+    coherence: float | None
+
+
+def summary(scores: Mapping[str, AnswerScore]) -> dict[str, Any]:
+    """Return the means over a condition's answers, as ``rag.json`` gives them; None where there are none.
+
+    ``coherence`` is the mean over answers whose language is decided; ``undecided`` is the share of the others.
+
+    Args:
+        scores: query id -> its answer's measures.
+    """
+    columns = {measure: [getattr(one, measure) for one in scores.values()] for measure in AnswerScore._fields}
+    means = {measure: _mean([one for one in column if one is not None]) for measure, column in columns.items()}
+    undecided = _mean([float(one.coherence is None) for one in scores.values()])
+    return {"queries": len(scores), **means, "undecided": undecided}
+
+
+def _mean(figures: Sequence[float]) -> float | None:
+    return fmean(figures) if figures else None
+
+
+def summary_by_language(scores: Mapping[str, AnswerScore], languages: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return ``summary`` for each query language, sorted; queries of unknown language are ``und``."""
+    rows = gather((languages.get(query) or UNDETERMINED, query) for query in scores)
+    return {language: summary({query: scores[query] for query in rows[language]}) for language in sorted(rows)}
+
+
+def compare_conditions(
+    conditions: Mapping[str, Mapping[str, AnswerScore]], clusters: Mapping[str, str]
+) -> dict[tuple[str, str, str], TestResult]:
+    """Test every two conditions in every measure, paired by query, with whole clusters' signs flipped.
+
+    Only queries that both conditions answered count, and for coherence those decided in both.
+
+    Args:
+        conditions: context -> query id -> its answer's measures.
+        clusters: query id -> article, or what else stands together (``clusters`` of the dataset).
+
+    Returns:
+        (earlier condition, later one, measure) -> the difference, later less earlier, with ``corrected``
+        after Holm over all that is returned. What no query has in both is left out.
+    """
+    differences = {
+        (one, other, measure): {
+            query: float(later - earlier)
+            for query in conditions[one].keys() & conditions[other].keys()
+            if (earlier := getattr(conditions[one][query], measure)) is not None
+            and (later := getattr(conditions[other][query], measure)) is not None
+        }
+        for one, other in combinations(conditions, 2)
+        for measure in AnswerScore._fields
+    }
+    if not any(differences.values()):
+        return {}
+    tests = paired_tests(differences, clusters)
+    corrected = holm([test.randomisation for test in tests.values()])
+    return {key: test._replace(corrected=chance) for (key, test), chance in zip(tests.items(), corrected, strict=True)}
