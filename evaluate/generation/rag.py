@@ -38,6 +38,11 @@ class Context(NamedTuple):
         return f"{self.kind}:{self.depth}" if self.depth else self.kind
 
     @property
+    def folder(self) -> str:
+        """The name without a colon, which not every system takes in a file's."""
+        return str(self).replace(":", "-")
+
+    @property
     def search_depth(self) -> int:
         """How many documents a search must give; 0 where none is made."""
         return {"retrieved": self.depth, "language-wise": CANDIDATES}.get(self.kind, 0)
@@ -72,7 +77,8 @@ def gold_passages(
         Ids of documents; none where there is no such passage, and the query is left out of the condition.
     """
     wanted = "en" if context.kind == "gold-en" else query.language
-    return [one for one in dataset.target_group(query.id) if wanted is not None and languages.get(one) == wanted]
+    group = dataset.target_group(query.id, query.group)
+    return [one for one in group if wanted is not None and languages.get(one) == wanted]
 
 
 def split_by_language(ranking: Sequence[str], languages: Mapping[str, str | None], depth: int) -> dict[str, list[str]]:
@@ -142,66 +148,57 @@ def correlation(scores: Mapping[str, Sequence[float]], recalls: Mapping[str, flo
     return Correlation(float(found.statistic), float(found.pvalue), len(pairs))
 
 
-class AnswerScore(NamedTuple):
-    """The measures of one answer, each 0 to 1; ``coherence`` is None where the answer's language is undecided."""
-
-    recall: float
-    containment: float
-    exact_match: float
-    f1: float
-    coherence: float | None
+#: Measure -> figure of one answer, or of what was found for one query, 0 to 1; None where it is undecided.
+Figures = Mapping[str, float | None]
+RECALL, COHERENCE = "3-gram recall", "language coherence"
+#: All that can be said without a generator. It rewards the overlap of words, and is no accuracy.
+PRESENT = "answer string present in what was found"
 
 
-def summary(scores: Mapping[str, AnswerScore]) -> dict[str, Any]:
-    """Return the means over a condition's answers, as ``rag.json`` gives them; None where there are none.
+def summary(figures: Mapping[str, Figures]) -> dict[str, Any]:
+    """Return the means over a condition's queries, as ``rag.json`` gives them; None where there is nothing to average.
 
-    ``coherence`` is the mean over answers whose language is decided; ``undecided`` is the share of the others.
+    ``language coherence`` is the mean over answers whose language is decided; ``undecided`` is the share of the others.
 
     Args:
-        scores: query id -> its answer's measures.
+        figures: query id -> its figures.
     """
-    columns = {measure: [getattr(one, measure) for one in scores.values()] for measure in AnswerScore._fields}
-    means = {measure: _mean([one for one in column if one is not None]) for measure, column in columns.items()}
-    undecided = _mean([float(one.coherence is None) for one in scores.values()])
-    return {"queries": len(scores), **means, "undecided": undecided}
+    columns = gather((measure, figure) for one in figures.values() for measure, figure in one.items())
+    decided = {measure: [figure for figure in column if figure is not None] for measure, column in columns.items()}
+    means = {measure: fmean(column) if column else None for measure, column in decided.items()}
+    undecided = {"undecided": 1 - len(decided[COHERENCE]) / len(columns[COHERENCE])} if COHERENCE in columns else {}
+    return {"queries": len(figures), **means, **undecided}
 
 
-def _mean(figures: Sequence[float]) -> float | None:
-    return fmean(figures) if figures else None
-
-
-def summary_by_language(scores: Mapping[str, AnswerScore], languages: Mapping[str, str | None]) -> dict[str, Any]:
+def summary_by_language(figures: Mapping[str, Figures], languages: Mapping[str, str | None]) -> dict[str, Any]:
     """Return ``summary`` for each query language, sorted; queries of unknown language are ``und``."""
-    rows = gather((languages.get(query) or UNDETERMINED, query) for query in scores)
-    return {language: summary({query: scores[query] for query in rows[language]}) for language in sorted(rows)}
+    rows = gather((languages.get(query) or UNDETERMINED, query) for query in figures)
+    return {language: summary({query: figures[query] for query in rows[language]}) for language in sorted(rows)}
 
 
 def compare_conditions(
-    conditions: Mapping[str, Mapping[str, AnswerScore]], clusters: Mapping[str, str]
+    conditions: Mapping[str, Mapping[str, Figures]], clusters: Mapping[str, str]
 ) -> dict[tuple[str, str, str], TestResult]:
     """Test every two conditions in every measure, paired by query, with whole clusters' signs flipped.
 
     Only queries that both conditions answered count, and for coherence those decided in both.
 
     Args:
-        conditions: context -> query id -> its answer's measures.
+        conditions: context -> query id -> its figures.
         clusters: query id -> article, or what else stands together (``clusters`` of the dataset).
 
     Returns:
         (earlier condition, later one, measure) -> the difference, later less earlier, with ``corrected``
         after Holm over all that is returned. What no query has in both is left out.
     """
-    differences = {
-        (one, other, measure): {
-            query: float(later - earlier)
-            for query in conditions[one].keys() & conditions[other].keys()
-            if (earlier := getattr(conditions[one][query], measure)) is not None
-            and (later := getattr(conditions[other][query], measure)) is not None
-        }
-        for one, other in combinations(conditions, 2)
-        for measure in AnswerScore._fields
-    }
-    if not any(differences.values()):
+    differences: dict[tuple[str, str, str], dict[str, float]] = {}
+    for (one, before), (other, after) in combinations(conditions.items(), 2):
+        for query in (query for query in before if query in after):
+            for measure, earlier in before[query].items():
+                later = after[query].get(measure)
+                if earlier is not None and later is not None:
+                    differences.setdefault((one, other, measure), {})[query] = later - earlier
+    if not differences:
         return {}
     tests = paired_tests(differences, clusters)
     corrected = holm([test.randomisation for test in tests.values()])

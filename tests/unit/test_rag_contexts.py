@@ -7,7 +7,6 @@ import pytest
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
 from langshift.evaluate.generation.rag import (
-    AnswerScore,
     Context,
     compare_conditions,
     correlation,
@@ -111,51 +110,62 @@ def test_an_undefined_correlation_is_none(scores, recalls):
     assert correlation(named, dict(zip(named, recalls, strict=True))) == (None, None, len(scores))
 
 
+MEASURES = ("3-gram recall", "containment", "exact match", "F1", "language coherence")
+
+
+def figures(*values):
+    return dict(zip(MEASURES, values, strict=True))
+
+
 ANSWERS = {
-    "q1": AnswerScore(1.0, 1.0, 0.0, 0.5, 1.0),
-    "q2": AnswerScore(0.5, 0.0, 0.0, 0.0, None),
-    "q3": AnswerScore(0.0, 0.0, 0.0, 0.25, 0.0),
-    "q4": AnswerScore(0.5, 1.0, 1.0, 1.0, 1.0),
+    "q1": figures(1.0, 1.0, 0.0, 0.5, 1.0),
+    "q2": figures(0.5, 0.0, 0.0, 0.0, None),
+    "q3": figures(0.0, 0.0, 0.0, 0.25, 0.0),
+    "q4": figures(0.5, 1.0, 1.0, 1.0, 1.0),
 }
 
 
 def test_undecided_answers_are_neither_coherent_nor_not():
     assert summary(ANSWERS) == {
-        "queries": 4, "recall": 0.5, "containment": 0.5, "exact_match": 0.25, "f1": 0.4375,
-        "coherence": pytest.approx(2 / 3), "undecided": 0.25,
+        "queries": 4, "3-gram recall": 0.5, "containment": 0.5, "exact match": 0.25, "F1": 0.4375,
+        "language coherence": pytest.approx(2 / 3), "undecided": 0.25,
     }  # fmt: skip
     by_language = summary_by_language(ANSWERS, {"q1": "en", "q2": "de", "q3": "en", "q4": None})
     assert list(by_language) == ["de", "en", "und"]
-    assert (by_language["de"]["coherence"], by_language["de"]["undecided"]) == (None, 1)
-    assert (by_language["en"]["coherence"], by_language["en"]["recall"]) == (0.5, 0.5)
-    assert summary({}) == dict.fromkeys(["queries"], 0) | dict.fromkeys([*AnswerScore._fields, "undecided"])
+    assert (by_language["de"]["language coherence"], by_language["de"]["undecided"]) == (None, 1)
+    assert (by_language["en"]["language coherence"], by_language["en"]["3-gram recall"]) == (0.5, 0.5)
+    assert summary({}) == {"queries": 0}
 
 
 def test_conditions_are_paired_by_query_and_tested_by_article():
     better = {
-        "q1": AnswerScore(1.0, 1.0, 0.0, 0.5, None),
-        "q2": AnswerScore(1.0, 1.0, 0.0, 0.5, 1.0),
-        "q3": AnswerScore(0.5, 1.0, 0.0, 0.5, 1.0),
-        "q9": AnswerScore(0.0, 0.0, 0.0, 0.0, 0.0),  # answered in one condition only
+        "q1": figures(1.0, 1.0, 0.0, 0.5, None),
+        "q2": figures(1.0, 1.0, 0.0, 0.5, 1.0),
+        "q3": figures(0.5, 1.0, 0.0, 0.5, 1.0),
+        "q9": figures(0.0, 0.0, 0.0, 0.0, 0.0),  # answered in one condition only
     }
     tests = compare_conditions({"none": ANSWERS, "gold-en": better}, {"q1": "a", "q2": "b", "q3": "b", "q9": "c"})
-    recall, contained = tests["none", "gold-en", "recall"], tests["none", "gold-en", "containment"]
+    recall, contained = tests["none", "gold-en", "3-gram recall"], tests["none", "gold-en", "containment"]
     # Differences 0, .5, .5 in the articles a, b, b: sums 0 and 1, and either sign of b's is as extreme.
     assert (recall.difference, recall.queries, recall.clusters) == (pytest.approx(1 / 3), 3, 2)
     assert (recall.randomisation, contained.difference, recall.corrected) == (1.0, pytest.approx(2 / 3), 1.0)
     # q1 is undecided in one, q2 in the other.
-    assert (tests["none", "gold-en", "coherence"].queries, tests["none", "gold-en", "coherence"].difference) == (1, 1.0)
+    assert (
+        tests["none", "gold-en", "language coherence"].queries,
+        tests["none", "gold-en", "language coherence"].difference,
+    ) == (1, 1.0)
 
 
 def test_p_values_of_conditions_are_corrected_after_holm_over_the_table():
     names = [f"q{number}" for number in range(8)]
-    one = dict.fromkeys(names, AnswerScore(0.0, 0.0, 0.0, 0.0, None))
-    other = dict.fromkeys(names, AnswerScore(1.0, 0.0, 0.0, 1.0, None))
+    one = dict.fromkeys(names, figures(0.0, 0.0, 0.0, 0.0, None))
+    other = dict.fromkeys(names, figures(1.0, 0.0, 0.0, 1.0, None))
     tests = compare_conditions({"none": one, "gold-en": other}, dict(zip(names, names, strict=True)))
     # Of 256 ways to flip eight signs two are as extreme: p = 2/256, and 1 without a difference.
     p = {measure: (test.randomisation, test.corrected) for (_, _, measure), test in tests.items()}
     assert p == {
-        "recall": (2 / 256, 4 * 2 / 256), "f1": (2 / 256, 4 * 2 / 256), "containment": (1, 1), "exact_match": (1, 1),
+        "3-gram recall": (2 / 256, 4 * 2 / 256), "F1": (2 / 256, 4 * 2 / 256),
+        "containment": (1, 1), "exact match": (1, 1),
     }  # fmt: skip
 
 
