@@ -59,7 +59,7 @@ class GeneratedAnswer(NamedTuple):
     query: DatasetQuery
     split: str | None
     documents: Sequence[str]
-    passages: Sequence[str]
+    passages: Sequence[str] = ()
     prompt: str | None = None
     answer: Answer | None = None
     figures: Mapping[str, float | None] = {}
@@ -79,7 +79,7 @@ class GeneratedAnswer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ConditionResult:
+class ContextResult:
     """What one context came to.
 
     Attributes:
@@ -140,7 +140,7 @@ class RagEvaluation:
     dataset: Dataset
     languages: DatasetLanguages
     ranked: Mapping[str, Sequence[tuple[str, float]]]
-    conditions: Sequence[ConditionResult]
+    conditions: Sequence[ContextResult]
 
     @classmethod
     def of(
@@ -192,7 +192,7 @@ class RagEvaluation:
         for context, condition in zip(contexts, drafts, strict=True):
             scored = [_scored(draft, next(answers, None), dataset, detector) for draft in condition]
             left_out = len(asked) - len({draft.query.id for draft in condition})
-            conditions.append(ConditionResult(context, scored, left_out))
+            conditions.append(ContextResult(context, scored, left_out))
         return cls(dataset, languages, ranked, conditions)
 
     def to_dict(self) -> dict[str, Any]:
@@ -212,7 +212,7 @@ class RagEvaluation:
             ],
         }
 
-    def _condition(self, condition: ConditionResult) -> dict[str, Any]:
+    def _condition(self, condition: ContextResult) -> dict[str, Any]:
         figures, languages = condition.figures, self.languages.queries
         return {
             **summary(figures),
@@ -223,7 +223,7 @@ class RagEvaluation:
             "oracle": self._oracle(condition),
         }
 
-    def _correlation(self, condition: ConditionResult, figures: Mapping[str, Figures]) -> dict[str, Any] | None:
+    def _correlation(self, condition: ContextResult, figures: Mapping[str, Figures]) -> dict[str, Any] | None:
         """Of the mean score of what was retrieved with the 3-gram recall of the answer."""
         recalls = {query: recall for query, one in figures.items() if (recall := one.get(RECALL)) is not None}
         if condition.context.kind != "retrieved" or not recalls:
@@ -231,7 +231,7 @@ class RagEvaluation:
         scores = {query: [score for _, score in self._top(condition, query)] for query in recalls}
         return correlation(scores, recalls)._asdict()
 
-    def _oracle(self, condition: ConditionResult) -> dict[str, Any] | None:
+    def _oracle(self, condition: ContextResult) -> dict[str, Any] | None:
         """Languages of the best answers beside those of as many documents as were retrieved, by query language."""
         recalls, languages = condition.recalls, self.languages.queries
         if not recalls:
@@ -260,7 +260,7 @@ class RagEvaluation:
         means = {name: fmean(row[name] for row in rows.values()) for name in names}
         return {**means, "all_zero": sum(not any(one.values()) for one in recalls.values()), "by_language": rows}
 
-    def _top(self, condition: ConditionResult, query: str) -> Sequence[tuple[str, float]]:
+    def _top(self, condition: ContextResult, query: str) -> Sequence[tuple[str, float]]:
         return self.ranked[query][: condition.context.depth]
 
     def write(self, folder: Path, document: Mapping[str, Any]) -> None:

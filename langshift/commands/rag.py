@@ -96,7 +96,7 @@ def rag(
     ranked = {} if found is None else {answer.query: answer for answer in found.answers}
     with tempfile.TemporaryDirectory() as temporary:
         cache = (output or Path(temporary)) / _CACHE
-        generate = None if model is None else _generated_by(model, cache, kept=output is not None)
+        generate = None if model is None else _generated_by(model, cache, resumable=output is not None)
         evaluation = RagEvaluation.of(data, parsed, ranked, generate, open_detector())
     document = {
         "dataset": identity(data),
@@ -143,7 +143,7 @@ def _search(
     return found, server_version(client)
 
 
-def _generated_by(model: Generator, cache: Path, *, kept: bool) -> Callable[[Sequence[str]], Sequence[Answer]]:
+def _generated_by(model: Generator, cache: Path, *, resumable: bool) -> Callable[[Sequence[str]], Sequence[Answer]]:
     """What gives the answers to prompts, of which each is asked once, ever."""
 
     def generate(prompts: Sequence[str]) -> Sequence[Answer]:
@@ -153,7 +153,7 @@ def _generated_by(model: Generator, cache: Path, *, kept: bool) -> Callable[[Seq
             try:
                 return answers.answer_all(model, prompts, lambda _cached: bars.advance(task))
             except (LangshiftError, KeyboardInterrupt):
-                if kept:
+                if resumable:
                     note(f"The answers so far are kept in {cache}: the same command asks for the rest.")
                 raise
 
