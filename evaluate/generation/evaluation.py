@@ -99,7 +99,7 @@ class ContextResult:
         Of several answers to a query the one of the best 3-gram recall counts, the first of these on ties; a
         reference is present where it is in what any of them was generated from.
         """
-        found = {}
+        found: dict[str, Figures] = {}
         for query, answers in gather((one.query.id, one) for one in self.answers).items():
             best = max(answers, key=lambda one: one.figures.get(RECALL) or 0.0)
             present = [one.figures[PRESENT] or 0.0 for one in answers if PRESENT in one.figures]
@@ -243,7 +243,7 @@ class RagEvaluation:
             )
             for query in recalls
         )
-        rows = {}
+        rows: dict[str, dict[str, Any]] = {}
         for language, oracle in oracle_languages(recalls, languages).items():
             retrieved = mean(shares[language])
             pair = aligned(retrieved, oracle, self.languages.documents.values())
@@ -288,7 +288,7 @@ def _split(
         return {None: ()}
     ranking = [name for name, _ in ranked]
     if context.kind == "language-wise":
-        return {**split_by_language(ranking, languages.documents, context.depth)}
+        return dict[str | None, Sequence[str]](split_by_language(ranking, languages.documents, context.depth).items())
     gold = context.kind != "retrieved"
     chosen = gold_passages(context, query, dataset, languages.documents) if gold else ranking[: context.depth]
     return {None: chosen} if chosen else {}

@@ -94,8 +94,6 @@ ENTROPY = MeasureFamily("Entropy@k", "report", "LAURA, Table 4", language_entrop
 
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
-#: What is added to every share before a Kullback-Leibler divergence.
-SMOOTHING = 1e-6
 
 
 def jensen_shannon(measure: Measure, ranked: RankedMaterial) -> Scores:
@@ -112,8 +110,8 @@ def jensen_shannon(measure: Measure, ranked: RankedMaterial) -> Scores:
 
     Direction: low. Source: LAURA, Table 4, with relevant documents' languages for its oracle.
     """
-    base, power = measure.option("base"), 1 if measure.option("root") else 2
-    return _compare(measure, ranked, lambda pair: shannon_distance(pair, base) ** power)
+    power = 1 if measure.option("root") else 2
+    return _compare(measure, ranked, lambda pair: shannon_distance(pair, measure.option("base")) ** power)
 
 
 def shannon_distance(pair: Pair, base: float = math.e) -> float:
@@ -135,16 +133,15 @@ def kullback_leibler(measure: Measure, ranked: RankedMaterial) -> Scores:
 
     Direction: low. Source: LAURA, Table 4, with relevant documents' languages for its oracle.
     """
-    base, smoothing = measure.option("base"), measure.option("smoothing")
-    return _compare(measure, ranked, lambda pair: smoothed_divergence(pair, base, smoothing))
+    options = measure.option("base"), measure.option("smoothing")
+    return _compare(measure, ranked, lambda pair: smoothed_divergence(pair, *options))
 
 
-def smoothed_divergence(pair: Pair, base: float = math.e, smoothing: float = SMOOTHING) -> float:
+def smoothed_divergence(pair: Pair, base: float = math.e, smoothing: float = 1e-6) -> float:
     """Kullback-Leibler divergence ``KL(first || second)`` of two distributions, ``smoothing`` added to every share."""
     from scipy.stats import entropy
 
-    shares, oracle = (part + smoothing for part in pair)
-    return float(entropy(shares / shares.sum(), oracle / oracle.sum(), base=base))
+    return float(entropy(*(part + smoothing for part in pair), base=base))
 
 
 def aligned(one: Distribution, other: Distribution, languages: Iterable[str | None]) -> Pair:
@@ -155,26 +152,19 @@ def aligned(one: Distribution, other: Distribution, languages: Iterable[str | No
 
 
 def _compare(measure: Measure, ranked: RankedMaterial, distance: Callable[[Pair], float]) -> Scores:
-    """Compare with the stand-in oracle: the languages of a query's relevant documents, each of the same weight.
-
-    LAURA's oracle (section 2.1) is the language of the documents that give the best answer, several of them with
-    the same weight where they tie: that needs utility scores.
-    """
-    corpus = set(ranked.material.documents.values())
+    """Compare with the languages of a query's relevant documents; ``evaluate rag`` has LAURA's own oracle."""
     figures = []
     for pairs in top_distributions(ranked, measure.depth).values():
         known = [(shares, set(ranked.languages_of_relevant(query).values())) for query, shares in pairs]
         both = [(shares, shares_of(languages)) for shares, languages in known if languages]
         if both:
             one, other = (mean(part) for part in zip(*both, strict=True))
-            figures.append((distance(aligned(one, other, corpus)), len(both)))
+            figures.append((distance(aligned(one, other, ranked.material.documents.values())), len(both)))
     return over_query_languages(measure, ranked, figures)
 
 
 _ROOT = base.MeasureOption(True, "True or False", lambda value: isinstance(value, bool))
-_SMOOTHING = base.MeasureOption(
-    SMOOTHING, "a number between 0 and 1", lambda value: type(value) in _REAL and 0 < value < 1
-)
+_SMOOTHING = base.MeasureOption(1e-6, "a number between 0 and 1", lambda value: type(value) in _REAL and 0 < value < 1)
 _JS_OPTIONS, _KL_OPTIONS = {"base": BASE, "root": _ROOT}, {"base": BASE, "smoothing": _SMOOTHING}
 JS = MeasureFamily("JS@k", "low", "LAURA, Table 4", jensen_shannon, _JS_OPTIONS, across=True)
 KL = MeasureFamily("KL@k", "low", "LAURA, Table 4", kullback_leibler, _KL_OPTIONS, across=True)
