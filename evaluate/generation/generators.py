@@ -32,8 +32,9 @@ GENERATION_SERVER: Final = ServerKind(
 PARAMETERS: Final = {"temperature": 0, "max_tokens": 128, "seed": 0}
 # How servers refuse prompts that are too long.
 _TOO_LONG: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
-# What a model thinks aloud; cut off where it does not come to an end.
-_THINKING: Final = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
+# What a model thinks aloud: cut off where it does not come to an end, and without its beginning where the model's
+# template puts that into the prompt, as DeepSeek-R1's does.
+_THINKING: Final = re.compile(r"(?:\A(?:(?!<think>).)*?|<think>.*?)</think>|<think>.*\Z", re.DOTALL)
 
 
 class Answer(NamedTuple):
@@ -168,9 +169,18 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
         found = {prompt: answer for prompt, key in keys.items() if (answer := self._get(key)) is not None}
         missing = [prompt for prompt in keys if prompt not in found]
 
-        def ask(prompt: str) -> tuple[str, Answer]:
-            answer = generator.answer(prompt)
-            self._put(keys[prompt], generator, answer)
+        failures: list[LangshiftError] = []
+
+        # After a failure nothing more is asked, and what is under way is still kept: it has been paid for.
+        def ask(prompt: str) -> tuple[str, Answer | None]:
+            if failures:
+                return prompt, None
+            try:
+                answer = generator.answer(prompt)
+                self._put(keys[prompt], generator, answer)
+            except LangshiftError as error:
+                failures.append(error)
+                return prompt, None
             return prompt, answer
 
         for _ in range(len(prompts) - len(missing)):
@@ -179,8 +189,11 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
             # Unlike an executor's, its threads keep nobody waiting who has interrupted the command.
             with ThreadPool(min(concurrency, len(missing))) as workers:
                 for prompt, answer in workers.imap_unordered(ask, missing):
-                    found[prompt] = answer
-                    on_answer(False)
+                    if answer is not None:
+                        found[prompt] = answer
+                        on_answer(False)
+        if failures:
+            raise failures[0]
         return [found[prompt] for prompt in prompts]
 
     def _get(self, key: str) -> Answer | None:
