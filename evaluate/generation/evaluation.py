@@ -184,7 +184,7 @@ class RagEvaluation:
         for context, condition in zip(contexts, drafts, strict=True):
             for number, draft in enumerate(condition):
                 places = found[draft.query.id].places if context.search_depth else {}
-                passages = [_passage(texts[name], places.get(name)) for name in draft.documents]
+                passages = [passage_text(texts[name], places.get(name)) for name in draft.documents]
                 prompt = generate and answer_prompt(draft.query.text, passages, draft.query.language or UNDETERMINED)
                 condition[number] = draft._replace(passages=passages, prompt=prompt)
         answers = iter(generate([draft.prompt or "" for draft in chain(*drafts)]) if generate else ())
@@ -294,7 +294,7 @@ def _split(
     return {None: chosen} if chosen else {}
 
 
-def _passage(document: Document, place: tuple[int, int] | None) -> str:
+def passage_text(document: Document, place: tuple[int, int] | None) -> str:
     """The text of a document, or of the passage of it that was found, below the title as in LAURA."""
     text = document.text if place is None else document.text[slice(*place)]
     return "\n".join(filter(None, (document.title, text)))

@@ -92,11 +92,11 @@ def rag(
     if output is not None:
         check_output(output)
     model = None if generator is None else Generator(generator)
-    found, server = _search(data, index, setting, search) if searched and index is not None else (None, None)
+    found, server = search_queries(data, index, setting, search) if searched and index is not None else (None, None)
     ranked = {} if found is None else {answer.query: answer for answer in found.answers}
     with tempfile.TemporaryDirectory() as temporary:
         cache = (output or Path(temporary)) / _CACHE
-        generate = None if model is None else _generated_by(model, cache, resumable=output is not None)
+        generate = None if model is None else generated_by(model, cache, resumable=output is not None)
         evaluation = RagEvaluation.of(data, parsed, ranked, generate, open_detector())
     document = {
         "dataset": identity(data),
@@ -119,7 +119,7 @@ def rag(
         note(f"Wrote rag.json and the answers to {output}: {folders}.")
 
 
-def _search(
+def search_queries(
     dataset: Dataset, index: str, setting: SearchSettings, options: SearchOptions
 ) -> tuple[ReplayResult, str | None]:
     """Search for every query, one after the other; what was found, and the version of OpenSearch.
@@ -143,7 +143,7 @@ def _search(
     return found, server_version(client)
 
 
-def _generated_by(model: Generator, cache: Path, *, resumable: bool) -> Callable[[Sequence[str]], Sequence[Answer]]:
+def generated_by(model: Generator, cache: Path, *, resumable: bool) -> Callable[[Sequence[str]], Sequence[Answer]]:
     """What gives the answers to prompts, of which each is asked once, ever."""
 
     def generate(prompts: Sequence[str]) -> Sequence[Answer]:
