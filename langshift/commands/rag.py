@@ -36,17 +36,17 @@ _OVERLAP = (
 
 @click.command("rag", cls=Command)
 @click.argument("dataset", type=PATH)
-@option("--index NAME", "The index to search; needed by retrieved:K and language-wise:K.")
+@option("--index NAME", "The index to search.")
 @option(
     "--context CONTEXT",
-    "What is given to the generator: gold-en, gold-own, retrieved:K, language-wise:K or none; can be repeated.",
+    "What answers are generated from; can be repeated.",
     dest="contexts",
     required=True,
     multiple=True,
 )
-@option("--generator NAME", "The model that answers, http:URL#MODEL, such as http:http://localhost:8000#org/model.")
+@option("--generator NAME", "The chat model that answers: http:URL#MODEL.")
 @setting_options("dense")
-@option("--output FOLDER", "Write rag.json and the answers here; the same command again asks nothing twice.")
+@option("--output FOLDER", "Write rag.json and the answers here.")
 @search_options
 @json_or_tables
 def rag(
@@ -59,23 +59,23 @@ def rag(
     search: SearchOptions,
     as_json: bool,
 ) -> None:
-    """Have the questions of DATASET answered from what is found, and measure what the answers are worth.
+    """Have the questions of DATASET answered, and measure what the answers are worth.
 
     \b
     --context gold-en          the passage that answers, in English
     --context gold-own         the same in the question's language
     --context retrieved:K      the K best documents of a search
-    --context language-wise:K  one answer from the K best documents of each language among the 50 best; the best
-                               of these answers counts, and its language is the oracle's
+    --context language-wise:K  the K best of each language among the 50 best: an
+                               answer for each language, of which the best counts
     --context none             nothing: what the model knows by itself
 
-    DATASET needs reference answers (answers.jsonl). Several contexts are compared, paired by article. Without
-    --generator nothing is generated: what is measured is whether a reference answer stands in what was found.
+    DATASET needs reference answers. Without --generator it is only looked whether these stand in what was found.
 
     \b
     Example:
-      langshift evaluate rag xquad8 --context gold-en --context gold-own --index news --context retrieved:5 \\
-        --generator http:http://localhost:8000#org/model --output results/rag
+      langshift evaluate rag xquad8 --context gold-en --context gold-own \\
+        --index news --context retrieved:5 --output results/rag \\
+        --generator http:http://localhost:8000#org/model
     """
     parsed = list(dict.fromkeys(map(parse_context, contexts)))
     searched = [context for context in parsed if context.search_depth]
