@@ -37,6 +37,7 @@ from langshift.evaluate.generation.rag import parse_context
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.replay.result import per_query, result
+from langshift.evaluate.rerank.labels import Labels
 from langshift.ingest.bulk.dead_letters import DeadLetter, to_line
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
@@ -217,6 +218,7 @@ ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
         ("langshift_anchors", "key", calibrated()),
         ("Language vectors", "key", set(HEADER) - TENSORS),
         ("per-query.jsonl", "key", next(ROWS)),
+        ("Labels", "key", [one.name for one in msgspec.structs.fields(Labels)]),
         ("Baselines", "key", [one.name for one in msgspec.structs.fields(Baseline)]),
         ("The verdict", "verdict key", Verdict("too few", "", [FIGURE]).to_dict()),
         ("The verdict", "figure key", FIGURE.to_dict()),
