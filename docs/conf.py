@@ -21,7 +21,14 @@ root_doc = "README"
 # The other pages, in the order of the navigation.
 NAVIGATION = {
     "Use": ["docs/demo", "docs/operations", "docs/ingest", "docs/adopt-and-retune", "docs/search", "docs/console"],
-    "Go further": ["docs/encoders-and-vectors", "docs/evaluate", "docs/clients", "docs/permissions", "docker/README"],
+    "Go further": [
+        "docs/encoders-and-vectors",
+        "docs/evaluate",
+        "docs/rag",
+        "docs/clients",
+        "docs/permissions",
+        "docker/README",
+    ],
     "Look up": ["docs/cli", "docs/measures", "docs/format", "docs/glossary", "docs/reproduction"],
     "Work on it": ["docs/architecture", "tests/bench/RESULTS", "CHANGELOG"],
 }

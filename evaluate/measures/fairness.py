@@ -110,15 +110,17 @@ def jensen_shannon(measure: Measure, ranked: RankedMaterial) -> Scores:
 
     Direction: low. Source: LAURA, Table 4, with relevant documents' languages for its oracle.
     """
+    power = 1 if measure.option("root") else 2
+    return _compare(measure, ranked, lambda pair: shannon_distance(pair, measure.option("base")) ** power)
+
+
+def shannon_distance(pair: Pair, base: float = math.e) -> float:
+    """Jensen-Shannon distance of two distributions: the root of the divergence."""
     from scipy.spatial.distance import jensenshannon
 
-    def distance(pair: Pair) -> float:
-        # Rounding may leave less than 0 of two distributions that are alike, and SciPy takes its root.
-        with np.errstate(invalid="ignore"):
-            root = float(np.nan_to_num(jensenshannon(*pair, base=measure.option("base"))))
-        return root if measure.option("root") else root**2
-
-    return _compare(measure, ranked, distance)
+    # Rounding may leave less than 0 of two distributions that are alike, and SciPy takes its root.
+    with np.errstate(invalid="ignore"):
+        return float(np.nan_to_num(jensenshannon(*pair, base=base)))
 
 
 def kullback_leibler(measure: Measure, ranked: RankedMaterial) -> Scores:
@@ -131,31 +133,33 @@ def kullback_leibler(measure: Measure, ranked: RankedMaterial) -> Scores:
 
     Direction: low. Source: LAURA, Table 4, with relevant documents' languages for its oracle.
     """
+    options = measure.option("base"), measure.option("smoothing")
+    return _compare(measure, ranked, lambda pair: smoothed_divergence(pair, *options))
+
+
+def smoothed_divergence(pair: Pair, base: float = math.e, smoothing: float = 1e-6) -> float:
+    """Kullback-Leibler divergence ``KL(first || second)`` of two distributions, ``smoothing`` added to every share."""
     from scipy.stats import entropy
 
-    def divergence(pair: Pair) -> float:
-        shares, oracle = (part + measure.option("smoothing") for part in pair)
-        return float(entropy(shares / shares.sum(), oracle / oracle.sum(), base=measure.option("base")))
+    return float(entropy(*(part + smoothing for part in pair), base=base))
 
-    return _compare(measure, ranked, divergence)
+
+def aligned(one: Distribution, other: Distribution, languages: Iterable[str | None]) -> Pair:
+    """Two distributions as arrays over the same languages: theirs and some more, shape (languages,), sorted."""
+    every = sorted({language for language in (*languages, *one, *other) if language})
+    first, second = (np.array([part.get(language, 0.0) for language in every]) for part in (one, other))
+    return first, second
 
 
 def _compare(measure: Measure, ranked: RankedMaterial, distance: Callable[[Pair], float]) -> Scores:
-    """Compare with the stand-in oracle: the languages of a query's relevant documents, each of the same weight.
-
-    LAURA's oracle (section 2.1) is the language of the documents that give the best answer, several of them with
-    the same weight where they tie: that needs utility scores.
-    """
-    corpus = {language for language in ranked.material.documents.values() if language}
+    """Compare with the languages of a query's relevant documents; ``evaluate rag`` has LAURA's own oracle."""
     figures = []
     for pairs in top_distributions(ranked, measure.depth).values():
         known = [(shares, set(ranked.languages_of_relevant(query).values())) for query, shares in pairs]
         both = [(shares, shares_of(languages)) for shares, languages in known if languages]
         if both:
-            means = [mean(part) for part in zip(*both, strict=True)]
-            every = sorted(corpus.union(*means))
-            one, other = (np.array([part.get(language, 0.0) for language in every]) for part in means)
-            figures.append((distance((one, other)), len(both)))
+            one, other = (mean(part) for part in zip(*both, strict=True))
+            figures.append((distance(aligned(one, other, ranked.material.documents.values())), len(both)))
     return over_query_languages(measure, ranked, figures)
 
 

@@ -11,6 +11,7 @@ from opensearchpy import OpenSearch
 from langshift.client import address, make_client, open_cluster
 from langshift.commands.compare import compare, report
 from langshift.commands.offline import offline, sweep
+from langshift.commands.rag import rag
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate import runs
@@ -397,5 +398,5 @@ def evaluate() -> None:
     """
 
 
-for command in (replay_command, modes, score, offline, sweep, compare, report):
+for command in (replay_command, modes, score, offline, sweep, rag, compare, report):
     evaluate.add_command(command)

@@ -1,6 +1,7 @@
 """The commands of ``rerank``."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -8,9 +9,13 @@ import click
 import msgspec
 
 from langshift.client import open_cluster
+from langshift.commands.rag import generated_by, search_queries
 from langshift.debias.encoders import Encoder
-from langshift.errors import LangshiftError
-from langshift.evaluate.datasets.dataset import Dataset, load_dataset
+from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.datasets.dataset import ANSWERS, Dataset, load_dataset
+from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
+from langshift.evaluate.generation.evaluation import passage_text
+from langshift.evaluate.generation.generators import Generator
 from langshift.evaluate.rerank.feature_training import (
     RerankSlice,
     TrainingPool,
@@ -21,13 +26,22 @@ from langshift.evaluate.rerank.feature_training import (
     train,
     training_lists,
 )
+from langshift.evaluate.rerank.labels import (
+    CANDIDATES,
+    LabelQuestion,
+    label,
+    oracle_distribution,
+    read_labels,
+    write_labels,
+)
 from langshift.files import write_json
+from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, format_change, format_score, line, note, progress, table
 from langshift.parameters import PATH, Command, CommandGroup, json_or_tables, option
 from langshift.retrieval.calibration.calibrate import RERANK_STRENGTHS
 from langshift.retrieval.rerank.features import FeatureModel
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions, search_options
+from langshift.retrieval.settings import USUAL, SearchOptions, search_options
 
 
 @click.group(cls=CommandGroup)
@@ -40,6 +54,78 @@ def rerank() -> None:
     """
 
 
+@rerank.command("label", cls=Command)
+@click.argument("dataset", type=PATH)
+@option("--index NAME", "The index to search for candidates.", dest="name", required=True)
+@option(
+    "--generator NAME",
+    "A model that answers, http:URL#MODEL; can be repeated, and utilities are means over all of them.",
+    dest="generators",
+    required=True,
+    multiple=True,
+)
+@option("--output FILE", "Where to write the labels; FILE.answers.sqlite keeps the answers.", PATH, required=True)
+@search_options
+@json_or_tables
+def label_(
+    dataset: Path, name: str, generators: tuple[str, ...], output: Path, search: SearchOptions, as_json: bool
+) -> None:
+    """Label what passages are worth for the answers to the questions of DATASET, whatever language they are in.
+
+    As in LAURA, the 100 best documents of a dense search are split by language, and every generator answers from the
+    best five of each language. The languages of the best answers are kept; then every generator answers from each of
+    their documents alone. A document's utility is the mean 3-gram recall of these answers; above .8 it is positive.
+
+    DATASET needs reference answers (answers.jsonl). The same command again asks nothing twice, also after a crash.
+
+    \b
+    Example:
+      langshift rerank label xquad8 --index news --generator http:http://localhost:8000#org/model --output labels.jsonl
+      langshift rerank fit xquad8 --index news --labels labels.jsonl --output own.json
+    """
+    data = load_dataset(dataset)
+    if not data.answers:
+        raise UsageError(
+            f"{dataset} has no reference answers ({ANSWERS}), which answers are compared with: convert the dataset "
+            "anew with langshift dataset convert, or write the file."
+        )
+    if len(set(generators)) < len(generators):
+        raise UsageError("--generator names a model twice: the generators must be different.")
+    models = [Generator(one) for one in generators]
+    found = {one.query: one for one in search_queries(data, name, USUAL, search)[0].answers}
+    languages = DatasetLanguages.of(data)
+    questions = [
+        LabelQuestion(
+            query.id,
+            query.text,
+            languages.queries[query.id] or UNDETERMINED,
+            data.answers[query.id],
+            [hit for hit, _ in found[query.id].hits if hit in data.documents][:CANDIDATES],
+        )
+        for query in data.queries
+        if query.id in data.answers
+    ]
+    questions = [one for one in questions if one.candidates]
+    documents = read_texts(data, {document for one in questions for document in one.candidates})
+    passages = {document: passage_text(text, None) for document, text in documents.items()}
+    cache = output.with_name(f"{output.name}.answers.sqlite")
+    answering = [generated_by(model, cache, resumable=True) for model in models]
+    labels = label(questions, passages, languages.documents, answering)
+    write_labels(output, labels)
+    positive = sum(map(bool, (one.positives for one in labels)))
+    oracle = oracle_distribution(labels)
+    if as_json:
+        emit_json({"queries": len(labels), "with_positives": positive, "oracle": oracle})
+    else:
+        tags = sorted({tag for shares in oracle.values() for tag in shares})
+        rows = [[tag, *(format_score(shares.get(one), 2) for one in tags)] for tag, shares in oracle.items()]
+        table(
+            "Languages of the best answers, by the language of the question", ["question", *tags], rows, right={*tags}
+        )
+        line(f"{positive:,} of {len(labels):,} questions have a passage of utility above .8.")
+    note(f"Wrote {output}.")
+
+
 @rerank.command(cls=Command)
 @click.argument("dataset", type=PATH)
 @option(
@@ -49,10 +135,22 @@ def rerank() -> None:
     required=True,
     multiple=True,
 )
+@option(
+    "--labels FILE",
+    "Labels of langshift rerank label, whose positives are learnt from instead of DATASET's judgements.",
+    PATH,
+)
 @option("--output FILE", "Where to write the model; searches use it with --rerank features:FILE.", PATH, required=True)
 @search_options
 @json_or_tables
-def fit(dataset: Path, names: tuple[str, ...], output: Path, search: SearchOptions, as_json: bool) -> None:
+def fit(
+    dataset: Path,
+    names: tuple[str, ...],
+    labels: Path | None,
+    output: Path,
+    search: SearchOptions,
+    as_json: bool,
+) -> None:
     """Train the reranker features on the questions and judgements of DATASET, which live indices are asked.
 
     Each question is learnt from three times, with one, two and four translations of each passage left among its
@@ -69,6 +167,8 @@ def fit(dataset: Path, names: tuple[str, ...], output: Path, search: SearchOptio
       langshift search news "rising rents" --rerank features:own.json
     """
     data = load_dataset(dataset)
+    if labels is not None:
+        data = _labelled(data, labels)
     queries = drawn_queries(data)
     client, opened = open_cluster(), dict[str, Encoder]()
     searchers = [Searcher(client, name, search, opened) for name in names]
@@ -97,6 +197,22 @@ def fit(dataset: Path, names: tuple[str, ...], output: Path, search: SearchOptio
         )
     write_json(output, msgspec.to_builtins(model))
     note(f"Wrote {output}.")
+
+
+def _labelled(data: Dataset, path: Path) -> Dataset:
+    """The questions that labels have a positive document for, with these as its judgements.
+
+    Raises:
+        UsageError: the labels are of another dataset, or none is positive.
+    """
+    found = {one.query: dict.fromkeys(one.positives, 1) for one in read_labels(path) if one.positives}
+    known = {query.id for query in data.queries}
+    if strange := {*found} - known or {name for names in found.values() for name in names} - data.documents.keys():
+        other = f"{min(strange)!r}, which is not in {data.folder}"
+        raise UsageError(f"{path} labels {other}: give the labels of this dataset.")
+    if not found:
+        raise UsageError(f"{path} has no positive document, so there is nothing to learn: label more questions.")
+    return replace(data, queries=tuple(query for query in data.queries if query.id in found), qrels=found)
 
 
 def _trained(data: Dataset, pools: Sequence[TrainingPool]) -> FeatureModel:

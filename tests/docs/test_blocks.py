@@ -62,6 +62,7 @@ KNOWN = {
     CLIENTS: {"text", "yaml", "java"},  # Logstash, Data Prepper, Spark, Java
     CONSOLE: {"nginx"},  # test_statements.py sends what it makes of a request
     DOCS / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles
+    DOCS / "rag.md": {"sh"},  # needs a model; tests/cluster/test_rag.py runs it with a chat server
     DOCS / "cli.md": {"text"},  # tools/generate_pages.py writes it
     DOCS / "format.md": {"json", "text"},  # test_format.py reads it
 }

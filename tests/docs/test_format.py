@@ -9,20 +9,35 @@ from types import SimpleNamespace
 import msgspec
 import numpy as np
 import pytest
+from data_folder import write_dataset
 from documents import DOCS, ROOT, blocks
 from offline_data import run, small_dataset
 from piped_index import fingerprint_of
 
 from langshift.debias.debiaser import Debiaser
+from langshift.debias.detector import open_detector
 from langshift.debias.vectors import LanguageVectors
 from langshift.embedded.state import ServerState
 from langshift.evaluate.compare import significance
 from langshift.evaluate.compare.gate import Baseline
 from langshift.evaluate.compare.verdict import Verdict, VerdictFigure
-from langshift.evaluate.datasets.dataset import ANSWERS, CORPUS, EVIDENCE, FACTS, LANGUAGES, QRELS, QUERIES
+from langshift.evaluate.datasets.dataset import (
+    ANSWERS,
+    CORPUS,
+    EVIDENCE,
+    FACTS,
+    LANGUAGES,
+    QRELS,
+    QUERIES,
+    load_dataset,
+)
+from langshift.evaluate.generation.evaluation import RagEvaluation
+from langshift.evaluate.generation.generators import Answer
+from langshift.evaluate.generation.rag import parse_context
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.replay.result import per_query, result
+from langshift.evaluate.rerank.labels import Labels
 from langshift.ingest.bulk.dead_letters import DeadLetter, to_line
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
@@ -94,6 +109,34 @@ def test_the_keys_of_a_result_are_those_that_are_written(tmp_path):
     alone = re.findall(r"^\| `(\w+)` .*\(`offline` alone\)", shown, re.MULTILINE)
     without = re.findall(r"^\| `(\w+)` .*\(not `offline`\)", shown, re.MULTILINE)
     assert (set(alone), set(without)) == (set(offline) - set(closed), set(closed) - set(offline))
+
+
+def test_the_keys_of_a_rag_evaluation_are_those_that_are_written(tmp_path):
+    data = write_dataset(
+        tmp_path / "data",
+        {"d-en": ("en", "g", "It was finished in 1889."), "d-de": ("de", "g", "Fertig wurde er 1889.")},
+        {"q": ("de", "g", "a", "Wann?")},
+        {"q": {"d-en": 1, "d-de": 1}},
+    )
+    (data / ANSWERS).write_text('{"query": "q", "answers": ["1889"]}\n')
+    said = run("rag", data, "--context", "gold-own", "--output", tmp_path / "run")
+    assert said.exit_code == 0, (said.output, said.exception)
+    written = json.loads((tmp_path / "run" / "rag.json").read_text())
+    shown = section("rag.json")
+    with_search = re.findall(r"^\| `(\w+)` .*\(with a search\)", shown, re.MULTILINE)
+    assert {*written, *with_search} == set(documented("rag.json"))
+    (line,) = (tmp_path / "run" / "gold-own" / "answers.jsonl").read_text().splitlines()
+    assert list(json.loads(line)) == documented("rag.json", "key of an answer")
+    contexts = [parse_context(one) for one in ("language-wise:1", "retrieved:1")]
+    found = {"q": QueryResult("q", (("d-en", 0.9), ("d-de", 0.8)))}
+    generated = RagEvaluation.of(
+        load_dataset(data), contexts, found, lambda prompts: [Answer("1889", "stop") for _ in prompts], open_detector()
+    )
+    conditions = generated.to_dict()["conditions"]
+    assert [set(one) for one in conditions.values()] == [set(documented("rag.json", "key of a context"))] * 2
+    oracle, correlation = conditions["language-wise:1"]["oracle"], conditions["retrieved:1"]["correlation"]
+    inner = (oracle, oracle["by_language"]["de"], correlation, conditions["retrieved:1"]["answers"], written["test"])
+    assert [name for one in inner for name in one if f"`{name}`" not in shown] == []
 
 
 def test_the_keys_of_a_stamp_are_those_that_are_written_and_mapped():
@@ -175,6 +218,7 @@ ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
         ("langshift_anchors", "key", calibrated()),
         ("Language vectors", "key", set(HEADER) - TENSORS),
         ("per-query.jsonl", "key", next(ROWS)),
+        ("Labels", "key", [one.name for one in msgspec.structs.fields(Labels)]),
         ("Baselines", "key", [one.name for one in msgspec.structs.fields(Baseline)]),
         ("The verdict", "verdict key", Verdict("too few", "", [FIGURE]).to_dict()),
         ("The verdict", "figure key", FIGURE.to_dict()),

@@ -1,0 +1,1 @@
+"""Answers that a model generates from what a search found, and what they are worth."""
