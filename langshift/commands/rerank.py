@@ -1,6 +1,6 @@
 """The commands of ``rerank``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -117,11 +117,7 @@ def label_(
     if as_json:
         emit_json({"queries": len(labels), "with_positives": positive, "oracle": oracle})
     else:
-        tags = sorted({tag for shares in oracle.values() for tag in shares})
-        rows = [[tag, *(format_score(shares.get(one), 2) for one in tags)] for tag, shares in oracle.items()]
-        table(
-            "Languages of the best answers, by the language of the question", ["question", *tags], rows, right={*tags}
-        )
+        _show_oracle(oracle)
         line(f"{positive:,} of {len(labels):,} questions have a passage of utility above .8.")
     note(f"Wrote {output}.")
 
@@ -197,6 +193,13 @@ def fit(
         )
     write_json(output, msgspec.to_builtins(model))
     note(f"Wrote {output}.")
+
+
+def _show_oracle(oracle: Mapping[str, Mapping[str, float]]) -> None:
+    """A row for each language of questions: which languages the best answers were from."""
+    tags = sorted({tag for shares in oracle.values() for tag in shares})
+    rows = [[tag, *(format_score(shares.get(one), 2) for one in tags)] for tag, shares in oracle.items()]
+    table("Languages of the best answers, by that of the question", ["question", *tags], rows, right={*tags})
 
 
 def _labelled(data: Dataset, path: Path) -> Dataset:

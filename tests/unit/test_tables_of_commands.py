@@ -15,7 +15,7 @@ from documents import ROOT
 from readable_tables import COLUMNS, require_readable
 
 from langshift import output
-from langshift.commands import cluster, compare, dataset, evaluate, index, ingest, rerank, search, serve, vectors
+from langshift.commands import cluster, compare, dataset, evaluate, index, ingest, rag, rerank, search, serve, vectors
 from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.compare import comparison, findings, gate, significance
@@ -140,6 +140,34 @@ def reranker():
     rerank._show(
         read_model(),
         [RerankSlice(NAME, kept, "other", 0.1, COUNT, 0.9, -0.1234, -0.1234, 0.0123) for kept in (None, 2)],
+    )
+
+
+@case
+def languages_of_the_best_answers():
+    rerank._show_oracle(dict.fromkeys(LANGUAGES, dict.fromkeys(LANGUAGES, 0.123456)))
+
+
+@case
+def answers():
+    counts = dict.fromkeys(("asked", "empty", "cut_off", "refused"), COUNT)
+    figures = dict.fromkeys(("3-gram recall", "containment", "exact match", "F1", "language coherence"), 0.123456)
+    distances = dict.fromkeys(("JS", "KL", "entropy_retrieved", "entropy_oracle"), 0.123456)
+    shares = dict.fromkeys(LANGUAGES, 0.123456)
+    row = {"queries": COUNT, **distances, "retrieved": shares, "oracle": shares}
+    one = {"queries": COUNT, **figures, "undecided": 0.123456, "left_out": COUNT, "answers": counts}
+    correlation = {"pearson": -0.1234, "p": 0.99, "queries": COUNT}
+    one |= {"by_language": dict.fromkeys(LANGUAGES, figures), "correlation": correlation}
+    one |= {"oracle": {**distances, "all_zero": COUNT, "by_language": dict.fromkeys(LANGUAGES, row)}}
+    names = ("gold-own", "language-wise:50")
+    test = {"difference": -0.123456, "queries": COUNT, "randomisation": 0.00001, "corrected": 0.99999}
+    rag._show(
+        {
+            "queries": {"asked": COUNT, "without_answers": COUNT},
+            "conditions": dict.fromkeys(names, one),
+            "test": {"clusters": COUNT, "clustered_by": "article"},
+            "differences": [{"before": names[0], "after": names[1], "measure": "language coherence", **test}],
+        }
     )
 
 
