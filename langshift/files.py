@@ -437,3 +437,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Write one JSON document, whole or not at all."""
     write_bytes(path, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def json_lines(rows: Iterable[Any]) -> bytes:
+    """JSON Lines: a line for each row."""
+    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -33,6 +34,8 @@ class ServerKind(NamedTuple):
 
 
 CONNECTIONS = 4
+#: How servers refuse texts that are too long, or too many at once.
+TOO_MUCH = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _SECONDS = 120
 _LONGEST_WAIT = 30.0
 _SHOWN = 200
@@ -131,6 +134,19 @@ class ModelServer:
             raise LangshiftError(f"{self.shown} {does} ({self.why(answer)}): {remedy}.")
         return answer
 
+    def chosen(self, wanted: str | None, names: Sequence[str]) -> str:
+        """The model to ask for: the one that is wanted, else the only one of those that the server lists.
+
+        Raises:
+            UsageError: it lists several, or none.
+        """
+        if wanted is not None:
+            return wanted
+        if len(names) == 1:
+            return names[0]
+        available = f"it has {', '.join(names)}" if names else "it does not list its models"
+        raise UsageError(f"{self.shown} needs the name of a model; {available}: write http:{self._root}#MODEL.")
+
     def failed(self, answer: BaseHTTPResponse) -> LangshiftError:
         """An answer that is no success, in a sentence."""
         remedy = "check its address"
@@ -184,6 +200,12 @@ def parse_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
         with suppress(ValueError):
             return loads(body)
     return None
+
+
+def entries(answer: Any, name: str) -> list[dict[str, Any]]:  # noqa: ANN401 - any JSON value
+    """The objects in a list of an answer; none where it is not as it should be."""
+    found = answer.get(name) if isinstance(answer, dict) else None
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
 
 _PORTS = {"http": 80, "https": 443}

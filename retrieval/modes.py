@@ -87,13 +87,17 @@ def _with_passages(request: SearchRequest, work: SearchPlan[hits.RankedHits]) ->
             members.append(one)
     if not further:
         return found
-    ids = [one.id for members in further.values() for one in members]
-    parts = [ids[start : start + dsl.MOST] for start in range(0, len(ids), dsl.MOST)]
-    texts = hits.sources((yield tuple(dsl.named(part, request.fields, request.source) for part in parts)))
+    texts = yield from sources_of(request, [one.id for members in further.values() for one in members])
     passages = {
         name: tuple(one._replace(source=texts.get(one.id, {})) for one in members) for name, members in further.items()
     }
     return found._replace(hits=tuple(hit._replace(passages=passages.get(hit.document, ())) for hit in found.hits))
+
+
+def sources_of(request: SearchRequest, ids: Sequence[str]) -> SearchPlan[dict[str, Mapping[str, Any]]]:
+    """Entry -> the fields that the request wants, of entries that are known; one step, for one entry at least."""
+    parts = [ids[start : start + dsl.MOST] for start in range(0, len(ids), dsl.MOST)]
+    return hits.sources((yield tuple(dsl.named(part, request.fields, request.source) for part in parts)))
 
 
 def _without_strength(request: SearchRequest) -> SearchRequest:

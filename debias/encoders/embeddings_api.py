@@ -17,7 +17,17 @@ from urllib3.util import Retry
 from langshift.debias.encoders import Encoder, Matrix, have_norm_1
 from langshift.debias.encoders.sentence_transformers import full_name, prefixes
 from langshift.errors import LangshiftError, UsageError
-from langshift.model_server import CONNECTIONS, FIRST, PATIENT, ModelServer, ServerKind, parse_address, parse_json
+from langshift.model_server import (
+    CONNECTIONS,
+    FIRST,
+    PATIENT,
+    TOO_MUCH,
+    ModelServer,
+    ServerKind,
+    entries,
+    parse_address,
+    parse_json,
+)
 
 KEY = "LANGSHIFT_ENCODER_API_KEY"
 EMBEDDINGS = "/v1/embeddings"
@@ -38,22 +48,14 @@ def _revision(server: ModelServer, model: str, entry: Mapping[str, Any], info: M
     """Whatever says most of the weights: TEI's commit, Ollama's digest, what vLLM has loaded; else the name."""
     found = info.get("model_sha") or entry.get("root") or entry.get("digest")
     if not found and entry.get("owned_by") == "library":
-        tags = _entries(server.get("/api/tags"), "models")
+        tags = entries(server.get("/api/tags"), "models")
         found = next((tag.get("digest") for tag in tags if tag.get("name") in (model, model + _TAG)), None)
     return str(found or model)
-
-
-def _entries(answer: Any, name: str) -> list[dict[str, Any]]:  # noqa: ANN401 - any JSON value
-    """The objects in a list of an answer; none where it is not as it should be."""
-    entries = answer.get(name) if isinstance(answer, dict) else None
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 _PROBE = ["The weather is fine.", "a"]
 # In one request: gateways take 1 MB by default.
 _BYTES = 512 << 10
-# How servers refuse texts that are too long, or too many at once.
-_TOO_MUCH = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _BEGINNING = 40
 
 
@@ -85,7 +87,7 @@ class HttpEncoder(Encoder):
         self._find_model(root, wanted)
         self.id = f"http:{root}#{self._model}"
         answer = self._ask(_PROBE, FIRST)
-        if answer.status in _TOO_MUCH:
+        if answer.status in TOO_MUCH:
             raise LangshiftError(
                 f"{self._server.shown} cannot create embeddings with the model {self._model!r} "
                 f"({self._server.why(answer)}): name another model after the #."
@@ -97,16 +99,13 @@ class HttpEncoder(Encoder):
     def _find_model(self, root: str, wanted: str | None) -> None:
         """Find a model on the server, or its only one, and keep what the server says of it."""
         server = self._server
-        models = _entries(server.get("/v1/models", needed=wanted is None), "data")
+        models = entries(server.get("/v1/models", needed=wanted is None), "data")
         listed = {entry["id"]: entry for entry in models if isinstance(entry.get("id"), str)}
         # TEI serves one model, and tells of it here.
         info = server.get("/info") if not any("root" in entry for entry in listed.values()) else None
         info = info if isinstance(info, dict) and isinstance(info.get("model_id"), str) else {}
         self._names = names = list(listed) or [info["model_id"]] if listed or info else []
-        if wanted is None and len(names) != 1:
-            available = f"it has {', '.join(names)}" if names else "it does not list its models"
-            raise UsageError(f"{server.shown} needs the name of a model; {available}: write http:{root}#MODEL.")
-        self._model = model = wanted or names[0]
+        self._model = model = server.chosen(wanted, names)
         if info and _own_name(model) != _own_name(info["model_id"]):
             raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
         entry = listed.get(model) or listed.get(model + _TAG, {})
@@ -144,7 +143,7 @@ class HttpEncoder(Encoder):
     def _embed(self, texts: Sequence[str]) -> Matrix:
         """The vectors of one request's texts; in halves where the server does not take so much at once."""
         answer = self._ask(texts, PATIENT)
-        if answer.status not in _TOO_MUCH:
+        if answer.status not in TOO_MUCH:
             vectors = self._vectors(texts, answer)
             if vectors.shape[1] != self.dimension:
                 raise LangshiftError(
@@ -170,7 +169,7 @@ class HttpEncoder(Encoder):
                 f"({self._server.why(answer)}): check the address"
                 f"{f', or name one of its models after the #: {others}' if others else ' and the model'}."
             )
-        if answer.status != HTTPStatus.OK and answer.status not in _TOO_MUCH:
+        if answer.status != HTTPStatus.OK and answer.status not in TOO_MUCH:
             raise self._server.failed(answer)
         return answer
 

@@ -8,6 +8,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -323,22 +324,22 @@ def quieten() -> None:
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
 
 
-def _load(folder: Path, *, code: bool) -> SentenceTransformer:
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize
-    from torch import nn
+@contextmanager
+def loading(folder: Path, trouble: str, *, code: bool) -> Iterator[None]:
+    """Make what goes wrong while a model is loaded a sentence.
 
+    Args:
+        folder: the model's.
+        trouble: what may be wrong with it, as the sentence goes on after ``this model is``.
+        code: whether code that comes with it may be run.
+
+    Raises:
+        UsageError: it is damaged, or needs code of its own that may not be run.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = SentenceTransformer(
-                str(folder),
-                trust_remote_code=code,
-                # Code that comes with a model may lie in another repository.
-                local_files_only=not code,
-                # Half precision would make vectors depend on the batch and on the machine.
-                model_kwargs={"dtype": "float32"},
-            )
+            yield
     except Exception as error:  # a damaged model fails in as many ways as it has files
         if not code and "trust_remote_code" in str(error):
             raise UsageError(
@@ -347,9 +348,24 @@ def _load(folder: Path, *, code: bool) -> SentenceTransformer:
             ) from error
         reason = " ".join(str(error).split())[:200]
         raise UsageError(
-            f"{folder}: this model is damaged, or sentence-transformers cannot load it "
-            f"({type(error).__name__}: {reason}): copy or download it again."
+            f"{folder}: this model is {trouble} ({type(error).__name__}: {reason}): copy or download it again."
         ) from error
+
+
+def _load(folder: Path, *, code: bool) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize
+    from torch import nn
+
+    with loading(folder, "damaged, or sentence-transformers cannot load it", code=code):
+        model = SentenceTransformer(
+            str(folder),
+            trust_remote_code=code,
+            # Code that comes with a model may lie in another repository.
+            local_files_only=not code,
+            # Half precision would make vectors depend on the batch and on the machine.
+            model_kwargs={"dtype": "float32"},
+        )
     if isinstance(model[-1], Normalize):
         # In its place, so that the other modules keep their names.
         model[-1] = nn.Identity()

@@ -42,7 +42,7 @@ from langshift.evaluate.datasets.dataset import (
     QUERIES,
     Evidence,
 )
-from langshift.files import write_table
+from langshift.files import json_lines, write_table
 
 
 class PoolPassage(NamedTuple):
@@ -203,7 +203,6 @@ def write_questions(folder: Path, queries: Iterable[Record], judgements: Iterabl
     write_table(folder / QRELS, dataset.QRELS_HEADER, ((query, name, f"{grade}") for query, name, grade in judgements))
 
 
-_LINE = orjson.OPT_APPEND_NEWLINE
 _STEP = 1000  # passages between two reports of progress
 _OnPassage = Callable[[int], None]
 
@@ -375,7 +374,7 @@ class _Pool:
             rows_of_evidence = ((one.id, *pair) for one in stay for pair in (one.evidence or {}).items())
             dataset.write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
         if answered := [{"query": one.id, "answers": list(one.answers)} for one in stay if one.answers]:
-            (folder / ANSWERS).write_bytes(b"".join(orjson.dumps(one, option=_LINE) for one in answered))
+            (folder / ANSWERS).write_bytes(json_lines(answered))
         if self.source.judged != POOLED:
             (folder / FACTS).write_bytes(orjson.dumps({"judged": self.source.judged}, option=orjson.OPT_APPEND_NEWLINE))
         left_out = {

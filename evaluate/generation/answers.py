@@ -13,8 +13,8 @@ def trigram_recall(answer: str, references: Sequence[str]) -> float:
     ``|C_answer ∩ C_reference| / |C_reference|`` over multisets (LAURA, Eq. 2), of texts in NFKC, casefolded, with
     single spaces. A reference of fewer than three characters is one gram.
     """
-    text = _normalised(answer)
-    return max((_recall(text, _normalised(one)) for one in references), default=0.0)
+    text = folded(answer)
+    return max((_recall(text, folded(one)) for one in references), default=0.0)
 
 
 def _recall(answer: str, reference: str) -> float:
@@ -27,5 +27,6 @@ def _grams(text: str, length: int) -> Counter[str]:
     return Counter(text[start : start + length] for start in range(len(text) - length + 1) if length)
 
 
-def _normalised(text: str) -> str:
+def folded(text: str) -> str:
+    """A text in NFKC, casefolded, with single spaces."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

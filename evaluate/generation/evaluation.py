@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import orjson
 from scipy.stats import entropy
 
 from langshift.debias.detector import LanguageDetector
@@ -34,7 +33,7 @@ from langshift.evaluate.generation.rag import (
 from langshift.evaluate.generation.scoring import coherence, contains, exact_match, token_f1
 from langshift.evaluate.measures.fairness import aligned, mean, shannon_distance, shares_of, smoothed_divergence
 from langshift.evaluate.replay.requests import QueryResult
-from langshift.files import write_bytes, write_json
+from langshift.files import json_lines, write_bytes, write_json
 from langshift.ingest.documents import Document
 from langshift.languages import UNDETERMINED
 
@@ -271,8 +270,8 @@ class RagEvaluation:
             document: the content of ``rag.json``.
         """
         for condition in self.conditions:
-            rows = (orjson.dumps(one.to_dict(), option=orjson.OPT_APPEND_NEWLINE) for one in condition.answers)
-            write_bytes(folder / condition.context.folder / ANSWERS, b"".join(rows))
+            rows = json_lines(one.to_dict() for one in condition.answers)
+            write_bytes(folder / condition.context.folder / ANSWERS, rows)
         write_json(folder / RAG, document)
 
 

@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import LangshiftError
 from langshift.languages import UNDETERMINED
-from langshift.model_server import FIRST, PATIENT, ModelServer, ServerKind, parse_address, parse_json
+from langshift.model_server import FIRST, PATIENT, TOO_MUCH, ModelServer, ServerKind, entries, parse_address, parse_json
 
 KEY: Final = "LANGSHIFT_GENERATOR_API_KEY"
 CHAT: Final = "/v1/chat/completions"
@@ -30,8 +30,6 @@ GENERATION_SERVER: Final = ServerKind(
 )
 #: The same prompt is to give the same answer, of a sentence or two.
 PARAMETERS: Final = {"temperature": 0, "max_tokens": 128, "seed": 0}
-# How servers refuse prompts that are too long.
-_TOO_LONG: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 # What a model thinks aloud: cut off where it does not come to an end, and without its beginning where the model's
 # template puts that into the prompt, as DeepSeek-R1's does.
 _THINKING: Final = re.compile(r"(?:\A(?:(?!<think>).)*?|<think>.*?)</think>|<think>.*\Z", re.DOTALL)
@@ -66,13 +64,8 @@ class Generator:
         """
         root, model = parse_address(name, GENERATION_SERVER)
         self._server = ModelServer(root, GENERATION_SERVER)
-        listed = self._server.get("/v1/models", needed=model is None)
-        entries = listed.get("data") if isinstance(listed, dict) else None
-        names = [str(one["id"]) for one in entries or () if isinstance(one, dict) and "id" in one]
-        if model is None and len(names) != 1:
-            available = f"it has {', '.join(names)}" if names else "it does not list its models"
-            raise UsageError(f"{self._server.shown} needs the name of a model; {available}: write http:{root}#MODEL.")
-        self._model = model or names[0]
+        listed = entries(self._server.get("/v1/models", needed=model is None), "data")
+        self._model = self._server.chosen(model, [str(one["id"]) for one in listed if "id" in one])
         self.name = f"http:{root}#{self._model}"
         self._retry = FIRST
 
@@ -84,7 +77,7 @@ class Generator:
         """
         message = {"role": "user", "content": prompt}
         answer = self._server.ask(CHAT, self._retry, {"model": self._model, "messages": [message], **PARAMETERS})
-        if answer.status in _TOO_LONG:
+        if answer.status in TOO_MUCH:
             raise LangshiftError(
                 f"{self._server.shown} rejects a prompt of {len(prompt):,} characters ({self._server.why(answer)}): "
                 "give it fewer passages, or run the model with a longer context."

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from langshift.debias.detector import LOOKALIKES, LanguageDetector
+from langshift.evaluate.generation.answers import folded
 from langshift.languages import UNDETERMINED, text_language
 
 #: An answer with fewer letters is undecided: on short answers detection is right for two in three only.
@@ -38,7 +39,7 @@ def normalise(text: str, language: str | None) -> str:
         text: an answer or a passage.
         language: primary tag of the question; None where it is not known.
     """
-    plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    plain = folded(text)
     kept = "".join(character for character in plain if not _is_punctuation(character))
     if language in _ARTICLES:
         kept = _ARTICLES[language].sub(" ", kept)

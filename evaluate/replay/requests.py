@@ -145,9 +145,10 @@ def _read(request: PreparedQuery, found: RankedHits) -> QueryResult:
     hits = tuple([(intern(hit.document), hit.score) for hit in found.hits if hit.score is not None])
     places = {intern(hit.document): (hit.place.start, hit.place.end) for hit in found.hits if hit.place is not None}
     how = found.how
-    kept = [{name: known[name] for name in request.scored if name in known} for known in (how.run_scores, how.reranked)]
     if how.run_scores or how.reranked:
-        how = replace(how, run_scores=kept[0], reranked=kept[1])
+        kept = ({name: one[name] for name in request.scored if name in one} for one in (how.run_scores, how.reranked))
+        run_scores, reranked = kept
+        how = replace(how, run_scores=run_scores, reranked=reranked)
     return QueryResult(request.query, hits, float(found.took), how=how, places=places)
 
 

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import orjson
 from opensearchpy import OpenSearch
 
 from langshift.client import cluster_version
@@ -27,7 +26,7 @@ from langshift.evaluate.runs import (
     summary_by_language,
     versions,
 )
-from langshift.files import write_bytes, write_json
+from langshift.files import json_lines, write_bytes, write_json
 from langshift.retrieval.settings import ModeChoice, format_settings
 
 RUN = "run.trec"
@@ -162,12 +161,12 @@ def write_run(
     """
     write_bytes(folder / RUN, format_run({answer.query: answer.hits for answer in answers}, tag).encode())
     if group_scores:
-        lines = _lines({"query": query, "scores": its} for query, its in group_scores.items())
+        lines = json_lines({"query": query, "scores": its} for query, its in group_scores.items())
         write_bytes(folder / GROUP_SCORES, lines)
     else:
         (folder / GROUP_SCORES).unlink(missing_ok=True)
     if rows is not None:
-        write_bytes(folder / PER_QUERY, _lines(rows))
+        write_bytes(folder / PER_QUERY, json_lines(rows))
     write_json(folder / RESULT, document)
 
 
@@ -198,10 +197,6 @@ def per_query(
             "error": answer.error,
             **({"passages": answer.places} if answer.places else {}),
         }
-
-
-def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
 
 
 def server_version(client: OpenSearch) -> str:

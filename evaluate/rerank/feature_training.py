@@ -11,26 +11,26 @@ articles (or groups) and judged on the other half. The model that is written was
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, clusters, gather, query_vectors
+from langshift.errors import UsageError
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, clusters, gather
 from langshift.evaluate.datasets.texts import query_languages
-from langshift.evaluate.measures.standard import calculate
+from langshift.evaluate.replay.requests import encode
 from langshift.languages import UNDETERMINED, text_language
-from langshift.retrieval.calibration.calibrate import RERANK_STRENGTHS, TOLERATED
+from langshift.retrieval.calibration.calibrate import RERANK_STRENGTHS, TOLERATED, score_rankings
+from langshift.retrieval.calibration.questions import execute_all
 from langshift.retrieval.calibration.stored import USUAL_RERANK
-from langshift.retrieval.rerank import features as by_features
 from langshift.retrieval.rerank.features import FEATURES, CandidateNumbers, FeatureModel, features
-from langshift.retrieval.rerank.stage import retrieval_request, search_candidates
+from langshift.retrieval.rerank.stage import search_numbers
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchQuery, SearchRequest, SearchSettings
-from langshift.retrieval.steps import SearchPlan, execute_many
+from langshift.retrieval.steps import SearchPlan
 from langshift.settings import VERSION
 
 Array = NDArray[np.float64]
@@ -107,7 +107,7 @@ def collect_pools(
     """
     tags, names = query_languages(queries), clusters(dataset).of
     halves = {name: number % 2 for number, name in enumerate(sorted(set(names.values())))}
-    moved = searcher.move(query_vectors(searcher.encoder, queries), [tags[one.id] for one in queries])
+    moved = searcher.move(encode(searcher, queries), [tags[one.id] for one in queries])
     deep = SearchSettings(
         rerank="features",
         rerank_depth=_USUAL.rerank_depth * _DEEPER,
@@ -118,21 +118,12 @@ def collect_pools(
     def plan(query: DatasetQuery, vector: NDArray[np.float32]) -> SearchPlan[TrainingPool | None]:
         language = text_language(tags[query.id] or UNDETERMINED)
         request = SearchRequest(SearchQuery(query.text, language, vector), deep, target, source=False)
-        _, pool = yield from search_candidates(request)
-        if not pool:
-            return None
-        numbers = yield from by_features.gather(retrieval_request(request), pool, spread)
-        return TrainingPool(query.id, halves[names[query.id]], language, [one.document for one in pool], numbers)
+        documents, numbers = yield from search_numbers(request, spread)
+        half = halves[names[query.id]]
+        return None if numbers is None else TrainingPool(query.id, half, language, documents, numbers)
 
     plans = (plan(query, vector) for query, vector in zip(queries, moved, strict=True))
-    found = []
-    for outcome in execute_many(searcher.client, searcher.index.index, plans):
-        if isinstance(outcome, LangshiftError):
-            raise outcome
-        if outcome is not None:
-            found.append(outcome)
-        on_query()
-    return found
+    return [pool for pool in execute_all(searcher, plans, on_query) if pool is not None]
 
 
 def translations_left(dataset: Dataset, count: int | None) -> frozenset[str] | None:
@@ -273,15 +264,16 @@ def judge(
     found = []
     for count in JUDGED_WITH:
         left = translations_left(dataset, count)
-        answers = {pool.query: _answers(pool, dataset, left) for pool in pools}
-        some = [pool.only(left) for pool in pools if answers[pool.query]]
+        known = [(pool, _answers(pool, dataset, left)) for pool in pools]
+        known = [(pool.only(left), one) for pool, one in known if one]
+        some, answers = [pool for pool, _ in known], [one for _, one in known]
         matrices = [features(pool.numbers) for pool in some]
-        before = _figures(some, answers, [matrix[:, 0] for matrix in matrices])
-        own = np.array([any(answers[pool.query].values()) for pool in some], dtype=bool)
+        before = score_rankings(answers, _rankings(some, [matrix[:, 0] for matrix in matrices]))
+        own = np.array([not all(one.values()) for one in answers], dtype=bool)
         for strength in RERANK_STRENGTHS:
             weights = [model.vector(strength) for model in models]
             scores = [matrix @ weights[pool.half] for pool, matrix in zip(some, matrices, strict=True)]
-            changes = _figures(some, answers, scores) - before
+            changes = score_rankings(answers, _rankings(some, scores)) - before
             for answer, which in (("own", own), ("other", ~own)):
                 if which.any():
                     figures = float(before[which, 0].mean()), *_mean_changes(changes[which])
@@ -298,29 +290,15 @@ def _mean_changes(changes: Array) -> tuple[float, float | None, float]:
 
 
 def _answers(pool: TrainingPool, dataset: Dataset, left: frozenset[str] | None) -> dict[str, bool]:
-    """Relevant document of the index -> whether it is in the question's language."""
+    """Relevant document of the index -> whether it is in another language than the question."""
     relevant = (name for name in dataset.relevant(pool.query) if left is None or name in left)
-    return {name: dataset.documents[name].language == pool.language for name in relevant}
+    return {name: dataset.documents[name].language != pool.language for name in relevant}
 
 
-def _figures(
-    pools: Sequence[TrainingPool], answers: Mapping[str, Mapping[str, bool]], scores: Sequence[Array]
-) -> Array:
-    """nDCG@20 and TLR@20 of each question, shape (questions, 2); NaN where the latter is undefined."""
-    from ir_measures import R, nDCG
-
-    run = {}
-    for pool, scored in zip(pools, scores, strict=True):
-        best = np.argsort(-scored, kind="stable")[:_CUT].tolist()
-        run[pool.query] = {pool.documents[place]: -float(rank) for rank, place in enumerate(best)}
-    figures = np.full((len(pools), 2), np.nan)
-    for column, measure in enumerate((nDCG @ _CUT, R @ _CUT)):
-        judged = {
-            query: {one: 1 for one, same in known.items() if not (column and same)} for query, known in answers.items()
-        }
-        found = calculate(measure, {query: known for query, known in judged.items() if known}, run)
-        figures[:, column] = [found.get(pool.query, np.nan) for pool in pools]
-    return figures
+def _rankings(pools: Sequence[TrainingPool], scores: Sequence[Array]) -> list[list[str]]:
+    """The first 20 of each pool by its scores."""
+    orders = (np.argsort(-scored, kind="stable")[:_CUT].tolist() for scored in scores)
+    return [[pool.documents[place] for place in order] for pool, order in zip(pools, orders, strict=True)]
 
 
 def refused(slices: Sequence[RerankSlice]) -> list[RerankSlice]:

@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 import msgspec
-import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import gather
@@ -19,7 +18,7 @@ from langshift.evaluate.generation.answers import trigram_recall
 from langshift.evaluate.generation.generators import Answer, answer_prompt
 from langshift.evaluate.generation.rag import oracle_languages
 from langshift.evaluate.measures.fairness import Distribution
-from langshift.files import numbered_raw_lines, write_bytes
+from langshift.files import json_lines, numbered_raw_lines, write_bytes
 from langshift.languages import UNDETERMINED
 
 #: The documents that one search gives a question.
@@ -152,8 +151,7 @@ def oracle_distribution(labels: Sequence[Labels]) -> dict[str, Distribution]:
 
 def write_labels(path: Path, labels: Sequence[Labels]) -> None:
     """Write JSON Lines, one line a query, whole or not at all."""
-    lines = (orjson.dumps(msgspec.to_builtins(one), option=orjson.OPT_APPEND_NEWLINE) for one in labels)
-    write_bytes(path, b"".join(lines))
+    write_bytes(path, json_lines(map(msgspec.to_builtins, labels)))
 
 
 def read_labels(path: Path) -> list[Labels]:

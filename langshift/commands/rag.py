@@ -83,12 +83,7 @@ def rag(
         raise UsageError(f"--context {searched[0]} needs a search: name the index with --index.")
     if generator is None and any(context.kind == "none" for context in parsed):
         raise UsageError("--context none needs a generator: name one with --generator, or leave the context out.")
-    data = load_dataset(dataset)
-    if not data.answers:
-        raise UsageError(
-            f"{dataset} has no reference answers ({ANSWERS}), which answers are compared with: convert the dataset "
-            "anew with langshift dataset convert, or write the file."
-        )
+    data = load_answered(dataset)
     if output is not None:
         check_output(output)
     model = None if generator is None else Generator(generator)
@@ -117,6 +112,21 @@ def rag(
     if output is not None:
         folders = ", ".join(context.folder for context in parsed)
         note(f"Wrote rag.json and the answers to {output}: {folders}.")
+
+
+def load_answered(folder: Path) -> Dataset:
+    """A dataset with reference answers.
+
+    Raises:
+        UsageError: it cannot be read, or has none.
+    """
+    data = load_dataset(folder)
+    if not data.answers:
+        raise UsageError(
+            f"{folder} has no reference answers ({ANSWERS}), which answers are compared with: convert the dataset "
+            "anew with langshift dataset convert, or write the file."
+        )
+    return data
 
 
 def search_queries(

@@ -9,10 +9,10 @@ import click
 import msgspec
 
 from langshift.client import open_cluster
-from langshift.commands.rag import generated_by, search_queries
+from langshift.commands.rag import generated_by, load_answered, search_queries
 from langshift.debias.encoders import Encoder
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import ANSWERS, Dataset, load_dataset
+from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
 from langshift.evaluate.generation.evaluation import passage_text
 from langshift.evaluate.generation.generators import Generator
@@ -83,12 +83,7 @@ def label_(
       langshift rerank label xquad8 --index news --generator http:http://localhost:8000#org/model --output labels.jsonl
       langshift rerank fit xquad8 --index news --labels labels.jsonl --output own.json
     """
-    data = load_dataset(dataset)
-    if not data.answers:
-        raise UsageError(
-            f"{dataset} has no reference answers ({ANSWERS}), which answers are compared with: convert the dataset "
-            "anew with langshift dataset convert, or write the file."
-        )
+    data = load_answered(dataset)
     if len(set(generators)) < len(generators):
         raise UsageError("--generator names a model twice: the generators must be different.")
     models = [Generator(one) for one in generators]
@@ -175,11 +170,11 @@ def fit(
             bar = bars.add_task(searcher.index.name, total=len(queries), rate="")
             pools[searcher.index.name] = collect_pools(searcher, data, queries, partial(bars.advance, bar))
     together = [pool for found in pools.values() for pool in found]
-    halves = [[pool for pool in together if pool.half == half] for half in (0, 1)]
+    lists = [training_lists([pool for pool in together if pool.half == half], data) for half in (0, 1)]
     # Each half is judged by what was learnt from the other.
-    models = [_trained(data, halves[1 - half]) for half in (0, 1)]
+    models = [train(lists[1 - half], data.folder.name) for half in (0, 1)]
     slices = [one for name, found in pools.items() for one in judge(name, found, data, models)]
-    model = _trained(data, together)
+    model = train([*lists[0], *lists[1]], data.folder.name)
     if as_json:
         emit_json({"model": msgspec.to_builtins(model), "slices": [one.to_dict() for one in slices]})
     else:
@@ -216,10 +211,6 @@ def _labelled(data: Dataset, path: Path) -> Dataset:
     if not found:
         raise UsageError(f"{path} has no positive document, so there is nothing to learn: label more questions.")
     return replace(data, queries=tuple(query for query in data.queries if query.id in found), qrels=found)
-
-
-def _trained(data: Dataset, pools: Sequence[TrainingPool]) -> FeatureModel:
-    return train(training_lists(pools, data), data.folder.name)
 
 
 def _translations(one: RerankSlice) -> str:

@@ -10,7 +10,7 @@ these, that matters.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,12 @@ from langshift.retrieval.calibration.questions import (
     masked,
 )
 from langshift.retrieval.calibration.stored import CalibratedMode, measured_spread
-from langshift.retrieval.rerank.features import FEATURES, features, gather, read_model
-from langshift.retrieval.rerank.stage import retrieval_request, search_candidates
+from langshift.retrieval.rerank.features import FEATURES, features, read_model
+from langshift.retrieval.rerank.stage import search_numbers
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.steps import SearchPlan
+
+T = TypeVar("T")
 
 _DEPTH: Final = 20
 _SPREAD_DOCUMENTS: Final = 300
@@ -274,22 +276,23 @@ class CalibrationRun:
         model = read_model()
         setting = settings.SearchSettings(mode)
         target = self._searcher.target(setting, trust=trust)
-        plans = []
-        for one in questions:
-            reranked = replace(setting, rerank="features")
-            plan = _gathered(settings.SearchRequest(one.query, reranked, target, _DEPTH, source=False), trust.spread)
-            plans.append(masked(plan, one.hides) if one.hides else plan)
-        found = []
-        for at in range(0, len(plans), _AT_ONCE):
-            found += execute_all(self._searcher, plans[at : at + _AT_ONCE])
-            on_search(len(found[at:]))
-        before = _score(questions, [names[:_DEPTH] for names, _ in found])
+        reranked = replace(setting, rerank="features")
+        plans = [
+            search_numbers(settings.SearchRequest(one.query, reranked, target, _DEPTH, source=False), trust.spread)
+            for one in questions
+        ]
+        found = [
+            (names, np.zeros((0, len(FEATURES))) if numbers is None else features(numbers))
+            for names, numbers in self._execute(questions, plans, on_search)
+        ]
+        answers = [one.answers for one in questions]
+        before = score_rankings(answers, [names[:_DEPTH] for names, _ in found])
 
         def changed(strength: float) -> list[SliceChange]:
             weights = model.vector(strength)
             orders = [np.argsort(-(matrix @ weights), kind="stable") for _, matrix in found]
             ranked = [[names[at] for at in order[:_DEPTH]] for (names, _), order in zip(found, orders, strict=True)]
-            return _changes(questions, before, _score(questions, ranked), shares)
+            return _changes(questions, before, score_rankings(answers, ranked), shares)
 
         for strength in RERANK_STRENGTHS:
             changes = changed(strength)
@@ -307,16 +310,23 @@ class CalibrationRun:
         """nDCG@20 and TLR@20 of each question, shape (questions, 2); NaN where the latter is undefined."""
         # The cluster's own hybrid query cannot stand inside another, which hides documents.
         target = self._searcher.target(setting, trust=trust, legs=setting.mode == "hybrid")
-        found = []
-        for one in questions:
-            plan = modes.search(settings.SearchRequest(one.query, setting, target, _DEPTH, source=False))
-            found.append(masked(plan, one.hides) if one.hides else plan)
-        ranked = []
-        for at in range(0, len(found), _AT_ONCE):
-            part = execute_all(self._searcher, found[at : at + _AT_ONCE])
-            ranked += [[hit.document for hit in one.hits] for one in part]
+        plans = [
+            modes.search(settings.SearchRequest(one.query, setting, target, _DEPTH, source=False)) for one in questions
+        ]
+        ranked = [[hit.document for hit in one.hits] for one in self._execute(questions, plans, on_search)]
+        return score_rankings([one.answers for one in questions], ranked)
+
+    def _execute(
+        self, questions: Sequence[CalibrationQuestion], plans: Sequence[SearchPlan[T]], on_search: Callable[[int], None]
+    ) -> list[T]:
+        """What the plan for each question returns, with what the question hides left out."""
+        without = [masked(plan, one.hides) if one.hides else plan for one, plan in zip(questions, plans, strict=True)]
+        found: list[T] = []
+        for at in range(0, len(without), _AT_ONCE):
+            part = execute_all(self._searcher, without[at : at + _AT_ONCE])
             on_search(len(part))
-        return _score(questions, ranked)
+            found += part
+        return found
 
     def _coverage(self, log: Sequence[tuple[str, str]]) -> float:
         """The mean share of a logged query's words that the best document in its language holds."""
@@ -350,15 +360,6 @@ _AT_ONCE: Final = 300
 _Figures = NDArray[np.float64]
 
 
-def _gathered(request: settings.SearchRequest, spread: float) -> SearchPlan[tuple[list[str], _Figures]]:
-    """The candidates of a search in the order of its mode, and their features."""
-    _, pool = yield from search_candidates(request)
-    if not pool:
-        return [], np.zeros((0, len(FEATURES)))
-    numbers = yield from gather(retrieval_request(request), pool, spread)
-    return [one.document for one in pool], features(numbers)
-
-
 def overlap_shares(held: Sequence[float], coverage: float) -> dict[str, float]:
     """Overlap -> weight: of the two overlaps whose questions are held next more and next less than those of a log.
 
@@ -376,7 +377,13 @@ def _held_by_best(gathered: Candidates) -> float:
     return min(1.0, most / rarest(gathered.documents) / gathered.words)
 
 
-def _score(questions: Sequence[CalibrationQuestion], ranked: Sequence[Sequence[str]]) -> _Figures:
+def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Sequence[str]]) -> _Figures:
+    """nDCG@20 and TLR@20 of rankings, shape (questions, 2); NaN where the latter is undefined.
+
+    Args:
+        answers: of each question, document -> whether it is in another language than the question.
+        ranked: of each question, documents, best first.
+    """
     import ir_measures
     from ir_measures import R, nDCG
 
@@ -385,12 +392,12 @@ def _score(questions: Sequence[CalibrationQuestion], ranked: Sequence[Sequence[s
         for number, names in enumerate(ranked)
         for rank, name in enumerate(names)
     ]
-    figures = np.zeros((len(questions), 2))
+    figures = np.zeros((len(answers), 2))
     for column, measure in enumerate((nDCG @ _DEPTH, R @ _DEPTH)):
         judged = [
             ir_measures.Qrel(str(number), name, 1)
-            for number, one in enumerate(questions)
-            for name, other in one.answers.items()
+            for number, known in enumerate(answers)
+            for name, other in known.items()
             if other or not column
         ]
         if column:

@@ -8,7 +8,7 @@ it is, and with its document hidden from the question's language, so that the an
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
@@ -314,8 +314,15 @@ def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan
     return step_by_step(plan, carry_out)
 
 
-def execute_all(searcher: Searcher, plans: Iterable[SearchPlan[T]]) -> list[T]:
+def execute_all(
+    searcher: Searcher, plans: Iterable[SearchPlan[T]], on_result: Callable[[], None] = lambda: None
+) -> list[T]:
     """What all the plans return.
+
+    Args:
+        searcher: over the index.
+        plans: the plans.
+        on_result: called after each.
 
     Raises:
         LangshiftError: one of them failed.
@@ -325,4 +332,5 @@ def execute_all(searcher: Searcher, plans: Iterable[SearchPlan[T]]) -> list[T]:
         if isinstance(outcome, LangshiftError):
             raise outcome
         returned.append(outcome)
+        on_result()
     return returned

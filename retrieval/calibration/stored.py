@@ -144,10 +144,9 @@ USUAL_RERANK: Final = 0.1
 def rerank_remarks(index: IndexInfo) -> list[str]:
     """That the reranker ``features`` goes a little of its way only, where nobody measured how far it may go."""
     try:
-        calibration = StoredCalibration.of_index(index)
+        if _measured_strengths(index):
+            return []
     except ClusterError:
-        return []
-    if calibration is not None and "dense" in calibration.rerank and not calibration.outdated(index):
         return []
     remedy = f": {_command(index)}" if index.calibratable else ""
     return [f"The reranker features is not calibrated for {index.name}, so it changes the order a little only{remedy}."]
@@ -159,9 +158,13 @@ def rerank_strengths(index: IndexInfo) -> dict[str, float]:
     Raises:
         ClusterError: the calibration that the index keeps cannot be read.
     """
+    return {"dense": USUAL_RERANK, "anchored": USUAL_RERANK, **_measured_strengths(index)}
+
+
+def _measured_strengths(index: IndexInfo) -> Mapping[str, float]:
+    """The strengths of a calibration that holds; none without one, and by one that measured none."""
     calibration = StoredCalibration.of_index(index)
-    usual = {"dense": USUAL_RERANK, "anchored": USUAL_RERANK}
-    return usual if calibration is None or calibration.outdated(index) else usual | dict(calibration.rerank)
+    return {} if calibration is None or calibration.outdated(index) else calibration.rerank
 
 
 # Fewer documents tell nothing; then the spread is that of a usual model.

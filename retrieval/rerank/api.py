@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from urllib3 import BaseHTTPResponse
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.model_server import CONNECTIONS, PATIENT, ModelServer, ServerKind, parse_address, parse_json
+from langshift.model_server import CONNECTIONS, PATIENT, TOO_MUCH, ModelServer, ServerKind, parse_address, parse_json
 
 KEY: Final = "LANGSHIFT_RERANKER_API_KEY"
 COHERE: Final = "/v1/rerank"
@@ -33,8 +33,6 @@ RERANKING_SERVER: Final = ServerKind(
     "reranking server", KEY, COHERE, "http:http://localhost:8080#BAAI/bge-reranker-v2-m3", "every run"
 )
 
-# How servers refuse texts that are too long, or too many at once.
-_TOO_MUCH: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _MOST: Final = 32
 _BEGINNING: Final = 40
 
@@ -87,7 +85,7 @@ class HttpReranker:
             path = COHERE
             content = {"model": self._model, "query": words, "documents": list(texts), "top_n": len(texts)}
         answer = self._server.ask(path, PATIENT, content)
-        if answer.status in _TOO_MUCH:
+        if answer.status in TOO_MUCH:
             if len(texts) > 1:
                 half = len(texts) // 2
                 return [*self._scored(words, texts[:half]), *self._scored(words, texts[half:])]

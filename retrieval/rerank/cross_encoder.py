@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders.sentence_transformers import fetch, local_folder, quieten, require_model
+from langshift.debias.encoders.sentence_transformers import fetch, loading, local_folder, quieten, require_model
 from langshift.errors import UsageError, require_extra
 
 if TYPE_CHECKING:
@@ -68,27 +67,15 @@ def load_cross_encoder(folder: Path, *, code: bool) -> CrossEncoder:
     from sentence_transformers import CrossEncoder
     from torch import nn
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = CrossEncoder(
-                str(folder),
-                trust_remote_code=code,
-                local_files_only=not code,
-                activation_fn=nn.Identity(),
-                model_kwargs={"dtype": "float32"},
-            )
-    except Exception as error:  # a damaged model fails in as many ways as it has files
-        if not code and "trust_remote_code" in str(error):
-            raise UsageError(
-                f"{folder}: this model runs code that comes with it: read that code, and if you trust it, add "
-                "--trust-remote-code."
-            ) from error
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(
-            f"{folder}: this model is damaged, or is no cross-encoder that sentence-transformers can load "
-            f"({type(error).__name__}: {reason}): copy or download it again."
-        ) from error
+    trouble = "damaged, or is no cross-encoder that sentence-transformers can load"
+    with loading(folder, trouble, code=code):
+        model = CrossEncoder(
+            str(folder),
+            trust_remote_code=code,
+            local_files_only=not code,
+            activation_fn=nn.Identity(),
+            model_kwargs={"dtype": "float32"},
+        )
     labels = model.config.num_labels
     if labels != 1:
         raise UsageError(f"{folder} gives {labels} scores for each passage: a reranker must give one.")

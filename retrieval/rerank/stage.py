@@ -18,7 +18,7 @@ from typing import Final
 
 from langshift.errors import LangshiftError
 from langshift.retrieval import dsl, hits, modes
-from langshift.retrieval.rerank.features import FeatureReranker, gather
+from langshift.retrieval.rerank.features import CandidateNumbers, FeatureReranker, gather
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
@@ -92,6 +92,21 @@ def search_candidates(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHit
     return found, pool
 
 
+def search_numbers(request: SearchRequest, spread: float) -> SearchPlan[tuple[list[str], CandidateNumbers | None]]:
+    """Search, and gather what is known of what is to be reranked.
+
+    Args:
+        request: with a reranker in its setting.
+        spread: of the index.
+
+    Returns:
+        Of the plan: the ids of the candidates' documents, and the numbers; None where there are no candidates.
+    """
+    _, pool = yield from search_candidates(request)
+    numbers = (yield from gather(retrieval_request(request), pool, spread)) if pool else None
+    return [one.document for one in pool], numbers
+
+
 def retrieval_request(request: SearchRequest) -> SearchRequest:
     """The request for candidates, without fields and passages."""
     size = max(request.size, request.setting.rerank_depth)
@@ -149,8 +164,7 @@ def _scores(request: SearchRequest, pool: Sequence[hits.ScoredDoc]) -> SearchPla
     if reranker is None:
         raise ValueError("a setting with a reranker, and no reranker")
     fields = request.fields
-    wanted = [*fields.text_fields, *filter(None, [fields.title_field])]
-    texts = hits.sources((yield (dsl.named([one.id for one in pool], fields, wanted),)))
+    texts = yield from modes.sources_of(replace(request, source=fields.text_fields), [one.id for one in pool])
     passages = [". ".join(filter(None, hits.title_and_text(texts.get(one.id, {}), fields))) for one in pool]
     return [float(score) for score in reranker.scores(request.question.words, passages)]
 
@@ -160,13 +174,7 @@ def _with_sources(request: SearchRequest, found: Sequence[hits.ScoredDoc]) -> Se
     inside = [one for hit in found for one in (hit, *hit.others)]
     if not inside or not request.source:
         return tuple(found)
-    ids = [one.id for one in inside]
-    parts = tuple(
-        dsl.named(ids[start : start + dsl.MOST], request.fields, request.source)
-        for start in range(0, len(ids), dsl.MOST)
-    )
-    responses = yield parts
-    sources = hits.sources(responses)
+    sources = yield from modes.sources_of(request, [one.id for one in inside])
 
     def with_source(one: hits.ScoredDoc) -> hits.ScoredDoc:
         return one._replace(source=sources.get(one.id, {}))

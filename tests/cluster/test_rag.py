@@ -5,10 +5,11 @@ import math
 import uuid
 
 import pytest
-from chat_server import chat_server, message, reply
+from chat_server import chat_server, message
 from click.testing import CliRunner
 from data_folder import write_dataset
 from given_data import write_lines
+from model_http import reply
 
 from langshift.commands.evaluate import evaluate
 from langshift.debias.detector import open_detector

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from anchored_corpus import corpus
 from given_data import run
-from reranking_server import reply, reranking_server
+from model_http import reply
+from reranking_server import reranking_server
 from searched import drop, make_index
 from searched_index import ChunkCorpus, Corpus, asked, found, scored
 from shifted_index import printed

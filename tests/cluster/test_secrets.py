@@ -18,7 +18,8 @@ from urllib.parse import quote
 import command_line
 import pytest
 from console_process import serving
-from embeddings_server import embeddings_server, reply
+from embeddings_server import embeddings_server
+from model_http import reply
 from opensearchpy import OpenSearch
 from small_dataset import write_small_dataset
 

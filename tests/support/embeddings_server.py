@@ -1,13 +1,10 @@
 """A real HTTP server on this machine that answers as OpenAI's API does, and that fails when told to."""
 
 import hashlib
-import json
-import threading
 import time
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
+from model_http import ModelHttpHandler, ModelHttpServer, serving
 
 DIMENSION = 12
 MODEL = "org/tiny"
@@ -20,17 +17,15 @@ def vector(text, *, normalised=True, dimension=DIMENSION):
     return (made / np.linalg.norm(made) if normalised else made).astype(np.float32)
 
 
-class EmbeddingsServer(ThreadingHTTPServer):
+class EmbeddingsServer(ModelHttpServer):
     """The server; what it does is set on it, also while it runs.
 
     ``faults`` are taken one a request for embeddings, from the first: a function of the handler and the
     usual answer that sends something (``reply``, ``cut``, ...), or None to answer as usual.
     """
 
-    daemon_threads = True
-
     def __init__(self, port=0, tls=None):
-        super().__init__(("127.0.0.1", port), _Handler)
+        super().__init__(_Handler, port)
         self.tls = tls
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_side=True)
@@ -39,11 +34,8 @@ class EmbeddingsServer(ThreadingHTTPServer):
         self.normalised, self.dimension = True, DIMENSION
         self.key = None
         self.most = self.longest = None
-        self.faults, self.always = [], None
-        self.pause = 0.0
-        self.asked, self.paths, self.keys = [], [], []
+        self.asked, self.paths = [], []
         self.at_once = self.most_at_once = 0
-        self.lock = threading.Lock()
 
     @property
     def url(self):
@@ -53,40 +45,12 @@ class EmbeddingsServer(ThreadingHTTPServer):
     def name(self):
         return f"http:{self.url}#{MODEL}"
 
-    def handle_error(self, request, client_address):
-        """Say nothing of connections that a test cuts."""
 
-
-@contextmanager
 def embeddings_server(port=0, tls=None):
-    server = EmbeddingsServer(port, tls)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return serving(EmbeddingsServer(port, tls))
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    # Two writes an answer would wait for each other.
-    disable_nagle_algorithm = True
-    wbufsize = -1
-
-    def log_message(self, *_):
-        pass
-
-    def send(self, status, content, kind="application/json", **headers):
-        body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": len(body), **headers}.items():
-            self.send_header(name.replace("_", "-"), str(value))
-        self.end_headers()
-        self.wfile.write(body)
-
+class _Handler(ModelHttpHandler):
     def do_GET(self):
         server = self.server
         server.paths.append(self.path)
@@ -111,12 +75,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         server = self.server
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.read()
         with server.lock:
             server.at_once += 1
             server.most_at_once = max(server.most_at_once, server.at_once)
             server.asked.append(body["input"])
-            fault = server.faults.pop(0) if server.faults else server.always
+            fault = server.take_fault()
         try:
             time.sleep(server.pause)
             self.answer(body, fault)
@@ -143,31 +107,4 @@ class _Handler(BaseHTTPRequestHandler):
                 for row, one in reversed(list(enumerate(made)))
             ]
             usual = {"object": "list", "model": body["model"], "data": data}
-            if fault is None:
-                self.send(200, usual)
-            else:
-                fault(self, usual)
-
-
-def reply(status, content, **headers):
-    """A fault: this answer."""
-    return lambda handler, _: handler.send(status, content, **headers)
-
-
-def changed(change):
-    """A fault: the usual answer, changed in place."""
-
-    def fault(handler, usual):
-        change(usual)
-        handler.send(200, usual)
-
-    return fault
-
-
-def cut(handler, _):
-    """A fault: the connection breaks in the middle of the answer."""
-    handler.send_response(200)
-    handler.send_header("Content-Length", "100000")
-    handler.end_headers()
-    handler.wfile.write(b'{"data": [')
-    handler.close_connection = True
+            self.send_or(fault, usual)

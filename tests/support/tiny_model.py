@@ -41,7 +41,7 @@ def save_tiny_model(folder, *, seed=0, prompts=None, normalize=True):
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-    from transformers import XLMRobertaConfig, XLMRobertaModel
+    from transformers import XLMRobertaModel
 
     # Threads of so small a model wait for each other, and the longer the busier the machine is.
     torch.set_num_threads(1)
@@ -49,18 +49,7 @@ def save_tiny_model(folder, *, seed=0, prompts=None, normalize=True):
     tokenizer = _tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = XLMRobertaModel(
-            XLMRobertaConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=DIMENSION,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=64,
-                max_position_embeddings=1026,
-                # The usual .02 would make all texts nearly the same to a model that never learned.
-                initializer_range=0.5,
-            )
-        )
+        model = XLMRobertaModel(_config(tokenizer))
     model.save_pretrained(plain)
     tokenizer.save_pretrained(plain)
     modules = [Transformer(str(plain)), Pooling(DIMENSION, "mean"), *([Normalize()] if normalize else [])]
@@ -71,24 +60,13 @@ def save_tiny_model(folder, *, seed=0, prompts=None, normalize=True):
 def save_tiny_cross_encoder(folder, *, seed=0, labels=1):
     """Build a cross-encoder with random weights and save it; returns the folder."""
     import torch
-    from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
+    from transformers import XLMRobertaForSequenceClassification
 
     torch.set_num_threads(1)
     tokenizer = _tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = XLMRobertaForSequenceClassification(
-            XLMRobertaConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=DIMENSION,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=64,
-                max_position_embeddings=1026,
-                initializer_range=0.5,
-                num_labels=labels,
-            )
-        )
+        model = XLMRobertaForSequenceClassification(_config(tokenizer, num_labels=labels))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -112,6 +90,22 @@ def model_fixtures():
         return lambda name="copy": shutil.copytree(folder, tmp_path / name)
 
     return folder, encoder, copied
+
+
+def _config(tokenizer, **more):
+    from transformers import XLMRobertaConfig
+
+    return XLMRobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=DIMENSION,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=1026,
+        # The usual .02 would make all texts nearly the same to a model that never learned.
+        initializer_range=0.5,
+        **more,
+    )
 
 
 def _tokenizer():

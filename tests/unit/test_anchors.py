@@ -16,11 +16,11 @@ from langshift.retrieval.calibration.calibrate import (
     CalibrationCost,
     SliceChange,
     _changes,
-    _score,
     _strength,
     gain,
     loss,
     overlap_shares,
+    score_rankings,
 )
 from langshift.retrieval.calibration.questions import (
     OVERLAPS,
@@ -216,13 +216,13 @@ def question(answers, overlap="all", hides=()):
 
 def test_figures_are_ndcg_and_the_recall_of_answers_in_other_languages():
     asked = [question({"own": False, "far": True}), question({"own": False}), question({"far": True})]
-    figures = _score(asked, [["own", "x", "far"], [], ["x", "far"]])
+    figures = score_rankings([one.answers for one in asked], [["own", "x", "far"], [], ["x", "far"]])
     ideal = 1 + 1 / np.log2(3)
     assert figures == pytest.approx(
         np.array([[(1 + 1 / np.log2(4)) / ideal, 1], [0, np.nan], [1 / np.log2(3), 1]]), nan_ok=True
     )
-    assert _score([question({"own": False})], [["own"]]) == pytest.approx(np.array([[1, np.nan]]), nan_ok=True)
-    assert _score([question({"far": True})], [[]]).tolist() == [[0, 0]]
+    assert score_rankings([{"own": False}], [["own"]]) == pytest.approx(np.array([[1, np.nan]]), nan_ok=True)
+    assert score_rankings([{"far": True}], [[]]).tolist() == [[0, 0]]
 
 
 HIDDEN = [{"terms": {"_id": ["d"]}}]

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import trustme
 from command_line import LANGSHIFT, langshift, refusal
-from embeddings_server import DIMENSION, MODEL, changed, cut, embeddings_server, reply, vector
+from embeddings_server import DIMENSION, MODEL, embeddings_server, vector
+from model_http import changed, cut, reply
 
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.embeddings_api import EMBEDDING_SERVER, KEY, batches

@@ -6,7 +6,8 @@ import sys
 import time
 
 import pytest
-from chat_server import MODEL, chat_server, cut, message, reply
+from chat_server import MODEL, chat_server, message
+from model_http import cut, reply
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.generation.answers import trigram_recall

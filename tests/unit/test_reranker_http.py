@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from reranking_server import MODEL, changed, cut, reply, reranking_server, usual_score
+from model_http import cut, reply
+from reranking_server import MODEL, changed_entries, reranking_server, usual_score
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import PATIENT
@@ -86,14 +87,14 @@ FAULTS = {
 
 @pytest.mark.parametrize(("change", "said"), FAULTS.values(), ids=FAULTS)
 def test_scores_that_belong_to_no_passage(reranker, server, change, said):
-    server.faults = [changed(change)]
+    server.faults = [changed_entries(change)]
     assert sentence(reranker).startswith(f"The reranking server at {server.url} {said}")
 
 
 @pytest.mark.parametrize("value", [None, "high", float("nan"), float("inf"), True, [1.0]])
 def test_a_score_that_is_no_number(reranker, server, value):
     key = "score" if server.tei else "relevance_score"
-    server.faults = [changed(lambda entries: entries[0].update({key: value}))]
+    server.faults = [changed_entries(lambda entries: entries[0].update({key: value}))]
     said = sentence(reranker)
     assert said.startswith(f"The reranking server at {server.url} gave passage 1 the score ")
     assert said.endswith(", which is not a number: see its log.")
