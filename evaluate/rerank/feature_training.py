@@ -1,155 +1,35 @@
-"""Training the reranker ``features``: candidates of a live index, with answers taken out, and LAURA's loss.
+"""Training the reranker ``features``: LAURA's loss on what a search knows of its candidates.
 
-Where every passage is there in all languages, a model learns that a translation of what is relevant is relevant, and
-that a passage in the reader's own language is the one most likely to be no answer: it avoids that language. So it is
-trained on candidates of which translations were taken out, as if the index held one, two or four of each passage, in
-whatever languages.
-
-It is judged with all translations, with two and with one, by two models, each of which was trained on half of the
-articles (or groups) and judged on the other half. The model that is written was trained on both.
+It is judged by two models, each of which was trained on half of the articles (or groups) and judged on the other half.
+The model that is written was trained on both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, clusters, gather
-from langshift.evaluate.datasets.texts import query_languages
-from langshift.evaluate.replay.requests import encode
-from langshift.languages import UNDETERMINED, text_language
-from langshift.retrieval.calibration.calibrate import RERANK_STRENGTHS, TOLERATED, score_rankings
-from langshift.retrieval.calibration.questions import execute_all
-from langshift.retrieval.calibration.stored import USUAL_RERANK
-from langshift.retrieval.rerank.features import FEATURES, CandidateNumbers, FeatureModel, features
-from langshift.retrieval.rerank.stage import search_numbers
-from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchQuery, SearchRequest, SearchSettings
-from langshift.retrieval.steps import SearchPlan
+from langshift.evaluate.datasets.dataset import Dataset
+from langshift.evaluate.rerank.pools import (
+    Array,
+    Labeller,
+    Mask,
+    RerankSlice,
+    Scorer,
+    TrainingPool,
+    judge,
+    judged_positive,
+    labelled_lists,
+)
+from langshift.retrieval.calibration.calibrate import RERANK_STRENGTHS
+from langshift.retrieval.rerank.features import FEATURES, FeatureModel, features
 from langshift.settings import VERSION
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
-#: How many translations of each passage are left, in training and where the model is judged; None for all.
-TRAINED_WITH: Final = (1, 2, 4)
-JUDGED_WITH: Final = (None, 2, 1)
-# What a search looks at, of what is left; so many times as much is asked for before anything is taken out.
-_USUAL: Final = SearchSettings()
-_DEEPER: Final = 8
-# More questions change the weights by less than the share of them that is drawn.
-_MOST_QUESTIONS: Final = 1_000
-_SEED: Final = 25
-_CUT: Final = 20
-
-
-class TrainingPool(NamedTuple):
-    """The candidates of one question, in one index.
-
-    Attributes:
-        query: the question's id.
-        half: which half its article or group belongs to, 0 or 1.
-        language: of the question.
-        documents: ids of the candidates.
-        numbers: what the search knows of them.
-    """
-
-    query: str
-    half: int
-    language: str
-    documents: Sequence[str]
-    numbers: CandidateNumbers
-
-    def only(self, left: frozenset[str] | None) -> TrainingPool:
-        """The candidates that a search would look at if the index held these documents alone; None for all."""
-        seen, chosen = dict[str, int](), list[int]()
-        for place in np.argsort(-self.numbers.cosines, kind="stable").tolist():
-            if left is None or self.documents[place] in left:
-                tag = self.numbers.languages[place]
-                seen[tag] = seen.get(tag, 0) + 1
-                if len(chosen) < _USUAL.rerank_depth or seen[tag] <= _USUAL.rerank_per_language:
-                    chosen.append(place)
-        documents = [self.documents[place] for place in chosen]
-        return self._replace(documents=documents, numbers=self.numbers.only(np.array(chosen, dtype=np.intp)))
-
-
-def drawn_queries(dataset: Dataset) -> Sequence[DatasetQuery]:
-    """The questions to train on and judge by: 1,000 at most, the same each time.
-
-    Raises:
-        UsageError: they are all about one article or group.
-    """
-    if len(set(clusters(dataset).of.values())) < 2:
-        raise UsageError(f"The questions of {dataset.folder} are all about one article: training needs two or more.")
-    chance = np.random.default_rng(_SEED)
-    places = sorted(chance.permutation(len(dataset.queries))[:_MOST_QUESTIONS].tolist())
-    return [dataset.queries[place] for place in places]
-
-
-def collect_pools(
-    searcher: Searcher, dataset: Dataset, queries: Sequence[DatasetQuery], on_query: Callable[[], None] = lambda: None
-) -> list[TrainingPool]:
-    """Search for questions, and gather what is known of their candidates: far more than a search would look at.
-
-    Args:
-        searcher: over an index of the dataset's documents.
-        dataset: whose articles or groups are parted in two halves.
-        queries: the questions.
-        on_query: called after each.
-
-    Raises:
-        LangshiftError: a search failed.
-    """
-    tags, names = query_languages(queries), clusters(dataset).of
-    halves = {name: number % 2 for number, name in enumerate(sorted(set(names.values())))}
-    moved = searcher.move(encode(searcher, queries), [tags[one.id] for one in queries])
-    deep = SearchSettings(
-        rerank="features",
-        rerank_depth=_USUAL.rerank_depth * _DEEPER,
-        rerank_per_language=_USUAL.rerank_per_language * _DEEPER,
-    )
-    target, spread = searcher.target(SearchSettings()), searcher.trust.spread
-
-    def plan(query: DatasetQuery, vector: NDArray[np.float32]) -> SearchPlan[TrainingPool | None]:
-        language = text_language(tags[query.id] or UNDETERMINED)
-        request = SearchRequest(SearchQuery(query.text, language, vector), deep, target, source=False)
-        documents, numbers = yield from search_numbers(request, spread)
-        half = halves[names[query.id]]
-        return None if numbers is None else TrainingPool(query.id, half, language, documents, numbers)
-
-    plans = (plan(query, vector) for query, vector in zip(queries, moved, strict=True))
-    return [pool for pool in execute_all(searcher, plans, on_query) if pool is not None]
-
-
-def translations_left(dataset: Dataset, count: int | None) -> frozenset[str] | None:
-    """The documents of an index that holds so many translations of each passage, drawn for each; None for all."""
-    if count is None:
-        return None
-    chance = np.random.default_rng([_SEED, count])
-    groups = gather((document.group or name, name) for name, document in dataset.documents.items())
-    return frozenset(name for names in groups.values() for name in chance.permutation(names)[:count].tolist())
-
-
-def training_lists(
-    pools: Sequence[TrainingPool], dataset: Dataset, left: Sequence[int | None] = TRAINED_WITH
-) -> list[tuple[Array, Mask]]:
-    """The features of candidates, and which are relevant: of every pool one list for each number of translations.
-
-    Lists without a relevant document, and those without any other, teach nothing and are left out.
-    """
-    found = []
-    for kept in (translations_left(dataset, count) for count in left):
-        for pool in (whole.only(kept) for whole in pools):
-            judged = dataset.qrels.get(pool.query, {})
-            which = np.array([judged.get(name, 0) > 0 for name in pool.documents], dtype=bool)
-            if which.any() and not which.all():
-                found.append((features(pool.numbers), which))
-    return found
+#: More questions change the weights by less than the share of them that is drawn.
+QUESTIONS: Final = 1_000
 
 
 def fit_weights(
@@ -214,46 +94,34 @@ def train(lists: Sequence[tuple[Array, Mask]], trained_on: str) -> FeatureModel:
     )
 
 
-@dataclass(frozen=True)
-class RerankSlice:
-    """What a reranker changes in a part of the questions.
+def train_features(
+    pools: Sequence[TrainingPool], dataset: Dataset, trained_on: str, positive: Labeller | None = None
+) -> FeatureModel:
+    """Train on candidates with translations taken out.
 
-    Attributes:
-        index: what was searched.
-        translations: how many of each passage were left; None for all.
-        answer: ``own`` where one is in the question's language, ``other`` where all are in others.
-        strength: how far the reranker went.
-        questions: how many.
-        before: mean nDCG@20 in the order of the mode.
-        ndcg: mean change of it.
-        tlr: mean change of the share of answers in other languages among the first 20; None where there are none.
-        error: standard error of the two changes, the larger of them.
+    Args:
+        pools: the candidates.
+        dataset: whose translations are taken out.
+        trained_on: what the model says of this.
+        positive: labels; the dataset's judgements if None.
+
+    Raises:
+        UsageError: no pool has positive and other candidates.
     """
-
-    index: str
-    translations: int | None
-    answer: str
-    strength: float
-    questions: int
-    before: float
-    ndcg: float
-    tlr: float | None
-    error: float
-
-    @property
-    def lost(self) -> bool:
-        """Whether more is lost than calibration allows, in either measure, and by more than one standard error."""
-        return min(self.ndcg, self.tlr or 0.0) + self.error < -TOLERATED
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self) | {"lost": self.lost}
+    lists = labelled_lists(pools, dataset, positive or judged_positive(dataset))
+    return train([(features(pool.numbers), which) for pool, which in lists], trained_on)
 
 
-def judge(
+def feature_scorer(model: FeatureModel) -> Scorer:
+    """The scores of a model at full strength."""
+    weights = model.vector()
+    return lambda pool: features(pool.numbers) @ weights
+
+
+def judge_features(
     index: str, pools: Sequence[TrainingPool], dataset: Dataset, models: Sequence[FeatureModel]
 ) -> list[RerankSlice]:
-    """Compare the order of a model with that of the mode: for every number of translations, and at every strength.
+    """Compare the order of models with that of the search, at every strength that calibration chooses from.
 
     Args:
         index: name of what was searched.
@@ -261,46 +129,9 @@ def judge(
         dataset: judgements.
         models: that by which the first half is judged, and that of the second.
     """
-    found = []
-    for count in JUDGED_WITH:
-        left = translations_left(dataset, count)
-        known = [(pool, _answers(pool, dataset, left)) for pool in pools]
-        known = [(pool.only(left), one) for pool, one in known if one]
-        some, answers = [pool for pool, _ in known], [one for _, one in known]
-        matrices = [features(pool.numbers) for pool in some]
-        before = score_rankings(answers, _rankings(some, [matrix[:, 0] for matrix in matrices]))
-        own = np.array([not all(one.values()) for one in answers], dtype=bool)
-        for strength in RERANK_STRENGTHS:
-            weights = [model.vector(strength) for model in models]
-            scores = [matrix @ weights[pool.half] for pool, matrix in zip(some, matrices, strict=True)]
-            changes = score_rankings(answers, _rankings(some, scores)) - before
-            for answer, which in (("own", own), ("other", ~own)):
-                if which.any():
-                    figures = float(before[which, 0].mean()), *_mean_changes(changes[which])
-                    found.append(RerankSlice(index, count, answer, strength, int(which.sum()), *figures))
-    return found
 
+    def scores(pool: TrainingPool) -> dict[float, Array]:
+        matrix = features(pool.numbers)
+        return {strength: matrix @ models[pool.part].vector(strength) for strength in RERANK_STRENGTHS}
 
-def _mean_changes(changes: Array) -> tuple[float, float | None, float]:
-    """The mean changes of nDCG@20 and TLR@20, and the larger of their standard errors."""
-    known = [column[~np.isnan(column)] for column in changes.T]
-    errors = [float(column.std() / np.sqrt(len(column))) for column in known if len(column)]
-    means = [float(column.mean()) if len(column) else None for column in known]
-    return means[0] or 0.0, means[1], max(errors)
-
-
-def _answers(pool: TrainingPool, dataset: Dataset, left: frozenset[str] | None) -> dict[str, bool]:
-    """Relevant document of the index -> whether it is in another language than the question."""
-    relevant = (name for name in dataset.relevant(pool.query) if left is None or name in left)
-    return {name: dataset.documents[name].language != pool.language for name in relevant}
-
-
-def _rankings(pools: Sequence[TrainingPool], scores: Sequence[Array]) -> list[list[str]]:
-    """The first 20 of each pool by its scores."""
-    orders = (np.argsort(-scored, kind="stable")[:_CUT].tolist() for scored in scores)
-    return [[pool.documents[place] for place in order] for pool, order in zip(pools, orders, strict=True)]
-
-
-def refused(slices: Sequence[RerankSlice]) -> list[RerankSlice]:
-    """The parts of the questions that lose at the strength that an index has which was never calibrated."""
-    return [one for one in slices if one.strength == USUAL_RERANK and one.lost]
+    return judge(index, pools, dataset, lambda pool: pool.numbers.near, scores)

@@ -10,6 +10,7 @@ from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client, open_cluster
 from langshift.commands.compare import compare, report
+from langshift.commands.laura import laura
 from langshift.commands.offline import offline, sweep
 from langshift.commands.rag import rag
 from langshift.debias.encoders import Encoder
@@ -398,5 +399,5 @@ def evaluate() -> None:
     """
 
 
-for command in (replay_command, modes, score, offline, sweep, rag, compare, report):
+for command in (replay_command, modes, score, offline, sweep, rag, laura, compare, report):
     evaluate.add_command(command)

@@ -1,9 +1,12 @@
 """The commands of ``rerank``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 import msgspec
@@ -16,16 +19,17 @@ from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
 from langshift.evaluate.generation.evaluation import passage_text
 from langshift.evaluate.generation.generators import Generator
-from langshift.evaluate.rerank.feature_training import (
-    RerankSlice,
-    TrainingPool,
-    collect_pools,
-    drawn_queries,
-    judge,
-    refused,
-    train,
-    training_lists,
+from langshift.evaluate.rerank.cross_encoder_training import (
+    JUDGED,
+    PARTS,
+    CrossEncoderTraining,
+    fit_cross_encoder,
+    text_scorer,
+    training_queries,
 )
+from langshift.evaluate.rerank.cross_encoder_training import QUESTIONS as CROSS_ENCODER_QUESTIONS
+from langshift.evaluate.rerank.feature_training import QUESTIONS as FEATURE_QUESTIONS
+from langshift.evaluate.rerank.feature_training import judge_features, train_features
 from langshift.evaluate.rerank.labels import (
     CANDIDATES,
     LabelQuestion,
@@ -34,14 +38,39 @@ from langshift.evaluate.rerank.labels import (
     read_labels,
     write_labels,
 )
+from langshift.evaluate.rerank.pools import (
+    Array,
+    Mask,
+    RerankSlice,
+    Scorer,
+    TrainingPool,
+    collect_pools,
+    drawn_queries,
+    judge,
+    judged_positive,
+    labelled_lists,
+    refused,
+)
 from langshift.files import write_json
 from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, format_change, format_score, line, note, progress, table
-from langshift.parameters import PATH, Command, CommandGroup, json_or_tables, option
-from langshift.retrieval.calibration.calibrate import RERANK_STRENGTHS
+from langshift.parameters import (
+    PATH,
+    Command,
+    CommandGroup,
+    FiniteRange,
+    json_or_tables,
+    option,
+    option_group,
+    refuse_beside,
+)
+from langshift.retrieval.calibration.stored import USUAL_RERANK
 from langshift.retrieval.rerank.features import FeatureModel
+from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL, SearchOptions, search_options
+
+FEATURES = "features"
 
 
 @click.group(cls=CommandGroup)
@@ -117,6 +146,35 @@ def label_(
     note(f"Wrote {output}.")
 
 
+MODEL = option(
+    "--model NAME",
+    "What is trained: features, or st:NAME_OR_PATH, a cross-encoder to begin with.",
+    default="features",
+)
+TRAINING = option_group(
+    "training",
+    CrossEncoderTraining,
+    option(
+        "--epochs N",
+        "How often st: learns from each passage.",
+        click.IntRange(min=1),
+        default=CrossEncoderTraining.epochs,
+    ),
+    option(
+        "--negatives N",
+        "How many passages stand beside each positive one for st:, drawn anew each time.",
+        click.IntRange(min=1),
+        default=CrossEncoderTraining.negatives,
+    ),
+    option(
+        "--learning-rate RATE",
+        "Of AdamW, for st:.",
+        FiniteRange(0, 1, min_open=True),
+        default=CrossEncoderTraining.learning_rate,
+    ),
+)
+
+
 @rerank.command(cls=Command)
 @click.argument("dataset", type=PATH)
 @option(
@@ -126,41 +184,88 @@ def label_(
     required=True,
     multiple=True,
 )
+@MODEL
 @option(
     "--labels FILE",
     "Labels of langshift rerank label, whose positives are learnt from instead of DATASET's judgements.",
     PATH,
 )
-@option("--output FILE", "Where to write the model; searches use it with --rerank features:FILE.", PATH, required=True)
+@TRAINING
+@option(
+    "--output PATH",
+    "Where to write the model: a file for searches with --rerank features:FILE, or a folder for st:FOLDER.",
+    required=True,
+)
 @search_options
 @json_or_tables
 def fit(
     dataset: Path,
     names: tuple[str, ...],
+    model: str,
     labels: Path | None,
+    training: CrossEncoderTraining,
     output: Path,
     search: SearchOptions,
     as_json: bool,
 ) -> None:
-    """Train the reranker features on the questions and judgements of DATASET, which live indices are asked.
+    """Train a reranker on the questions and judgements of DATASET, which live indices are asked.
 
     Each question is learnt from three times, with one, two and four translations of each passage left among its
     candidates: with all of them a reranker would learn to avoid the reader's own language.
 
     What it changes is shown for questions about articles (or groups) that it was not trained on, with all translations,
-    two and one, with and without an answer in the question's language, and for each strength that calibration
-    (langshift anchors calibrate) chooses from. A model that loses anywhere at strength .1, that of an index without a
-    calibration, is not written.
+    two and one, with and without an answer in the question's language. features is compared with the order of the
+    search, at each strength that calibration (langshift anchors calibrate) chooses from; st: with the model that it
+    began with, on a fifth of the articles. A model that loses anywhere is not written; of features that is said of
+    strength .1, that of an index without a calibration.
 
     \b
     Example:
       langshift rerank fit xquad8 --index news --output own.json
       langshift search news "rising rents" --rerank features:own.json
     """
+    check_model(model)
+    if model != FEATURES and output.exists():
+        raise UsageError(f"{output} exists: name a new folder for the model, or remove it.")
     data = load_dataset(dataset)
     if labels is not None:
-        data = _labelled(data, labels)
-    queries = drawn_queries(data)
+        data = labelled(data, labels)
+    if model == FEATURES:
+        _fit_features(data, names, search, output, as_json=as_json)
+    else:
+        _fit_cross_encoder(data, names, search, model, training, output, as_json=as_json)
+    note(f"Wrote {output}.")
+
+
+def check_model(model: str) -> None:
+    """Refuse what cannot be trained.
+
+    Raises:
+        UsageError: it is neither ``features`` nor ``st:``, or stands beside options of the other.
+    """
+    if model == FEATURES:
+        refuse_beside(f"--model {FEATURES}", "epochs", "negatives", "learning_rate")
+    elif not model.startswith("st:"):
+        raise UsageError(f"--model {model} cannot be trained: give features, or st: and a cross-encoder to begin with.")
+
+
+def pools_of(
+    data: Dataset, names: Sequence[str], search: SearchOptions, *, parts: int, vectors: bool = True
+) -> dict[str, list[TrainingPool]]:
+    """Index -> the candidates of the questions that a model is trained on and judged by.
+
+    Args:
+        data: the questions.
+        names: of the indices.
+        search: how they are opened.
+        parts: into how many parts the articles or groups are dealt out.
+        vectors: whether candidates need their vectors, as for features; many questions would not fit with them.
+
+    Raises:
+        UsageError: the questions are all about one article or group.
+        LangshiftError: a search failed.
+    """
+    queries = drawn_queries(data, FEATURE_QUESTIONS if vectors else CROSS_ENCODER_QUESTIONS)
     client, opened = open_cluster(), dict[str, Encoder]()
     searchers = [Searcher(client, name, search, opened) for name in names]
     note(f"Training on {len(queries):,} questions in {' and '.join(names)}.")
@@ -168,26 +273,117 @@ def fit(
     with progress() as bars:
         for searcher in searchers:
             bar = bars.add_task(searcher.index.name, total=len(queries), rate="")
-            pools[searcher.index.name] = collect_pools(searcher, data, queries, partial(bars.advance, bar))
+            advance = partial(bars.advance, bar)
+            pools[searcher.index.name] = collect_pools(searcher, data, queries, advance, parts=parts, vectors=vectors)
+    return pools
+
+
+def _fit_features(data: Dataset, names: Sequence[str], search: SearchOptions, output: Path, *, as_json: bool) -> None:
+    """Train on all questions, judge what those of each half change in the other, and write what loses nothing."""
+    pools = pools_of(data, names, search, parts=2)
     together = [pool for found in pools.values() for pool in found]
-    lists = [training_lists([pool for pool in together if pool.half == half], data) for half in (0, 1)]
-    # Each half is judged by what was learnt from the other.
-    models = [train(lists[1 - half], data.folder.name) for half in (0, 1)]
-    slices = [one for name, found in pools.items() for one in judge(name, found, data, models)]
-    model = train([*lists[0], *lists[1]], data.folder.name)
-    if as_json:
-        emit_json({"model": msgspec.to_builtins(model), "slices": [one.to_dict() for one in slices]})
-    else:
-        _show(model, slices)
-    if losses := refused(slices):
-        first = losses[0]
-        raise LangshiftError(
-            f"The model is not written: at strength {first.strength:g} it loses in {len(losses)} parts of the "
-            f"questions, such as {first.index} with {_translations(first)} and the answer in "
-            f"{'the question' if first.answer == 'own' else 'another'} language ({format_change(first.ndcg)} nDCG@20)."
-        )
-    write_json(output, msgspec.to_builtins(model))
+    name = data.folder.name
+    models = [train_features([pool for pool in together if pool.part != half], data, name) for half in (0, 1)]
+    slices = [one for index, found in pools.items() for one in judge_features(index, found, data, models)]
+    fitted = train_features(together, data, name)
+    _show({"model": msgspec.to_builtins(fitted)}, slices, as_json=as_json, show=partial(_show_weights, fitted))
+    _refuse(slices, USUAL_RERANK)
+    write_json(output, msgspec.to_builtins(fitted))
+
+
+def _fit_cross_encoder(
+    data: Dataset,
+    names: Sequence[str],
+    search: SearchOptions,
+    model: str,
+    training: CrossEncoderTraining,
+    output: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """Train on most articles, judge on the others beside the model that it began with, and write what loses nothing."""
+    before = open_reranker(model, trust_remote_code=search.trust_remote_code)
+    pools = pools_of(data, names, search, parts=PARTS, vectors=False)
+    passages = passages_of(data, chain(*pools.values()))
+    learnt = [pool for found in pools.values() for pool in found if pool.part]
+    output.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{output.name}-", dir=output.absolute().parent) as temporary:
+        folder = Path(temporary) / "model"
+        lists = labelled_lists(learnt, data, judged_positive(data))
+        losses = trained_cross_encoder(model, lists, passages, folder, training, search)
+        trained = open_reranker(f"st:{folder}")
+        slices = []
+        for index, found in pools.items():
+            after = text_scorer(trained, passages)
+            slices += judge(index, held_out(found), data, text_scorer(before, passages), partial(_full_strength, after))
+        _show({"model": before.name, "loss": losses}, slices, as_json=as_json, show=partial(_show_losses, losses))
+        _refuse(slices, 1.0)
+        folder.rename(output)
     note(f"Wrote {output}.")
+
+
+def _full_strength(scorer: Scorer, pool: TrainingPool) -> dict[float, Array]:
+    return {1.0: scorer(pool)}
+
+
+def held_out(pools: Sequence[TrainingPool]) -> list[TrainingPool]:
+    """The candidates of questions that were not learnt from, and that a model is judged by."""
+    return [pool for pool in pools if not pool.part][:JUDGED]
+
+
+def passages_of(data: Dataset, pools: Iterable[TrainingPool]) -> dict[str, str]:
+    """Id -> text of the candidates that the dataset has, as searches give them to rerankers."""
+    documents = read_texts(data, {name for pool in pools for name in pool.documents})
+    return {name: ". ".join(filter(None, (text.title, text.text))) for name, text in documents.items()}
+
+
+def trained_cross_encoder(
+    model: str,
+    lists: Sequence[tuple[TrainingPool, Mask]],
+    passages: Mapping[str, str],
+    folder: Path,
+    training: CrossEncoderTraining,
+    search: SearchOptions,
+) -> list[float]:
+    """Train under a bar of progress; the loss of each epoch."""
+    queries = training_queries(lists, passages)
+    with progress() as bars:
+        total = training.epochs * sum(len(query.positives) for query in queries)
+        bar = bars.add_task("Training", total=total, rate="")
+        return fit_cross_encoder(
+            model,
+            queries,
+            folder,
+            training,
+            trust_remote_code=search.trust_remote_code,
+            on_list=partial(bars.advance, bar),
+        )
+
+
+def _show(
+    document: Mapping[str, Any], slices: Sequence[RerankSlice], *, as_json: bool, show: Callable[[], None]
+) -> None:
+    if as_json:
+        emit_json({**document, "slices": [one.to_dict() for one in slices]})
+    else:
+        show()
+        _show_slices(slices)
+
+
+def _refuse(slices: Sequence[RerankSlice], strength: float) -> None:
+    """Refuse a model that loses somewhere.
+
+    Raises:
+        LangshiftError: where, and how much.
+    """
+    if losses := refused(slices, strength):
+        one = losses[0]
+        at = f"at strength {strength:g} it loses" if strength < 1 else "it loses"
+        raise LangshiftError(
+            f"The model is not written: {at} in {len(losses)} parts of the "
+            f"questions, such as {one.index} with {_translations(one)} and the answer in "
+            f"{'the question' if one.answer == 'own' else 'another'} language ({format_change(one.ndcg)} nDCG@20)."
+        )
 
 
 def _show_oracle(oracle: Mapping[str, Mapping[str, float]]) -> None:
@@ -197,7 +393,7 @@ def _show_oracle(oracle: Mapping[str, Mapping[str, float]]) -> None:
     table("Languages of the best answers, by that of the question", ["question", *tags], rows, right={*tags})
 
 
-def _labelled(data: Dataset, path: Path) -> Dataset:
+def labelled(data: Dataset, path: Path) -> Dataset:
     """The questions that labels have a positive document for, with these as its judgements.
 
     Raises:
@@ -217,12 +413,20 @@ def _translations(one: RerankSlice) -> str:
     return "all translations" if one.translations is None else f"{one.translations} translations of each passage"
 
 
-def _show(model: FeatureModel, slices: Sequence[RerankSlice]) -> None:
-    """The weights, and a table for each strength."""
+def _show_weights(model: FeatureModel) -> None:
     weights = [[name, f"{weight:.4f}"] for name, weight in model.weights.items()]
     table(None, ["feature", "weight"], weights, right={"weight"})
     line(f"Loss {model.loss:.4f} over {model.queries:,} lists of candidates.")
-    for strength in RERANK_STRENGTHS:
+
+
+def _show_losses(losses: Sequence[float]) -> None:
+    rows = [[str(number), f"{loss:.4f}"] for number, loss in enumerate(losses, 1)]
+    table(None, ["epoch", "loss"], rows, right={"epoch", "loss"})
+
+
+def _show_slices(slices: Sequence[RerankSlice]) -> None:
+    """A table for each strength."""
+    for strength in dict.fromkeys(one.strength for one in slices):
         rows = [
             [
                 one.index,

@@ -15,7 +15,20 @@ from documents import ROOT
 from readable_tables import COLUMNS, require_readable
 
 from langshift import output
-from langshift.commands import cluster, compare, dataset, evaluate, index, ingest, rag, rerank, search, serve, vectors
+from langshift.commands import (
+    cluster,
+    compare,
+    dataset,
+    evaluate,
+    index,
+    ingest,
+    laura,
+    rag,
+    rerank,
+    search,
+    serve,
+    vectors,
+)
 from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.compare import comparison, findings, gate, significance
@@ -24,7 +37,8 @@ from langshift.evaluate.measures.base import MeasureCell, MeasureTable, Scores
 from langshift.evaluate.measures.fairness import OUTCOMES, TOP1
 from langshift.evaluate.offline.encoding import LanguageSource
 from langshift.evaluate.report import run_tables, tables
-from langshift.evaluate.rerank.feature_training import RerankSlice
+from langshift.evaluate.rerank.laura import LauraRow
+from langshift.evaluate.rerank.pools import RerankSlice
 from langshift.evaluate.tune import report as tune_report
 from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.tune import MeasureChange, TuningSettings
@@ -137,10 +151,18 @@ def calibration():
 
 @case
 def reranker():
-    rerank._show(
-        read_model(),
-        [RerankSlice(NAME, kept, "other", 0.1, COUNT, 0.9, -0.1234, -0.1234, 0.0123) for kept in (None, 2)],
+    rerank._show_weights(read_model())
+    rerank._show_losses([1.2345] * 5)
+    rerank._show_slices(
+        [RerankSlice(NAME, kept, "other", 0.1, COUNT, 0.9, -0.1234, -0.1234, 0.0123) for kept in (None, 2)]
     )
+
+
+@case
+def orders_of_rerankers():
+    figures = dict.fromkeys(("P@5", "P@10", "nDCG@5", "nDCG@10", "PEER"), 0.123456)
+    names = ("search", "untrained", "self-training", "same-language labels", "utilities (LAURA)")
+    laura._show([LauraRow(name, figures, {}, 0.123456, 0.123456, 2.123456) for name in names], COUNT, COUNT)
 
 
 @case
