@@ -230,7 +230,7 @@ def settings_document(compared: SettingsComparison) -> dict[str, Any]:
 
 
 def _slice_row(compared: SettingsComparison, part: ComparedQueries, row: SettingRow) -> dict[str, Any]:
-    means = {column.measure: part.mean(row.name, column) for column in compared.directed}
+    means = {column.measure: part.mean(row.name, column) for column in compared.columns}
     return {"name": row.name, "measures": means, "tests": _tests(compared, part, row)}
 
 

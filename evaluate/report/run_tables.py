@@ -274,10 +274,10 @@ def show_settings(compared: SettingsComparison) -> None:
     if len(compared.rows) > 1:
         line(f"* differs significantly from the first row, {first.name}. " + describe_test(compared.clusters))
     for name, part in compared.slices.items():
-        _show_tests(SLICES[name], compared, part)
+        _show_tests(SLICES[name], compared, part, compared.columns)
     if len(compared.rows) > 1 and compared.directed:
         if not compared.slices:
-            _show_tests("All queries", compared, compared.whole)
+            _show_tests("All queries", compared, compared.whole, compared.directed)
         line(_how_to_judge(compared))
 
 
@@ -332,19 +332,21 @@ def _width(table: Table) -> int:
     return sum(max(map(cell_len, column)) + _BETWEEN for column in columns) - _BETWEEN
 
 
-def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries) -> None:
-    """Print every measure of every row, and what is known of its difference from the first row."""
+def _show_tests(title: str, compared: SettingsComparison, part: ComparedQueries, columns: Sequence[Column]) -> None:
+    """Print measures of every row, and what is known of their differences from the first row."""
     heading(f"\n{title}: {len(part.queries):,} queries")
     rows = []
-    for column in compared.directed:
+    for column in columns:
         means = [part.mean(row.name, column) for row in compared.rows]
         # Not a query of a slice may have a figure: without an answer in its language none has an SLR.
-        if any(mean is not None for mean in means):
-            names = [column.measure, *[""] * len(means)]
-            rows += [
-                [name, row.name, format_score(mean), *_difference(part.tested(column, compared.pair(row)))]
-                for name, row, mean in zip(names, compared.rows, means, strict=False)
-            ]
+        if all(mean is None for mean in means):
+            rows.append([column.measure, "every setting", "undefined", *_difference(None)])
+            continue
+        names = [column.measure, *[""] * len(means)]
+        rows += [
+            [name, row.name, format_score(mean), *_difference(part.tested(column, compared.pair(row)))]
+            for name, row, mean in zip(names, compared.rows, means, strict=False)
+        ]
     heads = ["measure", "setting", "mean", "difference", "95 % interval", "p", "corrected p"]
     output.table(None, heads, rows, right=set(heads[2:]))
 

@@ -205,7 +205,7 @@ def test_questions_without_an_answer_in_their_language_stand_apart(fewer, small,
     own = document["slices"]["own"]
     assert [row["name"] for row in own["rows"]] == ["dense", "dense --prefer-language 0.05", "dense --spread 0.05"]
     directed = ["nDCG@20", "TLR@20", "SLR@20", "Lang_nDCG@20", "Top1"]
-    assert list(own["rows"][0]["measures"]) == directed
+    assert list(own["rows"][0]["measures"]) == ["nDCG@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20", "Top1"]
     assert own["rows"][0]["measures"]["nDCG@20"] == pytest.approx(before)
     assert own["rows"][0]["tests"] == {}
     assert list(own["rows"][2]["tests"]) == directed
@@ -239,11 +239,14 @@ def test_every_measure_is_tested_in_each_slice(fewer, small, monkeypatch):
         told.index("No answer in the searcher's language: 10 queries"),
     )
     assert told[own + 1].split() == told[none + 1].split() == TESTED_HEADS
-    assert [line.split()[0] for line in told[own + 2 : own + 6]] == ["nDCG@20", "dense", "SLR@20", "dense"]
-    assert [line.split()[0] for line in told[none + 2 : none + 4]] == ["nDCG@20", "dense"]
+    measures = ["nDCG@20", "dense", "SLR@20", "dense", "LPR", "dense"]
+    assert [line.split()[0] for line in told[own + 2 : own + 8]] == measures
     # The setting, a mean, no difference, the interval of three words, and two chances.
+    assert told[none + 2].split()[0] == "nDCG@20"
     assert told[none + 3].split()[4:] == ["0", "0", "to", "0", "1.0000", "1.0000"]
-    assert told[none + 4 :] == [
+    assert told[none + 4].split() == ["SLR@20", "every", "setting", "undefined", "-", "-", "-", "-"]
+    assert told[none + 5].split() == ["LPR", "every", "setting", "undefined", "-", "-", "-", "-"]
+    assert told[none + 6 :] == [
         "The interval and p are for that one comparison alone: judge a loss by these, because a correction could hide "
         "it. The corrected p takes account of all 3 tests, measures times slices times rows after the first: judge a "
         "gain by it."
