@@ -163,12 +163,13 @@ OWN_WORDS: Final = 3
 OTHER_WORDS: Final = 5
 _COUNTED: Final = "words"
 _VECTOR: Final = "vector"
-# From doc values, which takes a fifth of the time that reading it out of the document does. Every document's values
-# come in one and the same array, so each needs a copy.
-_COPY: Final = (
+# From doc values, which takes a fifth of the time that reading it out of the document does. Behind its dimension, two
+# values share a whole number: in half the time that decimal fractions take to write, and exactly.
+_PACKED: Final = (
     "if (doc[params.field].size() == 0) { return null; } float[] stored = doc[params.field].value; "
-    "float[] copy = new float[stored.length]; "
-    "for (int i = 0; i < stored.length; ++i) { copy[i] = stored[i]; } return copy;"
+    "long[] packed = new long[1 + (stored.length + 1) / 2]; packed[0] = stored.length; "
+    "for (int i = 0; i < stored.length; ++i) { "
+    "packed[1 + i / 2] |= ((long) Float.floatToIntBits(stored[i]) & 0xffffffffL) << (32 * (i % 2)); } return packed;"
 )
 
 
@@ -238,7 +239,7 @@ def has_own(request: SearchRequest) -> bool:
 
 def body_with_vectors(query: Mapping[str, Any], size: int, fields: FieldNames) -> Body:
     """The body of a search whose hits bring their vectors, which ``hit_vectors`` reads."""
-    script = {"source": _COPY, "params": {"field": fields.vector}}
+    script = {"source": _PACKED, "params": {"field": fields.vector}}
     return dsl.body(query, size, fields, source=False) | {"script_fields": {_VECTOR: {"script": script}}}
 
 
@@ -252,7 +253,12 @@ def own_documents(request: SearchRequest) -> float:
 def hit_vectors(response: Response) -> dict[str, NDArray[np.float64]]:
     """Document -> its vector at length 1, shape (dimension,), float64; documents without a vector are left out."""
     found = {hit["_id"]: hit.get("fields", {}).get(_VECTOR, [None])[0] for hit in response["hits"]["hits"]}
-    return {name: unit(np.asarray(vector, np.float64)) for name, vector in found.items() if vector is not None}
+    return {name: unit(_unpacked(packed)) for name, packed in found.items() if packed is not None}
+
+
+def _unpacked(packed: Sequence[int]) -> NDArray[np.float64]:
+    dimension, *pairs = packed
+    return np.array(pairs, "<i8").view("<f4")[:dimension].astype(np.float64)
 
 
 def unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -88,7 +88,7 @@ def search_candidates(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHit
         for rank, hit in enumerate(found.hits[: setting.rerank_depth], 1)
     ]
     if not setting.one_per_group:
-        pool += yield from _of_each_language(plain, found, pool, setting.rerank_per_language)
+        pool += yield from _of_each_language(plain, found, setting.rerank_depth, setting.rerank_per_language)
     return found, pool
 
 
@@ -108,9 +108,18 @@ def search_numbers(request: SearchRequest, spread: float) -> SearchPlan[tuple[li
 
 
 def retrieval_request(request: SearchRequest) -> SearchRequest:
-    """The request for candidates, without fields and passages."""
-    size = max(request.size, request.setting.rerank_depth)
+    """The request for candidates, without fields and passages.
+
+    Nearness alone may bring as many as it looks at: the nearest of most languages are then among them.
+    """
+    least = LEAST_CANDIDATES if _by_nearness(request) else 0
+    size = max(request.size, request.setting.rerank_depth, least)
     return replace(request, setting=request.setting.retrieval, size=size, source=False, passages=0)
+
+
+def _by_nearness(request: SearchRequest) -> bool:
+    """Whether what a search finds of a language are the nearest of that language."""
+    return request.setting.mode == "dense" and not request.setting.one_per_group and request.fields.parent is None
 
 
 def score_behind(lowest: float, score: float | None) -> float | None:
@@ -124,29 +133,33 @@ def score_behind(lowest: float, score: float | None) -> float | None:
 
 
 def _of_each_language(
-    request: SearchRequest, found: hits.RankedHits, known: Sequence[hits.ScoredDoc], wanted: int
+    request: SearchRequest, found: hits.RankedHits, depth: int, wanted: int
 ) -> SearchPlan[list[hits.ScoredDoc]]:
-    """The nearest documents of each language that are no candidates yet, with the scores of the mode.
+    """The nearest documents of each language that are not among the best ``depth``, with the scores of the mode.
 
-    None where the query has no vector: by words, the languages cannot be compared.
+    None where the query has no vector: by words, the languages cannot be compared. A language of which enough are
+    found already is not searched for.
     """
     index, fields, vector = request.target.index, request.fields, request.question.vector
     among = request.filters.get(fields.language)
     tags = [tag for tag in index.languages if among is None or tag in among]
     if not (wanted and tags) or vector is None:
         return []
-    clauses = dsl.filter_clauses(request.filters)
-    bodies = []
+    clauses, nearest = dsl.filter_clauses(request.filters), dict[str, list[hits.ScoredDoc]]()
+    for tag in tags if _by_nearness(request) else ():
+        of_tag = [hit._replace(legs={}) for hit in found.hits if hit.language == tag]
+        if len(of_tag) >= wanted:
+            nearest[tag] = of_tag[:wanted]
+    bodies = {}
     for tag in tags:
-        nearest = dsl.knn(vector, LEAST_CANDIDATES, [*clauses, {"term": {fields.language: tag}}], fields)
-        bodies.append(dsl.once_each(dsl.body(nearest, wanted, fields, source=False), fields))
-    seen = {hit.document for hit in known}
-    more = [
-        one
-        for response in (yield tuple(bodies))
-        for one in hits.without_legs(response, fields)
-        if one.document not in seen
-    ]
+        if tag not in nearest:
+            query = dsl.knn(vector, LEAST_CANDIDATES, [*clauses, {"term": {fields.language: tag}}], fields)
+            bodies[tag] = dsl.once_each(dsl.body(query, wanted, fields, source=False), fields)
+    if bodies:
+        responses = yield tuple(bodies.values())
+        nearest |= {tag: hits.without_legs(one, fields) for tag, one in zip(bodies, responses, strict=True)}
+    seen = {hit.document for hit in found.hits[:depth]}
+    more = [one for tag in tags for one in nearest[tag] if one.document not in seen]
     # A document may be near by its chunks in several languages.
     more = hits.one_per_document(more)
     if request.setting.mode in {"dense", "balanced"} or not more:

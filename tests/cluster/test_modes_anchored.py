@@ -3,11 +3,13 @@
 import uuid
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25
 from searched_index import asked, found, scored
 
-from langshift.retrieval.anchored import AnchorModel
+from langshift.plugin.metadata import USUAL
+from langshift.retrieval.anchored import AnchorModel, body_with_vectors, hit_vectors
 from langshift.retrieval.hits import RankedHits
 from langshift.retrieval.settings import SearchSettings
 
@@ -182,3 +184,18 @@ def test_at_strength_0_dense_is_what_is_left(client, target, setting):
                 scored(client, without, question, how, run.how, ["d1", "d2", "d7"]) for how in (asked_for, setting)
             )
             assert given == wanted
+
+
+@pytest.mark.parametrize("dimension", [5, 6])
+def test_vectors_come_exactly_as_they_are_stored(client, index_name, dimension):
+    stored = np.random.default_rng(0).standard_normal((3, dimension)).astype(np.float32)
+    stored[0] *= np.float32(1e-20)
+    vector = {"type": "knn_vector", "dimension": dimension}
+    client.indices.create(index=index_name, body={"mappings": {"properties": {USUAL.vector: vector}}})
+    for number, one in enumerate(stored):
+        client.index(index=index_name, id=f"d{number}", body={USUAL.vector: one.tolist()})
+    client.index(index=index_name, id="without", body={}, params={"refresh": "true"})
+    read = hit_vectors(client.search(index=index_name, body=body_with_vectors({"match_all": {}}, 4, USUAL)))
+    assert sorted(read) == ["d0", "d1", "d2"]
+    for number, one in enumerate(stored.astype(np.float64)):
+        assert np.array_equal(read[f"d{number}"], one / np.linalg.norm(one))
