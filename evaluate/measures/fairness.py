@@ -514,9 +514,9 @@ def language_preference(measure: Measure, ranked: RankedMaterial) -> Scores:  # 
     - Non-match: a passage without a score is behind every passage that has one; a query that was scored
       and matched none of its passages counts 0, as a query without answer does.
     - A passage of unknown language counts as not in the query's language.
-    - A query whose group has no passage in its language cannot prefer one and is left out, as are one of
-      unknown language and one whose group was not scored (it is not in ``group_scores``); the note counts
-      the last.
+    - A query whose group has no passage in its language, or none in another, leaves nothing to prefer and is
+      left out, as are one of unknown language and one whose group was not scored (it is not in
+      ``group_scores``); the note counts the last.
 
     Direction: report, for it depends on what the searcher wants. Source: MLAIRE, section 3.2.
     """
@@ -526,7 +526,7 @@ def language_preference(measure: Measure, ranked: RankedMaterial) -> Scores:  # 
     per_query, unscored = {}, 0
     for query, language in ranked.queries.items():
         group = _group(ranked, query)
-        if language is None or all(ranked.language(document) != language for document in group):
+        if language is None or len({ranked.language(document) == language for document in group}) < 2:
             continue
         if query in given:
             per_query[query] = _preference(ranked, given[query], language, group)

@@ -273,6 +273,8 @@ def _lang_ndcg(order, relevant, documents, language):
 def _lpr(group, relevant, documents, language):
     if language is None or language not in [documents[name] for name in relevant]:
         return None
+    if all(documents[name] == language for name in relevant):
+        return None
     scores = np.array([group.get(name, -np.inf) for name in relevant])
     own = np.array([documents[name] == language for name in relevant])
     return float(own[scores == scores.max()].mean()) if np.isfinite(scores.max()) else 0.0
