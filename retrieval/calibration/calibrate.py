@@ -203,7 +203,7 @@ class CalibrationRun:
             )
         asked = 2 * len(VAGUENESS) * len(OVERLAPS) * count
         hybrid = math.ceil(count / _HYBRID_SHARE) * asked // count * len(WEIGHTS)
-        # Of these passages one in so many is asked for, too, where something is reranked: in dense and in anchored.
+        # Of these passages one in so many is asked for, too, where something is reranked: in dense and one other mode.
         self.cost = CalibrationCost(count, len(VAGUENESS) * count, 3 * asked + hybrid + 2 * hybrid // len(WEIGHTS))
 
     def measure(
@@ -259,23 +259,29 @@ class CalibrationRun:
             mode = "hybrid"
         trust = replace(trust, strength=strength)
         rerank, reranked = dict[str, float](), dict[str, Sequence[SliceChange]]()
-        for searched in ("dense", "anchored") if strength else ("dense",):
-            on_stage(f"Reranking {searched}", len(asked))
-            rerank[searched], reranked[searched] = self._reranked(asked, searched, trust, shares, on_search)
+        lost = {"anchored": changes, "hybrid": hybrid}
+        for name, setting in _reranked_settings(mode, strength, weight).items():
+            on_stage(f"Reranking {name}", len(asked))
+            found = self._reranked(asked, setting, trust, shares, lost.get(name, ()), on_search)
+            rerank[name], reranked[name] = found
         return Calibration(trust, mode, weight, self.cost, changes, full, hybrid, rerank, reranked, coverage)
 
     def _reranked(
         self,
         questions: Sequence[CalibrationQuestion],
-        mode: settings.Mode,
+        setting: settings.SearchSettings,
         trust: AnchorModel,
         shares: Mapping[str, float] | None,
+        mode_changes: Sequence[SliceChange],
         on_search: Callable[[int], None],
     ) -> tuple[float, list[SliceChange]]:
-        """How far ``features`` may go in a mode, and what it changes then; all strengths are tried on one search."""
+        """How far ``features`` may go in a mode, and what it changes then; all strengths are tried on one search.
+
+        What the mode itself loses against dense search (``mode_changes``) is no longer there to be lost.
+        """
+        allowed = {(one.answer, one.overlap): max(0.0, TOLERATED - loss([one])) for one in mode_changes}
         model = read_model()
-        setting = settings.SearchSettings(mode)
-        target = self._searcher.target(setting, trust=trust)
+        target = self._target(setting, trust)
         reranked = replace(setting, rerank="features")
         plans = [
             search_numbers(settings.SearchRequest(one.query, reranked, target, _DEPTH, source=False), trust.spread)
@@ -296,7 +302,7 @@ class CalibrationRun:
 
         for strength in RERANK_STRENGTHS:
             changes = changed(strength)
-            if not any(one.loses(TOLERATED, 0.0) for one in changes):
+            if not any(one.loses(allowed.get((one.answer, one.overlap), TOLERATED), 0.0) for one in changes):
                 return strength, changes
         return 0.0, changes
 
@@ -308,13 +314,16 @@ class CalibrationRun:
         on_search: Callable[[int], None],
     ) -> "_Figures":
         """nDCG@20 and TLR@20 of each question, shape (questions, 2); NaN where the latter is undefined."""
-        # The cluster's own hybrid query cannot stand inside another, which hides documents.
-        target = self._searcher.target(setting, trust=trust, legs=setting.mode == "hybrid")
+        target = self._target(setting, trust)
         plans = [
             modes.search(settings.SearchRequest(one.query, setting, target, _DEPTH, source=False)) for one in questions
         ]
         ranked = [[hit.document for hit in one.hits] for one in self._execute(questions, plans, on_search)]
         return score_rankings([one.answers for one in questions], ranked)
+
+    def _target(self, setting: settings.SearchSettings, trust: AnchorModel) -> settings.SearchContext:
+        # The cluster's own hybrid query cannot stand inside another, which hides documents.
+        return self._searcher.target(setting, trust=trust, legs=setting.mode == "hybrid")
 
     def _execute(
         self, questions: Sequence[CalibrationQuestion], plans: Sequence[SearchPlan[T]], on_search: Callable[[int], None]
@@ -353,6 +362,18 @@ class CalibrationRun:
         setting, target = settings.SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
         plans = [collect_candidates(settings.SearchRequest(one, setting, target)) for one in queries]
         return [_held_by_best(gathered) for gathered in execute_all(self._searcher, plans)]
+
+
+def _reranked_settings(
+    mode: CalibratedMode, strength: float, weight: float | None
+) -> dict[CalibratedMode, settings.SearchSettings]:
+    """Where reranking is measured: in what ``auto`` may stand for, and in dense, which speaks for the other modes."""
+    found: dict[CalibratedMode, settings.SearchSettings] = {"dense": settings.USUAL}
+    if strength:
+        found["anchored"] = settings.SearchSettings("anchored")
+    if mode == "hybrid":
+        found["hybrid"] = settings.SearchSettings("hybrid", lexical_weight=weight)
+    return found
 
 
 # So many searches are carried out before their number is told.

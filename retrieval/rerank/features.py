@@ -188,8 +188,8 @@ class FeatureReranker:
     Attributes:
         model: its weights.
         spread: of the index.
-        strengths: mode of the search -> how far it may go there, 0 to 1, for ``anchored`` and for ``dense``, whose
-            strength is that of the other modes.
+        strengths: mode of the search -> how far it may go there, 0 to 1; that of ``dense`` is that of all modes which
+            are not there.
     """
 
     model: FeatureModel
@@ -198,7 +198,7 @@ class FeatureReranker:
 
     def strength(self, mode: str) -> float:
         """How far it may go in a mode."""
-        return self.strengths["anchored" if mode == "anchored" else "dense"]
+        return self.strengths.get(mode, self.strengths["dense"])
 
     def scores(self, numbers: CandidateNumbers, mode: str) -> Array:
         """The score of each candidate of a search in a mode, shape (candidates,)."""

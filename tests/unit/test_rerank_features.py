@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from langshift.errors import UsageError
 from langshift.evaluate.rerank.feature_training import fit_weights
 from langshift.retrieval.anchored import rarest
-from langshift.retrieval.rerank.features import FEATURES, CandidateNumbers, FeatureModel, features, read_model
+from langshift.retrieval.rerank.features import (
+    FEATURES,
+    CandidateNumbers,
+    FeatureModel,
+    FeatureReranker,
+    features,
+    read_model,
+)
 from langshift.retrieval.rerank.stage import score_behind
 
 SPREAD = 0.1
@@ -82,6 +89,10 @@ def test_strength():
     assert model.vector(0.1) == pytest.approx([2.0, 0.05, 0.1, 0.3])
     # At 0 the order is that of the mode.
     assert np.argsort(-(features(FOUR) @ model.vector(0.0))).tolist() == [0, 2, 1, 3]
+    # Every mode has its own; those of which nothing is known have that of dense.
+    reranker = FeatureReranker(model, SPREAD, {"dense": 0.3, "anchored": 0.0, "hybrid": 1.0})
+    assert [reranker.strength(mode) for mode in ("dense", "anchored", "hybrid", "lexical")] == [0.3, 0.0, 1.0, 0.3]
+    assert reranker.scores(FOUR, "hybrid") == pytest.approx(features(FOUR) @ model.vector(1.0))
 
 
 def test_the_loss_is_equation_1():
