@@ -262,8 +262,8 @@ class CalibrationRun:
         lost = {"anchored": changes, "hybrid": hybrid}
         for name, setting in _reranked_settings(mode, strength, weight).items():
             on_stage(f"Reranking {name}", len(asked))
-            found = self._reranked(asked, setting, trust, shares, lost.get(name, ()), on_search)
-            rerank[name], reranked[name] = found
+            part = self._reranked(asked, setting, trust, shares, lost.get(name, ()), on_search)
+            rerank[name], reranked[name] = part
         return Calibration(trust, mode, weight, self.cost, changes, full, hybrid, rerank, reranked, coverage)
 
     def _reranked(
@@ -371,7 +371,7 @@ def _reranked_settings(
     found: dict[CalibratedMode, settings.SearchSettings] = {"dense": settings.USUAL}
     if strength:
         found["anchored"] = settings.SearchSettings("anchored")
-    if mode == "hybrid":
+    if weight is not None and mode == "hybrid":
         found["hybrid"] = settings.SearchSettings("hybrid", lexical_weight=weight)
     return found
 
