@@ -253,12 +253,13 @@ def own_documents(request: SearchRequest) -> float:
 def hit_vectors(response: Response) -> dict[str, NDArray[np.float64]]:
     """Document -> its vector at length 1, shape (dimension,), float64; documents without a vector are left out."""
     found = {hit["_id"]: hit.get("fields", {}).get(_VECTOR, [None])[0] for hit in response["hits"]["hits"]}
-    return {name: unit(_unpacked(packed)) for name, packed in found.items() if packed is not None}
-
-
-def _unpacked(packed: Sequence[int]) -> NDArray[np.float64]:
-    dimension, *pairs = packed
-    return np.array(pairs, "<i8").view("<f4")[:dimension].astype(np.float64)
+    packed = {name: one for name, one in found.items() if one is not None}
+    if not packed:
+        return {}
+    together = np.array(list(packed.values()), "<i8")
+    vectors = together[:, 1:].copy().view("<f4")[:, : together[0, 0]].astype(np.float64)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return dict(zip(packed, vectors / np.where(lengths, lengths, 1.0), strict=True))
 
 
 def unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:

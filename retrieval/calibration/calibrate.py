@@ -31,7 +31,7 @@ from langshift.retrieval.calibration.questions import (
     make_questions,
     masked,
 )
-from langshift.retrieval.calibration.stored import CalibratedMode, measured_spread
+from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode, measured_spread
 from langshift.retrieval.rerank.features import FEATURES, features, read_model
 from langshift.retrieval.rerank.stage import search_numbers
 from langshift.retrieval.searcher import Searcher
@@ -55,7 +55,7 @@ _SURE: Final = 1.645
 # Below that the query is not moved far enough for any hit to change.
 _LEAST_STRENGTH: Final = 0.02
 WEIGHTS: Final = (0.3, 0.1, 0.03)
-# How far ``features`` may go: the first of these at which nothing is lost.
+# How far ``features`` may go: the first of these at which nothing is lost, which must be sure of more than is usual.
 RERANK_STRENGTHS: Final = (1.0, 0.3, 0.1, 0.03)
 # One passage in so many is asked for in hybrid search, which needs no fine figure.
 _HYBRID_SHARE: Final = 3
@@ -300,9 +300,13 @@ class CalibrationRun:
             ranked = [[names[at] for at in order[:_DEPTH]] for (names, _), order in zip(found, orders, strict=True)]
             return _changes(questions, before, score_rankings(answers, ranked), shares)
 
-        for strength in RERANK_STRENGTHS:
+        # What stands in for answers is what is near them: that more of it is found shows nothing.
+        shown = [not one.stand_ins for one in questions if one.hides]
+        most = 1.0 if sum(shown) > len(shown) / 2 else USUAL_RERANK
+        for strength in (one for one in RERANK_STRENGTHS if one <= most):
             changes = changed(strength)
-            if not any(one.loses(allowed.get((one.answer, one.overlap), TOLERATED), 0.0) for one in changes):
+            confidence = -_SURE if strength > USUAL_RERANK else 0.0
+            if not any(one.loses(allowed.get((one.answer, one.overlap), TOLERATED), confidence) for one in changes):
                 return strength, changes
         return 0.0, changes
 

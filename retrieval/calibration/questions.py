@@ -217,6 +217,7 @@ class CalibrationQuestion(NamedTuple):
         overlap: how much of what its vector is made of it asks with.
         answers: id -> whether it is in another language than the question.
         hides: clauses for what is hidden; empty where nothing is.
+        stand_ins: whether the answers are the nearest documents in other languages, for no translation is known.
     """
 
     document: int
@@ -224,6 +225,7 @@ class CalibrationQuestion(NamedTuple):
     overlap: Overlap
     answers: Mapping[str, bool]
     hides: Sequence[Mapping[str, Any]]
+    stand_ins: bool = False
 
 
 def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], seed: int) -> list[CalibrationQuestion]:
@@ -256,7 +258,8 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
                 query = settings.SearchQuery(str(words), passage.language, vectors[level][number])
                 questions.append(CalibrationQuestion(number, query, overlap, there, ()))
                 if hidden:
-                    questions.append(CalibrationQuestion(number, query, overlap, hidden, hides))
+                    stand_ins = not hidden.keys() <= there.keys()
+                    questions.append(CalibrationQuestion(number, query, overlap, hidden, hides, stand_ins))
     return questions
 
 

@@ -64,7 +64,7 @@ def reranked(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
         for leg in [hits.Leg(score, None)]
     )
     known = {hit.document: hit.score or 0.0 for hit in ordered}
-    rest = (hit for hit in found.hits[setting.rerank_depth :] if hit.document not in known)
+    rest = (hit for hit in found.hits[setting.rerank_depth : request.size] if hit.document not in known)
     behind = [hit._replace(score=score_behind(lowest, hit.score)) for hit in rest]
     best = yield from _with_sources(request, (*ordered, *behind)[: request.size])
     how = replace(found.how, bonus=bonus, reranked=known, lowest=lowest, mode_bonus=found.how.bonus)
@@ -147,9 +147,9 @@ def _of_each_language(
         return []
     clauses, nearest = dsl.filter_clauses(request.filters), dict[str, list[hits.ScoredDoc]]()
     for tag in tags if _by_nearness(request) else ():
-        of_tag = [hit._replace(legs={}) for hit in found.hits if hit.language == tag]
-        if len(of_tag) >= wanted:
-            nearest[tag] = of_tag[:wanted]
+        of_tag = [hit for hit in found.hits if hit.language == tag][:wanted]
+        if len(of_tag) == wanted:
+            nearest[tag] = of_tag
     bodies = {}
     for tag in tags:
         if tag not in nearest:
@@ -159,7 +159,7 @@ def _of_each_language(
         responses = yield tuple(bodies.values())
         nearest |= {tag: hits.without_legs(one, fields) for tag, one in zip(bodies, responses, strict=True)}
     seen = {hit.document for hit in found.hits[:depth]}
-    more = [one for tag in tags for one in nearest[tag] if one.document not in seen]
+    more = [one._replace(legs={}) for tag in tags for one in nearest[tag] if one.document not in seen]
     # A document may be near by its chunks in several languages.
     more = hits.one_per_document(more)
     if request.setting.mode in {"dense", "balanced"} or not more:

