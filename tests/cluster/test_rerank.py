@@ -310,6 +310,15 @@ def test_calibration_says_how_far_features_may_go(client, name):
     metadata.change(client, index.index, {metadata.ANCHORS: kept})
 
 
+def test_without_known_translations_features_go_a_little_only(client, index_name, tmp_path):
+    """What stands in for answers is what is near: that more of it is found shows nothing."""
+    lines = [{key: value for key, value in one.items() if key != "group"} for one in corpus()]
+    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=lines)
+    run("anchors", "calibrate", index_name, "--sample", "30")
+    kept = metadata.read_metadata(client, versions.live(client, index_name).index)[metadata.ANCHORS]
+    assert set(kept["rerank"].values()) <= {0, 0.03, 0.1}
+
+
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
     """A dataset of the corpus: questions in the words of titles, of which all translations are the answers."""
