@@ -275,11 +275,7 @@ class CalibrationRun:
         mode_changes: Sequence[SliceChange],
         on_search: Callable[[int], None],
     ) -> tuple[float, list[SliceChange]]:
-        """How far ``features`` may go in a mode, and what it changes then; all strengths are tried on one search.
-
-        What the mode itself loses against dense search (``mode_changes``) is no longer there to be lost.
-        """
-        allowed = {(one.answer, one.overlap): max(0.0, TOLERATED - loss([one])) for one in mode_changes}
+        """How far ``features`` may go in a mode, and what it changes then; all strengths are tried on one search."""
         model = read_model()
         target = self._target(setting, trust)
         reranked = replace(setting, rerank="features")
@@ -300,15 +296,7 @@ class CalibrationRun:
             ranked = [[names[at] for at in order[:_DEPTH]] for (names, _), order in zip(found, orders, strict=True)]
             return _changes(questions, before, score_rankings(answers, ranked), shares)
 
-        # What stands in for answers is what is near them: that more of it is found shows nothing.
-        shown = [not one.stand_ins for one in questions if one.hides]
-        most = 1.0 if sum(shown) > len(shown) / 2 else USUAL_RERANK
-        for strength in (one for one in RERANK_STRENGTHS if one <= most):
-            changes = changed(strength)
-            confidence = -_SURE if strength > USUAL_RERANK else 0.0
-            if not any(one.loses(allowed.get((one.answer, one.overlap), TOLERATED), confidence) for one in changes):
-                return strength, changes
-        return 0.0, changes
+        return rerank_strength(changed, questions, mode_changes)
 
     def _found(
         self,
@@ -366,6 +354,33 @@ class CalibrationRun:
         setting, target = settings.SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
         plans = [collect_candidates(settings.SearchRequest(one, setting, target)) for one in queries]
         return [_held_by_best(gathered) for gathered in execute_all(self._searcher, plans)]
+
+
+def rerank_strength(
+    changed: Callable[[float], list[SliceChange]],
+    questions: Sequence[CalibrationQuestion],
+    lost: Sequence[SliceChange] = (),
+) -> tuple[float, list[SliceChange]]:
+    """How far ``features`` may go in a mode, and what it changes then.
+
+    Beyond ``USUAL_RERANK`` it must be sure that nothing is lost, and most hidden answers must have known translations:
+    what stands in for these is what is near, and finding more of that shows nothing.
+
+    Args:
+        changed: strength -> what changes in the parts of the questions.
+        questions: that were asked.
+        lost: what the mode itself changes against dense search; what it loses is no longer there to be lost.
+    """
+    allowed = {(one.answer, one.overlap): max(0.0, TOLERATED - loss([one])) for one in lost}
+    known = [not one.stand_ins for one in questions if one.hides]
+    most = 1.0 if sum(known) > len(known) / 2 else USUAL_RERANK
+    changes = list[SliceChange]()
+    for strength in (one for one in RERANK_STRENGTHS if one <= most):
+        changes = changed(strength)
+        confidence = -_SURE if strength > USUAL_RERANK else 0.0
+        if not any(one.loses(allowed.get((one.answer, one.overlap), TOLERATED), confidence) for one in changes):
+            return strength, changes
+    return 0.0, changes
 
 
 def _reranked_settings(

@@ -18,8 +18,10 @@ import langshift
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import PATIENT
 from langshift.plugin import metadata, versions
+from langshift.retrieval.calibration.questions import draw_passages, make_questions
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import open_reranker
+from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 
 CORPUS = Corpus()
@@ -310,13 +312,14 @@ def test_calibration_says_how_far_features_may_go(client, name):
     metadata.change(client, index.index, {metadata.ANCHORS: kept})
 
 
-def test_without_known_translations_features_go_a_little_only(client, index_name, tmp_path):
-    """What stands in for answers is what is near: that more of it is found shows nothing."""
+def test_questions_tell_known_translations_from_what_stands_in_for_them(client, name, index_name, tmp_path):
     lines = [{key: value for key, value in one.items() if key != "group"} for one in corpus()]
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=lines)
-    run("anchors", "calibrate", index_name, "--sample", "30")
-    kept = metadata.read_metadata(client, versions.live(client, index_name).index)[metadata.ANCHORS]
-    assert set(kept["rerank"].values()) <= {0, 0.03, 0.1}
+    for index, stand_ins in ((name, False), (index_name, True)):
+        searcher = Searcher(client, index)
+        questions = make_questions(searcher, draw_passages(searcher, 30, 1000, 0), 0)
+        assert {one.stand_ins for one in questions if one.hides} == {stand_ins}
+        assert not any(one.stand_ins for one in questions if not one.hides)
 
 
 @pytest.fixture(scope="module")

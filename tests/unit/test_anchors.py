@@ -10,6 +10,7 @@ from langshift.commands.search import read_queries, reason
 from langshift.errors import UsageError
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.calibrate import (
+    RERANK_STRENGTHS,
     TOLERATED,
     WORTH_WHILE,
     Calibration,
@@ -20,6 +21,7 @@ from langshift.retrieval.calibration.calibrate import (
     gain,
     loss,
     overlap_shares,
+    rerank_strength,
     score_rankings,
 )
 from langshift.retrieval.calibration.questions import (
@@ -303,6 +305,35 @@ def test_words_that_tell_too_little_lead_nothing():
     assert _strength(changed(WORTH_WHILE)) == 1.0
     assert _strength(changed(WORTH_WHILE - 0.001)) == 0.0
     assert _strength(changed(-0.1)) == 0.0
+
+
+def reranked(changes, error=0.0, *, stand_ins=(False, False, False), lost=()):
+    """The strength of the reranker where it changes nDCG@20 so much at each of the strengths, strongest first."""
+    questions = [question({"a": True}, hides=({"term": {}},))._replace(stand_ins=one) for one in stand_ins]
+    parts = {
+        strength: [SliceChange("own", "none", 90, 0.6, change, None, error)]
+        for strength, change in zip(RERANK_STRENGTHS, changes, strict=True)
+    }
+    strength, changed = rerank_strength(parts.__getitem__, questions, lost)
+    assert changed == parts[strength or RERANK_STRENGTHS[-1]]
+    return strength
+
+
+def test_features_go_far_only_where_that_is_sure_to_lose_nothing():
+    rising, falling = (0.02, 0.01, 0.004, 0.001), (-0.02, -0.003, -0.002, -0.001)
+    assert reranked(rising, 0.004) == 1.0
+    # .02 - 1.645 · .015 may be a loss; at .1 the mean is enough.
+    assert reranked(rising, 0.015) == 0.1
+    assert reranked(falling) == 0.1
+    # What the mode itself loses is no longer there to be lost.
+    assert reranked(falling, lost=[SliceChange("own", "none", 90, 0.6, -0.0014, None)]) == 0.03
+    assert reranked((-0.01,) * 4) == 0.0
+
+
+def test_features_go_a_little_only_where_nearness_stands_in_for_most_answers():
+    rising = (0.02, 0.01, 0.004, 0.001)
+    assert reranked(rising, stand_ins=(True, False, False)) == 1.0
+    assert reranked(rising, stand_ins=(True, True, False)) == 0.1
 
 
 def calibration(mode, strength=0.0, full=(), **values):
