@@ -7,6 +7,7 @@ import signal
 import time
 from contextlib import ExitStack, contextmanager
 from html import unescape
+from itertools import repeat
 from urllib.parse import urlsplit
 
 import orjson
@@ -14,6 +15,7 @@ import psutil
 import pytest
 from console_process import sentence, serving
 from fault_proxy import fault_proxy
+from faults import delayed
 
 PAGE = "/evaluations"
 
@@ -188,19 +190,22 @@ def test_a_replay_that_is_cancelled_at_once_leaves_nothing(person, results, fold
     assert list(results.iterdir()) == []
 
 
-def test_a_console_that_is_killed_leaves_a_replay_that_the_next_one_knows(opened, index):
-    with opened() as first:
-        made = first.start("demo", index, mode="lexical")
-        first.console.stop(signal.SIGKILL)
-    with opened() as second:
-        assert second.running() == made.name
-        second.until(lambda: second.answered() > 5)
-        process = process_of(made)
-        second.console.stop()
-    assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    with opened() as third:
-        assert re.search(r"Interrupted: \d+ queries are answered. The console was closed.", third.page())
-        assert f'form="resume" name="run" value="{made.name}"' in third.page()
+def test_a_console_that_is_killed_leaves_a_replay_that_the_next_one_knows(opened, cluster_url, index):
+    with fault_proxy(cluster_url) as proxy:
+        # A quick machine would be done before the second console is there.
+        proxy.inject("search", repeat(delayed(0.1)))
+        with opened(proxy.url) as first:
+            made = first.start("demo", index, mode="lexical")
+            first.console.stop(signal.SIGKILL)
+        with opened(proxy.url) as second:
+            assert second.running() == made.name
+            second.until(lambda: second.answered() > 5)
+            process = process_of(made)
+            second.console.stop()
+        assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+        with opened(proxy.url) as third:
+            assert re.search(r"Interrupted: \d+ queries are answered. The console was closed.", third.page())
+            assert f'form="resume" name="run" value="{made.name}"' in third.page()
 
 
 def test_a_replay_outlives_its_cluster_as_one_that_was_cut_off(opened, cluster_url, index):
