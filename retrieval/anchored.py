@@ -257,15 +257,15 @@ def hit_vectors(response: Response) -> dict[str, NDArray[np.float64]]:
     if not packed:
         return {}
     together = np.array(list(packed.values()), "<i8")
-    vectors = together[:, 1:].copy().view("<f4")[:, : together[0, 0]].astype(np.float64)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return dict(zip(packed, vectors / np.where(lengths, lengths, 1.0), strict=True))
+    vectors = together[:, 1:].copy().view("<f4")[:, : together[0, 0]]
+    return dict(zip(packed, unit(vectors.astype(np.float64)), strict=True))
 
 
-def unit(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The vector at length 1; zeros stay zeros."""
-    length = float(np.linalg.norm(vector))
-    return vector / length if length else vector
+def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A vector at length 1, or each of the rows; zeros stay zeros."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    made: NDArray[np.float64] = vectors / np.where(lengths, lengths, 1.0)
+    return made
 
 
 def candidate_bodies(request: SearchRequest) -> dict[str, Body]:

@@ -262,8 +262,7 @@ class CalibrationRun:
         lost = {"anchored": changes, "hybrid": hybrid}
         for name, setting in _reranked_settings(mode, strength, weight).items():
             on_stage(f"Reranking {name}", len(asked))
-            part = self._reranked(asked, setting, trust, shares, lost.get(name, ()), on_search)
-            rerank[name], reranked[name] = part
+            rerank[name], reranked[name] = self._reranked(asked, setting, trust, shares, lost.get(name, ()), on_search)
         return Calibration(trust, mode, weight, self.cost, changes, full, hybrid, rerank, reranked, coverage)
 
     def _reranked(

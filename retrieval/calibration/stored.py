@@ -16,7 +16,7 @@ from langshift.errors import ClusterError
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl
-from langshift.retrieval.anchored import AnchorModel, body_with_vectors, hit_vectors
+from langshift.retrieval.anchored import AnchorModel, body_with_vectors, hit_vectors, unit
 from langshift.retrieval.settings import RECOMMENDED, ModeChoice, SearchSettings
 from langshift.retrieval.steps import SearchPlan, execute
 
@@ -186,9 +186,8 @@ def spread_of(vectors: NDArray[np.floating[Any]]) -> float:
     """
     if len(vectors) < _FEWEST:
         return _USUAL
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    unit = vectors / np.maximum(lengths, np.finfo(np.float64).tiny)
-    cosines = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+    rows = unit(vectors.astype(np.float64))
+    cosines = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
     return max(_LEAST, _NORMAL * float(np.median(np.abs(cosines - np.median(cosines)))))
 
 

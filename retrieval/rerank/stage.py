@@ -112,7 +112,7 @@ def retrieval_request(request: SearchRequest) -> SearchRequest:
 
     Nearness alone may bring as many as it looks at: the nearest of most languages are then among them.
     """
-    least = LEAST_CANDIDATES if _by_nearness(request) else 0
+    least = LEAST_CANDIDATES if request.setting.rerank_per_language and _by_nearness(request) else 0
     size = max(request.size, request.setting.rerank_depth, least)
     return replace(request, setting=request.setting.retrieval, size=size, source=False, passages=0)
 
