@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from opensearchpy import OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnection, exceptions
+from opensearchpy import Connection, OpenSearch, Urllib3AWSV4SignerAuth, Urllib3HttpConnection, exceptions
 from opensearchpy.serializer import JSONSerializer
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from langshift import server_errors
+from langshift.answers import Redirected, WrongAnswer
 from langshift.credentials import credentials, redact, register_secret
 from langshift.errors import ClusterError, UsageError, require_extra
 from langshift.files import replace_halves
-from langshift.settings import Settings, in_address
+from langshift.retry import RetryBudget, is_passing, retry_until_available, waiting_seconds
+from langshift.settings import Settings
+from langshift.transport import CheckedTransport, async_transport, host_address
 
 if TYPE_CHECKING:
-    from opensearchpy import AsyncOpenSearch, AsyncTransport
+    from opensearchpy import AsyncOpenSearch
 
 
 class Json(JSONSerializer):
     """Reads answers several times as fast as the client library does, which tells where they hold many vectors."""
+
+    #: Every answer, of whatever request.
+    reads_all = True
 
     def loads(self, s: str) -> Any:  # noqa: ANN401 - any JSON value
         """Read JSON; half a surrogate pair in it becomes a replacement character."""
@@ -36,10 +44,43 @@ class Json(JSONSerializer):
 
 
 class _Connection(Urllib3HttpConnection):
-    """Keeps passwords out of exceptions, and with that out of messages, logs and tracebacks."""
+    """Keeps passwords out of exceptions, and with that out of messages, logs and tracebacks; follows no redirect."""
+
+    def _create_urllib3_pool(self) -> None:
+        super()._create_urllib3_pool()
+        send = self.pool.urlopen
+
+        def urlopen(*request: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
+            response = send(*request, redirect=False, **named)
+            if location := response.headers.get("location"):
+                require_no_redirect(self, response.status, location)
+            return response
+
+        self.pool.urlopen = urlopen
+
+    def perform_request(self, *request: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
+        """Send a request; all else is as the library has it.
+
+        Raises:
+            Redirected: the server names another address.
+        """
+        try:
+            return super().perform_request(*request, **named)
+        except exceptions.ConnectionError as error:
+            raise (error.info if isinstance(error.info, Redirected) else error) from error.__cause__
 
     def _raise_error(self, status_code: int, raw_data: str | bytes, content_type: str | None = None) -> None:
         super()._raise_error(status_code, redacted_text(raw_data), content_type)
+
+
+def require_no_redirect(connection: Connection, status: int, location: str) -> None:
+    """Refuse an answer that names another address, which is asked for nothing: least of all with credentials.
+
+    Raises:
+        Redirected: naming its host.
+    """
+    if 300 <= status < 400:
+        raise Redirected(f"{connection.host}{connection.url_prefix}", status, location)
 
 
 def redacted_text(content: str | bytes) -> str:
@@ -71,15 +112,31 @@ def open_cluster(settings: Settings | None = None) -> OpenSearch:
     url = settings.url or embedded_url(settings)
     # A wrong address must not be tried again and again before it is said to be wrong.
     once = make_client(settings, url, retries=0)
-    try:
+
+    def check() -> None:
         number = cluster_version(once)
         check_version(once, number)
         check_plugins(once, number, plugins(once))
+
+    try:
+        if (seconds := waiting_seconds()) is None:
+            check()
+        else:
+            retry_until_available(check, RetryBudget(seconds), passes=_passes_at_first)
     except exceptions.OpenSearchException as error:
         raise server_errors.failure(error, address(once), anonymous=settings.username is None) from error
     finally:
         once.close()
     return make_client(settings, url)
+
+
+def _passes_at_first(error: BaseException) -> bool:
+    """Whether trouble may pass at an address that was never reached before; one where nobody answers is wrong."""
+    if isinstance(error, exceptions.ConnectionTimeout):
+        return False
+    if isinstance(error, exceptions.ConnectionError) and isinstance(error.info, HTTPError):
+        return is_passing(error) and not isinstance(error.info, ConnectTimeoutError | NewConnectionError)
+    return is_passing(error) or isinstance(error.__cause__, WrongAnswer)
 
 
 def embedded_url(settings: Settings) -> str:
@@ -105,7 +162,7 @@ def make_client(
         LangshiftError: requests are to be signed, but the extra or the credentials are missing.
     """
     return OpenSearch(
-        transport_class=server_errors.NotFoundRetryTransport,
+        transport_class=CheckedTransport,
         connection_class=_Connection,
         http_auth=Urllib3AWSV4SignerAuth(credentials(), *settings.signing) if settings.signing else None,
         serializer=serializer or Json(),
@@ -149,19 +206,17 @@ def cluster_version(client: OpenSearch) -> str | None:
     """
     try:
         info = client.info()
-    except (exceptions.SerializationError, exceptions.NotFoundError):
-        info = None
+    except (WrongAnswer, exceptions.NotFoundError) as error:
+        raise ClusterError(f"The server at {address(client)} is not an OpenSearch; check OPENSEARCH_URL.") from error
     except exceptions.AuthorizationException as error:
         # Many who may search may ask nothing else. Whatever says this has OpenSearch's security plugin.
         if not server_errors.lacks_permission(error):
             raise
         return None
-    found = info.get("version") if isinstance(info, dict) else None
-    found = found if isinstance(found, dict) else {}
-    number = str(found.get("number", ""))
+    found, number = info["version"], str(info["version"]["number"])
     if found.get("distribution") != "opensearch":
-        says = f" (it reports version {number})" if number else ""
-        raise ClusterError(f"The server at {address(client)} is not an OpenSearch{says}; check OPENSEARCH_URL.")
+        says = f"is not an OpenSearch (it reports version {number})"
+        raise ClusterError(f"The server at {address(client)} {says}; check OPENSEARCH_URL.")
     return number
 
 
@@ -202,10 +257,7 @@ def version_tuple(number: str) -> tuple[int, ...]:
 
 def address(client: OpenSearch) -> str:
     """The address that the client talks to, without credentials."""
-    host: dict[str, Any] = client.transport.hosts[0]
-    scheme = "https" if host.get("use_ssl") or host.get("scheme") == "https" else "http"
-    prefix = f"/{host['url_prefix'].strip('/')}" if host.get("url_prefix") else ""
-    return f"{scheme}://{in_address(host['host'])}:{host.get('port', 9200)}{prefix}"
+    return host_address(client.transport.hosts[0])
 
 
 def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
@@ -223,13 +275,19 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
     import aiohttp
     from opensearchpy import AsyncHttpConnection, AsyncOpenSearch, AWSV4SignerAsyncAuth
 
-    class Connection(AsyncHttpConnection):
-        """Keeps passwords out of exceptions, and tells trouble with TLS from a cluster that cannot be reached."""
+    class AsyncConnection(AsyncHttpConnection):
+        """As ``_Connection``; and tells trouble with TLS from a cluster that cannot be reached."""
+
+        async def _create_aiohttp_session(self) -> None:
+            await super()._create_aiohttp_session()
+            self.session = _Unredirected(self, self.session)
 
         async def perform_request(self, *request: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
             try:
                 return await super().perform_request(*request, **named)
             except exceptions.ConnectionError as error:
+                if isinstance(error.info, Redirected):
+                    raise error.info from error
                 if isinstance(error.info, aiohttp.ClientSSLError | aiohttp.ClientConnectorCertificateError):
                     raise exceptions.SSLError("N/A", str(error.info), error.info) from error
                 raise
@@ -251,37 +309,28 @@ def make_async_client(settings: Settings, url: str) -> AsyncOpenSearch:
                 raise exceptions.ConnectionError("N/A", str(error), error) from error
 
     return AsyncOpenSearch(
-        transport_class=_retry_transport(),
-        connection_class=Connection,
+        transport_class=async_transport(),
+        connection_class=AsyncConnection,
         http_auth=Signer(credentials(), *settings.signing) if settings.signing else None,
         serializer=Json(),
         **arguments(settings, url),
     )
 
 
-def _retry_transport() -> type[AsyncTransport]:
-    from opensearchpy import AsyncTransport
+class _Unredirected:
+    """An aiohttp session as the client library uses it, which would follow redirects by itself."""
 
-    class RetryTransport(AsyncTransport):
-        """Lets a 404 for an index through only where the index is gone, as the other client does."""
+    def __init__(self, connection: Connection, session: Any) -> None:  # noqa: ANN401 - aiohttp's
+        self._connection, self._session = connection, session
 
-        async def perform_request(self, method: str, url: str, params: Any = None, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
-            for _ in range(server_errors.TRIES):
-                try:
-                    return await super().perform_request(method, url, params and dict(params), *rest, **named)
-                except exceptions.NotFoundError as error:
-                    index = server_errors.missing_index_name(error)
-                    if index is None or await self._is_gone(index):
-                        raise
-                    unknown = server_errors.not_known_yet(index)
-                await asyncio.sleep(server_errors.PAUSE)
-            raise unknown
+    @asynccontextmanager
+    async def request(self, *request: Any, **named: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - aiohttp's
+        """Send a request."""
+        async with self._session.request(*request, allow_redirects=False, **named) as response:
+            if location := response.headers.get("location"):
+                require_no_redirect(self._connection, response.status, location)
+            yield response
 
-        async def _is_gone(self, index: str) -> bool:
-            try:
-                answer = await super().perform_request(*server_errors.index_exists_request(index))
-                return server_errors.leaves_out(answer, index)
-            except server_errors.NO_ANSWER:
-                return True
-
-    return RetryTransport
+    async def close(self) -> None:
+        """Close the session."""
+        await self._session.close()

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from queue import Full, Queue
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from opensearchpy.exceptions import OpenSearchException
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 from tenacity.nap import sleep_using_event
 
+from langshift.answers import WrongAnswer
 from langshift.server_errors import Retryable, Unreadable, classify
 
 T = TypeVar("T")
@@ -104,13 +106,50 @@ def sigterm_as_interrupt() -> Iterator[None]:
 _log = logging.getLogger(__name__)
 
 
-def retry_until_available(action: Callable[[], T], patience: RetryBudget, stopping: threading.Event | None = None) -> T:
+_waiting: ContextVar[float | None] = ContextVar("seconds that each request waits", default=None)
+
+
+@contextmanager
+def waiting(seconds: float | None) -> Iterator[None]:
+    """Within it each request of this thread is sent again while the cluster is in trouble.
+
+    So what a command asks for before, between and after what it retries as a whole is as patient as that. Every such
+    request may be sent twice: whoever makes an index, moves an alias or begins a task looks whether that was done.
+
+    Args:
+        seconds: for how long; None to send none again, as where a command ends or whoever asks tries again himself.
+    """
+    before = _waiting.set(seconds)
+    try:
+        yield
+    finally:
+        _waiting.reset(before)
+
+
+def waiting_seconds() -> float | None:
+    """For how long requests of this thread are sent again; None where they are not."""
+    return _waiting.get()
+
+
+# In so many tries a wrong answer that is one proxy's hiccup passes; what stands in the way for good is said soon.
+_WRONG_ANSWERS = 5
+
+
+def retry_until_available(
+    action: Callable[[], T],
+    patience: RetryBudget,
+    stopping: threading.Event | None = None,
+    passes: Callable[[BaseException], bool] | None = None,
+) -> T:
     """Do what may be done again, until the cluster takes it or patience ends.
+
+    What is no answer of OpenSearch's is asked for again a few times only.
 
     Args:
         action: what to do.
         patience: how long trouble is borne.
         stopping: set when there is nothing to wait for any more.
+        passes: whether an error is trouble that passes; None for what ``classify`` says.
 
     Raises:
         OpenSearchException: the last trouble, or one that does not pass.
@@ -122,18 +161,25 @@ def retry_until_available(action: Callable[[], T], patience: RetryBudget, stoppi
         patience.trouble()
         _log.warning("asked again: %s", state.outcome.exception() if state.outcome else None)
 
+    def enough(state: RetryCallState) -> bool:
+        error = state.outcome.exception() if state.outcome else None
+        wrong = isinstance(error, WrongAnswer) or isinstance(error and error.__cause__, WrongAnswer)
+        return patience.over or stopped.is_set() or (wrong and state.attempt_number >= _WRONG_ANSWERS)
+
     trying = Retrying(
         wait=BACKOFF,
-        stop=lambda _: patience.over or stopped.is_set(),
+        stop=enough,
         sleep=sleep_using_event(stopped),
-        retry=retry_if_exception(_passes),
+        retry=retry_if_exception(passes or is_passing),
         before_sleep=note,
         reraise=True,
     )
-    return trying(action)
+    with waiting(None):
+        return trying(action)
 
 
-def _passes(error: BaseException) -> bool:
+def is_passing(error: BaseException) -> bool:
+    """Whether an error is trouble of the cluster's that may pass."""
     return isinstance(error, Unreadable) or (
         isinstance(error, OpenSearchException) and isinstance(classify(error, ""), Retryable)
     )

@@ -2,19 +2,19 @@
 
 import os
 import re
-import time
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from opensearchpy import Transport, exceptions
+from opensearchpy import exceptions
 from opensearchpy.client.utils import _make_path
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
+from langshift.answers import Redirected, WrongAnswer
 from langshift.credentials import is_credentials_error, redact, refusal, unusable
 from langshift.errors import ClusterError, UnavailableError
-from langshift.output import join_words
+from langshift.output import join_words, printable
 
 # A permission may hold brackets itself, as `indices:data/write/bulk[s]` does.
 _REFUSAL = re.compile(
@@ -129,6 +129,8 @@ def failure(error: exceptions.OpenSearchException, url: str | None = None, *, an
     if isinstance(error, exceptions.TransportError):
         kind = UnavailableError if error.status_code in _FOR_NOW else ClusterError
         return kind(f"{place} answered {error.status_code}: {reason(error)}.")
+    if isinstance(error, WrongAnswer | Redirected):
+        return ClusterError(f"{error}.")
     return ClusterError(f"{place} gave an unreadable answer: {' '.join(str(error).split())[:200]}.")
 
 
@@ -190,11 +192,11 @@ def reason(error: exceptions.TransportError) -> str:
     """The server's own words for why a request failed."""
     if isinstance(error.info, dict) and (explanation := closed(error.info.get("error"))):
         return explanation
-    text = _words(error).rstrip(".;")
-    if not text.startswith("<"):
+    text = printable(_words(error)).rstrip(".; ")
+    if text and not text.startswith("<"):
         return text[:300]
-    # A gateway answers with a page of HTML.
-    return next((s.phrase for s in HTTPStatus if s == error.status_code), "a page of HTML")
+    # A gateway answers with a page of HTML, and who is told too much at once with nothing.
+    return next((s.phrase for s in HTTPStatus if s == error.status_code), "a page of HTML" if text else "no reason")
 
 
 def closed(cause: object) -> str | None:
@@ -261,7 +263,7 @@ def classify(error: exceptions.OpenSearchException, url: str) -> Exception:
     Returns:
         ``Again``, ``Refused``, or the ``ClusterError`` to give up with.
     """
-    if isinstance(error, _NOT_LET_IN):
+    if isinstance(error, (*_NOT_LET_IN, Redirected)):
         return failure(error, url)
     if isinstance(error, exceptions.ConnectionError):
         # A node that ends breaks its TLS connections off; a certificate and credentials do not mend themselves.
@@ -273,6 +275,8 @@ def classify(error: exceptions.OpenSearchException, url: str) -> Exception:
         timeout = isinstance(error, exceptions.ConnectionTimeout)
         why = "no answer in time" if timeout else "the connection was interrupted" if reached else "no connection"
         return Retryable(why, lost=reached, overloaded=timeout)
+    if isinstance(error, WrongAnswer):
+        return Retryable(f"{error.request} was answered with {error.shown}", lost=True)
     if isinstance(error, exceptions.SerializationError) or not isinstance(error, exceptions.TransportError):
         return Retryable("an incomplete answer", lost=True)
     if isinstance(error, exceptions.RequestError) or error.status_code == TOO_LARGE:
@@ -298,38 +302,6 @@ NO_ANSWER: Final = (
     exceptions.RequestError,
     exceptions.SerializationError,
 )
-
-
-# A node that has just started, and a cluster manager that was elected before it had read the cluster's state from its
-# disk ("state not recovered / initialized"), know no index at all and answer 404 for each that is asked for by its
-# name. A request that leaves out what is missing is treated otherwise: OpenSearch looks for that block first, waits
-# until it is gone, and answers 503 where that takes too long. So an index that such an answer leaves out is one that
-# is gone.
-class NotFoundRetryTransport(Transport):
-    """Lets a 404 for an index through only where the index is gone; where it is not, the request is sent again.
-
-    A request that was answered like this has done nothing. HEAD requests have no words that tell why they are answered
-    with 404, so nobody may ask for an index by one.
-    """
-
-    def perform_request(self, method: str, url: str, params: Any = None, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
-        """Send a request; all else is as the library has it.
-
-        Raises:
-            exceptions.NotFoundError: also where an index is gone.
-            exceptions.TransportError: with 503, where an index is there, and the node that answers does not know it.
-        """
-        for _ in range(TRIES):
-            try:
-                # The library takes out of the parameters what is meant for itself.
-                return super().perform_request(method, url, params and dict(params), *rest, **named)
-            except exceptions.NotFoundError as error:
-                index = missing_index_name(error)
-                if index is None or is_gone(super().perform_request, index):
-                    raise
-                unknown = not_known_yet(index)
-            time.sleep(PAUSE)
-        raise unknown
 
 
 def is_gone(perform_request: Callable[..., Any], index: str) -> bool:

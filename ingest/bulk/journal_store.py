@@ -110,7 +110,7 @@ class LoadWorkspace(NamedTuple):
     @classmethod
     def of(cls, home: Path, client: OpenSearch, name: str) -> LoadWorkspace:
         """The place of an index; the cluster is told by its uuid, since its address may change."""
-        cluster = str(client.info().get("cluster_uuid", "unknown"))
+        cluster = str(client.info()["cluster_uuid"])
         # A cluster without a manager calls itself `_na_`; so does nobody else.
         return cls(home / _LOADS / "".join(c for c in cluster if c.isalnum() or c in "_-") / name, name)
 
