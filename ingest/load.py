@@ -13,7 +13,7 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.chunked import StaleChunks
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import ChunkSender, open_bulk_writer
-from langshift.ingest.bulk.journal import Journal, Ledger
+from langshift.ingest.bulk.journal import RESULT, Journal, Ledger
 from langshift.ingest.bulk.journal_store import LoadWorkspace, priority_cutoff, sample_priority
 from langshift.ingest.bulk.verification import VerificationResult, check
 from langshift.ingest.bulk.writer import COUNT, UNDELIVERED, ActionResult
@@ -87,7 +87,7 @@ class LoadRun:
             note(f"{target.name} now points to {live}, which has the documents of {target.index} too.")
         self._summary.present = checked.documents
         self._summary.chunks = checked.entries if self._opened.pipeline.chunking else 0
-        tallies = self._journal.tallies()
+        tallies = self._tallies()
         self._summary.count(tallies)
         facts = {"index": target.index, "uuid": target.uuid, "tallies": tallies, "present": checked.documents}
         facts["chunks"] = self._summary.chunks
@@ -95,6 +95,15 @@ class LoadRun:
         last = self._opened.base + self._journal.last_line()
         self._journal.finish({**facts, "last": last, "repaired": self._summary.repaired})
         return self._summary
+
+    def _tallies(self) -> dict[str, int]:
+        """What the journal has counted, but for what the server says of a delivery that was not the first."""
+        tallies: dict[str, int] = self._journal.tallies()
+        doubtful = any(f"{RESULT}{name}" in tallies for name in ("updated", "resent", "not_found"))
+        if not doubtful or not self._journal.fact("created") or self._opened.kind.keeps_versions:
+            return tallies
+        names = {f"{RESULT}{name}": count for name, count in self._journal.results().items()}
+        return {**tallies, **names, f"{RESULT}resent": 0}
 
     def _drop_letters_of_earlier_loads(self) -> None:
         """Sent again, they would bring back what this version has left behind."""

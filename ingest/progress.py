@@ -205,6 +205,8 @@ class LoadSummary:
         superseded: lines that wrote nothing, since the index holds a later version of the document.
         deleted: lines that deleted a document.
         not_found: lines that would have deleted one that was not there.
+        resent: lines that were sent again as their answer was lost, into an index that held documents before: whether
+            the first delivery has replaced, or deleted, one of those is not known.
         updated: lines that changed some fields of a document.
         encoded_again: those of them whose text was encoded again, or that brought another vector.
         dead: lines that went to the dead letters.
@@ -244,6 +246,7 @@ class LoadSummary:
     superseded: int = 0
     deleted: int = 0
     not_found: int = 0
+    resent: int = 0
     updated: int = 0
     encoded_again: int = 0
     dead: int = 0
@@ -277,6 +280,7 @@ class LoadSummary:
         results = counted(RESULT)
         self.lines, self.replaced, self.superseded = results.total(), results["updated"], results["superseded"]
         self.deleted, self.not_found, self.dead = results["deleted"], results["not_found"], results["dead"]
+        self.resent = results["resent"]
         self.updated, self.encoded_again = results["update"], tallies.get("encoded", 0)
         self.languages, self.folded = counted("language "), counted("folded ")
         self.without_vector, self.documents = counted("without_vector "), tallies.get(IN_CHUNKS, self.languages.total())
@@ -295,7 +299,7 @@ class LoadSummary:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in ("chunks", "long", "vectorless", "parentless", "means", "no_tag", "no_tag_example", "lookalikes"):
+        for name in ("chunks", "resent", "long", "vectorless", "parentless", "means", "no_tag", "no_tag_example", "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
         made = self.made
@@ -323,6 +327,8 @@ def last_line(summary: LoadSummary) -> str:
     if summary.not_found:
         absent = "a document that was" if summary.not_found == 1 else "documents that were"
         parts.append(f"{pluralize(summary.not_found, 'delete')} of {absent} not there")
+    if summary.resent:
+        parts.append(f"{summary.resent:,} sent again after a lost answer, so whether they replaced one is not known")
     if summary.dead:
         parts.append(pluralize(summary.dead, "dead letter"))
     why = f" ({dead_letters_say(summary.name)})" if summary.dead else ""

@@ -23,6 +23,7 @@ from langshift.plugin import metadata, stored_shift, version_writer
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IfExists, Target, remove_impostor, version_behind
+from langshift.retry import waiting
 from langshift.server_errors import failure
 
 ActionBuilderFactory = Callable[[EmbeddingPipeline, Settle, int, Callable[[int], bool]], ActionBuilder]
@@ -152,9 +153,14 @@ class LoadSession:
         Returns:
             The error to raise: the same, or one that says what to do too.
         """
-        client, source = self.client, self.source
         if isinstance(error, OpenSearchException):
-            error = failure(error, address(client))
+            error = failure(error, address(self.client))
+        # The cluster was waited for, or somebody does not want to wait.
+        with waiting(None):
+            return self._cleaned_up(target, error)
+
+    def _cleaned_up(self, target: Target, error: BaseException) -> BaseException:
+        client, source = self.client, self.source
         handled = sum(self.journal.counts().values())
         sentences = []
         may_go_on = True

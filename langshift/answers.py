@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -165,13 +166,15 @@ class _Each(NamedTuple):
     shape: _Shape
 
 
-def _fits(value: object, shape: _Shape) -> bool:
+def _fits(value: object, shape: _Shape, *, part: bool = False) -> bool:
+    """Whether a value is of a shape, or with ``part`` of a part of it."""
     if isinstance(shape, _Each):
-        return isinstance(value, dict) and all(_fits(one, shape.shape) for one in value.values())
+        return isinstance(value, dict) and all(_fits(one, shape.shape, part=part) for one in value.values())
     if isinstance(shape, dict):
-        return isinstance(value, dict) and all(name in value and _fits(value[name], s) for name, s in shape.items())
+        known = isinstance(value, dict) and (part or shape.keys() <= value.keys())
+        return known and all(_fits(value[name], shape[name], part=part) for name in shape.keys() & value.keys())
     if isinstance(shape, list):
-        return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
+        return isinstance(value, list) and all(_fits(one, shape[0], part=part) for one in value)
     # JSON's true is no number.
     return isinstance(value, shape) and not (shape is int and isinstance(value, bool))
 
@@ -181,7 +184,15 @@ _Check = Callable[[Request, Any], bool]
 
 def _of(shape: _Shape) -> _Check:
     """Of this shape, or of a part of it where only parts were asked for."""
-    return lambda request, answer: _fits(answer, dict if request.filtered else shape)
+    return lambda request, answer: _fits(answer, shape, part=request.filtered) and _wanted(request, answer)
+
+
+def _wanted(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
+    """Whether nothing else has come where only parts were asked for."""
+    if not request.filtered:
+        return True
+    names = [one.partition(".")[0] for one in request.params["filter_path"].split(",")]
+    return isinstance(answer, dict) and all(any(fnmatchcase(name, one) for one in names) for name in answer)
 
 
 def _info(_: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
@@ -194,7 +205,7 @@ def _indices(shape: _Shape, *, also_as_alias: bool = True) -> _Check:
     """Indices by their names: none may be missing that was asked for by its name."""
 
     def fits(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
-        if not _fits(answer, _Each(dict if request.filtered else shape)):
+        if not _fits(answer, _Each(shape), part=request.filtered):
             return False
         name = request.one_index
         if name is None or name in answer:
@@ -224,7 +235,7 @@ _HITS = {"took": int, "timed_out": bool, "_shards": _SHARDS, "hits": {"hits": [{
 
 def _search(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
     body = request.body if isinstance(request.body, dict) else {}
-    return _fits(answer, dict) if request.filtered else _found(body, answer)
+    return _wanted(request, answer) if request.filtered else _found(body, answer)
 
 
 def _found(body: Mapping[str, Any], answer: Any) -> bool:  # noqa: ANN401 - any JSON
@@ -328,7 +339,10 @@ _SEQUENCE = {"global_checkpoint": int, "max_seq_no": int}
 
 
 def _stats(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
-    if request.params.get("level") != "shards" or request.filtered:
+    if request.params.get("level") != "shards":
+        if request.path.endswith("/store"):
+            sizes = _Each({"total": {"store": {"size_in_bytes": int}}})
+            return _wanted(request, answer) and _fits(answer.get("indices", {}), sizes)
         return _of({"_shards": {"successful": int}, "indices": dict})(request, answer)
     shard = {"routing": {"primary": bool}}
     if not _fits(answer, {"_shards": _SHARDS, "indices": _Each({"shards": _Each([shard])})}):

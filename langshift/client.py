@@ -194,6 +194,7 @@ def arguments(settings: Settings, url: str, *, retries: int = 2) -> dict[str, An
         "timeout": settings.timeout,
         "max_retries": retries,
         "retry_on_timeout": False,
+        "retry_on_status": (429, 502, 503, 504),
         "pool_maxsize": 16,
     }
 

@@ -219,12 +219,23 @@ MEANS = option(
     click.Choice(["index", "vectors"]),
     rare=True,
 )
+
+
+def _wait(context: click.Context, _parameter: click.Parameter, seconds: float) -> float:
+    """Let the whole command be so patient, not only what it retries."""
+    from langshift.retry import waiting
+
+    context.with_resource(waiting(seconds))
+    return seconds
+
+
 PATIENCE = option(
     "--patience SECONDS",
     "Longest wait for a cluster in trouble.",
     FiniteRange(min=0),
     default=300,
     rare=True,
+    callback=_wait,
 )
 
 

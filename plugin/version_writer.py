@@ -140,8 +140,10 @@ def publish(client: OpenSearch, target: Target) -> str:
             versions.move_alias(client, target.name, target.live, target.index)
         except NotFoundError:
             versions.require_there(client, target)
-            _require_unchanged(target, versions.version_behind(client, target.name))
-            raise
+            # Of a request that was sent twice, as its first answer was lost, the second finds it done.
+            if (now := versions.version_behind(client, target.name)) != target.index:
+                _require_unchanged(target, now)
+                raise
     _finish(client, target.index)
     return target.index
 
@@ -259,7 +261,7 @@ def open_for_writing(
             there.require_same(fingerprint, name, "use the settings it was built with, or choose another index name")
             uuid = uuid_of(client, live)
             return Target(name, live, uuid, created=False, live=live, if_exists=if_exists, fields=fields)
-    index = versions.next_version(client, name)
+    index = versions.next_version(client, name, live)
     usual = shape.applied(index_body(fingerprint, extra_meta, fields), field_types) if body is None else {}
     made = deepcopy(dict(body)) if body is not None else usual
     require_engine(client, made)
@@ -275,7 +277,10 @@ def open_for_writing(
             if shape.template is not None:
                 raise shape.template.refused(error) from error
             raise
-        raise ClusterError(f"Another load is creating {name}: run the command again when it has finished.") from error
+        # Of a request that was sent twice, as its first answer was lost, the second tells this.
+        if token is None or (metadata.unfinished(client, index) or {}).get("token") != token:
+            message = f"Another load is creating {name}: run the command again when it has finished."
+            raise ClusterError(message) from error
     uuid, fields = uuid_of(client, index), FieldNames.from_meta(noted)
     return Target(name, index, uuid, created=True, live=live, if_exists=if_exists, fields=fields)
 

@@ -238,10 +238,10 @@ def versions_of(client: OpenSearch, name: str) -> Sequence[str]:
     return sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
 
 
-def next_version(client: OpenSearch, name: str) -> str:
-    """The name of the version after all that there are."""
-    existing = versions_of(client, name)
-    number = int(existing[-1].rpartition("-v")[2]) + 1 if existing else 1
+def next_version(client: OpenSearch, name: str, live: str | None) -> str:
+    """The name of the version after all that there are, and after the live one, whatever the cluster lists."""
+    known = [index for index in (*versions_of(client, name), live or "") if index and alias_of(index) == name]
+    number = max((int(index.rpartition("-v")[2]) for index in known), default=0) + 1
     return f"{name}-v{number:04}"
 
 

@@ -59,6 +59,7 @@ class BulkResponse:
         failed: whether it met an error of its own over each of ``again``, and nothing else.
         fatal: a reason that no document could be written, or empty.
         blocked: whether the index takes no writes at this moment.
+        unsure: whether some of ``again`` may have been written.
         missing: the same as ``why`` where the node that answers does not know the index; else empty.
     """
 
@@ -69,6 +70,7 @@ class BulkResponse:
     failed: bool = True
     fatal: str = ""
     blocked: bool = False
+    unsure: bool = False
     missing: str = ""
 
 
@@ -118,6 +120,7 @@ def parse_bulk_response(
             found.again.append(item._replace(body=b"") if status == _CONFLICT else item)
             found.why = said
             found.overloaded |= status in (_BUSY, 503)
+            found.unsure |= status in _TROUBLE
             found.failed &= status == _FAILED
             found.blocked |= kind == "cluster_block_exception"
         elif kind == INDEX_NOT_FOUND:
@@ -222,6 +225,7 @@ class ChunkState:
         lost_in_a_row: answers lost.
         failed_in_a_row: errors of the server's own.
         alone: whether the server takes others, so that the document is what it fails over.
+        fits: whether the one document that is left is known not to be too large for the server.
     """
 
     chunk: BulkChunk
@@ -230,6 +234,7 @@ class ChunkState:
     failed_in_a_row: int = 0
     lost_in_a_row: int = 0
     alone: bool = False
+    fits: bool = False
 
     @property
     def stubborn(self) -> bool:
@@ -239,7 +244,8 @@ class ChunkState:
     @property
     def too_heavy(self) -> bool:
         """Whether the chunk may be too large, for its answers are lost again and again."""
-        return self.lost_in_a_row >= _HALVED_AFTER and len(self.chunk) > 1 and len(self.chunk.body) > _SMALL
+        large = len(self.chunk.body) > _SMALL and (len(self.chunk) > 1 or not self.fits)
+        return large and self.lost_in_a_row >= _HALVED_AFTER
 
 
 def diagnosis(why: str, seconds: float) -> str:
@@ -352,6 +358,11 @@ class ChunkSender:
                 self.retries += 1
                 if len(rest.chunk) > 1 and (rest.too_heavy or rest.stubborn):
                     return self._halved(rest)
+                if rest.too_heavy:
+                    # A server that reads no more closes the connection, and what it says may be lost with that.
+                    if (limit := self._limit()) is not None and len(rest.chunk.body) > limit:
+                        return self._smaller(rest, Rejected(str(trouble), too_large=True))
+                    rest.fits, rest.lost_in_a_row = limit is not None, 0
                 if rest.stubborn and rest.alone:
                     return [ActionResult(rest.chunk.items[0], "dead", "", "server_error", str(trouble).rstrip("."))]
                 # The last word has the document itself: the server may have recovered before it was asked.
@@ -421,6 +432,8 @@ class ChunkSender:
             if not verdict.results:
                 self.patience.trouble()
             rest.chunk = BulkChunk(verdict.again)
+            # A shard may have written what it could not confirm.
+            rest.unsure |= verdict.unsure
             raise Retryable(verdict.why)
 
     def _merged(self, rest: ChunkState) -> bool:
@@ -460,9 +473,27 @@ class ChunkSender:
             self._largest = min(self._largest, len(chunk.body) // 2)
         if len(chunk) == 1:
             kind = "too_large" if refusal.too_large else "refused_request"
-            return [ActionResult(chunk.items[0], "dead", "", kind, str(refusal).rstrip("."))]
+            why = self._too_large(len(chunk.body)) if refusal.too_large else str(refusal).rstrip(".")
+            return [ActionResult(chunk.items[0], "dead", "", kind, why)]
         _log.info("halving a request of %d documents, %d bytes: %s", len(chunk), len(chunk.body), refusal)
         return self._halved(rest)
+
+    def _too_large(self, size: int) -> str:
+        """Why a request of one document, of so many bytes, is refused for its size."""
+        sent, limit = f"the document is a request of {size:,} bytes", self._limit()
+        if limit is not None and size > limit:
+            return f"{sent}, more than the {limit:,} of the server's http.max_content_length"
+        own = "" if limit is None else f" (the server's own http.max_content_length is {limit:,})"
+        return f"{sent}, more than a proxy before the server, or the server, accepts{own}"
+
+    def _limit(self) -> int | None:
+        """The least ``http.max_content_length`` of the nodes, in bytes; None where it is not known."""
+        try:
+            nodes = self.client.nodes.info(metric="http")["nodes"].values()
+        except OpenSearchException:
+            return None
+        found = [one.get("http", {}).get("max_content_length_in_bytes") for one in nodes]
+        return min((limit for limit in found if isinstance(limit, int)), default=None)
 
     def _halved(self, rest: ChunkState) -> list[ActionResult]:
         halves, suspect = rest.chunk.halves(), rest.stubborn

@@ -85,6 +85,13 @@ _SAMPLED = f"""
     FROM sample
     JOIN ({_LATEST.format(only="AND id IN (SELECT lines.id FROM lines JOIN sample USING (line))")}) AS latest
     ON sample.line = latest.latest ORDER BY sample.line"""  # noqa: S608 (constants)
+# A line that is superseded or dead leaves the document as it was, but for a dead one that wrote some of its chunks.
+_ORDERED = """
+    WITH ordered AS (
+        SELECT state, lag(state IN ('index', 'update')) OVER (PARTITION BY id ORDER BY line) AS there FROM lines
+        WHERE state IN ('index', 'delete', 'update') OR (state = 'dead' AND chunks))
+    SELECT total(state = 'index' AND there), total(state = 'index' AND there IS NOT TRUE),
+        total(state = 'delete' AND there), total(state = 'delete' AND there IS NOT TRUE) FROM ordered"""
 _TRIM = "DELETE FROM sample WHERE line NOT IN (SELECT line FROM sample ORDER BY rank LIMIT ?)"
 
 
@@ -300,6 +307,15 @@ class Journal(AbstractContextManager["Journal"]):
         """What was added up over all runs of this load."""
         with self.reading() as database:
             return Counter(dict(database.execute("SELECT name, count FROM tallies")))
+
+    def results(self) -> dict[str, int]:
+        """What lines have done to an index that only they write, by the server's words for it.
+
+        The server's own words are those for the last delivery of a line: of one that was delivered twice, as where an
+        answer was lost, the second one finds what the first has written. Reads the whole journal.
+        """
+        row = self._row(_ORDERED)
+        return dict(zip(("updated", "created", "deleted", "not_found"), map(int, row), strict=True))
 
     def documents(self) -> tuple[int, int]:
         """How many documents are to be there, and in how many entries: ids whose latest line is no ``delete``.

@@ -32,6 +32,7 @@ from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
 from langshift.ingest.documents import Embeddings
 from langshift.ingest.load import load_source
+from langshift.ingest.resume import PATIENCE as USUAL_PATIENCE
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source, require_readable
 from langshift.output import emit_json, line, note, out, pluralize, table
@@ -62,8 +63,8 @@ from langshift.plugin.index_body import ENGINES, Engine, IndexOptions, own_mappi
 from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
-from langshift.plugin.versions import IfExists, check_name, live
-from langshift.retry import sigterm_as_interrupt
+from langshift.plugin.versions import IfExists, IndexInfo, check_name, live
+from langshift.retry import sigterm_as_interrupt, waiting
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
@@ -452,7 +453,9 @@ def replay(name: str, as_json: bool) -> None:
     Example:
       langshift dead-letters replay --index news
     """
-    click.get_current_context().exit(run_replay(name, as_json=as_json))
+    with waiting(USUAL_PATIENCE):
+        code = run_replay(name, as_json=as_json)
+    click.get_current_context().exit(code)
 
 
 def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iterator[DeadLetter]:
@@ -468,11 +471,8 @@ def _fields_of_load(name: str, if_exists: IfExists, given: FieldNames | None, ch
     asked_for = chunked_fields(given or metadata.USUAL, chunking)
     if if_exists == "fail" or (given is not None and chunk is not None):
         return asked_for
-    try:
-        there = live(open_cluster(), name)
-    except ClusterError:
-        return asked_for
-    if not there.fields.split:
+    there = _index(name)
+    if there is None or not there.fields.split:
         return asked_for
     chunking = there.fields.chunking if chunk is None else chunking
     kept = (there.fields if given is None else metadata.USUAL).chunked(None if chunk is not None else chunking)
@@ -481,23 +481,28 @@ def _fields_of_load(name: str, if_exists: IfExists, given: FieldNames | None, ch
     return chunked_fields(given or there.fields, chunking)
 
 
-def _fingerprint_of_index(name: str) -> Fingerprint | None:
-    """What made an index; None where there is none that can be asked."""
+def _index(name: str) -> IndexInfo | None:
+    """What is live; None where there is nothing of langshift's, which the load itself refuses where it matters."""
+    # A cluster that gives no answer has said nothing about the index.
+    client = open_cluster()
     try:
-        return live(open_cluster(), name).fingerprint
+        return live(client, name)
     except ClusterError:
         return None
+
+
+def _fingerprint_of_index(name: str) -> Fingerprint | None:
+    """What made an index; None where there is none."""
+    there = _index(name)
+    return None if there is None else there.fingerprint
 
 
 def _meta_of_index(name: str, pipeline: PipelineOptions) -> dict[str, Any] | None:
     """The ``_meta`` of an index that tells how documents for it are shifted, where no file of vectors does."""
     if not pipeline.default_shift or shipped(pipeline.encoder) is not None:
         return None
-    try:
-        client = open_cluster()
-        return metadata.read_metadata(client, live(client, name).index)
-    except ClusterError:
-        return None
+    there = _index(name)
+    return None if there is None else metadata.read_metadata(open_cluster(), there.index)
 
 
 def _vector_spec(made: Fingerprint | None) -> VectorSpec | None:

@@ -23,6 +23,7 @@ from langshift.plugin.transfer.state import (
     TransferResult,
     Transform,
 )
+from langshift.retry import waiting
 from langshift.server_errors import failure
 
 
@@ -136,7 +137,9 @@ def cleaned_up_on_error(run: Transfer) -> Iterator[None]:
         raise
     except BaseException as error:
         useless = isinstance(error, state.TransferAborted | GateRejected)
-        _leave(run, error, useless=useless or run.mark.kind == "rollback")
+        # The cluster was waited for, or somebody does not want to wait.
+        with waiting(None):
+            _leave(run, error, useless=useless or run.mark.kind == "rollback")
         if isinstance(error, GateRejected) and error.__cause__ is not None:
             raise error.__cause__ from None
         raise
@@ -267,7 +270,7 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
             mine = index
         else:
             discard(client, index, kind, note)
-    target = mine or versions.next_version(client, plan.name)
+    target = mine or versions.next_version(client, plan.name, live)
     run = Transfer(client, plan.name, live, uuid, target, plan.transform, plan.kind, watch, patience)
     run.throttle = plan.throttle
     if mine is None:
