@@ -30,7 +30,7 @@ from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
 from langshift.ingest.sources import Parser
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
-from langshift.output import emit_json, line, log_to, note, pluralize, printable
+from langshift.output import emit_json, line, log_to, note, pluralize
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
@@ -222,11 +222,11 @@ def _report(name: str, total: int, found: Verdicts, place: LoadWorkspace | None,
     if as_json:
         emit_json({"replayed": total, "indexed": found.indexed, "superseded": found.superseded, "left": left})
     elif not total:
-        say(none_of(name))
+        line(none_of(name))
     else:
         stay = f"{left:,} remain in {place.dead_letters}" if left and place else "none remain"
         why = f" ({dead_letters_say(name)})" if left else ""
-        say(
+        line(
             f"Replayed {pluralize(total, 'dead letter')} of {name}: {found.indexed:,} indexed, "
             f"{found.superseded:,} superseded by a later version of the document, {stay}{why}."
         )
@@ -249,8 +249,3 @@ def none_of(name: str | None) -> str:
     if name is not None and not load_workspaces(Settings.from_env().home, name):
         return f"There are no dead letters of {name}: nothing was loaded into an index of that name from here."
     return f"There are no dead letters{f' of {name}' if name else ''}."
-
-
-def say(sentence: str) -> None:
-    """A sentence on standard output, whatever the names in it hold."""
-    line(printable(sentence))

@@ -120,7 +120,7 @@ class _SingleLineProgress(Progress):
             "spinner": SpinnerColumn(table_column=unbroken()),
             "bar": BarColumn(bar_width=None),
             "count": _Count(unbroken()),
-            "measured": TextColumn("{task.fields[measured]}", table_column=unbroken()),
+            "measured": TextColumn("{task.fields[measured]}", markup=False, table_column=unbroken()),
             "speed": _Speed(unbroken()),
             "time left": TimeRemainingColumn(table_column=unbroken()),
             "retries": TextColumn("retries {task.fields[retries]:,}", table_column=unbroken()),
@@ -299,7 +299,17 @@ class LoadSummary:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in ("chunks", "resent", "long", "vectorless", "parentless", "means", "no_tag", "no_tag_example", "lookalikes"):
+        for name in (
+            "chunks",
+            "resent",
+            "long",
+            "vectorless",
+            "parentless",
+            "means",
+            "no_tag",
+            "no_tag_example",
+            "lookalikes",
+        ):
             if not counted[name]:
                 counted.pop(name)
         made = self.made

@@ -3,8 +3,13 @@
 import importlib
 import io
 import os
+import re
+import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import click
 from opensearchpy.exceptions import OpenSearchException
@@ -94,19 +99,21 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        # Without its standalone mode click returns the code of `ctx.exit(code)` instead of exiting with it.
-        returned = root(standalone_mode=False)
+        with _stopped_in_order():
+            # Without its standalone mode click returns the code of `ctx.exit(code)` instead of exiting with it.
+            returned = root(standalone_mode=False)
         code = returned if isinstance(returned, int) else 0
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.ClickException as error:
-        error.show()
+        _show(error)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         note("Interrupted.")
         code = 130
     except LangshiftError as error:
-        note(f"Error: {error}")
+        for line in (f"Error: {error.sentence}", *error.log):
+            note(line)
         code = error.exit_code
     except OpenSearchException as error:
         code = 1
@@ -116,9 +123,56 @@ def main() -> None:
     sys.exit(code)
 
 
+@contextmanager
+def _stopped_in_order() -> Iterator[None]:
+    """Within it SIGTERM and SIGHUP, the end of the terminal, do what Ctrl-C does: all under way is ended in order.
+
+    Only the first signal interrupts, as another would break off the clean-up; the third Ctrl-C does that. What is
+    ignored from the start, as SIGHUP is below nohup, stays ignored.
+    """
+    received = 0
+    terminals = [stream for stream in (1, 2) if os.isatty(stream)]
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        nonlocal received
+        received += 1
+        if received == 1 or (number == signal.SIGINT and received > 2):
+            raise KeyboardInterrupt
+
+    def hang_up(*_: object) -> None:
+        # A terminal that is gone takes nothing: an error of writing to it would break off the clean-up, too.
+        for stream in terminals:
+            if not os.isatty(stream):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        # By way of whoever handles that: a web server has a handler of its own.
+        signal.raise_signal(signal.SIGTERM)
+
+    handlers = {signal.SIGINT: interrupt, signal.SIGTERM: interrupt}
+    if hasattr(signal, "SIGHUP"):
+        handlers[signal.SIGHUP] = hang_up
+    before = {number: signal.getsignal(number) for number in handlers}
+    heeded = [number for number in handlers if before[number] is not signal.SIG_IGN]
+    for number in heeded:
+        signal.signal(number, handlers[number])
+    try:
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])
+
+
+def _show(error: click.ClickException) -> None:
+    """Show what click refuses as click does, but nothing of what was given on a line of its own."""
+    shown, message = io.StringIO(), f"Error: {error.format_message()}"
+    error.show(shown)
+    for line in shown.getvalue().removesuffix(f"{message}\n").splitlines():
+        note(line)
+    note(re.sub(r"\s*\n\s*", " ", message))
+
+
 def _unexpected(error: Exception) -> int:
     if os.environ.get("LANGSHIFT_DEBUG"):
-        err.print(traceback.format_exc(), markup=False)
+        err.print(traceback.format_exc())
     if isinstance(error, OSError):
         note(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.")
     else:

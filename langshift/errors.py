@@ -1,5 +1,6 @@
 """Errors that a person can act on: one sentence that says what, where, and what to do."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 
@@ -7,9 +8,17 @@ class LangshiftError(Exception):
     """The work could not be done; the message is one sentence for the user.
 
     The command line prints it without a traceback and exits with ``exit_code``.
+
+    Attributes:
+        sentence: the message.
+        log: lines that belong below it, such as the end of a server's log.
     """
 
     exit_code = 1
+
+    def __init__(self, sentence: str = "", *, log: Sequence[str] = ()) -> None:
+        super().__init__("\n".join((sentence, *log)))
+        self.sentence, self.log = sentence, log
 
 
 class UsageError(LangshiftError):

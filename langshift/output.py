@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -18,26 +19,69 @@ import click
 import orjson
 from rich import progress as bars
 from rich.cells import cell_len
-from rich.console import Console, JustifyMethod, OverflowMethod
+from rich.console import Console, ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from langshift.errors import LangshiftError
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+# What a terminal takes for a command (the controls of ASCII and Latin-1), for the end of a line, or for an order to
+# show text in another direction than it is read; and halves of characters, which have no encoding. Joiners and
+# directional marks, which Persian, Hindi or Hebrew are written with, are none of these.
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE_IN_LINES = re.compile(rf"(?![\t\n]){_UNSAFE.pattern}")
+
+
+def escaped(text: str) -> str:
+    """On one line, with escapes such as ``\\x1b`` for what a terminal would take for a command."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def printable(text: str) -> str:
+    """On one line, with spaces for what a terminal would take for a command."""
+    return _UNSAFE.sub(" ", text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+class Terminal(Console):
+    """A console on which data can neither command the terminal nor style itself; only our own styles do."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Render as rich does, with escapes for what a terminal would take for a command."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else _UNSAFE_IN_LINES.sub(_escape, text), style, control)
+
+
+out = Terminal()
+err = Terminal(stderr=True)
 
 
 def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     """Write one JSON document, and nothing else, to standard output."""
-    text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    write_json(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+
+
+def write_json(text: str) -> None:
+    """Write what holds JSON to standard output as it is, but for escapes of what a terminal would take for a command.
+
+    Args:
+        text: where such characters stand in strings of JSON alone, which read the same with the escapes.
+    """
+    shown = _UNSAFE_IN_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     # Whatever the terminal's encoding is, JSON is UTF-8.
-    click.echo(text.encode() + b"\n", nl=False)
+    click.echo(f"{shown}\n".encode(), nl=False)
 
 
 def note(message: str) -> None:
-    """Tell the person something on standard error, as it is: no markup is read from it."""
-    err.print(Text(message), soft_wrap=True)
+    """Tell the person something on standard error, on one line and as it is: no markup is read from it."""
+    err.print(Text(escaped(message)), soft_wrap=True)
 
 
 def warn(warnings: Iterable[str]) -> None:
@@ -74,7 +118,7 @@ def table(
         prose: columns of sentences and lists, which may be broken between words.
     """
     made = [
-        _Column(head, [printable(row[place]) for row in rows], head in right, head in prose)
+        _Column(printable(head), [printable(row[place]) for row in rows], head in right, head in prose)
         for place, head in enumerate(columns)
     ]
     context = click.get_current_context(silent=True)
@@ -89,7 +133,7 @@ def table(
     for row in zip(*(column.drawn(width) for column, width in shown), strict=True):
         view.add_row(*map(Text, row))
     if title is not None:
-        out.print(Text(title, style="table.title"), soft_wrap=True)
+        out.print(Text(_below_gap(title), style="table.title"), soft_wrap=True)
     needed = sum(widths) + _GAP * len(widths)
     for segments in out.render_lines(view, out.options.update_width(max(needed, out.width))):
         # rich fills every line up with spaces.
@@ -155,16 +199,6 @@ def _fitting(columns: Sequence[_Column]) -> list[int]:
     return widths
 
 
-def printable(text: str) -> str:
-    """Without line breaks, and without what a terminal would take for a command."""
-    return "".join(character if character.isprintable() else " " for character in text)
-
-
-def escaped(text: str) -> str:
-    """With escapes such as ``\\x1b`` for what a terminal would not show, or would take for a command."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-
-
 def pluralize(number: int, noun: str) -> str:
     """``1 document``, ``1,200 documents``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -185,20 +219,25 @@ def progress(*columns: bars.ProgressColumn) -> bars.Progress:
     Args:
         columns: what follows the description; a bar, the count, the time and the task's ``rate`` where none are given.
     """
-    rate = bars.TextColumn("{task.fields[rate]}")
+    rate = bars.TextColumn("{task.fields[rate]}", markup=False)
     usual = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), rate)
-    shown = (bars.SpinnerColumn(), bars.TextColumn("{task.description}"), *(columns or usual))
+    shown = (bars.SpinnerColumn(), bars.TextColumn("{task.description}", markup=False), *(columns or usual))
     return bars.Progress(*shown, console=err, transient=True, disable=not err.is_terminal)
 
 
 def heading(text: str) -> None:
-    """Print a line above a table."""
-    out.print(text, markup=False, style="bold", soft_wrap=True)
+    """Print a line above a table; line breaks before it are a gap."""
+    out.print(Text(_below_gap(text), style="bold"), soft_wrap=True)
 
 
 def line(text: str) -> None:
-    """Print a line as it is: no markup is read from it."""
-    out.print(text, markup=False, soft_wrap=True)
+    """Print a line as it is: no markup is read from it; line breaks before it are a gap."""
+    out.print(Text(_below_gap(text)), soft_wrap=True)
+
+
+def _below_gap(text: str) -> str:
+    shown = text.lstrip("\n")
+    return text[: len(text) - len(shown)] + escaped(shown)
 
 
 def format_score(value: float | None, digits: int = 4) -> str:

@@ -1,7 +1,6 @@
-"""Asking a cluster in trouble until it answers, reading ahead, and ending as Ctrl-C does."""
+"""Asking a cluster in trouble until it answers, and reading ahead."""
 
 import logging
-import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -87,20 +86,6 @@ class RetryBudget:
         """Whether trouble has gone on for too long."""
         with self._lock:
             return self._since is not None and time.monotonic() - self._since > self.seconds
-
-
-@contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
-    """Within it SIGTERM does what Ctrl-C does: everything under way is ended in order."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 _log = logging.getLogger(__name__)

@@ -26,7 +26,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from langshift.credentials import redact
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError, require_extra
 from langshift.output import emit_json, note, out
-from langshift.retry import sigterm_as_interrupt
 from langshift.settings import Settings
 from langshift.web.context import FOLDER, AppContext, context_of, error_page
 from langshift.web.security import Access, SecurityMiddleware, access
@@ -256,8 +255,7 @@ def _serve(listener: socket.socket, console: AppContext, access: Access, *, as_j
             _print_address(access, as_json=as_json)
 
     try:
-        with sigterm_as_interrupt():
-            WebServer(config).run(sockets=[listener])
+        WebServer(config).run(sockets=[listener])
     except KeyboardInterrupt:
         # It is how it is meant to end.
         note("The console has stopped.")
@@ -270,7 +268,7 @@ def _print_address(access: Access, *, as_json: bool) -> None:
     if as_json:
         emit_json({"url": url} | ({} if access.token is None else {"token": access.token}))
     else:
-        out.print(f"The console is at {url} (Ctrl-C stops it)", soft_wrap=True, markup=False)
+        out.print(f"The console is at {url} (Ctrl-C stops it)", soft_wrap=True)
     sys.stdout.flush()
 
 

@@ -14,7 +14,7 @@ from langshift.debias.similarity import Floats
 from langshift.evaluate.audit import audit as auditing
 from langshift.evaluate.audit.audit import Audit, Interval, LanguageFinding, SimilarityGap
 from langshift.evaluate.compare.verdict import Verdict, own_language, unjudged
-from langshift.output import format_score, line, note, out, pluralize, printable, table
+from langshift.output import format_score, line, note, out, pluralize, table
 
 #: Where less of what a shift takes is there, the means lie further apart after it.
 HALF = 0.5
@@ -267,7 +267,7 @@ _DISAGREEMENTS = 5
 
 def show(audit: Audit) -> None:
     """Print an audit."""
-    _say(_of_what(audit))
+    line(_of_what(audit))
     _mix(audit)
     _shift(audit)
     _matrices(audit)
@@ -276,7 +276,7 @@ def show(audit: Audit) -> None:
     answer = verdict(audit).sentence
     # What is found of the whole may be the verdict itself.
     for text in [*(finding.text for finding in findings(audit) if finding.text != answer), answer]:
-        _say(text)
+        line(text)
     if max(len(audit.mixes), len(audit.rows.queries)) > _LISTED:
         note(f"Only the {_LISTED} most frequent languages are listed; --json lists all of them.")
 
@@ -305,7 +305,7 @@ def _mix(audit: Audit) -> None:
     if audit.disagreements:
         most = audit.disagreements[:_DISAGREEMENTS]
         shown = ", ".join(f"{one.told} detected as {one.detected} ({one.documents:,})" for one in most)
-        _say(f"The detector disagrees with the languages that documents name: {shown}.")
+        line(f"The detector disagrees with the languages that documents name: {shown}.")
 
 
 def _shift(audit: Audit) -> None:
@@ -319,7 +319,7 @@ def _shift(audit: Audit) -> None:
         rows.append([one.language, one.vector or "-", f"{one.share:.1%}" if one.vector else "", *fit])
     columns = ["language", "vector", "share of norm", "cosine", "present", "95 % interval"]
     beside = f", compared with documents in {audit.reference}" if audit.reference else ""
-    _say(f"What the shift removes, and how much of it is present{beside}:")
+    line(f"What the shift removes, and how much of it is present{beside}:")
     table(None, columns, rows, right=set(columns[2:]))
 
 
@@ -328,9 +328,9 @@ def _matrices(audit: Audit) -> None:
         return
     out.print()
     moved = ", shifted by their own language" if audit.opened.pipeline.debias.shift_queries else ""
-    _say(f"Queries: {_queries(audit)}{moved}.")
+    line(f"Queries: {_queries(audit)}{moved}.")
     for title, means in (("before", audit.before), ("after", audit.after)):
-        _say(f"Mean cosine {title} the shift, queries in rows, documents in columns:")
+        line(f"Mean cosine {title} the shift, queries in rows, documents in columns:")
         _matrix(audit, means)
 
 
@@ -373,9 +373,5 @@ def _near(audit: Audit) -> None:
         [near.language, f"{near.queries:,}", f"{near.even:.1%}", f"{near.before:.1%}", f"{near.after:.1%}"]
         for near in sorted(audit.near, key=lambda near: near.language != audit.reference)[:_LISTED]
     ]
-    _say(f"Of the {auditing.NEAREST} nearest documents of the sample, the share in the query's language:")
+    line(f"Of the {auditing.NEAREST} nearest documents of the sample, the share in the query's language:")
     table(None, columns, rows, right=set(columns[1:]))
-
-
-def _say(text: str) -> None:
-    line(printable(text))

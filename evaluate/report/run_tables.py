@@ -218,7 +218,7 @@ def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:
     show_table(plain_table(["", *percentiles], rows))
     if load["throughput"] is not None:
         late = f"; {load['sent_late']:,} queries were sent late" if load["sent_late"] else ""
-        output.out.print(f"{load['throughput']:,.1f} answers per second{late}.", markup=False)
+        output.out.print(f"{load['throughput']:,.1f} answers per second{late}.")
 
 
 def show_positions(found: Mapping[str, Mapping[str, Scores]]) -> None:

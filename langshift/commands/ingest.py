@@ -29,7 +29,7 @@ from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped,
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import PipelineOptions
-from langshift.ingest.dead_letter_replay import none_of, run_replay, say, with_letters
+from langshift.ingest.dead_letter_replay import none_of, run_replay, with_letters
 from langshift.ingest.documents import Embeddings
 from langshift.ingest.load import load_source
 from langshift.ingest.resume import PATIENCE as USUAL_PATIENCE
@@ -64,7 +64,7 @@ from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.user_template import Template
 from langshift.plugin.versions import IfExists, IndexInfo, check_name, live
-from langshift.retry import sigterm_as_interrupt, waiting
+from langshift.retry import waiting
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
@@ -192,7 +192,6 @@ def adopt(
     options = LoadOptions(if_exists, patience=patience)
     client = open_cluster()
     with ExitStack() as stack:
-        stack.enter_context(sigterm_as_interrupt())
         opened = stack.enter_context(open_for_adoption(client, old, there, pipeline, patience, analyze=analyze))
         require_name(client, opened.old, name, options)
         watch = stack.enter_context(_reporter(client, name, opened.old.name, pipeline))
@@ -367,7 +366,6 @@ def ingest(
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
-        stack.enter_context(sigterm_as_interrupt())
         embeddings: Embeddings = "refused" if opened else "needed"
         source = stack.enter_context(open_source(corpus, embeddings=embeddings, fields=fields))
         if source.hint:
@@ -423,7 +421,7 @@ def list_(name: str | None, as_json: bool) -> None:
     if as_json:
         emit_json({"total": counts.total(), "groups": [group.to_dict() for group in groups], "files": files})
     elif not groups:
-        say(none_of(name))
+        line(none_of(name))
     else:
         rows = []
         for group in groups:
@@ -432,9 +430,9 @@ def list_(name: str | None, as_json: bool) -> None:
         columns = ["count", "stage", "type", "reason", "example"]
         table(None, columns, rows, right={"count"}, prose={"reason", "example"})
         for (place, count), file in zip(counts.items(), files, strict=True):
-            say(f"{pluralize(count, 'dead letter')} of {place.name} in {file}")
+            line(f"{pluralize(count, 'dead letter')} of {place.name} in {file}")
         again = ", ".join(f"`langshift dead-letters replay --index {index}`" for index in {p.name: 0 for p in counts})
-        say(f"Repair what is wrong, then send them again: {again}.")
+        line(f"Repair what is wrong, then send them again: {again}.")
 
 
 @dead_letters.command("replay")

@@ -45,7 +45,6 @@ from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames, read_metadata
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
 from langshift.retrieval.settings import SearchOptions, encoder_options
-from langshift.retry import sigterm_as_interrupt
 
 
 def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
@@ -135,26 +134,25 @@ def retune(
         raise UsageError("--documents-only chooses what --vectors recommends: give --vectors too.")
     opened = _open_gate(gate, conditions, search, accept_loss=accept_loss)
     judged: list[GateResult] = []
-    with sigterm_as_interrupt():
-        client = open_cluster()
-        if opened is not None:
-            opened.open(client, name)
-        try:
-            with output.progress() as bars:
-                shown = TransferReporter(bars)
-                request = retuning.RetuneRequest(alpha, alphas, vectors, gamma, documents_only, means)
-                check = None if opened is None else _check(client, name, opened, shown, judged)
-                done = retuning.retune(
-                    client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
-                )
-            done = _counted(client, done)
-        except KeyboardInterrupt:
-            output.note(f"{name} stays available; run the same command to resume where this one stopped.")
-            raise
-        except _GateFailed as failed:
-            unchanged = {"name": name, "index": failed.before, "before": failed.before, "changed": False}
-            _print_gate(judged, unchanged, as_json=as_json)
-            raise
+    client = open_cluster()
+    if opened is not None:
+        opened.open(client, name)
+    try:
+        with output.progress() as bars:
+            shown = TransferReporter(bars)
+            request = retuning.RetuneRequest(alpha, alphas, vectors, gamma, documents_only, means)
+            check = None if opened is None else _check(client, name, opened, shown, judged)
+            done = retuning.retune(
+                client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
+            )
+        done = _counted(client, done)
+    except KeyboardInterrupt:
+        output.note(f"{name} stays available; run the same command to resume where this one stopped.")
+        raise
+    except _GateFailed as failed:
+        unchanged = {"name": name, "index": failed.before, "before": failed.before, "changed": False}
+        _print_gate(judged, unchanged, as_json=as_json)
+        raise
     _print_gate(judged, done.to_dict(), as_json=as_json)
     if judged and not as_json:
         output.line("")
@@ -219,17 +217,16 @@ def reencode(
     Example:
       langshift reencode news --encoder st:intfloat/multilingual-e5-large
     """
-    with sigterm_as_interrupt():
-        client = open_cluster()
-        request = reencoding.ReencodeRequest(encoder, trust_remote_code, vectors, alpha, gamma, documents_only)
-        try:
-            with output.progress() as bars:
-                watch = TransferReporter(bars).update
-                made = reencoding.reencode(client, name, request, patience=patience, watch=watch)
-            made = made._replace(done=_counted(client, made.done))
-        except KeyboardInterrupt:
-            output.note(f"{name} stays available; run the same command to resume where this one stopped.")
-            raise
+    client = open_cluster()
+    request = reencoding.ReencodeRequest(encoder, trust_remote_code, vectors, alpha, gamma, documents_only)
+    try:
+        with output.progress() as bars:
+            watch = TransferReporter(bars).update
+            made = reencoding.reencode(client, name, request, patience=patience, watch=watch)
+        made = made._replace(done=_counted(client, made.done))
+    except KeyboardInterrupt:
+        output.note(f"{name} stays available; run the same command to resume where this one stopped.")
+        raise
     if as_json:
         output.emit_json({**made.done.to_dict(), "without_vector": made.without_vector})
     (output.note if as_json else output.line)(reencoded(made))
@@ -256,14 +253,11 @@ def rollback(name: str, trust_remote_code: bool, patience: float, as_json: bool)
     Example:
       langshift rollback news
     """
-    with sigterm_as_interrupt():
-        client = open_cluster()
-        with output.progress() as bars:
-            back = partial(reencoding.reencoded_back, trust_remote_code=trust_remote_code)
-            watch = TransferReporter(bars).update
-            done = _counted(
-                client, retuning.roll_back(client, name, patience=patience, watch=watch, reencoded_back=back)
-            )
+    client = open_cluster()
+    with output.progress() as bars:
+        back = partial(reencoding.reencoded_back, trust_remote_code=trust_remote_code)
+        watch = TransferReporter(bars).update
+        done = _counted(client, retuning.roll_back(client, name, patience=patience, watch=watch, reencoded_back=back))
     if as_json:
         output.emit_json(done.to_dict())
     (output.note if as_json else output.line)(rolled_back(done))

@@ -18,7 +18,18 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import primary_language
 from langshift.files import records, string
 from langshift.languages import require_tag
-from langshift.output import emit_json, format_change, format_score, note, out, pluralize, progress, table
+from langshift.output import (
+    emit_json,
+    format_change,
+    format_score,
+    line,
+    note,
+    out,
+    pluralize,
+    progress,
+    table,
+    write_json,
+)
 from langshift.parameters import PATH, Command, CommandGroup, flag, json_or_tables, option
 from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.calibration.calibrate import (
@@ -171,7 +182,7 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         else weight_remarks(index.name, None, 0)[0],
         *(_rerank_in_words(mode, calibration) for mode in calibration.rerank),
     ):
-        out.print(sentence, soft_wrap=True)
+        line(sentence)
 
 
 def _rerank_in_words(mode: str, calibration: Calibration) -> str:
@@ -273,8 +284,7 @@ def search(
         emit_json(result.to_dict() | {"requests": requests})
         return
     for request in result.requests if show_request else ():
-        # As it is: neither broken into lines nor taken for markup.
-        out.file.write(f"{request.in_dev_tools_and_for_curl}\n")
+        write_json(request.in_dev_tools_and_for_curl)
     _show_hits(name, result, setting)
     if explain and result.hits:
         show(result)

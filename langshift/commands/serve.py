@@ -142,7 +142,7 @@ def show(compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoE
     _show_figures(compared)
     terminal.heading("\nWhat changed")
     for line in describe_changes(compared):
-        terminal.out.print(f"- {line}", markup=False)
+        terminal.out.print(f"- {line}")
     if shown is not None:
         _show_example(shown)
     words = shown.query.text if shown else compared.dataset.queries[0].text
@@ -175,10 +175,10 @@ def _show_ways(compared: ReplayPair, replays: Mapping[str, ReplayResult]) -> Non
         rows.append([names[key], *(short_figure(replay.scores[name].mean or 0.0) for name in _COLUMNS)])
         bars.append([names[key], "█" * round(share * _BAR) + "░" * (_BAR - round(share * _BAR)), short_figure(share)])
     terminal.table(f"\nAll {len(compared.dataset.queries):,} questions", ["index", *_COLUMNS], rows, right={*_COLUMNS})
-    terminal.out.print(_LEGEND, markup=False)
+    terminal.out.print(_LEGEND)
     title = "\nThe first 20 hits: solid in the question's own language, shaded in others"
     terminal.table(title, ["index", "hits", "own"], bars, right={"own"})
-    terminal.out.print(f"\n{in_a_sentence(replays)}", markup=False)
+    terminal.out.print(f"\n{in_a_sentence(replays)}")
 
 
 def _show_figures(compared: ReplayPair) -> None:
@@ -203,7 +203,7 @@ def _show_example(shown: DemoExample) -> None:
         cells = [(hit.language, ("* " if hit.group == topic else "  ") + hit.title) for hit in (old, new)]
         rows.append([str(rank), *cells[0], *cells[1]])
     terminal.heading(f"\nThe question in {shown.query.language} whose first hits changed most, before and after")
-    terminal.out.print(f'"{shown.query.text}" (* answers it)', markup=False)
+    terminal.out.print(f'"{shown.query.text}" (* answers it)')
     terminal.table(None, ["", "", "before", "", "after"], rows)
 
 

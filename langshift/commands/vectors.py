@@ -22,7 +22,7 @@ from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import FingerprintError, UsageError
 from langshift.evaluate.audit.own_vectors import fit_to_index
 from langshift.languages import parse_tag
-from langshift.output import emit_json, line, note, out, pluralize, printable, progress, table, warn
+from langshift.output import emit_json, line, note, out, pluralize, progress, table, warn
 from langshift.parameters import (
     ENCODER,
     JSON,
@@ -260,7 +260,7 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
         f"methods {', '.join(_methods(vectors))}{'' if advised else '; alpha 1 (default: not tuned)'}",
         *(f"{use}: {advice.words}" for use, advice in advised.items()),
     ):
-        line(printable(text))
+        line(text)
     languages = _languages(vectors)
     figures = {name: form for name, form in _FIGURES.items() if any(name in one for one in languages.values())}
     rows = [
@@ -352,7 +352,7 @@ def _encoder(
 
 
 def _print(vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]) -> None:
-    line(printable(f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence from {evidence_source}"))
+    line(f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence from {evidence_source}")
     rows = [_row(one) for one in judged]
     # A column in which nothing stands would only take room.
     columns = [name for name in rows[0] if any(row[name] for row in rows)]

@@ -53,7 +53,8 @@ def wait_until_healthy(nodes: Sequence[NodeRecord]) -> list[ServerState]:
     while time.monotonic() < deadline:
         for record in nodes:
             if record.process is None or not is_alive(record.process):
-                raise ClusterError(f"{_named(record, nodes)} exited while starting; {log_end(record.node)}")
+                message = f"{_named(record, nodes)} exited while starting; the end of its log:"
+                raise ClusterError(message, log=log_end(record.node))
         states = [_with_ports(record) for record in nodes]
         if len(nodes) > 1:
             known_ports = _announce_ports(nodes, states, known_ports)
@@ -67,8 +68,8 @@ def wait_until_healthy(nodes: Sequence[NodeRecord]) -> list[ServerState]:
             return states
         time.sleep(0.2)
     late = next((record for record in nodes if not _with_ports(record).ready), nodes[0])
-    end = log_end(late.node)
-    raise ClusterError(f"{_named(late, nodes)} did not become healthy within {seconds} seconds; {end}")
+    message = f"{_named(late, nodes)} did not become healthy within {seconds} seconds; the end of its log:"
+    raise ClusterError(message, log=log_end(late.node))
 
 
 def serves(url: str) -> bool:
@@ -317,10 +318,11 @@ def why_not_running(home: Path) -> str:
         return "The embedded OpenSearch is not running; start it with `langshift up`."
     if alive:
         return f"The embedded OpenSearch is starting ({_processes(alive)})."
-    return (
+    message = (
         f"The embedded OpenSearch is not running: its {_processes(begun)} ended unexpectedly; "
-        f"start it again with `langshift up`; {log_end(begun[0])}"
+        "start it again with `langshift up`; the end of its log:"
     )
+    return "\n".join((message, *log_end(begun[0])))
 
 
 def places(home: Path) -> dict[str, Any]:

@@ -83,8 +83,8 @@ def _ours(process: psutil.Process) -> Iterator[None]:
         ) from None
 
 
-def log_end(node: Node) -> str:
-    """The end of a sentence: the last lines of the server's log, or of what it printed where the log is empty.
+def log_end(node: Node) -> list[str]:
+    """The last lines of the server's log, or of what it printed where the log is empty.
 
     Stack frames are left out: twenty of them would hide what went wrong.
     """
@@ -93,8 +93,8 @@ def log_end(node: Node) -> str:
             text = file.read_text(encoding="utf-8", errors="replace").splitlines()
             telling = [line for line in text if line.strip() and not line.startswith(("\tat ", "\t... "))]
             if telling:
-                return "\n".join(("the end of its log:", *telling[-LOG_LINES:]))
-    return "the end of its log:\n(the log is empty)"
+                return telling[-LOG_LINES:]
+    return ["(the log is empty)"]
 
 
 def _gone(process: psutil.Process, seconds: float) -> bool:
