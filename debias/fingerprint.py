@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from langshift.errors import FingerprintError
 from langshift.output import join_words
@@ -14,6 +16,11 @@ def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> 
     """``alpha 0.6 (th 0.3), gamma 0.7``; what differs by language and the common mean only where there is any."""
     single = ", ".join(f"{tag} {own:g}" for tag, own in sorted(alphas.items()))
     return f"alpha {alpha:g}{f' ({single})' if single else ''}{f', gamma {gamma:g}' if gamma else ''}"
+
+
+_Scale = Annotated[float, msgspec.Meta(ge=0, le=1)]
+# What a field of vectors may have on the server.
+_Dimension = Annotated[int, msgspec.Meta(ge=1, le=16_000)]
 
 
 @dataclass(frozen=True)
@@ -45,17 +52,17 @@ class Fingerprint:
     revision: str
     query_prefix: str
     document_prefix: str
-    dimension: int
+    dimension: _Dimension
     normalised: bool
     pivot: str | None
-    alpha: float
+    alpha: _Scale
     vectors: str | None
     detector: str
     langshift: str
-    alphas: Mapping[str, float] = field(default_factory=dict)
-    method: str = "shift"
+    alphas: Mapping[str, _Scale] = field(default_factory=dict)
+    method: Literal["none", "shift", "centering", "lir", "affine"] = "shift"
     soft: bool = False
-    gamma: float = 0.0
+    gamma: _Scale = 0.0
     means: Mapping[str, Any] = field(default_factory=dict)
     languages: list[str] = field(default_factory=list)
 
@@ -65,8 +72,12 @@ class Fingerprint:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Fingerprint:
-        """Read what ``to_dict`` made; fields of later versions are left aside."""
-        return cls(**{f.name: stored[f.name] for f in fields(cls) if f.name in stored})
+        """Read what ``to_dict`` made; fields of later versions are left aside.
+
+        Raises:
+            msgspec.ValidationError: it is something else.
+        """
+        return msgspec.convert(stored, cls)
 
     @property
     def scales(self) -> str:

@@ -1,6 +1,5 @@
 """All that can be said of one version: what it holds, how it is kept, and what is not as it should be."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -14,9 +13,9 @@ from langshift.debias.readable import unread, unread_in_words
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.output import join_words, pluralize
-from langshift.plugin import metadata
+from langshift.plugin import metadata, unfinished
 from langshift.plugin.index_body import VectorField, engine_of, mapped
-from langshift.plugin.inventory import DocumentCount, Version, versions_of
+from langshift.plugin.inventory import AnyVersion, DocumentCount, UnreadableVersion, Version, listed
 from langshift.plugin.metadata import CHUNK, USUAL, FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
@@ -204,12 +203,13 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
     """
     index = version.version
     found = client.indices.get_mapping(index=index)[index]["mappings"]
+    meta = metadata.checked_metadata(index, found)
     settings = metadata.read_flat_settings(client, index)
-    fields = FieldNames.from_meta(found["_meta"])
+    fields = FieldNames.from_meta(meta)
     analyzers = dict(_analyzers(found, settings, fields))
     counts = _counts(client, index, fields, list(analyzers))
     filled = counts["texts"]["buckets"] if analyzers else {}
-    shift = StoredShift.from_meta(found["_meta"])
+    shift = StoredShift.from_meta(meta)
     languages = {one["key"]: int(one["doc_count"]) for one in counts["languages"]["buckets"]}
     pipeline, search_pipeline = default_pipelines(settings)
     expanded = str(settings.get("index.auto_expand_replicas", "false"))
@@ -221,7 +221,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         languages=dict(sorted(languages.items(), key=lambda item: (-item[1], item[0]))),
         without_vector=int(counts["without_vector"]["doc_count"]),
         stamps=None if shift is None else count_stamps(client, index, shift, fields),
-        unread=unread(version.fingerprint.encoder, languages, found["_meta"].get(metadata.UNREAD, ())),
+        unread=unread(version.fingerprint.encoder, languages, meta.get(metadata.UNREAD, ())),
         vector=engine_of(found, settings, fields.vector),
         texts=[
             TextField(field, analyzer, int(filled[field]["doc_count"]))
@@ -230,7 +230,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         ],
         default_pipeline=pipeline,
         search_pipeline=search_pipeline,
-        meta=found["_meta"],
+        meta=meta,
         shards=int(settings["index.number_of_shards"]),
         replicas=int(settings["index.number_of_replicas"]),
         auto_expand_replicas=None if expanded == "false" else expanded,
@@ -249,21 +249,22 @@ def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
 
     Raises:
         UsageError: ``name`` cannot be an index's name.
-        ClusterError: there is no such index, or it is not langshift's.
+        ClusterError: there is no such index, it is not langshift's, or it cannot be read.
     """
     check_name(name)
-    beside = versions_of(client, alias_of(name))
-    if by_name := [one for one in beside if one.version == name]:
-        return by_name[0], beside
-    index = version_behind(client, name)
-    if index is not None:
-        beside = versions_of(client, alias_of(index))
-        if behind := [one for one in beside if one.version == index]:
-            return behind[0], beside
-        raise ClusterError(f"{name} points to {index}, which is not a version created by langshift.")
-    if not beside:
+    found = listed(client, alias_of(name))
+    if any(one.version == name for one in found):
+        index: str | None = name
+    elif (index := version_behind(client, name)) is not None:
+        found = listed(client, alias_of(index))
+        if all(one.version != index for one in found):
+            raise ClusterError(f"{name} points to {index}, which is not a version created by langshift.")
+    elif not found:
         raise ClusterError(f"There is no index {name}: `langshift index list` lists the existing indices.")
-    return beside[-1], beside
+    one = next((one for one in found if one.version == index), found[-1])
+    if isinstance(one, UnreadableVersion):
+        raise metadata.MetadataError(one.version, one.error)
+    return one, [other for other in found if isinstance(other, Version)]
 
 
 def _counts(client: OpenSearch, index: str, fields: FieldNames, texts: Sequence[str]) -> dict[str, Any]:
@@ -418,12 +419,12 @@ def of_queries(name: str, meta: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def short_name(one: Version) -> str:
+def short_name(one: AnyVersion) -> str:
     """``v0001``: a version beside the name of its index."""
     return one.version.removeprefix(f"{one.name}-")
 
 
-def held(one: Version) -> list[str]:
+def held(one: AnyVersion) -> list[str]:
     """State, documents and size, in a table's words."""
     documents = _UNKNOWN if one.documents is None else f"{one.documents:,}"
     if one.chunks is not None:
@@ -431,6 +432,11 @@ def held(one: Version) -> list[str]:
     # A version that is kept is blocked as a rule, and nobody misses that.
     blocked = one.write_blocked and one.state == "live"
     return [f"{one.state}, blocked" if blocked else one.state, documents, _size(one)]
+
+
+def unreadable(one: UnreadableVersion) -> str:
+    """Why a version cannot be read, in a table's words."""
+    return f"cannot be read: {one.error}"
 
 
 def short_scales(one: Version) -> str:
@@ -442,7 +448,7 @@ def short_scales(one: Version) -> str:
     return f"{made.alpha:g} ({len(made.alphas)} others){common}"
 
 
-def _size(one: Version) -> str:
+def _size(one: AnyVersion) -> str:
     return _UNKNOWN if one.bytes is None else decimal(one.bytes)
 
 
@@ -515,7 +521,7 @@ def _of_documents(found: Description) -> Iterator[str]:
     if stamps.other_scale:
         yield (
             f"{_were(found, stamps.other_scale)} shifted with a scale other than the index's: "
-            f"`langshift retune {name} {_scales(made)}` gives all documents the same scale."
+            f"`langshift retune {name} {unfinished.scale_options(made)}` gives all documents the same scale."
         )
 
 
@@ -528,35 +534,12 @@ def _of_the_engine(found: Description) -> Iterator[str]:
 
 
 def _of_the_block(found: Description) -> Iterator[str]:
-    one = found.version
-    if not one.write_blocked:
-        return
-    by = next((other for other in found.versions if other.blocks == one.version), None)
-    if by is not None:
-        yield (
-            f"Nothing can be written to {one.version}: a {by.unfinished} blocked it for its last step, and is still "
-            f"running or was interrupted. Run the same {by.unfinished} again, or drop {by.version}."
-        )
-    elif one.state == "kept":
-        yield f"Nothing can be written to {one.version}: it is kept as it was when another version replaced it."
-    else:
-        yield f"Nothing can be written to {one.version}: an administrator or a full disk has blocked it (index.blocks)."
+    if remark := unfinished.block_remark(found.version, found.versions):
+        yield remark
 
 
 def _of_unfinished(found: Description) -> Iterator[str]:
-    for one in found.versions:
-        if one.state == "unfinished":
-            again = "again with --resume" if one.unfinished == "load" else "again"
-            yield (
-                f"{one.version} is not finished: a {one.unfinished} is still writing it or was interrupted. Run that "
-                f"{again}, or remove the version with `langshift index drop {one.name} --version {one.version}`."
-            )
-
-
-def _scales(made: Fingerprint) -> str:
-    single = (f"--alpha-for {shlex.quote(f'{tag}={alpha:g}')}" for tag, alpha in made.alphas.items())
-    common = [f"--gamma {made.gamma:g}"] if made.gamma else []
-    return " ".join([f"--alpha {made.alpha:g}", *common, *single])
+    yield from unfinished.remarks(found.versions)
 
 
 def _have(found: Description, number: int) -> str:

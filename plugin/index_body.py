@@ -38,10 +38,11 @@ def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
 
     Raises:
         NotFoundError: there is no such index.
+        MetadataError: its ``_meta`` is not as langshift writes it.
     """
     ((_, found),) = client.indices.get(index=index).items()
     settings, mappings = found["settings"]["index"], found["mappings"]
-    meta = mappings.setdefault("_meta", {})
+    meta = mappings["_meta"] = metadata.checked_metadata(index, mappings)
     meta.pop(metadata.ORIGIN, None)
     unfinished = meta.pop(metadata.UNFINISHED, {})
     for name in (*_SET_BY_THE_SERVER, *_HOW_IT_CAME_TO_BE):

@@ -17,7 +17,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.output import emit_json, line, note, pluralize
 from langshift.plugin import metadata, pipelines
-from langshift.plugin.metadata import FieldNames
+from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata
 from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
 from langshift.plugin.versions import alias_of, check_name, version_behind
@@ -26,20 +26,18 @@ State = Literal["live", "kept", "unfinished"]
 VersionOperation = Literal["load", "retune", "reencode", "rollback"]
 
 _BLOCKS = ("write", "read_only", "read_only_allow_delete")
-# All but the language vectors, which may be large.
-_META = (
-    *(metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FIELDS),
-    *(f"{metadata.QUERIES}.{name}" for name in ("common", "preference")),
-)
+_META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FIELDS, metadata.QUERIES)
 _SETTINGS = ("creation_date", "uuid", *(f"blocks.{name}" for name in _BLOCKS))
 _WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"settings.index.{name}" for name in _SETTINGS))
+# All but the language vectors, which may be large.
+_UNWANTED = f"-*.mappings._meta.{metadata.QUERIES}.vectors"
 
 
 # What ``--json`` says of a version, in this order.
 _SHOWN = (
     *("name", "version", "state", "documents", "chunks", "bytes"),
     *(f"fingerprint.{name}" for name in ("encoder", "alpha", "alphas", "gamma", "vectors")),
-    *("made", "write_blocked", "origin", "unfinished"),
+    *("made", "write_blocked", "origin", "unfinished", "error"),
 )
 
 
@@ -61,9 +59,9 @@ class DocumentCount(NamedTuple):
         return f"{about}{pluralize(self.documents, 'document')}{cut}"
 
 
-@dataclass(frozen=True)
-class Version:
-    """One version of an index.
+@dataclass(frozen=True, kw_only=True)
+class ListedVersion:
+    """What is known of a version whatever it says of itself.
 
     Attributes:
         name: the index's name, an alias.
@@ -74,15 +72,11 @@ class Version:
         documents: how many can be found, above 40,000 that are cut into chunks about so many; None where the version
             does not answer.
         bytes: on disk, with all copies; None where the version does not answer.
-        fingerprint: what made its vectors.
         made: when, ISO 8601.
         write_blocked: whether nobody can write to it.
-        origin: what made it, and of what, as ``_meta.langshift_origin`` says; None where it does not say.
-        unfinished: by which command; None where it is finished.
-        blocks: the version that this command has blocked for its last step; None where it has blocked none.
-        preference: the language preference that is recommended with the scales of its shift.
-        common_means: whether it keeps the means that a gamma takes off documents and queries.
         chunks: how many entries its documents are cut into; None where each is one entry, or where it does not answer.
+        unfinished: by which command; None where it is finished.
+        error: what is wrong with its metadata, with the path of the key; None where nothing is.
     """
 
     name: str
@@ -91,74 +85,128 @@ class Version:
     state: State
     documents: int | None
     bytes: int | None
-    fingerprint: Fingerprint
     made: str
     write_blocked: bool
+    chunks: int | None = None
+    unfinished: VersionOperation | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnreadableVersion(ListedVersion):
+    """A version with metadata that somebody has changed."""
+
+    error: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it: null for what cannot be read."""
+        return {name.rpartition(".")[2]: getattr(self, name, None) for name in _SHOWN}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version(ListedVersion):
+    """One version of an index.
+
+    Attributes:
+        fingerprint: what made its vectors.
+        origin: what made it, and of what, as ``_meta.langshift_origin`` says; None where it does not say.
+        blocks: the version that the command that is making it has blocked for its last step; None where it has
+            blocked none.
+        begun: when a retune, reencode or rollback that is not finished began, ISO 8601; None for other versions.
+        process: the process that did it, as ``state.this_process`` gives it; None for other versions.
+        preference: the language preference that is recommended with the scales of its shift.
+        common_means: whether it keeps the means that a gamma takes off documents and queries.
+    """
+
+    fingerprint: Fingerprint
     origin: Mapping[str, Any] | None
-    unfinished: VersionOperation | None
     blocks: str | None
+    begun: str | None = None
+    process: Mapping[str, Any] | None = None
     preference: float = 0.0
     common_means: bool = False
-    chunks: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
         return {name.rpartition(".")[2]: attrgetter(name)(self) for name in _SHOWN}
 
 
+AnyVersion = Version | UnreadableVersion
+
+
 def all_versions(client: OpenSearch) -> list[Version]:
-    """All versions of all indices of langshift's, by name and the oldest first."""
-    return _versions(client, "*")
+    """All versions of all indices of langshift's that can be read, by name and the oldest first."""
+    return [one for one in listed(client) if isinstance(one, Version)]
 
 
 def versions_of(client: OpenSearch, name: str) -> list[Version]:
-    """The versions of one index, the oldest first; indices of that name which are not langshift's are left out."""
-    return [one for one in _versions(client, f"{name}-v*") if one.name == name]
+    """The versions of one index that can be read, the oldest first.
+
+    Indices of that name which are not langshift's are left out.
+    """
+    return [one for one in listed(client, name) if isinstance(one, Version)]
 
 
-def _versions(client: OpenSearch, pattern: str) -> list[Version]:
-    wanted = ",".join(f"*.{name}" for name in _WANTED)
+def listed(client: OpenSearch, name: str | None = None) -> list[AnyVersion]:
+    """All versions of one index, or of all of langshift's, by name and the oldest first."""
+    pattern = "*" if name is None else f"{name}-v*"
+    wanted = ",".join([*(f"*.{name}" for name in _WANTED), _UNWANTED])
     answer = client.indices.get(index=pattern, params={"expand_wildcards": "all", "filter_path": wanted})
-    found = {index: (one, ours) for index, one in answer.items() if (ours := _fingerprint(index, one)) is not None}
+    found = {index: one for index, one in answer.items() if _is_version(index, one, name)}
     if not found:
         return []
-    fields = {index: FieldNames.from_meta(one["mappings"]["_meta"]) for index, (one, _) in found.items()}
+    read = {index: _read(index, one) for index, one in found.items()}
+    fields = {index: USUAL if isinstance(one, str) else FieldNames.from_meta(one) for index, one in read.items()}
     counts, sizes = _counts(client, fields), _sizes(client, pattern)
-    made = [_version(index, *one, counts[index], sizes.get(index)) for index, one in found.items()]
+    made = [_version(index, one, read[index], counts[index], sizes.get(index)) for index, one in found.items()]
     return sorted(made, key=lambda one: (one.name, int(one.version.rpartition("-v")[2])))
 
 
-def _fingerprint(index: str, found: Mapping[str, Any]) -> Fingerprint | None:
-    """The fingerprint of a version; None for what is no version, or not langshift's."""
-    if alias_of(index) == index:
-        return None
+def _is_version(index: str, found: Mapping[str, Any], name: str | None) -> bool:
+    """Whether an index is a version of langshift's, and of the index of that name where one is given."""
+    ours = metadata.FINGERPRINT in found.get("mappings", {}).get("_meta", {})
+    return ours and alias_of(index) != index and name in (None, alias_of(index))
+
+
+def _read(index: str, found: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    """What a version says of itself, or why that cannot be read."""
     try:
-        return Fingerprint.from_dict(found["mappings"]["_meta"][metadata.FINGERPRINT])
-    except (KeyError, TypeError):
-        return None
+        return checked_metadata(index, found["mappings"], listed=True)
+    except MetadataError as error:
+        return error.why
 
 
 def _version(
-    index: str, found: Mapping[str, Any], fingerprint: Fingerprint, count: DocumentCount, size: int | None
-) -> Version:
-    name, meta, settings = alias_of(index), found["mappings"]["_meta"], found["settings"]["index"]
-    unfinished = meta.get(metadata.UNFINISHED)
-    transfer, queries = transfer_note_from_metadata(meta), meta.get(metadata.QUERIES, {})
+    index: str, found: Mapping[str, Any], meta: Mapping[str, Any] | str, count: DocumentCount, size: int | None
+) -> AnyVersion:
+    name, settings = alias_of(index), found["settings"]["index"]
+    unfinished = found["mappings"]["_meta"].get(metadata.UNFINISHED)
+    transfer = None if isinstance(meta, str) else transfer_note_from_metadata(meta)
     state: State = "live" if name in found.get("aliases", {}) else "unfinished" if unfinished else "kept"
+    known: dict[str, Any] = {
+        "name": name,
+        "version": index,
+        "uuid": settings["uuid"],
+        "state": state,
+        "documents": count.documents,
+        "chunks": count.chunks,
+        "bytes": size,
+        "made": datetime.fromtimestamp(int(settings["creation_date"]) / 1000, timezone.utc).isoformat(
+            timespec="seconds"
+        ),
+        "write_blocked": any(metadata.is_on(settings.get("blocks", {}).get(block)) for block in _BLOCKS),
+        "unfinished": None if state != "unfinished" else "load" if transfer is None else transfer[0],
+    }
+    if isinstance(meta, str):
+        return UnreadableVersion(**known, error=meta)
+    queries, note = meta.get(metadata.QUERIES, {}), {} if transfer is None else transfer[1]
     return Version(
-        name=name,
-        version=index,
-        uuid=settings["uuid"],
-        state=state,
-        documents=count.documents,
-        chunks=count.chunks,
-        bytes=size,
-        fingerprint=fingerprint,
-        made=datetime.fromtimestamp(int(settings["creation_date"]) / 1000, timezone.utc).isoformat(timespec="seconds"),
-        write_blocked=any(metadata.is_on(settings.get("blocks", {}).get(block)) for block in _BLOCKS),
+        **known,
+        fingerprint=Fingerprint.from_dict(meta[metadata.FINGERPRINT]),
         origin=_origin(meta, transfer),
-        unfinished=None if state != "unfinished" else "load" if transfer is None else transfer[0],
-        blocks=transfer[1]["from"] if transfer is not None and transfer[1].get("blocked") else None,
+        blocks=note["from"] if note.get("blocked") else None,
+        begun=note.get("at"),
+        process=note.get("process"),
         preference=queries.get("preference", 0.0),
         common_means="common" in queries,
     )
@@ -220,7 +268,7 @@ class DropPlan(NamedTuple):
     """
 
     name: str
-    versions: Sequence[Version]
+    versions: Sequence[AnyVersion]
     whole: bool
 
     def in_words(self) -> str:
@@ -270,13 +318,13 @@ def plan_drop(client: OpenSearch, name: str, version: str | None) -> DropPlan:
         UsageError: ``name`` cannot be an index's name, there is no such version, or it is the live one.
         ClusterError: there is no such index, or it is not langshift's.
     """
-    if alias_of(name) != name and any(one.version == name for one in versions_of(client, alias_of(name))):
+    if alias_of(name) != name and any(one.version == name for one in listed(client, alias_of(name))):
         raise UsageError(
             f"{name} is a version of {alias_of(name)}: remove it with `langshift index drop {alias_of(name)} "
             f"--version {name}`."
         )
     live = version_behind(client, name)
-    found = versions_of(client, name)
+    found = listed(client, name)
     if live is not None and live not in [one.version for one in found]:
         raise ClusterError(f"{name} points to {live}, which is not a version of {name}: nothing was removed.")
     if not found:
@@ -300,7 +348,7 @@ def drop(client: OpenSearch, wanted: DropPlan) -> None:
     Raises:
         ClusterError: what is there is not what it was when this was planned.
     """
-    now = {one.version: (one.uuid, one.state) for one in versions_of(client, wanted.name)}
+    now = {one.version: (one.uuid, one.state) for one in listed(client, wanted.name)}
     same = all(now.get(one.version) == (one.uuid, one.state) for one in wanted.versions)
     if not same or (wanted.whole and len(now) > len(wanted.versions)):
         raise ClusterError(f"The versions of {wanted.name} have changed, so none was removed: run the command again.")
@@ -319,11 +367,11 @@ def drop_all(client: OpenSearch, name: str) -> None:
     Raises:
         ClusterError: ``name`` is an index, or stands for what is not langshift's; then nothing is removed.
     """
-    if version_behind(client, name) is not None or versions_of(client, name):
+    if version_behind(client, name) is not None or listed(client, name):
         drop(client, plan_drop(client, name, None))
 
 
-def _named(name: str, version: str, found: Sequence[Version]) -> Version:
+def _named(name: str, version: str, found: Sequence[AnyVersion]) -> AnyVersion:
     parsed = re.fullmatch(rf"(?:{re.escape(name)}-)?v?0*([1-9][0-9]*)", version, re.ASCII)
     index = f"{name}-v{int(parsed[1]):04}" if parsed else ""
     one = next((one for one in found if one.version == index), None)
@@ -333,6 +381,6 @@ def _named(name: str, version: str, found: Sequence[Version]) -> Version:
     return one
 
 
-def _held(one: Version) -> str:
+def _held(one: AnyVersion) -> str:
     counted = str(DocumentCount(one.documents, one.chunks))
     return ", ".join([one.state, counted, *([] if one.bytes is None else [decimal(one.bytes)])])

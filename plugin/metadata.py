@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,8 +15,13 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
+from langshift.debias.fingerprint import Fingerprint
+from langshift.errors import ClusterError
 
-class FieldNames(msgspec.Struct, frozen=True, rename={"declared_language": "told", "by_language": "split"}):
+_KEYS = {"declared_language": "told", "by_language": "split"}
+
+
+class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
     """Names of fields, kept in the mapping under ``_meta.langshift_fields`` where they are not the usual ones.
 
     A name may be a path with dots, as OpenSearch writes them.
@@ -271,8 +277,9 @@ def read_metadata(client: OpenSearch, index: str) -> dict[str, Any]:
 
     Raises:
         NotFoundError: there is no such index.
+        MetadataError: it is not as langshift writes it.
     """
-    return dict(client.indices.get_mapping(index=index)[index]["mappings"].get("_meta", {}))
+    return checked_metadata(index, client.indices.get_mapping(index=index)[index]["mappings"])
 
 
 def unfinished(client: OpenSearch, index: str) -> dict[str, Any] | None:
@@ -397,3 +404,169 @@ class QuerySide(NamedTuple):
         """Read what ``to_dict`` made, bit for bit; earlier versions kept neither mean nor preference."""
         common = decoded({"common": stored["common"]})["common"] if "common" in stored else None
         return cls(bool(stored["recommended"]), decoded(stored["vectors"]), common, stored.get("preference", 0.0))
+
+
+class MetadataError(ClusterError):
+    """What an index says of itself is not as langshift writes it: somebody has changed it.
+
+    Attributes:
+        why: what is wrong, with the path of the key, without the index.
+    """
+
+    def __init__(self, index: str, why: str) -> None:
+        self.why, name = why, re.sub(r"-v\d{4,}$", "", index)
+        super().__init__(
+            f"Index {index} cannot be read: {why}. Correct it with PUT /{index}/_mapping, or remove the index with "
+            f"`langshift index drop {name}`."
+        )
+
+    @classmethod
+    def at(cls, index: str, key: str, why: str) -> MetadataError:
+        """The error for a key below ``_meta``, a path with dots."""
+        return cls(index, f"_meta.{key} is wrong ({why})")
+
+
+class _StoredVectors(msgspec.Struct):
+    hash: str | None
+    vectors: dict[str, bytes]
+    common: bytes | msgspec.UnsetType = msgspec.UNSET
+
+
+class _StoredQueries(msgspec.Struct):
+    recommended: bool
+    vectors: dict[str, bytes]
+    common: bytes | msgspec.UnsetType = msgspec.UNSET
+    preference: float = 0.0
+
+
+class _ListedQueries(msgspec.Struct):
+    common: str | msgspec.UnsetType = msgspec.UNSET
+    preference: float = 0.0
+
+
+class _Process(msgspec.Struct):
+    host: str
+    pid: int
+    started: float
+
+
+class _TransferNote(msgspec.Struct, kw_only=True, rename={"version": "from"}):
+    version: str
+    uuid: str
+    checkpoint: list[int]
+    blocked: bool
+    token: str
+    at: str | None = None
+    process: _Process | None = None
+
+
+class _CopyNote(_TransferNote, kw_only=True):
+    asked: dict[str, Any]
+
+
+class _Unfinished(msgspec.Struct):
+    restore: dict[str, str | float | bool | None] = {}
+    live: str | None = None
+    if_exists: str | None = None
+    token: str | None = None
+    retune: _CopyNote | msgspec.UnsetType = msgspec.UNSET
+    reencode: _CopyNote | msgspec.UnsetType = msgspec.UNSET
+    rollback: _TransferNote | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Means(msgspec.Struct):
+    vectors: str
+    documents: int
+    queries: int
+    shares: dict[str, float]
+
+
+# The calibration is not among them: an index whose calibration cannot be read is searched as if it had none.
+_FORMS: Final[Mapping[str, Any]] = {
+    FINGERPRINT: Fingerprint,
+    FIELDS: FieldNames,
+    ORIGIN: Origin | None,
+    UNFINISHED: _Unfinished | None,
+    UNREAD: list[str] | None,
+    QUERIES: _StoredQueries,
+    VECTORS: _StoredVectors,
+}
+#: As they are read where the vectors are left out, which may be large.
+_LISTED_FORMS: Final[Mapping[str, Any]] = {
+    **{name: _FORMS[name] for name in (FINGERPRINT, FIELDS, ORIGIN, UNFINISHED)},
+    QUERIES: _ListedQueries,
+}
+
+
+def checked_metadata(index: str, mappings: Mapping[str, Any], *, listed: bool = False) -> dict[str, Any]:
+    """The ``_meta`` in an index's mappings, after a look whether all that langshift reads there is as it writes it.
+
+    Args:
+        index: the index, for the message.
+        mappings: as the server gives them.
+        listed: whether the vectors have been left out.
+
+    Raises:
+        MetadataError: it is not; the first that is wrong.
+    """
+    meta = mappings.get("_meta") or {}
+    for name, form in (_LISTED_FORMS if listed else _FORMS).items():
+        if name in meta:
+            read = _converted(index, name, meta[name], form)
+            if isinstance(read, Fingerprint):
+                _check_fingerprint(index, read)
+            elif isinstance(read, FieldNames):
+                _check_fields(index, read)
+            elif isinstance(read, _StoredQueries | _StoredVectors):
+                _check_vectors(index, name, read, meta.get(FINGERPRINT))
+    return dict(meta)
+
+
+# As msgspec calls them -> in words.
+_TYPES: Final = {
+    "float": "a number",
+    "int": "a whole number",
+    "str": "text",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+}
+_LONGEST_REASON: Final = 200
+
+
+def _converted(index: str, name: str, value: object, form: Any) -> Any:  # noqa: ANN401 - a type and its value
+    try:
+        return msgspec.convert(value, form)
+    except msgspec.ValidationError as error:
+        why, _, path = str(error).rpartition(" - at `$")
+        if not why:
+            why, path = path, ""
+        words = re.sub(r"`([^`]*)`", lambda one: " or ".join(_TYPES.get(w, w) for w in one[1].split(" | ")), why)
+        shown = f"{words[0].lower()}{words[1:_LONGEST_REASON]}"
+        raise MetadataError.at(index, f"{name}{path.rstrip('`')[:_LONGEST_REASON]}", shown) from None
+
+
+def _check_fingerprint(index: str, made: Fingerprint) -> None:
+    if (made.vectors is None) != (made.pivot is None):
+        raise MetadataError.at(index, f"{FINGERPRINT}.pivot", "language vectors and a pivot language belong together")
+    if made.means:
+        _converted(index, f"{FINGERPRINT}.means", dict(made.means), _Means)
+
+
+def _check_fields(index: str, fields: FieldNames) -> None:
+    for name, value in msgspec.structs.asdict(fields).items():
+        names = value if isinstance(value, tuple) else (value,)
+        if "" in names:
+            raise MetadataError.at(index, f"{FIELDS}.{_KEYS.get(name, name)}", "a name is empty")
+
+
+def _check_vectors(index: str, name: str, read: _StoredQueries | _StoredVectors, made: Any) -> None:  # noqa: ANN401 - JSON
+    """Each vector has as many numbers as the fingerprint says, which was checked before."""
+    vectors = {f"vectors.{tag}": stored for tag, stored in read.vectors.items()}
+    if isinstance(read.common, bytes):
+        vectors["common"] = read.common
+    for key, stored in vectors.items():
+        if made is not None and len(stored) != 4 * made["dimension"]:
+            raise MetadataError.at(index, f"{name}.{key}", f"{len(stored)} bytes, not {made['dimension']} numbers")
+        if not np.isfinite(np.frombuffer(stored[: len(stored) // 4 * 4], "<f4")).all():
+            raise MetadataError.at(index, f"{name}.{key}", "not all of its numbers are finite")

@@ -15,7 +15,8 @@ from langshift.debias.readable import unread
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
-from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
+from langshift.plugin.index_body import mapped
+from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata, uuid_of
 
 IfExists = Literal["fail", "append", "replace", "new-version"]
 
@@ -125,13 +126,14 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
     Raises:
         UsageError: ``name`` cannot be an index's name.
         ClusterError: there is no such index, it is not langshift's, or it is not finished.
+        MetadataError: what it says of itself is not as langshift writes it, or not as the index is.
     """
     found = _found(client, name)
     if not found:
         raise ClusterError(f"There is no index {name}: create it with `langshift ingest CORPUS --index {name}`.")
     index = name if name in found else _only(name, found)
     mappings = found[index].get("mappings", {})
-    meta = mappings.get("_meta", {})
+    meta = checked_metadata(index, mappings)
     if name in found:
         if metadata.FINGERPRINT not in meta:
             raise ClusterError(_no_alias(name))
@@ -141,6 +143,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
                 f"again, or remove the version with `langshift index drop {alias_of(name)} --version {name}`."
             )
     fingerprint, fields = fingerprint_of(index, meta), FieldNames.from_meta(meta)
+    _check_mapping(index, mappings, fingerprint, fields)
     by_language = {"languages": {"terms": {"field": fields.language, "size": 1000}}}
     answer = client.search(index=index, body={"size": 0, "track_total_hits": True, "aggs": by_language})
     buckets = answer["aggregations"]["languages"]["buckets"]
@@ -160,6 +163,22 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
         preference=meta.get(metadata.QUERIES, {}).get("preference", 0.0),
         calibration=meta.get(metadata.ANCHORS),
     )
+
+
+def _check_mapping(index: str, mappings: Mapping[str, Any], made: Fingerprint, fields: FieldNames) -> None:
+    """Refuse an index whose mapping lacks what every search needs of the fields that it names."""
+    vector, language = mapped(mappings, fields.vector), mapped(mappings, fields.language)
+    if "dimension" in vector and vector["dimension"] != made.dimension:
+        why = f"{made.dimension}, but {fields.vector} has {vector['dimension']} dimensions"
+        raise MetadataError.at(index, f"{metadata.FINGERPRINT}.dimension", why)
+    if vector.get("type") != "knn_vector":
+        raise MetadataError.at(
+            index, f"{metadata.FIELDS}.vector", f"{fields.vector} is not a knn_vector in the mapping"
+        )
+    if language.get("type") in (None, "text"):
+        raise MetadataError.at(
+            index, f"{metadata.FIELDS}.language", f"{fields.language} is not a keyword in the mapping"
+        )
 
 
 def version_behind(client: OpenSearch, name: str) -> str | None:
@@ -217,10 +236,9 @@ def fingerprint_of(index: str, meta: Mapping[str, Any]) -> Fingerprint:
     Raises:
         ClusterError: there is none.
     """
-    try:
-        return Fingerprint.from_dict(meta[metadata.FINGERPRINT])
-    except (KeyError, TypeError):
-        raise ClusterError(f"Index {index} has no langshift fingerprint: it was not created by langshift.") from None
+    if metadata.FINGERPRINT not in meta:
+        raise ClusterError(f"Index {index} has no langshift fingerprint: it was not created by langshift.")
+    return Fingerprint.from_dict(meta[metadata.FINGERPRINT])
 
 
 def unfinished(client: OpenSearch, name: str) -> list[str]:
@@ -228,7 +246,15 @@ def unfinished(client: OpenSearch, name: str) -> list[str]:
     # A load that was killed right after it put a version behind the alias has left its mark there.
     published = version_behind(client, name)
     others = [index for index in versions_of(client, name) if index != published]
-    return [index for index in others if metadata.unfinished(client, index) is not None]
+    return [index for index in others if _is_unfinished(client, index)]
+
+
+def _is_unfinished(client: OpenSearch, index: str) -> bool:
+    try:
+        return metadata.unfinished(client, index) is not None
+    except MetadataError:
+        # Nobody can go on with it, and it must not be in the way of the versions beside it.
+        return False
 
 
 def versions_of(client: OpenSearch, name: str) -> Sequence[str]:

@@ -17,7 +17,7 @@ from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.languages import UNDETERMINED
 from langshift.output import pluralize
 from langshift.plugin import description
-from langshift.plugin.inventory import Version, all_versions
+from langshift.plugin.inventory import Version, listed
 from langshift.web.context import AppContext, context_of, page
 
 _MOST: Final = 10_000
@@ -112,7 +112,7 @@ def _format_value(name: str, value: Any) -> str:  # noqa: ANN401 - any JSON
 
 def indices(request: Request) -> Response:
     """Every version of every index."""
-    return page(request, "indices.html", versions=all_versions(context_of(request).client), describe=description)
+    return page(request, "indices.html", versions=listed(context_of(request).client), describe=description)
 
 
 def index(request: Request) -> Response:

@@ -32,6 +32,7 @@ from langshift.ingest.bulk.writer import (
     bulk_lines,
 )
 from langshift.output import pluralize
+from langshift.plugin.unfinished import explain_block
 from langshift.plugin.version_writer import require_not_replaced
 from langshift.plugin.versions import Target
 from langshift.retry import BACKOFF, RetryBudget
@@ -290,7 +291,8 @@ class ChunkSender:
         patience: how long trouble is borne.
         stopping: set when nothing is to be sent any more.
         doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
-        on_block: called where the index takes no writes; raises where it never will again.
+        on_block: called where the index takes no writes; says why, if that is known, and what to do, and raises where
+            it is of no use to wait.
         merge: makes of updates what is to be written.
         retries: requests sent again.
         limit: how many requests are sent at once.
@@ -302,12 +304,13 @@ class ChunkSender:
     patience: RetryBudget
     stopping: threading.Event
     doubtful: int = 0
-    on_block: Callable[[], None] = lambda: None
+    on_block: Callable[[], str] = lambda: ""
     merge: Merge = tuple
     retries: int = 0
     limit: AdaptiveLimit = field(default_factory=AdaptiveLimit)
     _largest: float = float("inf")
     _accepted: bool = False
+    _blocked: str = ""
 
     def deliver(self, chunk: BulkChunk) -> None:
         """Deliver a chunk; returns when each of its items is settled.
@@ -354,7 +357,7 @@ class ChunkSender:
                 if self.stopping.is_set():
                     raise Stopped from trouble
                 if self.patience.over:
-                    raise ClusterError(diagnosis(str(trouble), self.patience.seconds)) from trouble
+                    raise ClusterError(self._blocked or diagnosis(str(trouble), self.patience.seconds)) from trouble
                 self.retries += 1
                 if len(rest.chunk) > 1 and (rest.too_heavy or rest.stubborn):
                     return self._halved(rest)
@@ -425,10 +428,11 @@ class ChunkSender:
             self.patience.taken()
             self.settle(verdict.results)
         if verdict.again:
+            self._blocked = ""
             if verdict.blocked:
                 # Where nobody can be asked, it is tried again.
                 with suppress(OpenSearchException):
-                    self.on_block()
+                    self._blocked = self.on_block()
             if not verdict.results:
                 self.patience.trouble()
             rest.chunk = BulkChunk(verdict.again)
@@ -529,9 +533,14 @@ def open_bulk_writer(
     stopping = threading.Event()
     # The client must not send again by itself: what was sent, and how often, is counted here.
     with make_client(Settings.from_env(), address(client), retries=0) as sending:
-        on_block = partial(require_not_replaced, client, target)
+        on_block = partial(_explain_block, client, target)
         budget = RetryBudget(patience)
         chunk_sender = ChunkSender(sending, target.index, settle, budget, stopping, doubtful, on_block, merge)
         with BulkWriter(chunk_sender.deliver, stopping) as writer:
             yield writer, chunk_sender
             writer.drain()
+
+
+def _explain_block(client: OpenSearch, target: Target) -> str:
+    require_not_replaced(client, target)
+    return explain_block(client, target.name, target.index)

@@ -1,11 +1,13 @@
 """The commands ``up``, ``down``, ``status`` and ``doctor``."""
 
+from __future__ import annotations
+
 import os
 import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import click
@@ -28,6 +30,9 @@ from langshift.output import emit_json, note, out, table
 from langshift.parameters import JSON, Command, json_or_tables, option
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
+
+if TYPE_CHECKING:
+    from langshift.plugin.inventory import AnyVersion
 
 
 @click.command(cls=Command)
@@ -337,16 +342,18 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     from langshift.debias.readable import unread_in_words
     from langshift.plugin import metadata
     from langshift.plugin.description import default_pipelines, of_searchers
-    from langshift.plugin.inventory import all_versions
-    from langshift.plugin.versions import live
+    from langshift.plugin.inventory import Version, listed
+    from langshift.plugin.versions import IndexInfo, live
 
-    found = []
+    found: list[IndexInfo] = []
+    versions: list[AnyVersion] = []
     # Somebody may not read all indices, or drop one meanwhile: nothing is wrong with the cluster then.
     with suppress(LangshiftError, OpenSearchException):
-        names = sorted({one.name for one in all_versions(client) if one.state == "live"})
-        for name in names:
-            with suppress(LangshiftError, OpenSearchException):
-                found.append(live(client, name))
+        versions = listed(client)
+    yield from _unfinished(versions)
+    for name in sorted({one.name for one in versions if one.state == "live" and isinstance(one, Version)}):
+        with suppress(LangshiftError, OpenSearchException):
+            found.append(live(client, name))
     for index in found:
         for sentence in unread_in_words(index.fingerprint.encoder, index.unread, index.fields.entry):
             remedy = f"{sentence} Use one that can: langshift reencode {index.name} --encoder ENCODER."
@@ -357,6 +364,26 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
             pipelines = default_pipelines(metadata.read_flat_settings(client, index.index))
             for sentence in of_searchers(index.name, metadata.read_metadata(client, index.index), *pipelines):
                 yield _finding(f"index {index.name}", "warning", "others may search it with raw queries", sentence)
+
+
+def _unfinished(versions: Sequence[AnyVersion]) -> Iterator[Finding]:
+    """Versions that cannot be read or written to, and what retunes, reencodes and rollbacks have left to do."""
+    from langshift.plugin import unfinished
+    from langshift.plugin.inventory import UnreadableVersion, Version
+    from langshift.plugin.metadata import MetadataError
+
+    for one in versions:
+        item = f"index {one.name}"
+        if isinstance(one, UnreadableVersion):
+            yield _finding(item, "warning", "cannot be read", str(MetadataError(one.version, one.error)))
+    readable = [one for one in versions if isinstance(one, Version)]
+    for name in dict.fromkeys(one.name for one in readable):
+        beside = [one for one in readable if one.name == name]
+        for one in beside:
+            if one.state == "live" and (remark := unfinished.block_remark(one, beside)):
+                yield _finding(f"index {name}", "warning", "takes no writes", remark)
+        for remark in unfinished.remarks(beside, loads=False):
+            yield _finding(f"index {name}", "warning", "is not finished", remark)
 
 
 def _rights(client: OpenSearch, *, secured: bool) -> Finding:

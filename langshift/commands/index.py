@@ -11,8 +11,8 @@ from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table
 from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, option
 from langshift.plugin import description, metadata, pipelines, stored_shift
-from langshift.plugin.description import held, short_name, short_scales
-from langshift.plugin.inventory import Version, all_versions, run_drop
+from langshift.plugin.description import held, short_name, short_scales, unreadable
+from langshift.plugin.inventory import AnyVersion, Version, listed, run_drop
 from langshift.plugin.pipeline_check import run_verify
 from langshift.plugin.stored_shift import shift_of
 from langshift.plugin.versions import live
@@ -145,13 +145,14 @@ def list_(as_json: bool) -> None:
     """List every version of every langshift index.
 
     The name of an index is an alias over versions: of NAME-v0001, NAME-v0002, ... it points to the live one. A kept
-    version was live before; an unfinished one is being created, or was left behind by an interrupted command.
+    version was live before; an unfinished one is being created, or was left behind by an interrupted command. Of a
+    version whose metadata somebody has changed, its row says what cannot be read.
 
     \b
     Example:
       langshift index list
     """
-    found = all_versions(open_cluster())
+    found = listed(open_cluster())
     if as_json:
         emit_json({"versions": [one.to_dict() for one in found]})
     elif found:
@@ -218,12 +219,12 @@ def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
     click.get_current_context().exit(run_drop(name, version, yes=yes, as_json=as_json))
 
 
-def _list(versions: Sequence[Version]) -> None:
+def _list(versions: Sequence[AnyVersion]) -> None:
     columns = ["name", "version", "state", "documents", "size", "encoder", "alpha", "created"]
-    rows = [
-        [one.name, short_name(one), *held(one), one.fingerprint.encoder, short_scales(one), one.made[:10]]
-        for one in versions
-    ]
+    rows = []
+    for one in versions:
+        how = [one.fingerprint.encoder, short_scales(one)] if isinstance(one, Version) else [unreadable(one), ""]
+        rows.append([one.name, short_name(one), *held(one), *how, one.made[:10]])
     table(None, columns, rows, right={"documents", "size", "alpha"}, prose={"encoder", "alpha"})
 
 

@@ -1,16 +1,21 @@
 """What the steps of a transfer share, and what it notes in the version that it makes."""
 
+import os
 import secrets
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from datetime import datetime, timezone
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
+from langshift.embedded.state import CLOCK_SLACK, is_alive
 from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import metadata
 from langshift.plugin.raw_documents import StoredDocument
@@ -40,6 +45,24 @@ def transfer_note_from_metadata(meta: Mapping[str, Any]) -> tuple[Kind, dict[str
     """What a transfer has noted, from a version's whole ``_meta``."""
     unfinished = meta.get(metadata.UNFINISHED, {})
     return next(((kind, dict(unfinished[kind])) for kind in get_args(Kind) if kind in unfinished), None)
+
+
+@cache
+def this_process() -> Mapping[str, Any]:
+    """What tells this process from all others: the machine, the process's id, and when it started."""
+    own = psutil.Process(os.getpid())
+    return {"host": socket.gethostname(), "pid": own.pid, "started": own.create_time()}
+
+
+def is_running(process: Mapping[str, Any] | None) -> bool | None:
+    """Whether a process that ``this_process`` described still runs; None where that is not known here."""
+    if process is None or process["host"] != socket.gethostname():
+        return None
+    try:
+        found = psutil.Process(process["pid"])
+        return abs(found.create_time() - process["started"]) < CLOCK_SLACK and is_alive(found)
+    except (psutil.Error, ValueError, OverflowError):
+        return False
 
 
 class TransferMark:
@@ -83,7 +106,12 @@ class TransferMark:
     def take_over(self, note: Mapping[str, Any]) -> None:
         """Write a note with this run's token, whoever's it was: that run stops before its next step."""
         unfinished = metadata.unfinished(self._client, self.index) or {}
-        metadata.note_unfinished(self._client, self.index, {**unfinished, self.kind: {**note, "token": self.token}})
+        metadata.note_unfinished(self._client, self.index, {**unfinished, self.kind: {**note, **self.signature}})
+
+    @property
+    def signature(self) -> dict[str, Any]:
+        """What is noted of the run itself."""
+        return {"token": self.token, "process": dict(this_process())}
 
     def clear(self) -> None:
         """Nothing is left to do.
@@ -286,7 +314,8 @@ class Transfer:
     def first_note(self) -> dict[str, Any]:
         """What is noted in the target before anything is copied."""
         note = {"from": self.source, "uuid": self.uuid, "checkpoint": list(self.checkpoint)}
-        return {**note, "blocked": False, "token": self.mark.token}
+        at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        return {**note, "blocked": False, "at": at, **self.mark.signature}
 
     def retry(self, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do what may be done again, and wait for a cluster that cannot be reached."""

@@ -73,7 +73,7 @@ def test_list_has_a_row_for_each_version_with_its_state(client, index_name, clus
     made(client, index_name, 3)
     shifted(client, index_name)
     version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version")
-    client.indices.create(index=f"{index_name}-v0004", body={"mappings": {"_meta": {"langshift": {"odd": 1}}}})
+    client.indices.create(index=f"{index_name}-v0004", body={"mappings": {"_meta": {"other": {"odd": 1}}}})
     client.indices.create(index=f"{index_name}-other")
     client.indices.put_settings(index=f"{index_name}-v0001", body={"index.blocks.write": True})
     found = {version: one for version, one in listed(cluster_env).items() if one["name"] == index_name}
@@ -253,15 +253,15 @@ def test_the_whole_goes_with_its_pipelines_and_leaves_what_is_not_langshifts(cli
 def test_dropping_what_a_retune_left_lets_writes_to_the_live_version_in_again(client, index_name, cluster_env):
     live = made(client, index_name, 1)
     left = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version").index
-    note = {"asked": {}, "from": live.index, "uuid": live.uuid, "token": "t", "blocked": True}
+    note = {"asked": {}, "from": live.index, "uuid": live.uuid, "token": "t", "blocked": True, "checkpoint": [1]}
     metadata.note_unfinished(client, left, {"retune": note, "restore": {}})
     client.indices.add_block(index=live.index, block="write")
     told = describe(client, index_name)
     assert remarks(told)[-2:] == [
-        f"Nothing can be written to {live.index}: a retune blocked it for its last step, and is still running or was "
-        f"interrupted. Run the same retune again, or drop {left}.",
-        f"{left} is not finished: a retune is still writing it or was interrupted. Run that again, or remove the "
-        f"version with `langshift index drop {index_name} --version {left}`.",
+        f"Nothing can be written to {live.index}: the retune to {left} has blocked it for its last step.",
+        f"The retune of {index_name} to {left} is still running or was interrupted: in that case, finish it with "
+        f"`langshift retune {index_name} --alpha 0`, or abandon it with `langshift index drop {index_name} --version "
+        f"{left}`.",
     ]
     assert told.versions[1].origin == {"kind": "retune", "from": live.index, "uuid": live.uuid}
     done = langshift("index", "drop", index_name, "--version", "2", "--yes", url=cluster_env)

@@ -11,6 +11,7 @@ from langshift.plugin.description import in_words, remarks
 from langshift.plugin.index_body import VectorField
 from langshift.plugin.inventory import _named
 from langshift.plugin.shift_script import StampCounts
+from langshift.plugin.transfer.state import this_process
 
 
 def test_where_all_is_well_nothing_is_remarked():
@@ -48,10 +49,10 @@ def test_an_engine_that_gives_other_vectors_back_is_told():
 def test_a_write_block_is_told_with_who_left_it():
     blocked = replace(LIVE, write_blocked=True)
     assert remarks(replace(WELL, version=blocked, versions=[blocked, RETUNE])) == [
-        "Nothing can be written to news-v0001: a retune blocked it for its last step, and is still running or was "
-        "interrupted. Run the same retune again, or drop news-v0002.",
-        "news-v0002 is not finished: a retune is still writing it or was interrupted. Run that again, or remove the "
-        "version with `langshift index drop news --version news-v0002`.",
+        "Nothing can be written to news-v0001: the retune to news-v0002 has blocked it for its last step.",
+        "The retune of news to news-v0002 is still running or was interrupted: in that case, finish it with "
+        "`langshift retune news --alpha 0.6 --alpha-for th=0.3 --alpha-for zh-TW=0`, or abandon it with `langshift "
+        "index drop news --version news-v0002`.",
     ]
     by_somebody = replace(RETUNE, blocks=None)
     assert remarks(replace(WELL, version=blocked, versions=[blocked, by_somebody]))[0] == (
@@ -64,6 +65,28 @@ def test_a_write_block_is_told_with_who_left_it():
     assert remarks(replace(WELL, version=kept, versions=[kept])) == [
         "Nothing can be written to news-v0001: it is kept as it was when another version replaced it."
     ]
+
+
+def test_what_is_known_of_the_process_is_told_with_the_command_that_finishes_its_work():
+    own = dict(this_process())
+    left = replace(RETUNE, begun="2026-11-25T10:00:00+00:00", process=own, fingerprint=replace(MADE, vectors="other"))
+    other = replace(left, unfinished="reencode", process={**own, "host": "elsewhere"})
+    back = replace(left, unfinished="rollback", process={**own, "started": 1.0})
+    drop = "or abandon it with `langshift index drop news --version news-v0002`"
+    assert [remarks(replace(WELL, versions=[LIVE, one]))[0] for one in (left, other, back)] == [
+        "The retune of news to news-v0002, which began at 2026-11-25T10:00:00+00:00, is still running, as process "
+        f"{own['pid']} of this machine.",
+        "The reencode of news to news-v0002, which began at 2026-11-25T10:00:00+00:00, is still running on elsewhere "
+        f"or was interrupted: in that case, finish it with `langshift reencode news --encoder {MADE.encoder}` and its "
+        f"other options, {drop}.",
+        "The rollback of news to news-v0002, which began at 2026-11-25T10:00:00+00:00, was interrupted: finish it with "
+        "`langshift rollback news`.",
+    ]
+    (interrupted,) = remarks(replace(WELL, versions=[LIVE, replace(left, process={**own, "started": 1.0})]))
+    scales = "--alpha 0.6 --alpha-for th=0.3 --alpha-for zh-TW=0"
+    assert interrupted.endswith(
+        f" was interrupted: finish it with `langshift retune news {scales}` and the same --vectors or --means, {drop}."
+    )
 
 
 def test_an_unfinished_load_is_told_with_the_ways_there_are():

@@ -1,0 +1,107 @@
+"""What keeps an index from being written to, and what a retune, reencode or rollback has left to do, in words."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from opensearchpy import OpenSearch
+
+from langshift.debias.fingerprint import Fingerprint
+from langshift.errors import ClusterError
+from langshift.plugin.inventory import Version, versions_of
+from langshift.plugin.transfer.state import is_running
+
+
+def remarks(versions: Sequence[Version], *, loads: bool = True) -> Iterator[str]:
+    """Sentences on the versions of one index that are not finished, each with the command that finishes it.
+
+    Args:
+        versions: all of the index.
+        loads: whether to tell of those that loads are making, too.
+    """
+    for one in versions:
+        if one.unfinished == "load" and loads:
+            yield (
+                f"{one.version} is not finished: a load is still writing it or was interrupted. Run that again with "
+                f"--resume, or remove the version with `langshift index drop {one.name} --version {one.version}`."
+            )
+        elif one.unfinished not in (None, "load"):
+            yield _of_transfer(one, versions)
+
+
+def _of_transfer(one: Version, versions: Sequence[Version]) -> str:
+    """Whether a retune, reencode or rollback still runs, as far as is known, and how to finish it."""
+    what = f"{one.name} to {one.version}{f', which began at {one.begun},' if one.begun else ''}"
+    running = is_running(one.process)
+    if running and one.process is not None:
+        return f"The {one.unfinished} of {what} is still running, as process {one.process['pid']} of this machine."
+    rest = f"finish it with {_command(one, versions)}"
+    if one.unfinished != "rollback":
+        rest += f", or abandon it with `langshift index drop {one.name} --version {one.version}`"
+    if running is None:
+        where = f" on {one.process['host']}" if one.process else ""
+        return f"The {one.unfinished} of {what} is still running{where} or was interrupted: in that case, {rest}."
+    return f"The {one.unfinished} of {what} was interrupted: {rest}."
+
+
+def _command(one: Version, versions: Sequence[Version]) -> str:
+    if one.unfinished == "rollback":
+        return f"`langshift rollback {one.name}`"
+    if one.unfinished == "reencode":
+        encoder = shlex.quote(one.fingerprint.encoder)
+        return f"`langshift reencode {one.name} --encoder {encoder}` and its other options"
+    same = all(other.fingerprint.vectors == one.fingerprint.vectors for other in versions if other.state == "live")
+    others = "" if same else " and the same --vectors or --means"
+    return f"`langshift retune {one.name} {scale_options(one.fingerprint)}`{others}"
+
+
+def scale_options(made: Fingerprint) -> str:
+    """The options of ``langshift retune`` that give an index the scales of a fingerprint."""
+    single = (f"--alpha-for {shlex.quote(f'{tag}={alpha:g}')}" for tag, alpha in made.alphas.items())
+    common = [f"--gamma {made.gamma:g}"] if made.gamma else []
+    return " ".join([f"--alpha {made.alpha:g}", *common, *single])
+
+
+def block_remark(one: Version, versions: Sequence[Version]) -> str | None:
+    """Why nothing can be written to a version, in a sentence; None where something can.
+
+    Args:
+        one: the version.
+        versions: all of its index.
+    """
+    if not one.write_blocked:
+        return None
+    if by := _blocking(one, versions):
+        how = f"the {by.unfinished} to {by.version} has blocked it for its last step"
+        return f"Nothing can be written to {one.version}: {how}."
+    if one.state == "kept":
+        return f"Nothing can be written to {one.version}: it is kept as it was when another version replaced it."
+    return f"Nothing can be written to {one.version}: an administrator or a full disk has blocked it (index.blocks)."
+
+
+def _blocking(one: Version, versions: Sequence[Version]) -> Version | None:
+    return next((other for other in versions if other.blocks == one.version and other.state == "unfinished"), None)
+
+
+def explain_block(client: OpenSearch, name: str, index: str) -> str:
+    """Why nothing can be written to a version at this moment, with what to do; empty where that is not known.
+
+    Args:
+        client: the cluster.
+        name: the index's name, and
+        index: the version.
+
+    Raises:
+        ClusterError: a retune, reencode or rollback has blocked it that was interrupted, so that waiting is of no use.
+    """
+    versions = versions_of(client, name)
+    one = next((one for one in versions if one.version == index), None)
+    remark = None if one is None else block_remark(one, versions)
+    if one is None or remark is None:
+        return ""
+    by = _blocking(one, versions)
+    if by is None:
+        return f"{remark} Lift the block with PUT /{index}/_settings when the cause is gone, and run the command again."
+    sentence = f"{remark} {_of_transfer(by, versions)} Then run this command again."
+    if is_running(by.process) is False:
+        raise ClusterError(sentence)
+    return sentence
