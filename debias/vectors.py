@@ -201,6 +201,9 @@ class LanguageVectors:
 
 def shipped(encoder: str) -> Path | None:
     """The file of language vectors that comes with langshift for an encoder, or None."""
+    if not encoder.replace("-", "").isalnum():
+        # An index may name anything as its encoder, such as a path that leads elsewhere.
+        return None
     path = Path(str(resources.files("langshift.debias") / "data" / f"{encoder}.safetensors"))
     return path if path.is_file() else None
 

@@ -195,6 +195,7 @@ class PipelineOptions:
         documents_only: whether queries stay as they are.
         means: whether a new index's vectors are adapted to its documents, or as fitted; None for the usual.
         languages: those that detection is limited to; empty for all, or for those that an index is limited to.
+        named_by: what names the encoder where no person did, see ``open_encoder``.
     """
 
     encoder: str
@@ -209,6 +210,7 @@ class PipelineOptions:
     documents_only: bool = False
     means: Means | None = None
     languages: Sequence[str] = ()
+    named_by: str = ""
 
     def open(self, vector_spec: VectorSpec | None, index_meta: Mapping[str, Any] | None = None) -> EmbeddingPipeline:
         """Open encoder, detector and language vectors.
@@ -221,7 +223,12 @@ class PipelineOptions:
             UsageError: they cannot be used, or not together.
             LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
         """
-        encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, vector_spec=vector_spec)
+        encoder = open_encoder(
+            self.encoder,
+            trust_remote_code=self.trust_remote_code,
+            vector_spec=vector_spec,
+            named_by=self.named_by,
+        )
         detector = open_detector(self.lid_model).limited(self.languages)
         if index_meta is not None:
             unmoved = EmbeddingPipeline(encoder, stored_shift.UNMOVED, detector, self.least_confidence)

@@ -161,8 +161,13 @@ def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames)
             yield parser.row(letter.version, letter.document)
 
 
-def run_replay(name: str, *, as_json: bool) -> int:
+def run_replay(name: str, encoder: str | None, *, as_json: bool) -> int:
     """Send the dead letters of an index again.
+
+    Args:
+        name: the index.
+        encoder: where its encoder is now; None for where it was in the last load.
+        as_json: whether one JSON document is printed.
 
     Returns:
         The exit code: 0, or 3 where some stay.
@@ -190,7 +195,7 @@ def run_replay(name: str, *, as_json: bool) -> int:
             corpus = journal.identity.get("corpus")
             raise UsageError(f"The load of {corpus} into {name} was interrupted: continue it with --resume first.")
         index = live(client, name)
-        pipeline = _open_pipeline(place, index.fingerprint, metadata.read_metadata(client, index.index))
+        pipeline = _open_pipeline(place, encoder, index.fingerprint, metadata.read_metadata(client, index.index))
         pipeline = pipeline.for_fields(index.fields)
         index.fingerprint.require_same(
             pipeline.fingerprint(), name, "load these documents again with the settings the index was built with"
@@ -203,7 +208,9 @@ def run_replay(name: str, *, as_json: bool) -> int:
     return _report(name, total, verdicts, place, as_json=as_json)
 
 
-def _open_pipeline(place: LoadWorkspace, made: Fingerprint, meta: Mapping[str, Any]) -> EmbeddingPipeline:
+def _open_pipeline(
+    place: LoadWorkspace, encoder: str | None, made: Fingerprint, meta: Mapping[str, Any]
+) -> EmbeddingPipeline:
     """How the last load into the index made its documents, with the shift that the index has now."""
     try:
         options = PipelineOptions.read(place.pipeline_options)
@@ -213,6 +220,8 @@ def _open_pipeline(place: LoadWorkspace, made: Fingerprint, meta: Mapping[str, A
             f"{place.dead_letters} again with `langshift ingest`."
         ) from error
     options = replace(options, languages=options.languages or made.languages)
+    if encoder:
+        options = replace(options, encoder=encoder, named_by="")
     own = made.method == "shift" and StoredShift.from_meta(meta) is not None
     return options.open(VectorSpec(made.dimension, made.normalised), meta if own else None)
 

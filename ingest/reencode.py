@@ -329,7 +329,9 @@ def _agree(stored: list[float] | None, made: Matrix | None) -> bool:
     return bool(np.linalg.norm(vectors[0] - vectors[1]) <= _TOLERANCE * np.linalg.norm(vectors[1]))
 
 
-def reencoded_back(client: OpenSearch, index: str, before: str, *, trust_remote_code: bool = False) -> ClientTransform:
+def reencoded_back(
+    client: OpenSearch, index: str, before: str, *, encoder: str | None = None, trust_remote_code: bool = False
+) -> ClientTransform:
     """How documents that were written since a reencode become documents of the version before.
 
     Its encoder is opened only if a text is to be encoded: what a document's update leaves as it was keeps its vector.
@@ -338,6 +340,7 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, trust_remote_
         client: the cluster.
         index: the live version.
         before: the version before.
+        encoder: where its encoder is now; None for where it was when the version was made.
         trust_remote_code: whether to run code that comes with its model.
     """
     meta = metadata.read_metadata(client, before)
@@ -355,11 +358,12 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, trust_remote_
             )
         try:
             debias = stored_shift.of_documents(meta, before)
-            encoder = open_encoder(made.encoder, trust_remote_code=trust_remote_code)
-            installed = replace(made, **identity(encoder))
+            named_by = "" if encoder else f"The index {before}"
+            opened = open_encoder(encoder or made.encoder, trust_remote_code=trust_remote_code, named_by=named_by)
+            installed = replace(made, **identity(opened))
             made.require_same(installed, before, "make the same encoder available again")
         except LangshiftError as error:
             raise type(error)(f"{begin}, so nothing was changed: {error}") from error
-        return EmbeddingPipeline(encoder, debias, open_detector().limited(made.languages), soft=made.soft)
+        return EmbeddingPipeline(opened, debias, open_detector().limited(made.languages), soft=made.soft)
 
     return DocumentEncoder(fields, open_pipeline, made.vectors).transform()

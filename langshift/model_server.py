@@ -3,6 +3,8 @@
 import json
 import logging
 import os
+import re
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
@@ -10,9 +12,11 @@ from typing import Any, NamedTuple
 
 import orjson
 from urllib3 import BaseHTTPResponse, PoolManager, exceptions
-from urllib3.util import Retry, Timeout, parse_url
+from urllib3.util import Retry, Timeout, Url, parse_url
 
 from langshift.errors import LangshiftError, UsageError
+from langshift.output import escaped
+from langshift.settings import on_this_machine
 
 
 class ServerKind(NamedTuple):
@@ -248,6 +252,66 @@ def parse_address(name: str, kind: ServerKind) -> tuple[str, str | None]:
     path = (url.path or "").rstrip("/")
     path = path.removesuffix(kind.path.removeprefix("/v1")) if path.endswith(kind.path) else path
     return f"{url.scheme}://{url.host}{port}{path.removesuffix('/v1')}", model or None
+
+
+TRUSTED_HOSTS = "LANGSHIFT_TRUSTED_HOSTS"
+_HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
+
+
+def trusted_origins() -> frozenset[str]:
+    """The servers of LANGSHIFT_TRUSTED_HOSTS: scheme, host and port of each, such as ``https://example.com:443``.
+
+    An entry without a port stands for the usual one of its scheme. One without a scheme stands for ``https``, as what
+    is sent over ``http`` can be read on the way; of this machine it stands for both.
+
+    Raises:
+        UsageError: an entry is no host.
+    """
+    entries = (entry.strip() for entry in os.environ.get(TRUSTED_HOSTS, "").split(","))
+    return frozenset(origin for entry in entries if entry for origin in _origins(entry))
+
+
+def _origins(entry: str) -> list[str]:
+    with_scheme = "://" in entry
+    try:
+        url = parse_url(entry if with_scheme else f"https://{entry}")
+    except exceptions.LocationParseError:
+        url = Url()
+    only_host = (url.auth, url.query, url.fragment) == (None, None, None) and url.path in (None, "/") and url.port != 0
+    if url.scheme not in _PORTS or not only_host or not _HOST.fullmatch(url.host or ""):
+        # What stands before an @ may be a secret.
+        shown = "an address with an @" if "@" in entry else repr(entry)
+        raise UsageError(
+            f"{TRUSTED_HOSTS} contains {shown}, which is not a host: write hosts separated by commas, such as "
+            "models.example.com, models.example.com:8443, http://10.0.0.5:8080 or localhost:8080."
+        )
+    schemes = _PORTS if not with_scheme and on_this_machine(url.host or "") else (url.scheme,)
+    return [_origin(url._replace(scheme=scheme)) for scheme in schemes]
+
+
+def _origin(url: Url) -> str:
+    return f"{url.scheme}://{url.host}:{url.port or _PORTS[url.scheme or '']}"
+
+
+def require_trusted(name: str, kind: ServerKind, named_by: str) -> None:
+    """Refuse a server that no person has named, before anything is sent to it.
+
+    Args:
+        name: the model's, with the server's address; see ``parse_address``.
+        kind: what the server is for.
+        named_by: what names it, as a sentence begins with it: ``The index news``.
+
+    Raises:
+        UsageError: LANGSHIFT_TRUSTED_HOSTS does not name it, or holds what is no host; or the name holds no address.
+    """
+    url = parse_url(parse_address(name, kind)[0])
+    if _origin(url) in trusted_origins():
+        return
+    entry = escaped(f"{url.scheme}://{url.netloc}")
+    raise UsageError(
+        f"{named_by} names {_a(kind.name)} at {entry}, but you have not, so nothing was sent there: if you trust it, "
+        f"give --encoder {shlex.quote(escaped(name))} (encoder= in Python), or add {entry} to {TRUSTED_HOSTS}."
+    )
 
 
 def _a(noun: str) -> str:

@@ -182,6 +182,8 @@ ENCODER_OF_INDEX = option(
     f"{_ENCODERS} [default: the index's, else {default_encoder()}]",
     callback=lambda _context, _parameter, given: given or "",
 )
+#: Where a command opens the encoder that an index was made with.
+INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if it has moved or is a server.", rare=True)
 REMOTE_CODE = flag("--trust-remote-code", "Run the code of an st: model that you trust.", rare=True)
 
 

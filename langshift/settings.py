@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -123,6 +124,14 @@ class Settings:
 def in_address(host: str) -> str:
     """A host as an address has it: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host
+
+
+def on_this_machine(host: str) -> bool:
+    """Whether a host, such as ``localhost`` or ``[::1]``, is the machine itself, whatever its own name may be."""
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _flag(env: Mapping[str, str], name: str) -> bool:

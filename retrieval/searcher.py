@@ -47,7 +47,7 @@ def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: d
         opened: encoders by name that are open already; this one is added.
 
     Raises:
-        UsageError: there is no such encoder.
+        UsageError: there is no such encoder, or it is on a server that the index alone names.
         FingerprintError: the encoder is not the one that made the index; of a fingerprint nothing else can differ here,
             since queries are shifted by what the index itself holds.
     """
@@ -57,9 +57,11 @@ def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: d
         # Vectors that came with one index say nothing of those of another.
         encoder = None if is_given(name) else opened.get(name)
         if encoder is None:
-            vector_spec = VectorSpec(made.dimension, made.normalised)
             encoder = opened[name] = open_encoder(
-                name, trust_remote_code=options.trust_remote_code, vector_spec=vector_spec
+                name,
+                trust_remote_code=options.trust_remote_code,
+                vector_spec=VectorSpec(made.dimension, made.normalised),
+                named_by="" if options.encoder else f"The index {index.name}",
             )
     installed = replace(made, **identity(encoder))
     made.require_same(installed, index.name, "search with the same encoder, or index the corpus again")

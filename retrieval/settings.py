@@ -14,7 +14,7 @@ import click
 from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import UNDETERMINED
-from langshift.parameters import REMOTE_CODE, SHARE, Decorator, FiniteRange, flag, option, option_group
+from langshift.parameters import INDEX_ENCODER, REMOTE_CODE, SHARE, Decorator, FiniteRange, flag, option, option_group
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import IndexInfo
@@ -487,9 +487,8 @@ def setting_options(mode: Mode) -> Decorator:
     )
 
 
-_INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if that has moved.", rare=True)
 #: The options of a command that needs the encoder of an index; it is given them as ``search``.
-encoder_options = option_group("search", SearchOptions, _INDEX_ENCODER, REMOTE_CODE)
+encoder_options = option_group("search", SearchOptions, INDEX_ENCODER, REMOTE_CODE)
 #: The options of a command that searches an index by vectors; it is given them as ``search``.
 search_options = option_group(
     "search",
@@ -501,7 +500,7 @@ search_options = option_group(
         default="auto",
         rare=True,
     ),
-    _INDEX_ENCODER,
+    INDEX_ENCODER,
     REMOTE_CODE,
 )
 

@@ -25,6 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from langshift.credentials import redact
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError, require_extra
+from langshift.model_server import trusted_origins
 from langshift.output import emit_json, note, out
 from langshift.settings import Settings
 from langshift.web.context import FOLDER, AppContext, context_of, error_page
@@ -174,6 +175,8 @@ def run(host: str, port: int, results: Path | None, datasets: Sequence[Path], *,
     """
     require_extra("`langshift serve` needs", "console", *_NEEDED)
     settings = Settings.from_env()
+    # Told now, and not only by a page that asks an embedding server.
+    trusted_origins()
     folder = _writable(settings.home / "results" if results is None else results)
     named = _by_name(datasets)
     with _listening(host, port) as listener:

@@ -64,16 +64,21 @@ class VectorSpec(NamedTuple):
     normalised: bool
 
 
-def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: VectorSpec | None = None) -> Encoder:
+def open_encoder(
+    name: str, *, trust_remote_code: bool = False, vector_spec: VectorSpec | None = None, named_by: str = ""
+) -> Encoder:
     """Open an encoder by its name.
 
     Args:
         name: ``e5-small``, ``use-m``, ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
         trust_remote_code: run code that comes with a model (``st:`` alone).
         vector_spec: the vectors that came with the data, where some did (``given`` alone).
+        named_by: what names the encoder where no person did, such as ``The index news``: a server is then asked only if
+            it is trusted (``http:`` alone), as it is told texts and the key. Empty where a person did.
 
     Raises:
-        UsageError: there is no encoder of that name, or it cannot be used with what there is.
+        UsageError: there is no encoder of that name, or it cannot be used with what there is; or its server is not
+            trusted.
         LangshiftError: its model cannot be loaded, or its server does not answer as it should.
     """
     kind, _, rest = name.partition(":")
@@ -90,7 +95,7 @@ def open_encoder(name: str, *, trust_remote_code: bool = False, vector_spec: Vec
     if kind in ("http", "https") and rest:
         from langshift.debias.encoders.embeddings_api import HttpEncoder
 
-        return HttpEncoder(name)
+        return HttpEncoder(name, named_by)
     if is_given(name):
         from langshift.debias.encoders.precomputed import PrecomputedEncoder
 

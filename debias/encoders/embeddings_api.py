@@ -27,6 +27,7 @@ from langshift.model_server import (
     entries,
     parse_address,
     parse_json,
+    require_trusted,
 )
 
 KEY = "LANGSHIFT_ENCODER_API_KEY"
@@ -72,16 +73,19 @@ class HttpEncoder(Encoder):
         longest: None: how much of a text is read is the server's affair.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, named_by: str = "") -> None:
         """Find the model, and encode two texts, to see what the vectors are like.
 
         Args:
             name: ``http:URL#MODEL``; see ``parse_address``.
+            named_by: see ``open_encoder``.
 
         Raises:
-            UsageError: the name is none, or leaves open which of several models is meant.
+            UsageError: the name is none, or leaves open which of several models is meant; or no person named it.
             LangshiftError: the server cannot be reached, refuses the key, has no such model, or fails.
         """
+        if named_by:
+            require_trusted(name, EMBEDDING_SERVER, named_by)
         root, wanted = parse_address(name, EMBEDDING_SERVER)
         self._server = ModelServer(root, EMBEDDING_SERVER)
         self._find_model(root, wanted)

@@ -19,7 +19,13 @@ from langshift.plugin.versions import live
 
 
 def fit_to_index(
-    client: OpenSearch, name: str, vectors: Path | None, queries: Path | None, *, trust_remote_code: bool = False
+    client: OpenSearch,
+    name: str,
+    vectors: Path | None,
+    queries: Path | None,
+    *,
+    encoder: str = "",
+    trust_remote_code: bool = False,
 ) -> LanguageVectors:
     """Adapt language vectors to an index; nothing but queries is encoded, and the index is only read.
 
@@ -29,6 +35,7 @@ def fit_to_index(
         vectors: the file to adapt; None takes the one shipped for the index's encoder.
         queries: a query log, or queries as in BEIR: one JSON object with ``text``, and perhaps ``language``, on each
             line; None where none are known.
+        encoder: where the index's encoder is now; empty for where it was when the index was made.
         trust_remote_code: whether to run code that comes with the encoder's model.
 
     Raises:
@@ -44,9 +51,14 @@ def fit_to_index(
     if queries is not None:
         made = index.fingerprint
         spec = VectorSpec(made.dimension, made.normalised)
-        encoder = open_encoder(made.encoder, trust_remote_code=trust_remote_code, vector_spec=spec)
-        known.require_encoder(encoder, name)
-        read = read_queries(queries, EmbeddingPipeline(encoder, UNMOVED, open_detector()), index.languages, SAMPLE)
+        opened = open_encoder(
+            encoder or made.encoder,
+            trust_remote_code=trust_remote_code,
+            vector_spec=spec,
+            named_by="" if encoder else f"The index {name}",
+        )
+        known.require_encoder(opened, name)
+        read = read_queries(queries, EmbeddingPipeline(opened, UNMOVED, open_detector()), index.languages, SAMPLE)
         asked = EmbeddingSums(known)
         asked.add(read.vectors, read.tags)
     return replace(adapted(known, documents, asked), source=f"{known.source}, adapted to {index.index}")

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -26,10 +25,11 @@ from rich.text import Text
 from langshift import client as clients
 from langshift import embedded
 from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.model_server import TRUSTED_HOSTS, trusted_origins
 from langshift.output import emit_json, note, out, table
 from langshift.parameters import JSON, Command, json_or_tables, option
 from langshift.server_errors import failure
-from langshift.settings import VERSION, Settings
+from langshift.settings import VERSION, Settings, on_this_machine
 
 if TYPE_CHECKING:
     from langshift.plugin.inventory import AnyVersion
@@ -445,7 +445,7 @@ def in_force(settings: Settings) -> list[Finding]:
         "AWS_SERVICE": signing.service if signing else "not set",
     }
     found = [Finding("settings", f"OPENSEARCH_{name}", "ok", value) for name, value in values.items()]
-    return [*found[:2], _password(settings), *found[2:]]
+    return [*found[:2], _password(settings), *found[2:], _trusted_hosts()]
 
 
 def _password(settings: Settings) -> Finding:
@@ -465,9 +465,13 @@ def _password(settings: Settings) -> Finding:
     return Finding("settings", "OPENSEARCH_PASSWORD", "warning" if remedy else "ok", value, remedy)
 
 
-def _on_this_machine(url: str | None) -> bool:
-    host = urlsplit(url or "http://localhost").hostname or ""
+def _trusted_hosts() -> Finding:
     try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+        trusted = ", ".join(sorted(trusted_origins())) or "not set: a server that only an index names is not asked"
+    except UsageError as error:
+        return Finding("settings", TRUSTED_HOSTS, "missing", "not usable", str(error))
+    return Finding("settings", TRUSTED_HOSTS, "ok", trusted)
+
+
+def _on_this_machine(url: str | None) -> bool:
+    return on_this_machine(urlsplit(url or "http://localhost").hostname or "")

@@ -42,6 +42,7 @@ from langshift.parameters import (
     ENCODER,
     ENCODER_OF_INDEX,
     GAMMA,
+    INDEX_ENCODER,
     JSON,
     MEANS,
     PATIENCE,
@@ -356,7 +357,10 @@ def ingest(
         # A corpus that cannot be read is refused before anybody is asked.
         require_readable(corpus)
         made = _fingerprint_of_index(name)
-        pipeline = replace(pipeline, encoder=parameters.default_encoder() if made is None else made.encoder)
+        if made is None:
+            pipeline = replace(pipeline, encoder=parameters.default_encoder())
+        else:
+            pipeline = replace(pipeline, encoder=made.encoder, named_by=f"The index {name}")
     if fields.chunking is not None and is_given(pipeline.encoder):
         raise UsageError(
             f"--chunk {fields.chunking} gives each piece of a document a vector of its own, but the vectors of "
@@ -437,8 +441,9 @@ def list_(name: str | None, as_json: bool) -> None:
 
 @dead_letters.command("replay")
 @option("--index NAME", "The index that the dead letters are for.", dest="name", required=True)
+@INDEX_ENCODER
 @JSON
-def replay(name: str, as_json: bool) -> None:
+def replay(name: str, encoder: str | None, as_json: bool) -> None:
     """Send the dead letters of an index again, and remove those that went through.
 
     Repair what was wrong first: the index's settings, the encoder's server, or the documents themselves, in the file
@@ -452,7 +457,7 @@ def replay(name: str, as_json: bool) -> None:
       langshift dead-letters replay --index news
     """
     with waiting(USUAL_PATIENCE):
-        code = run_replay(name, as_json=as_json)
+        code = run_replay(name, encoder, as_json=as_json)
     click.get_current_context().exit(code)
 
 

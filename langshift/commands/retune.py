@@ -27,6 +27,7 @@ from langshift.parameters import (
     ALPHA,
     DOCUMENTS_ONLY,
     GAMMA,
+    INDEX_ENCODER,
     JSON,
     PATH,
     PATIENCE,
@@ -239,10 +240,11 @@ def reencode(
 
 @click.command(cls=Command)
 @click.argument("name")
+@INDEX_ENCODER
 @REMOTE_CODE
 @PATIENCE
 @JSON
-def rollback(name: str, trust_remote_code: bool, patience: float, as_json: bool) -> None:
+def rollback(name: str, encoder: str | None, trust_remote_code: bool, patience: float, as_json: bool) -> None:
     """Point NAME back to the previous version.
 
     Writes and deletes since a retune or reencode are carried over first, with the shift and encoder of the previous
@@ -255,7 +257,7 @@ def rollback(name: str, trust_remote_code: bool, patience: float, as_json: bool)
     """
     client = open_cluster()
     with output.progress() as bars:
-        back = partial(reencoding.reencoded_back, trust_remote_code=trust_remote_code)
+        back = partial(reencoding.reencoded_back, encoder=encoder, trust_remote_code=trust_remote_code)
         watch = TransferReporter(bars).update
         done = _counted(client, retuning.roll_back(client, name, patience=patience, watch=watch, reencoded_back=back))
     if as_json:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from langshift import parameters
 from langshift.client import open_cluster
 from langshift.debias.encoders import Encoder, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
@@ -24,7 +25,7 @@ from langshift.evaluate.audit.own_vectors import fit_to_index
 from langshift.languages import parse_tag
 from langshift.output import emit_json, line, note, out, pluralize, progress, table, warn
 from langshift.parameters import (
-    ENCODER,
+    ENCODER_OF_INDEX,
     JSON,
     PATH,
     REMOTE_CODE,
@@ -120,7 +121,8 @@ def tune(
             "were fitted with an encoder for texts, and give texts."
         )
     source, absent = _open(pairs, passages, vectors)
-    opened = open_encoder(encoder or vectors.encoder, trust_remote_code=trust_remote_code)
+    named_by = "" if encoder else f"The file {file}"
+    opened = open_encoder(encoder or vectors.encoder, trust_remote_code=trust_remote_code, named_by=named_by)
     vectors.require_encoder(opened, str(file))
     used = [tag for tag in source.languages if tag != vectors.pivot]
     items = sample_items(source, vectors.pivot, used, sample or default_sample(len(used) + 1))
@@ -334,7 +336,12 @@ def _encoder(
 ) -> Encoder:
     """The encoder that the file names, or another one that was asked for."""
     spec = vector_spec_of(source)
-    opened = open_encoder(name or vectors.encoder, trust_remote_code=trust_remote_code, vector_spec=spec)
+    opened = open_encoder(
+        name or vectors.encoder,
+        trust_remote_code=trust_remote_code,
+        vector_spec=spec,
+        named_by="" if name else f"The file {path}",
+    )
     if opened.dimension != vectors.dimension:
         other = opened.id != vectors.encoder
         remedy = f"use the encoder {vectors.encoder}" if other else "it is not the model that they were fitted with"
@@ -438,7 +445,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     "Fit no vectors of queries: half the work for a model that encodes queries in another way.",
     rare=True,
 )
-@ENCODER
+@ENCODER_OF_INDEX
 @REMOTE_CODE
 @THREADS
 @option(
@@ -479,7 +486,9 @@ def fit(
     if from_index is not None:
         refuse_beside("--from-index", *_OF_PAIRS)
         check_output(output)
-        made = fit_to_index(open_cluster(), from_index, fitted, queries, trust_remote_code=trust_remote_code)
+        made = fit_to_index(
+            open_cluster(), from_index, fitted, queries, encoder=encoder, trust_remote_code=trust_remote_code
+        )
         made.save(output)
         show_vectors(made, output, as_json=as_json)
         note(measured_in_words(made.measured))
@@ -489,6 +498,7 @@ def fit(
         raise UsageError("--queries and --vectors go with --from-index: give it, or leave them out.")
     if pairs is None:
         raise UsageError("Give parallel text with --pairs, or an index with --from-index.")
+    encoder = encoder or parameters.default_encoder()
     files = _files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, **passages)
@@ -510,7 +520,7 @@ def fit(
 
 
 # What only says how to fit on parallel text, by the names of the arguments.
-_OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "encoder", "join_lines", "documents")
+_OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "join_lines", "documents")
 
 
 @vectors.command("show")

@@ -21,8 +21,9 @@ TAGS = ("en", "de", "th")
 
 
 @pytest.fixture
-def old() -> Iterator[EmbeddingsServer]:
+def old(monkeypatch) -> Iterator[EmbeddingsServer]:
     with embeddings_server() as server:
+        monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", server.url)
         yield server
 
 

@@ -1,5 +1,6 @@
 """The texts of an index encoded by another model, while people search and write; and taken back again."""
 
+import os
 import threading
 
 import numpy as np
@@ -39,14 +40,17 @@ GONE = Refusal(404, {"type": "search_context_missing_exception", "reason": "No s
 
 
 @pytest.fixture
-def old():
+def old(monkeypatch):
     with embeddings_server() as server:
+        monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", server.url)
         yield server
 
 
 @pytest.fixture
-def new():
+def new(monkeypatch):
     with embeddings_server() as server:
+        trusted = os.environ.get("LANGSHIFT_TRUSTED_HOSTS", "")
+        monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", f"{trusted},{server.url}")
         server.dimension = NEW
         yield server
 

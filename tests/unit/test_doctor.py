@@ -79,6 +79,7 @@ def test_what_is_looked_at():
         ("settings", "OPENSEARCH_TIMEOUT"),
         ("settings", "OPENSEARCH_AWS_REGION"),
         ("settings", "OPENSEARCH_AWS_SERVICE"),
+        ("settings", "LANGSHIFT_TRUSTED_HOSTS"),
         ("cluster", "reachable"),
     ]
 

@@ -130,9 +130,11 @@ class Job(msgspec.Struct, frozen=True):
         """The command that replays; the cluster's address and credentials come by the environment only.
 
         Raises:
-            UsageError: the setting cannot be read, or how the dataset was judged.
+            UsageError: the setting cannot be read, or how the dataset was judged; or a reranker is asked for.
         """
-        read_setting(self.setting)
+        if read_setting(self.setting).rerank is not None:
+            # No page asks for one: the file came from elsewhere, and may name a server that is to be told the queries.
+            raise UsageError(f"{folder / JOB} names a reranker, which no page does: start a new replay.")
         # The page shows LPR, too, which a replay measures only where it is asked to.
         measures = parse_names(None, Dataset(dataset, {}, (), {}, read_judged(dataset / FACTS)))
         words = ["evaluate", "replay", str(dataset), "--index", self.index, "--mode", *shlex.split(self.setting)]
