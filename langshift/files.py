@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import re
+import secrets
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -131,7 +132,7 @@ def ensure_private(path: Path) -> bool:
     Raises:
         OSError: it cannot be made.
     """
-    _ensure_folder(path.parent)
+    ensure_folder(path.parent)
     try:
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -142,6 +143,16 @@ def ensure_private(path: Path) -> bool:
     finally:
         os.close(opened)
     return True
+
+
+def private_file(path: Path) -> BinaryIO:
+    """Open a new, empty file for writing, for the owner alone (mode 0600), in place of what is there, be it a link.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def sync_folder(folder: Path) -> None:
@@ -159,12 +170,21 @@ def sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def _ensure_folder(folder: Path) -> None:
+#: Modes of folders: for the owner alone, and for what another user, whom root starts a server as, has to reach.
+PRIVATE, PASSABLE = 0o700, 0o755
+
+
+def ensure_folder(folder: Path, mode: int = PRIVATE) -> None:
+    """Make a folder, and those on the way, where they are missing; of the given mode, whatever the umask.
+
+    Raises:
+        OSError: one cannot be made, or is a file.
+    """
     if folder.is_dir():
         return
-    _ensure_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    folder.chmod(0o700)
+    ensure_folder(folder.parent, mode)
+    folder.mkdir(mode=PRIVATE, exist_ok=True)
+    folder.chmod(mode)
 
 
 if sys.version_info >= (3, 14):
@@ -409,34 +429,48 @@ def replace_halves(text: str, instead: Callable[[str], str]) -> str:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
-    """Give a path to write to, which takes the place of ``path`` when the block ends well.
+def atomic_write(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """Give a new, empty file to write to, which takes the place of ``path`` when the block ends well.
 
-    The folder is made where it is missing.
+    The folder is made where it is missing. In a folder that others write to, too, nobody can say beforehand where
+    the content goes: the new file has a name that cannot be guessed, and a link called ``path`` is replaced.
+
+    Args:
+        path: the file. Its mode is that of the file that it replaces.
+        private: whether a file that replaces none is the owner's alone (0600), and so is a folder that is made
+            (0700); else the umask decides.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    if private:
+        ensure_folder(path.parent)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    mode = path.lstat().st_mode & 0o777 if path.is_file() and not path.is_symlink() else 0o600 if private else None
+    partial = path.with_name(f".partial-{secrets.token_hex(8)}")
     try:
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600))
+        if mode is not None:
+            partial.chmod(mode)
         yield partial
         partial.replace(path)
     except OSError as error:
-        # A full disk names no file by itself.
-        if error.filename is None:
+        # A full disk names no file by itself, and nobody knows the new one's name.
+        if error.filename in (None, str(partial)):
             error.filename = str(path)
         raise
     finally:
         partial.unlink(missing_ok=True)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    with atomic_write(path) as partial:
+def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Write a file, whole or not at all; see ``atomic_write``."""
+    with atomic_write(path, private=private) as partial:
         partial.write_bytes(content)
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write one JSON document, whole or not at all."""
-    write_bytes(path, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+def write_json(path: Path, document: Mapping[str, Any], *, private: bool = False) -> None:
+    """Write one JSON document, whole or not at all; see ``atomic_write``."""
+    content = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    write_bytes(path, content, private=private)
 
 
 def json_lines(rows: Iterable[Any]) -> bytes:

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import platformdirs
 
 from langshift.errors import UsageError
-from langshift.files import is_text
+from langshift.files import PASSABLE, PRIVATE, ensure_folder, is_text
 
 VERSION = version("langshift")
 _NAMES = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT", "AWS_REGION", "AWS_SERVICE")
@@ -163,6 +163,16 @@ def _signing(env: Mapping[str, str]) -> Signing | None:
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", region):
         raise UsageError(f"OPENSEARCH_AWS_REGION is {region!r}, but it must be a region such as eu-central-1.")
     return Signing(region, service or "es")
+
+
+def ensure_home(home: Path) -> None:
+    """Make langshift's folder where it is missing, for the owner alone; root's is passable, as ``_home`` explains.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    as_root = sys.platform != "win32" and os.geteuid() == 0
+    ensure_folder(home, PASSABLE if as_root else PRIVATE)
 
 
 def _home(env: Mapping[str, str]) -> Path:

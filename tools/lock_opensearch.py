@@ -45,6 +45,8 @@ MODULES = {
     "transport-netty4": "transport-netty4-client",
 }
 PLUGINS = {"opensearch-knn": f"{VERSION}.0", "neural-search": f"{VERSION}.0"}
+# Compiles our own plugin where there is a Java runtime and no JDK; it is in no folder of the distribution.
+COMPILER = "org.eclipse.jdt:ecj:3.43.0"
 
 
 def main() -> None:
@@ -65,6 +67,7 @@ def main() -> None:
 def _folders(context: MavenContext) -> dict[tuple[str, str], set[str]]:
     """Map (coordinate, packaging) to the folders of the distribution that the file belongs in."""
     folders: dict[tuple[str, str], set[str]] = defaultdict(set)
+    folders[COMPILER, "jar"] = set()
     in_lib = [*_with_dependencies(context, CORE), *LIB]
     for coordinate in in_lib:
         folders[coordinate, "jar"].add("lib")

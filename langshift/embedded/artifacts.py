@@ -21,6 +21,7 @@ import requests
 from jgo.maven import MavenContext, PythonResolver
 from rich.progress import BarColumn, DownloadColumn, TransferSpeedColumn
 
+from langshift.embedded.guard import GUARD, GUARD_CLASS, JAVA, compile_guard, guard_source
 from langshift.errors import LangshiftError
 from langshift.files import content_hash
 from langshift.output import note, progress
@@ -35,7 +36,7 @@ class Artifact:
         packaging: ``jar``, or ``zip`` for a plugin that is unpacked.
         sha256: of the file, in hexadecimal.
         size: of the file, in bytes.
-        folders: where it belongs, relative to the distribution.
+        folders: where it belongs, relative to the distribution; nowhere for the compiler of our own plugin.
     """
 
     coordinate: str
@@ -58,7 +59,7 @@ class ArtifactLock:
     Attributes:
         version: OpenSearch's version.
         artifacts: every file.
-        digest: sha256 of the lock file itself; a distribution carries it as its mark.
+        digest: sha256 of the lock file and of our own plugin's source; a distribution carries it as its mark.
     """
 
     version: str
@@ -72,7 +73,7 @@ def read_lock() -> ArtifactLock:
     data = (files("langshift.embedded") / "opensearch.lock.json").read_bytes()
     document = json.loads(data)
     artifacts = tuple(Artifact(**{**entry, "folders": tuple(entry["folders"])}) for entry in document["artifacts"])
-    return ArtifactLock(document["version"], artifacts, hashlib.sha256(data).hexdigest())
+    return ArtifactLock(document["version"], artifacts, hashlib.sha256(data + guard_source()).hexdigest())
 
 
 def matches(artifact: Artifact, file: Path) -> bool:
@@ -99,12 +100,16 @@ MODULES = {
 def descriptor(module: str, version: str) -> str:
     """Return the ``plugin-descriptor.properties`` of a module."""
     classname, extends = MODULES[module]
+    return _properties(version, module, f"OpenSearch module {module}", classname, extends)
+
+
+def _properties(version: str, name: str, description: str, classname: str, extends: str = "") -> str:
     lines = {
-        "name": module,
-        "description": f"OpenSearch module {module}",
+        "name": name,
+        "description": description,
         "version": version,
         "opensearch.version": version,
-        "java.version": "21",
+        "java.version": JAVA,
         "classname": classname,
         "extended.plugins": extends,
         "has.native.controller": "false",
@@ -162,6 +167,12 @@ def _fill(lock: ArtifactLock, downloads: Mapping[Artifact, Path], target: Path) 
     # Without it the agent forbids the sockets over which several nodes find each other.
     policy = (files("langshift.embedded") / "assets" / "transport-netty4.policy").read_bytes()
     (target / "modules" / "transport-netty4" / "plugin-security.policy").write_bytes(policy)
+    for artifact in lock.artifacts:
+        if not artifact.folders:  # the compiler
+            folder = target / "plugins" / GUARD
+            compile_guard(downloads[artifact], target / "lib", folder)
+            text = _properties(lock.version, GUARD, "Refuses requests of foreign web pages", GUARD_CLASS)
+            (folder / "plugin-descriptor.properties").write_text(text, encoding="utf-8")
     (target / MARK).write_text(lock.digest, encoding="utf-8")
 
 

@@ -18,6 +18,7 @@ from langshift.embedded.node import Node, ServerHome, apart, check_folder, membe
 from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import ServerState, find_server, is_alive
 from langshift.errors import ClusterError, UsageError
+from langshift.files import ensure_folder
 from langshift.output import err, join_words, note
 
 START_SECONDS = 180
@@ -167,15 +168,20 @@ def start(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[str,
 
 def prepared(place: ServerHome) -> Path:
     """The assembled distribution, where the server's user can read it."""
-    lock = read_lock()
-    folder = place.base / f"opensearch-{lock.version}"
+    lock, folder = read_lock(), _distribution(place)
     reachable = place.account is None or (folder.exists() and place.account.reaches(folder))
     if not (reachable and is_assembled(lock, folder)):
         # Slow to load, and needed once in a home's life.
         from langshift.embedded.artifacts import download
 
-        assemble(lock, download(lock, place.home / "downloads"), folder)
+        downloads = place.home / "downloads"
+        ensure_folder(downloads)
+        assemble(lock, download(lock, downloads), folder)
     return folder.resolve()
+
+
+def _distribution(place: ServerHome) -> Path:
+    return place.base / f"opensearch-{read_lock().version}"
 
 
 def _launches(place: ServerHome, found: Sequence[NodeRecord], settings: Mapping[str, Any]) -> Iterator[NodeRecord]:
@@ -247,7 +253,7 @@ def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None 
     Args:
         home: langshift's folder.
         nodes: 1 or 3; None for as many as the home has, 1 where it has none. A cluster of 1 that is to have 3
-            is restarted with its data. Nodes of it that died are started again.
+            is restarted with its data, and so is one of an earlier langshift. Nodes of it that died are started again.
         settings: settings of OpenSearch beside our own; they win.
 
     Raises:
@@ -257,14 +263,17 @@ def up(home: Path, nodes: int | None = None, settings: Mapping[str, Any] | None 
     """
     place = ServerHome.of(home)
     size = _wanted(place, nodes)
-    if size == place.size and (server := place.server()) is not None:
+    outdated = not is_assembled(read_lock(), _distribution(place))
+    if not outdated and size == place.size and (server := place.server()) is not None:
         urls = [node.url for node in server.nodes] or [server.url]
         if all(url is not None and serves(url) for url in urls):
             return server
     with place.alone():
         size = _wanted(place, nodes)  # another langshift may have been at work
-        if size > place.size and _stop([_find(node) for node in place.nodes()]):
-            note("Restarting OpenSearch so that other nodes can join it; its data is preserved.")
+        outdated = outdated and not is_assembled(read_lock(), _distribution(place))
+        if (outdated or size > place.size) and _stop([_find(node) for node in place.nodes()]):
+            reason = "because this langshift brings another one" if outdated else "so that other nodes can join it"
+            note(f"Restarting OpenSearch {reason}; its data is preserved.")
         start(place, [_find(node) for node in place.nodes(size)], settings or {})
         server = place.server()
         if server is None:

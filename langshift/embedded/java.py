@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from langshift.embedded.state import SHARED, Account, make_folder, popen_options
+from langshift.embedded.state import SHARED, Account, popen_options
 from langshift.errors import LangshiftError
+from langshift.files import PASSABLE, ensure_folder
 from langshift.output import note
 
 OLDEST = 21
@@ -81,7 +82,7 @@ def _within_reach(home: Path, account: Account | None) -> Path:
     copy = SHARED / f"java-{hashlib.sha256(os.fsencode(mark)).hexdigest()[:12]}"
     if not copy.is_dir():
         note(f"The user {account.name} cannot access the Java runtime in {home}; copying it to {copy}.")
-        _copy(home, copy, account)
+        _copy(home, copy)
     program = copy / "bin" / "java"
     if _run([str(program), "-version"], account) is None:
         raise LangshiftError(
@@ -91,9 +92,9 @@ def _within_reach(home: Path, account: Account | None) -> Path:
     return program
 
 
-def _copy(home: Path, target: Path, account: Account) -> None:
+def _copy(home: Path, target: Path) -> None:
     """Copy a runtime, readable by everyone, into place in one step."""
-    make_folder(target.parent, account)
+    ensure_folder(target.parent, PASSABLE)
     building = target.with_name(f".{target.name}.{os.getpid()}")
     shutil.rmtree(building, ignore_errors=True)
     shutil.copytree(home, building, ignore_dangling_symlinks=True)

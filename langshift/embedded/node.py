@@ -24,12 +24,12 @@ from langshift.embedded.state import (
     MAIN_CLASS,
     Account,
     ServerState,
-    make_folder,
     path_home_option,
     reachable_base,
     server_account,
 )
 from langshift.errors import LangshiftError, UsageError
+from langshift.files import PASSABLE, PRIVATE, ensure_folder
 from langshift.output import note
 
 GIB = 1 << 30
@@ -187,8 +187,10 @@ class Node:
         """
         shutil.rmtree(self.temporary, ignore_errors=True)
         # OpenSearch insists on a bin/, be it empty.
-        for folder in (self.folder / "bin", self.config, self.data, self.logs, self.temporary):
-            make_folder(folder, account)
+        ensure_folder(self.folder / "bin", PASSABLE if account else PRIVATE)
+        for folder in (self.config, self.data, self.logs, self.temporary):
+            ensure_folder(folder)
+            folder.chmod(PRIVATE)  # also where an earlier langshift made it
         for part in PARTS:
             link = self.folder / part
             if link.is_symlink():
@@ -212,7 +214,7 @@ class Node:
         temporary.unlink(missing_ok=True)
         with temporary.open("xb") as stream:  # never through a link that the server's user put there
             stream.write(content)
-        temporary.chmod(0o644)
+            os.fchmod(stream.fileno(), 0o644)  # its folder keeps it from all but the server's user
         temporary.replace(self.config / name)
 
     def command(self, java: Java, nodes: int = 1) -> list[str]:
@@ -321,7 +323,7 @@ class ServerHome:
             LangshiftError: a file or folder of the home cannot be written.
         """
         try:
-            make_folder(self.base, self.account)
+            ensure_folder(self.base, PASSABLE if self.account else PRIVATE)
             lock = FileLock(self.base / "langshift.lock")
             try:
                 lock.acquire(timeout=1)

@@ -12,6 +12,7 @@ from langshift.embedded.java import Java
 from langshift.embedded.node import Node
 from langshift.embedded.state import Account, is_alive, popen_options
 from langshift.errors import ClusterError
+from langshift.files import private_file
 
 STOP_SECONDS = 30
 LOG_LINES = 20
@@ -34,7 +35,7 @@ def launch(node: Node, java: Java, account: Account | None, nodes: int = 1) -> p
     # An empty log: what it holds after a failure is about this start.
     if node.log.exists():
         node.log.replace(node.logs / "server-previous.log")
-    with node.console.open("wb") as output:
+    with private_file(node.console) as output:
         try:
             child = subprocess.Popen(
                 node.command(java, nodes),
@@ -45,7 +46,7 @@ def launch(node: Node, java: Java, account: Account | None, nodes: int = 1) -> p
                 env={"LC_ALL": "C.UTF-8", **{name: os.environ[name] for name in ("TZ",) if name in os.environ}},
                 cwd=node.folder,
                 start_new_session=True,
-                umask=0o022,
+                umask=0o077,
                 **popen_options(account),
             )
         except (OSError, subprocess.SubprocessError) as error:

@@ -92,16 +92,6 @@ def reachable_base(home: Path, account: Account | None) -> Path:
     return home if account.reaches(nearest) else shared
 
 
-def make_folder(folder: Path, account: Account | None) -> None:
-    """Make a folder with its parents; where another user is to reach it, whatever the umask."""
-    if folder.is_dir():
-        return
-    make_folder(folder.parent, account)
-    folder.mkdir(exist_ok=True)
-    if account is not None:
-        folder.chmod(0o755)
-
-
 # The clock by which a process's start is told may be set between two looks at it.
 CLOCK_SLACK = 5.0
 
@@ -140,7 +130,7 @@ class ServerState:
 
     def write(self, file: Path) -> None:
         """Replace the state file in one step."""
-        write_bytes(file, json.dumps(asdict(self)).encode())
+        write_bytes(file, json.dumps(asdict(self)).encode(), private=True)
 
     def stopped(self) -> ServerState:
         """The same without a process: only what a later start prefers is kept."""

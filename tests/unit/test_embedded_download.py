@@ -177,6 +177,10 @@ def test_the_lock_file_pins_every_part() -> None:
     }
     assert inside("plugins/opensearch-knn") == {"opensearch-knn-3.6.0.0.zip"}
     assert inside("plugins/neural-search") == {"neural-search-3.6.0.0.zip"}
+    # Our own plugin's compiler is in no folder of the distribution.
+    assert {artifact.coordinate for artifact in lock.artifacts if not artifact.folders} == {
+        "org.eclipse.jdt:ecj:3.43.0"
+    }
     modules = {
         "analysis-common": "analysis-common",
         "ingest-common": "ingest-common",

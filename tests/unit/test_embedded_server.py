@@ -17,7 +17,7 @@ import pytest
 from langshift.embedded.java import Java, choose_java
 from langshift.embedded.node import Node, check_folder, heap, port_range
 from langshift.embedded.process import terminate
-from langshift.embedded.state import SHARED, Account, ServerState, make_folder, path_home_option, reachable_base
+from langshift.embedded.state import SHARED, Account, ServerState, path_home_option, reachable_base
 from langshift.errors import UsageError
 
 NOBODY = Account("nobody", 65534, 65534)
@@ -213,12 +213,23 @@ def test_files_go_where_the_server_can_reach_them(tmp_path: Path) -> None:
     assert not home.exists()
 
 
-def test_folders_for_another_user_are_open_whatever_the_umask(tmp_path: Path) -> None:
-    before = os.umask(0o077)
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_what_the_server_writes_is_for_its_user_alone_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    me, before = Account("me", os.getuid(), os.getgid()), os.umask(umask)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "old" / "node" / "data").mkdir(parents=True, mode=0o755)
     try:
-        make_folder(tmp_path / "a" / "b", NOBODY)
-        make_folder(tmp_path / "own", None)
+        for name, account in (("own", None), ("other", me), ("old", None)):
+            Node(tmp_path / name).lay_out(tmp_path / "distribution", {}, account)
+            ServerState(pid=1).write(tmp_path / name / "server.json")
     finally:
         os.umask(before)
-    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/b", "own")]
-    assert modes == [0o755, 0o755, 0o700]
+
+    def modes(name: str, *within: str) -> set[int]:
+        return {(tmp_path / name / one).stat().st_mode & 0o777 for one in within}
+
+    closed = ("node/config", "node/data", "node/logs", "node/tmp")
+    assert modes("own", "", "node", "node/bin", *closed) == modes("other", *closed) == modes("old", *closed) == {0o700}
+    # The user whom root starts it as comes by here, and may not write.
+    assert modes("other", "", "node", "node/bin") == {0o755}
+    assert modes("own", "server.json") == modes("other", "server.json") == {0o600}
