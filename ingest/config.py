@@ -17,7 +17,7 @@ from langshift.debias.encoders import Encoder, VectorSpec, identity, open_encode
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
-from langshift.files import atomic_write
+from langshift.files import write_bytes
 from langshift.ingest.chunking import Chunking
 from langshift.plugin import metadata, stored_shift
 from langshift.plugin.stored_shift import StoredShift
@@ -255,10 +255,9 @@ class PipelineOptions:
 
     def keep(self, file: Path) -> None:
         """Write them to a file of mode 0600."""
-        with atomic_write(file) as partial:
-            partial.touch(mode=0o600)
-            options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-            partial.write_bytes(orjson.dumps(self, default=lambda path: str(path.absolute()), option=options))
+        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        content = orjson.dumps(self, default=lambda path: str(path.absolute()), option=options)
+        write_bytes(file, content, private=True)
 
     @classmethod
     def read(cls, file: Path) -> PipelineOptions:

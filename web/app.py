@@ -25,9 +25,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from langshift.credentials import redact
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError, require_extra
+from langshift.files import ensure_folder
 from langshift.model_server import trusted_origins
 from langshift.output import emit_json, note, out
-from langshift.settings import Settings
+from langshift.settings import Settings, ensure_home
 from langshift.web.context import FOLDER, AppContext, context_of, error_page
 from langshift.web.security import Access, SecurityMiddleware, access
 
@@ -177,6 +178,8 @@ def run(host: str, port: int, results: Path | None, datasets: Sequence[Path], *,
     settings = Settings.from_env()
     # Told now, and not only by a page that asks an embedding server.
     trusted_origins()
+    if results is None:
+        ensure_home(settings.home)
     folder = _writable(settings.home / "results" if results is None else results)
     named = _by_name(datasets)
     with _listening(host, port) as listener:
@@ -192,7 +195,7 @@ def _writable(folder: Path) -> Path:
     from langshift.evaluate.replay.result import check_output
 
     check_output(folder, "--results")
-    folder.mkdir(parents=True, exist_ok=True)
+    ensure_folder(folder)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{folder} is not writable: choose another folder with --results.")
     return folder

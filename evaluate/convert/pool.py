@@ -19,6 +19,7 @@ every language of the pool (Shift, Jang et al., 2026, section 4.2; MLAIRE, secti
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -154,6 +155,8 @@ Record = Mapping[str, Any]
 def new_folder(out: Path) -> Iterator[Path]:
     """Give a folder to fill, which becomes ``out`` when the block ends well and vanishes when it does not.
 
+    A new one is for the owner alone; an empty ``out`` that was there already leaves its mode.
+
     Raises:
         UsageError: ``out`` is a file or holds something.
     """
@@ -163,11 +166,11 @@ def new_folder(out: Path) -> Iterator[Path]:
         raise UsageError(f"{out} is not empty: name a folder that does not exist yet, or empty this one.")
     out = out.absolute()
     out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(f".{out.name}.partial-{os.getpid()}")
-    partial.mkdir()
+    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=out.parent))
     try:
         yield partial
         if out.is_dir():
+            partial.chmod(out.stat().st_mode & 0o777)
             out.rmdir()
         partial.rename(out)
     finally:

@@ -266,13 +266,13 @@ class RagEvaluation:
         """Write ``answers.jsonl`` of each context to a folder of its own, then ``rag.json``, each whole or not at all.
 
         Args:
-            folder: where to.
+            folder: where to; made for the owner alone, as the files are.
             document: the content of ``rag.json``.
         """
         for condition in self.conditions:
             rows = json_lines(one.to_dict() for one in condition.answers)
-            write_bytes(folder / condition.context.folder / ANSWERS, rows)
-        write_json(folder / RAG, document)
+            write_bytes(folder / condition.context.folder / ANSWERS, rows, private=True)
+        write_json(folder / RAG, document, private=True)
 
 
 def _split(

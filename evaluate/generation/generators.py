@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from langshift.errors import LangshiftError
+from langshift.files import ensure_private
 from langshift.languages import UNDETERMINED
 from langshift.model_server import FIRST, PATIENT, TOO_MUCH, ModelServer, ServerKind, entries, parse_address, parse_json
 
@@ -122,17 +123,19 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
     """Answers on disk, in an SQLite file."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file; it is made where it is missing.
+        """Open the file; it is made where it is missing, for the owner alone.
 
         Raises:
             LangshiftError: it cannot be opened, or is another program's.
         """
         self._path, self._lock = path, Lock()
         try:
+            # SQLite would make it by the umask; its -wal file takes this one's mode.
+            ensure_private(path)
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode = WAL")
             self._file.execute(_TABLE)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._failed(error) from error
 
     def __exit__(self, *_: object) -> None:
@@ -203,7 +206,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
             except sqlite3.Error as error:
                 raise self._failed(error) from error
 
-    def _failed(self, error: sqlite3.Error) -> LangshiftError:
+    def _failed(self, error: sqlite3.Error | OSError) -> LangshiftError:
         return LangshiftError(
             f"{self._path}, which keeps the answers, cannot be used ({error}): check the disk, or remove the file."
         )

@@ -131,7 +131,7 @@ def _cached(kind: str, texts: list[str], encoder: Encoder, cache: Path | None, o
         on_texts(kind, len(texts))
         return found
     vectors = encode_texts(kind, texts, encoder, on_texts)
-    with atomic_write(file) as partial, partial.open("wb") as opened:
+    with atomic_write(file, private=True) as partial, partial.open("wb") as opened:
         np.save(opened, vectors, allow_pickle=False)
     return vectors
 

@@ -19,7 +19,7 @@ import orjson
 from langshift.errors import UsageError
 from langshift.evaluate.replay.requests import QueryResult
 from langshift.evaluate.runs import PER_QUERY
-from langshift.files import write_json
+from langshift.files import ensure_folder, ensure_private, write_json
 from langshift.retrieval.hits import ScoringContext
 
 
@@ -57,6 +57,7 @@ class ReplayJournal:
 
     def __init__(self, folder: Path, earlier_answers: Mapping[str, QueryResult], sent_again: int) -> None:
         self.folder, self.earlier_answers, self.sent_again = folder, earlier_answers, sent_again
+        ensure_private(folder / PER_QUERY)
         self._file: IO[bytes] = (folder / PER_QUERY).open("ab")
 
     def __enter__(self) -> ReplayJournal:
@@ -88,15 +89,15 @@ def begin(folder: Path, identity: Identity, command: str) -> ReplayJournal:
     """Start a journal; what an earlier replay left in the folder is removed.
 
     Args:
-        folder: made if it is not there.
+        folder: made if it is not there, for the owner alone.
         identity: what is replayed.
         command: the command that does.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    ensure_folder(folder)
     for name in (*WRITTEN_AT_THE_END, PER_QUERY, RESULT):
         (folder / name).unlink(missing_ok=True)
-    write_json(folder / UNFINISHED, identity)
-    write_json(folder / RESULT, {"complete": False, "command": command})
+    write_json(folder / UNFINISHED, identity, private=True)
+    write_json(folder / RESULT, {"complete": False, "command": command}, private=True)
     return ReplayJournal(folder, {}, 0)
 
 

@@ -151,6 +151,8 @@ def write_run(
 ) -> None:
     """Write the files of a run, each whole or not at all; those of an earlier one are replaced.
 
+    The queries stand in them: files and folder are made for the owner alone.
+
     Args:
         folder: where; made if it is not there.
         document: the content of ``result.json``.
@@ -159,15 +161,15 @@ def write_run(
         group_scores: the lines of ``group-scores.jsonl``; without any there is no such file.
         tag: names the run in ``run.trec``.
     """
-    write_bytes(folder / RUN, format_run({answer.query: answer.hits for answer in answers}, tag).encode())
+    write_bytes(folder / RUN, format_run({answer.query: answer.hits for answer in answers}, tag).encode(), private=True)
     if group_scores:
         lines = json_lines({"query": query, "scores": its} for query, its in group_scores.items())
-        write_bytes(folder / GROUP_SCORES, lines)
+        write_bytes(folder / GROUP_SCORES, lines, private=True)
     else:
         (folder / GROUP_SCORES).unlink(missing_ok=True)
     if rows is not None:
-        write_bytes(folder / PER_QUERY, json_lines(rows))
-    write_json(folder / RESULT, document)
+        write_bytes(folder / PER_QUERY, json_lines(rows), private=True)
+    write_json(folder / RESULT, document, private=True)
 
 
 def per_query(

@@ -150,8 +150,8 @@ def oracle_distribution(labels: Sequence[Labels]) -> dict[str, Distribution]:
 
 
 def write_labels(path: Path, labels: Sequence[Labels]) -> None:
-    """Write JSON Lines, one line a query, whole or not at all."""
-    write_bytes(path, json_lines(map(msgspec.to_builtins, labels)))
+    """Write JSON Lines, one line a query, whole or not at all, for the owner alone."""
+    write_bytes(path, json_lines(map(msgspec.to_builtins, labels)), private=True)
 
 
 def read_labels(path: Path) -> list[Labels]:

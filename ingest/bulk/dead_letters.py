@@ -176,14 +176,12 @@ class DeadLetters:
         with self._lock, self._telling("replay the dead letters again"):
             if not self.path.exists():
                 return
-            with atomic_write(self.path) as partial:
-                ensure_private(partial)
-                with partial.open("wb") as file:
-                    for row, letter in self._rows():
-                        if (now := revised(letter)) is not None:
-                            file.write(row if now is letter else to_line(now))
-                    file.flush()
-                    os.fsync(file.fileno())
+            with atomic_write(self.path, private=True) as partial, partial.open("wb") as file:
+                for row, letter in self._rows():
+                    if (now := revised(letter)) is not None:
+                        file.write(row if now is letter else to_line(now))
+                file.flush()
+                os.fsync(file.fileno())
             if not self.path.stat().st_size:
                 self.path.unlink()
             sync_folder(self.path.parent)

@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple
 from opensearchpy import OpenSearch
 
 from langshift.errors import LangshiftError
+from langshift.files import ensure_folder
+from langshift.settings import ensure_home
 
 State = Literal["index", "delete", "update", "superseded", "dead"]
 
@@ -121,9 +123,8 @@ class LoadWorkspace(NamedTuple):
             LangshiftError: it cannot be made.
         """
         try:
-            self.folder.parent.parent.mkdir(parents=True, exist_ok=True)
-            self.folder.parent.mkdir(mode=0o700, exist_ok=True)
-            self.folder.mkdir(mode=0o700, exist_ok=True)
+            ensure_home(self.folder.parents[2])
+            ensure_folder(self.folder)
         except OSError as error:
             raise LangshiftError(
                 f"langshift cannot store the journal of a load in {self.folder}: {error.strerror or error}; "

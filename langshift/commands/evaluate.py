@@ -170,7 +170,7 @@ def _write(output: Path, found: Sequence[ReplayResult], documents: Sequence[dict
     for folder, one, document in zip(folders, found, documents, strict=True):
         write_files(folder, one, document)
     if compared:
-        write_json(output / "drift.json", {"drift": [one.to_dict() for one in compared]})
+        write_json(output / "drift.json", {"drift": [one.to_dict() for one in compared]}, private=True)
     for folder, one in zip(folders, found, strict=True):
         if one.complete:
             ReplayJournal.finish(folder)

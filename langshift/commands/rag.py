@@ -157,7 +157,6 @@ def generated_by(model: Generator, cache: Path, *, resumable: bool) -> Callable[
     """What gives the answers to prompts, of which each is asked once, ever."""
 
     def generate(prompts: Sequence[str]) -> Sequence[Answer]:
-        cache.parent.mkdir(parents=True, exist_ok=True)
         with progress() as bars, AnswerCache(cache) as answers:
             task = bars.add_task("Generating answers", total=len(prompts), rate="")
             try:

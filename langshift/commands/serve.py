@@ -34,7 +34,7 @@ from langshift.evaluate.runs import command
 from langshift.parameters import JSON, Command, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
-from langshift.settings import Settings
+from langshift.settings import Settings, ensure_home
 
 _PREFERRED = f"{PREFERENCE:g}".removeprefix("0")
 _BAR = 40
@@ -64,7 +64,10 @@ def demo(output: Path | None, as_json: bool) -> None:
       langshift demo
     """
     start = perf_counter()
-    output = output or Settings.from_env().home / "results" / "demo"
+    if output is None:
+        home = Settings.from_env().home
+        ensure_home(home)
+        output = home / "results" / "demo"
     check_output(output)
     dataset = load_dataset(FOLDER)
     client = open_cluster()

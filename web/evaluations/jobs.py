@@ -23,7 +23,7 @@ from langshift.evaluate.datasets.dataset import FACTS, HOLDS, QUERIES, Dataset, 
 from langshift.evaluate.replay.journal import RESULT, UNFINISHED
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import PER_QUERY, parse_names
-from langshift.files import numbered_raw_lines, write_bytes
+from langshift.files import PRIVATE, ensure_folder, numbered_raw_lines, private_file, write_bytes
 from langshift.retrieval.settings import SearchSettings, format_settings, read_setting
 from langshift.web.context import LruCache
 
@@ -163,7 +163,7 @@ def read_job(folder: Path) -> Job | None:
 
 def write_job(folder: Path, job: Job) -> None:
     """Write it, whole or not at all."""
-    write_bytes(folder / JOB, msgspec.json.encode(job))
+    write_bytes(folder / JOB, msgspec.json.encode(job), private=True)
 
 
 def remove_job(folder: Path) -> None:
@@ -297,7 +297,8 @@ def new_folder(results: Path, index: str) -> Path:
     for name in (stamp, *(f"{stamp}-{number}" for number in range(2, 100))):
         folder = results.absolute() / name
         try:
-            folder.mkdir(parents=True)
+            ensure_folder(folder.parent)
+            folder.mkdir(mode=PRIVATE)
         except FileExistsError:
             continue
         except OSError as error:
@@ -323,7 +324,7 @@ def launch(folder: Path, job: Job, dataset: Path, *, resume: bool) -> tuple[Job,
     try:
         command = job.command(dataset, folder, resume=resume)
         # Left behind by an earlier try, its sentence would be taken for this one's.
-        with (folder / LOG).open("wb") as log:
+        with private_file(folder / LOG) as log:
             process = psutil.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
             )
