@@ -148,6 +148,43 @@ def publish(client: OpenSearch, target: Target) -> str:
     return target.index
 
 
+class NotPublished(ClusterError):
+    """A load is done, but its version does not take the place of the live one; the message says why.
+
+    Attributes:
+        version: the new one, complete and kept aside, with its documents; None where there was nothing to keep.
+    """
+
+    def __init__(self, message: str, version: str | None = None) -> None:
+        super().__init__(message)
+        self.version = version
+
+
+def keep_aside(client: OpenSearch, target: Target, why: str) -> NotPublished:
+    """Finish a version that a load has made, and leave the alias as it is.
+
+    The version is no longer unfinished then: no other command removes it, and ``langshift rollback --to`` makes it
+    live. May be called again where it was cut off.
+
+    Args:
+        client: the cluster.
+        target: the version, which takes the place of another.
+        why: why it does not go live: a clause, such as ``30 of 100 lines were refused``.
+
+    Returns:
+        The error to raise, which says why, and how to publish the version all the same.
+    """
+    restore(client, target.index)
+    client.indices.refresh(index=target.index)
+    origin = metadata.read_origin(client, target.index) or metadata.new_origin(client, "load", target.live)
+    metadata.change(client, target.index, {metadata.UNFINISHED: None, metadata.ORIGIN: origin.to_dict()})
+    return NotPublished(
+        f"{target.name} still points to {target.live}, because {why}: the new version is kept aside as {target.index}, "
+        f"and `langshift rollback {target.name} --to {target.index}` publishes it all the same.",
+        target.index,
+    )
+
+
 def discard_planned(client: OpenSearch, name: str, token: str) -> None:
     """Remove the version that a load has made and was killed before it could write that down."""
     for index in versions.unfinished(client, name):
@@ -158,11 +195,12 @@ def discard_planned(client: OpenSearch, name: str, token: str) -> None:
 def discard(client: OpenSearch, target: Target) -> None:
     """Remove a version that this load made and that nobody has seen.
 
-    What a write has made of its name after somebody deleted it goes too; another load's version stays.
+    What a write has made of its name after somebody deleted it goes too; another load's version stays, and so does one
+    that is kept aside.
     """
     if not target.created or _is_published(client, target):
         return
-    if uuid_of(client, target.index) == target.uuid:
+    if uuid_of(client, target.index) == target.uuid and metadata.unfinished(client, target.index) is not None:
         client.indices.delete(index=target.index, ignore_unavailable=True)
     versions.remove_impostor(client, target.index, target.uuid)
 
