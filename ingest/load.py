@@ -20,6 +20,7 @@ from langshift.ingest.bulk.writer import COUNT, UNDELIVERED, ActionResult
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource, Embeddings
 from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, OnStage, no_progress
+from langshift.ingest.publication import LoadNotPublished, require_publishable
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
 from langshift.ingest.sources import open_source
 from langshift.ingest.transform import ActionBuilder, EncodedBatch, encoded_batches, index_batches
@@ -27,7 +28,8 @@ from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.output import note, pluralize
 from langshift.plugin import metadata, stored_shift, unread, version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
-from langshift.plugin.versions import Target
+from langshift.plugin.version_writer import NotPublished
+from langshift.plugin.versions import Target, version_behind
 from langshift.retry import RetryBudget, retry_until_available
 from langshift.settings import Settings
 
@@ -70,12 +72,16 @@ class LoadRun:
                 self._progress = self._watch.begin(self._source.total, self._opened.resumed)
             self._write(target)
             self._summary.means = self._summary.made.means if target.created else {}
-            checked = self._checked(target)
+            self._count(self._checked(target))
+            limit = self._opened.options.max_refused
+            self._patiently(lambda: require_publishable(self._client, target, self._summary, limit))
             before = target.live if target.created else None
             if before is not None:
                 debias = self._opened.pipeline.debias
                 self._patiently(lambda: inherit_pipeline_on_load(self._client, before, target, debias))
             live = self._patiently(lambda: version_writer.publish(self._client, target))
+        except NotPublished as error:
+            raise self._unpublished(target, error) from error
         except (Exception, KeyboardInterrupt) as error:
             if (raised := self._opened.clean_up(target, error)) is error:
                 raise
@@ -85,16 +91,30 @@ class LoadRun:
             self._drop_letters_of_earlier_loads()
         if live != target.index:
             note(f"{target.name} now points to {live}, which has the documents of {target.index} too.")
+        self._summary.unread = self._patiently(lambda: unread.look(self._client, live, self._summary.languages))
+        self._finish(target)
+        return self._summary
+
+    def _count(self, checked: VerificationResult) -> None:
         self._summary.present = checked.documents
         self._summary.chunks = checked.entries if self._opened.pipeline.chunking else 0
-        tallies = self._tallies()
-        self._summary.count(tallies)
-        facts = {"index": target.index, "uuid": target.uuid, "tallies": tallies, "present": checked.documents}
-        facts["chunks"] = self._summary.chunks
-        self._summary.unread = self._patiently(lambda: unread.look(self._client, live, self._summary.languages))
-        last = self._opened.base + self._journal.last_line()
-        self._journal.finish({**facts, "last": last, "repaired": self._summary.repaired})
-        return self._summary
+        self._summary.count(self._tallies())
+
+    def _finish(self, target: Target, **more: str) -> None:
+        """Let the journal keep that the load is complete."""
+        summary = self._summary
+        facts = {"index": target.index, "uuid": target.uuid, "tallies": self._tallies()}
+        facts |= {"present": summary.present, "chunks": summary.chunks, "repaired": summary.repaired, **more}
+        self._journal.finish({**facts, "last": self._opened.base + self._journal.last_line()})
+
+    def _unpublished(self, target: Target, error: NotPublished) -> LoadNotPublished:
+        """Let the journal keep that the load is complete, but its version not live; or nothing, where that is gone."""
+        self._summary.index, self._summary.published = error.version or "", False
+        if error.version is None:
+            self._journal.remove()
+        else:
+            self._finish(target, unpublished=error.why)
+        return LoadNotPublished(str(error), self._summary)
 
     def _tallies(self) -> dict[str, int]:
         """What the journal has counted, but for what the server says of a delivery that was not the first."""
@@ -122,6 +142,12 @@ class LoadRun:
         self._summary.index, self._summary.present = summary["index"], summary["present"]
         self._summary.repaired, self._summary.resumed = summary["repaired"], self._summary.lines
         self._summary.chunks = summary.get("chunks", 0)
+        name, index, uuid = self._summary.name, summary["index"], summary["uuid"]
+        if (why := summary.get("unpublished")) and not version_writer.stands(self._client, name, index, uuid):
+            live = version_behind(self._client, name)
+            target = Target(name, index, uuid, created=True, live=live, if_exists="new-version")
+            self._summary.published = False
+            raise LoadNotPublished(str(version_writer.keep_aside(self._client, target, why)), self._summary)
         note(f"This load into {self._summary.name} is already complete: there is nothing to resume.")
         return self._summary
 
@@ -265,6 +291,7 @@ def load(
     Raises:
         UsageError: the input cannot be used, or the index exists; nothing is changed.
         FingerprintError: the index holds vectors of another making; it is as it was.
+        LoadNotPublished: the load is complete, but what it has made is not live: too much was refused.
         LangshiftError: the load broke off; unless nothing was written, it can be gone on with.
     """
     embeddings: Embeddings = "needed" if is_given(pipeline.encoder.id) else "refused"

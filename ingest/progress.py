@@ -194,7 +194,7 @@ class LoadSummary:
 
     Attributes:
         name: the alias.
-        index: the version that was written.
+        index: the version that was written; empty where the load has left none.
         made: how the documents' vectors are made.
         corpus: how messages name the input.
         lines: lines of the input that were documents, deletes or dead letters.
@@ -232,6 +232,7 @@ class LoadSummary:
         seconds: time spent in each stage of this run; stages overlap.
         dead_letters: the file of dead letters.
         log: the log.
+        published: whether the alias stands for the version.
     """
 
     name: str
@@ -270,6 +271,7 @@ class LoadSummary:
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     dead_letters: str = ""
     log: str = ""
+    published: bool = True
 
     def count(self, tallies: Mapping[str, int]) -> None:
         """Take over what the journal has counted."""
@@ -320,7 +322,7 @@ class LoadSummary:
             **({"method": made.method} if made.method != "shift" else {}),
             **({"soft": True} if made.soft else {}),
         }
-        return {"name": counted.pop("name"), "index": counted.pop("index"), **shift_settings, **counted}
+        return {"name": counted.pop("name"), "index": counted.pop("index") or None, **shift_settings, **counted}
 
 
 def last_line(summary: LoadSummary) -> str:

@@ -20,8 +20,10 @@ from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.adopt.adopt import keep_norms
 from langshift.ingest.adopt.transform import strings_at
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
+from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, is_usable
 from langshift.ingest.updates import stored_tag, texts_of
+from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.index_body import copied_body, engine_of, mapped, require_engine
 from langshift.plugin.metadata import FieldNames, value_at
@@ -153,6 +155,7 @@ class ReencodeRequest:
         alpha: scale of all languages; None for what the vectors recommend, else 1.
         gamma: scale of the common mean; None for what the vectors recommend, but 0 beside an alpha.
         documents_only: whether queries stay as they are.
+        max_refused: the largest share of the documents that may be left without the vector that they have.
     """
 
     encoder: str
@@ -161,6 +164,7 @@ class ReencodeRequest:
     alpha: float | None = None
     gamma: float | None = None
     documents_only: bool = False
+    max_refused: float = MAX_REFUSED
 
     def open(self, made: Fingerprint) -> EmbeddingPipeline:
         """Open encoder and language vectors, for documents that are moved by the method of an index.
@@ -251,6 +255,7 @@ def reencode(
             shift = stored_shift.of_debias(pipeline.debias)
             pipelines.inherit_pipeline(client, index.index, version, shift, index.fields)
         _require_vectors(client, index, version, document_encoder, pipeline.encoder.id)
+        _require_as_many_vectors(client, index, version, wanted)
 
     plan = TransferPlan(name, body, requested, document_encoder.transform(), "reencode")
     done = run.transfer(client, plan, watch=watch, gate=gate, patience=patience)
@@ -293,6 +298,22 @@ def _body(
         notes.append(f"Clients that write vectors to {index.name} must now send those of {fingerprint.encoder}{first}.")
     require_engine(client, body)
     return body, notes
+
+
+def _require_as_many_vectors(client: OpenSearch, index: IndexInfo, version: str, wanted: ReencodeRequest) -> None:
+    """Refuse a version in which searches would miss what they find now.
+
+    Raises:
+        ClusterError: too many documents have no vector there, and have one in the live version.
+    """
+    lost = _without_vector(client, version, index) - _without_vector(client, index.index, index)
+    documents = int(client.count(index=version)["count"])
+    if documents and lost / documents > wanted.max_refused:
+        raise ClusterError(
+            f"{lost:,} of {pluralize(documents, index.fields.entry)} would be left without a vector, because they have "
+            f"no text or {wanted.encoder} makes no usable vector of it, so {index.name} still points to {index.index}: "
+            f"that is more than the share of {wanted.max_refused:g} that --max-refused allows."
+        )
 
 
 # Each is encoded again; batches and numeric precision of a server change a vector by far less than this part of its

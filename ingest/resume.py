@@ -17,6 +17,7 @@ from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.bulk.writer import Settle
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource
+from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import ActionBuilder
 from langshift.output import join_words, note, pluralize
 from langshift.plugin import metadata, stored_shift, version_writer
@@ -69,6 +70,7 @@ class LoadOptions(NamedTuple):
         if_exists: what to do where the index exists.
         resume: whether to go on with a load that was cut off, if there is one.
         fast: whether a new index does without replicas during the load.
+        max_refused: the largest share of the lines that may be refused where the new version replaces another.
         patience: seconds for which a cluster that takes nothing is waited for.
         shape: how a version is made, where that is not as usual.
         fields: the names of the documents' fields, in the corpus and in the index.
@@ -77,6 +79,7 @@ class LoadOptions(NamedTuple):
     if_exists: IfExists = "fail"
     resume: bool = False
     fast: bool = False
+    max_refused: float = MAX_REFUSED
     patience: float = PATIENCE
     shape: IndexOptions = DEFAULT_INDEX_OPTIONS
     fields: FieldNames = metadata.USUAL
@@ -217,12 +220,14 @@ class LoadSession:
         note(f"Resuming the load into {name} ({index}): {pluralize(self.resumed, 'line')} already handled.")
 
     def _is_finished(self, identity: dict[str, Any]) -> bool:
-        """Whether the load that is to be gone on with was done by the time its process died, and still stands."""
+        """Whether the load that is to be gone on with is done, and its version is live or was kept aside."""
         if self.journal.finished is None:
             return False
         recorded, summary = self.journal.finished
         if recorded.get("content") is None or {**recorded, "corpus": ""} != {**identity, "corpus": ""}:
             return False
+        if "unpublished" in summary and metadata.uuid_of(self.client, summary["index"]) == summary["uuid"]:
+            return True
         return version_writer.stands(self.client, recorded["index"], summary["index"], summary["uuid"])
 
     def _begin(self, identity: dict[str, Any]) -> None:

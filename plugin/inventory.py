@@ -67,8 +67,8 @@ class ListedVersion:
         name: the index's name, an alias.
         version: its own name.
         uuid: the server's own id of it.
-        state: ``live`` is what the name stands for; ``kept`` was that once; ``unfinished`` is being made, or was left
-            by a command that was cut off.
+        state: ``live`` is what the name stands for; ``kept`` was that once, or was kept aside by a load that did not
+            publish it; ``unfinished`` is being made, or was left by a command that was cut off.
         documents: how many can be found, above 40,000 that are cut into chunks about so many; None where the version
             does not answer.
         bytes: on disk, with all copies; None where the version does not answer.
@@ -331,7 +331,7 @@ def plan_drop(client: OpenSearch, name: str, version: str | None) -> DropPlan:
         raise ClusterError(f"There is no index {name}: `langshift index list` lists the existing indices.")
     if version is None:
         return DropPlan(name, sorted(found, key=lambda one: one.state == "live"), whole=True)
-    one = _named(name, version, found)
+    one = find_version(name, version, found)
     if one.state == "live":
         raise UsageError(
             f"{one.version} is the version that {name} points to: go back to another version first "
@@ -371,7 +371,12 @@ def drop_all(client: OpenSearch, name: str) -> None:
         drop(client, plan_drop(client, name, None))
 
 
-def _named(name: str, version: str, found: Sequence[AnyVersion]) -> AnyVersion:
+def find_version(name: str, version: str, found: Sequence[AnyVersion]) -> AnyVersion:
+    """The version that a person names, such as ``news-v0001``, ``v0001`` or ``1``.
+
+    Raises:
+        UsageError: there is none.
+    """
     parsed = re.fullmatch(rf"(?:{re.escape(name)}-)?v?0*([1-9][0-9]*)", version, re.ASCII)
     index = f"{name}-v{int(parsed[1]):04}" if parsed else ""
     one = next((one for one in found if one.version == index), None)

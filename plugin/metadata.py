@@ -317,17 +317,18 @@ Kind = Literal["load", "retune", "reencode", "adopt"]
 COPIES = ("retune", "reencode")
 
 
-class Origin(msgspec.Struct, frozen=True, rename={"version": "from"}):
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True, rename={"version": "from"}):
     """Kept in a version's mapping under ``_meta.langshift_origin``.
 
     Attributes:
         kind: what made the version.
-        version: the version or index that it was made of or has replaced; None where there was none, or where that
-            was not kept.
+        version: of a load, the version that it has replaced, else the version or index that it was made of; None where
+            there was none, or where that was not kept.
         uuid: the server's own id of that one.
         checkpoint: of a retune or a reencode, the last operation of each shard of the new version, by the shard's
             number, when it became live: whatever is later was written by others.
         at: when, ISO 8601.
+        replaced: name and id of the version that was live before this one, where that is not ``version``.
     """
 
     kind: Kind
@@ -335,6 +336,14 @@ class Origin(msgspec.Struct, frozen=True, rename={"version": "from"}):
     uuid: str | None
     checkpoint: tuple[int, ...]
     at: str
+    replaced: tuple[str, str] | None = None
+
+    @property
+    def previous(self) -> tuple[str, str] | None:
+        """Name and id of the version that a rollback goes back to; None where there is none."""
+        if self.replaced is not None or self.kind == "adopt":
+            return self.replaced
+        return (self.version, self.uuid) if self.version and self.uuid else None
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_origin``."""
@@ -353,6 +362,24 @@ def new_origin(client: OpenSearch, kind: Kind, version: str | None, checkpoint: 
     uuid = uuid_of(client, version) if version else ""
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return Origin(kind, version if uuid else None, uuid or None, tuple(checkpoint), at)
+
+
+def note_replaced(client: OpenSearch, index: str, before: str | None) -> None:
+    """Note in a version what it replaces, for the way back; what made it stays as it is noted.
+
+    Args:
+        client: the cluster.
+        index: the version.
+        before: the live version; None where there is none, or none any more.
+    """
+    origin, now = read_origin(client, index), new_origin(client, "load", before)
+    if origin is not None and origin.kind == "load":
+        now = msgspec.structs.replace(origin, version=now.version, uuid=now.uuid)
+    elif origin is not None:
+        other = now.uuid not in (None, origin.uuid)
+        replaced = (str(now.version), str(now.uuid)) if other else None
+        now = msgspec.structs.replace(origin, replaced=replaced)
+    change(client, index, {ORIGIN: now.to_dict()})
 
 
 def read_origin(client: OpenSearch, index: str) -> Origin | None:

@@ -16,6 +16,7 @@ from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, shift_script, stored_shift
 from langshift.plugin.index_body import copied_body, require_engine
 from langshift.plugin.index_sample import measure, require_vectors_as_written
+from langshift.plugin.inventory import find_version, versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run
@@ -26,7 +27,7 @@ from langshift.plugin.transfer.state import (
     TransferPlan,
     TransferResult,
 )
-from langshift.plugin.versions import IndexInfo, live, version_behind
+from langshift.plugin.versions import IndexInfo, live, read_fingerprint, version_behind
 from langshift.settings import VERSION
 
 
@@ -403,46 +404,70 @@ def roll_back(
     client: OpenSearch,
     name: str,
     *,
+    to: str | None = None,
     patience: float = 300,
     watch: TransferListener = lambda _: None,
     reencoded_back: ReencodedBack | None = None,
 ) -> TransferResult:
-    """Let an alias stand for the version before the live one again.
+    """Let an alias stand for the version before the live one again, or for any other that is complete.
 
     Args:
         client: the cluster.
         name: the alias.
+        to: the version that is to be live, such as ``news-v0003``, ``v0003`` or ``3``; None for the one before the live
+            one.
         patience: seconds to wait for a cluster that takes nothing.
         watch: told how far it is.
-        reencoded_back: needed where a reencode made the live version.
+        reencoded_back: needed where a reencode made one of the two versions.
 
     Raises:
-        ClusterError: there is no version before, or the cluster does not do its part.
+        UsageError: there is no version ``to``, or it is the live one.
+        ClusterError: there is no version before, or it is not complete, or the cluster does not do its part.
     """
     # A version that is named by itself is refused.
     version_behind(client, name)
     done = run.finish_abandoned(client, name)
-    if done is None or done.requested is not None:
-        transform = _rollback_transform(client, name, reencoded_back)
-        done = run.roll_back(client, name, transform, watch=watch, patience=patience)
+    version = None if to is None else _complete(client, name, to, done)
+    if done is None or done.requested is not None or version not in (None, done.index):
+        transform = _rollback_transform(client, run.plan_rollback(client, name, version), reencoded_back)
+        done = run.roll_back(client, name, transform, to=version, watch=watch, patience=patience)
     return done if done.documents else replace(done, documents=live(client, name).documents)
 
 
-def _rollback_transform(
-    client: OpenSearch, name: str, reencoded_back: ReencodedBack | None
-) -> ScriptTransform | ClientTransform | None:
-    """How documents of the live version go back to what the version before has; None where none do.
+def _complete(client: OpenSearch, name: str, version: str, done: TransferResult | None) -> str:
+    """The version that a person names, once it is known that it can be made live, or has just been.
 
-    Where a pipeline shifts what clients write to the live version, one of the version before is made ready too.
+    Raises:
+        UsageError: there is none of that name, or it is the live one.
+        ClusterError: there is no index of that name, or the version is not complete.
     """
-    index, version, came = run.previous(client, name)
-    if came.kind == "reencode" and reencoded_back is not None:
+    if not (found := versions_of(client, name)):
+        raise ClusterError(f"There is no index {name}: nothing can be rolled back.")
+    one = find_version(name, version, found)
+    if one.state == "live" and (done is None or done.requested is not None):
+        raise UsageError(f"{name} already points to {one.version}: name another version, or leave --to out.")
+    # What a rollback has left is complete.
+    if one.unfinished != "rollback":
+        live(client, one.version)
+    return one.version
+
+
+def _rollback_transform(
+    client: OpenSearch, plan: run.RollbackPlan, reencoded_back: ReencodedBack | None
+) -> ScriptTransform | ClientTransform | None:
+    """How documents of the live version become those of the version that takes its place; None where none do.
+
+    Where a pipeline shifts what clients write to the live version, one of the other version is made ready too.
+    """
+    index, version = plan.live, plan.version
+    if plan.kind == "reencode" and reencoded_back is not None:
         return reencoded_back(client, index, version)
-    if came.kind != "retune":
-        return None
-    require_copied_from_primaries(client, index)
-    now = stored_shift.read(client, index)
-    before, fields = stored_shift.read(client, version), live(client, index).fields
+    fields = FieldNames.from_meta(metadata.read_metadata(client, version))
+    if plan.kind == "retune":
+        require_copied_from_primaries(client, index)
     # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
-    pipelines.inherit_pipeline(client, index, version, before, fields)
-    return shift_transform(client, now, before, fields)
+    if pipelines.installed(client, index) is not None and read_fingerprint(client, version).method == "shift":
+        pipelines.inherit_pipeline(client, index, version, stored_shift.read(client, version), fields)
+    if plan.kind != "retune":
+        return None
+    return shift_transform(client, stored_shift.read(client, index), stored_shift.read(client, version), fields)

@@ -16,6 +16,7 @@ from langshift.plugin import metadata, pipelines, versions
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, FieldTypes, IndexOptions, index_body, require_engine
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
 from langshift.plugin.versions import IfExists, Target
+from langshift.server_errors import Unreadable
 
 
 def is_carried_over(client: OpenSearch, target: Target, now: str) -> bool:
@@ -136,6 +137,8 @@ def publish(client: OpenSearch, target: Target) -> str:
         restore(client, target.index)
     client.indices.refresh(index=target.index)
     if now != target.index:
+        # Noted first: whoever is killed between the two can still go back.
+        metadata.note_replaced(client, target.index, target.live)
         try:
             versions.move_alias(client, target.name, target.live, target.index)
         except NotFoundError:
@@ -144,7 +147,7 @@ def publish(client: OpenSearch, target: Target) -> str:
             if (now := versions.version_behind(client, target.name)) != target.index:
                 _require_unchanged(target, now)
                 raise
-    _finish(client, target.index)
+    finish(client, target.name, target.index)
     return target.index
 
 
@@ -152,12 +155,13 @@ class NotPublished(ClusterError):
     """A load is done, but its version does not take the place of the live one; the message says why.
 
     Attributes:
+        why: why it does not; a clause.
         version: the new one, complete and kept aside, with its documents; None where there was nothing to keep.
     """
 
-    def __init__(self, message: str, version: str | None = None) -> None:
+    def __init__(self, message: str, why: str, version: str | None = None) -> None:
         super().__init__(message)
-        self.version = version
+        self.why, self.version = why, version
 
 
 def keep_aside(client: OpenSearch, target: Target, why: str) -> NotPublished:
@@ -176,11 +180,12 @@ def keep_aside(client: OpenSearch, target: Target, why: str) -> NotPublished:
     """
     restore(client, target.index)
     client.indices.refresh(index=target.index)
-    origin = metadata.read_origin(client, target.index) or metadata.new_origin(client, "load", target.live)
-    metadata.change(client, target.index, {metadata.UNFINISHED: None, metadata.ORIGIN: origin.to_dict()})
+    metadata.note_replaced(client, target.index, target.live)
+    metadata.note_unfinished(client, target.index, None)
     return NotPublished(
         f"{target.name} still points to {target.live}, because {why}: the new version is kept aside as {target.index}, "
         f"and `langshift rollback {target.name} --to {target.index}` publishes it all the same.",
+        why,
         target.index,
     )
 
@@ -231,17 +236,37 @@ def _require_unchanged(target: Target, now: str | None) -> None:
         )
 
 
-def _finish(client: OpenSearch, index: str) -> None:
-    """Do what is left to do for a version that is live; the mark goes last, so that a killed run is made up for."""
+def finish(client: OpenSearch, name: str, index: str) -> None:
+    """Do what a load has left to do for a version that is live; the mark goes last: a killed run is made up for.
+
+    The version that it replaces is deleted only now, once searches of the name find the new one's documents.
+
+    Raises:
+        Unreadable: they do not; the version before is still there.
+    """
     noted = metadata.unfinished(client, index)
-    if noted is None:
+    # What a retune has left to do is the next one's.
+    if noted is None or "if_exists" not in noted:
         return
-    before, origin = noted.get("live"), metadata.read_metadata(client, index).get(metadata.ORIGIN)
-    if noted.get("if_exists") == "replace" and before is not None:
+    before = noted.get("live")
+    if noted["if_exists"] == "replace" and before is not None:
+        _require_searchable(client, name, index)
         client.indices.delete(index=before, ignore_unavailable=True)
         pipelines.forget_where_allowed(client, before)
-    origin = origin or metadata.new_origin(client, "load", before).to_dict()
-    metadata.change(client, index, {metadata.UNFINISHED: None, metadata.ORIGIN: origin})
+        metadata.note_replaced(client, index, None)
+    metadata.note_unfinished(client, index, None)
+
+
+def _require_searchable(client: OpenSearch, name: str, index: str) -> None:
+    whole = {"allow_partial_search_results": "false"}
+    body = {"size": 1, "_source": False, "track_total_hits": True}
+    held, found = (client.search(index=one, body=body, params=whole)["hits"] for one in (index, name))
+    there = {hit["_index"] for hit in found["hits"]}
+    if there - {index} or (held["hits"] and not there):
+        raise Unreadable(
+            f"Searches of {name} do not find the documents of {index}, so the version before was not deleted: "
+            f"check the alias with `GET /_alias/{name}`."
+        )
 
 
 def open_for_writing(
@@ -299,6 +324,8 @@ def open_for_writing(
             there.require_same(fingerprint, name, "use the settings it was built with, or choose another index name")
             uuid = uuid_of(client, live)
             return Target(name, live, uuid, created=False, live=live, if_exists=if_exists, fields=fields)
+        # What a load has left to do that was killed right after it had published its version.
+        finish(client, name, live)
     index = versions.next_version(client, name, live)
     usual = shape.applied(index_body(fingerprint, extra_meta, fields), field_types) if body is None else {}
     made = deepcopy(dict(body)) if body is not None else usual

@@ -28,6 +28,7 @@ from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Document
 from langshift.ingest.load import load_source
 from langshift.ingest.progress import LoadReporter, LoadSummary, no_progress
+from langshift.ingest.publication import LoadNotPublished
 from langshift.ingest.resume import LoadOptions, LoadStrategy
 from langshift.ingest.transform import detect_language
 from langshift.output import note, pluralize
@@ -182,6 +183,7 @@ def adopt(
         watch: looks on.
 
     Raises:
+        LoadNotPublished: what was written is complete, but not live: too much was refused.
         LangshiftError: it broke off; nothing of the new version is left, and the old index is as it was.
     """
     old, fields, pipeline = opened.old, opened.fields, opened.pipeline
@@ -192,7 +194,7 @@ def adopt(
     source = IndexDocuments(opened.reader, fields, opened.vector_spec)
     try:
         return load_source(client, source, name, pipeline, no_progress, options, watch, kind)
-    except UsageError:
+    except (UsageError, LoadNotPublished):
         raise
     except LangshiftError as error:
         raise type(error)(f"{error} Index {old.index} is unchanged: run the command again.") from error

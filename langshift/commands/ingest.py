@@ -2,8 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from langshift.debias.vectors import shipped
 from langshift.errors import ClusterError, UsageError
 from langshift.evaluate.audit import report as audit_report
 from langshift.evaluate.audit.audit import audit as audit_index
-from langshift.ingest import progress
+from langshift.ingest import progress, publication
 from langshift.ingest.adopt.adopt import AdoptableIndex, open_for_adoption, require_name
 from langshift.ingest.adopt.adopt import adopt as adopt_index
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, shortened
@@ -32,6 +32,7 @@ from langshift.ingest.config import PipelineOptions
 from langshift.ingest.dead_letter_replay import none_of, run_replay, with_letters
 from langshift.ingest.documents import Embeddings
 from langshift.ingest.load import load_source
+from langshift.ingest.publication import LoadNotPublished
 from langshift.ingest.resume import PATIENCE as USUAL_PATIENCE
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source, require_readable
@@ -96,6 +97,15 @@ def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
     return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, *more, _LID_MODEL, least_confidence)
 
 
+MAX_REFUSED = option(
+    "--max-refused SHARE",
+    "Where it replaces a live version: keep that if more than this share of the input is refused.",
+    SHARE,
+    default=publication.MAX_REFUSED,
+    rare=True,
+)
+
+
 @click.command(cls=Command)
 @click.argument("old")
 @option("--name NEW", "The name of the new index; not needed with --audit.")
@@ -119,6 +129,7 @@ def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
     click.Choice(["fail", "replace", "new-version"]),
     default="fail",
 )
+@MAX_REFUSED
 @PATIENCE
 @flag("--audit", "Only report what a shift would change.")
 @option(
@@ -145,6 +156,7 @@ def adopt(
     analyze: bool,
     pipeline: PipelineOptions,
     if_exists: IfExists,
+    max_refused: float,
     patience: float,
     audit: bool,
     sample: int | None,
@@ -190,12 +202,13 @@ def adopt(
     if name is None:
         raise UsageError("Give the new index a name with --name, or only inspect the old one with --audit.")
     check_name(name)
-    options = LoadOptions(if_exists, patience=patience)
+    options = LoadOptions(if_exists, max_refused=max_refused, patience=patience)
     client = open_cluster()
     with ExitStack() as stack:
         opened = stack.enter_context(open_for_adoption(client, old, there, pipeline, patience, analyze=analyze))
         require_name(client, opened.old, name, options)
         watch = stack.enter_context(_reporter(client, name, opened.old.name, pipeline))
+        stack.enter_context(_unpublished(lambda done: _document(done, opened, None), as_json=as_json))
         try:
             summary = adopt_index(client, opened, name, options, watch)
         except RequestError as error:
@@ -247,13 +260,26 @@ def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOpti
     return progress.LoadReporter(corpus, pipeline, LoadWorkspace.of(Settings.from_env().home, client, name))
 
 
-def _document(summary: progress.LoadSummary, opened: AdoptableIndex, counted: DocumentCount) -> dict[str, object]:
+@contextmanager
+def _unpublished(document: Callable[[progress.LoadSummary], Mapping[str, Any]], *, as_json: bool) -> Iterator[None]:
+    """Around a load: prints what it did also where what it has made does not go live, if JSON is wanted."""
+    try:
+        yield
+    except LoadNotPublished as error:
+        if as_json:
+            emit_json(document(error.summary))
+        raise
+
+
+def _document(
+    summary: progress.LoadSummary, opened: AdoptableIndex, counted: DocumentCount | None
+) -> dict[str, object]:
     """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
     # The others are of a load alone.
     needless = ("corpus", "cut", "longest", "resumed", "deleted", "not_found", "updated", "encoded_again")
     values = {name: value for name, value in summary.to_dict().items() if name not in needless}
     old = {"name": summary.corpus, "index": opened.old.index, "uuid": opened.old.uuid}
-    if counted.chunks is not None:
+    if counted is not None and counted.chunks is not None:
         values |= counted._asdict()
     return {**values, "old": old, "fields": opened.fields.to_dict()}
 
@@ -316,6 +342,7 @@ def _index_options(
     ),
     flag("--resume", "Resume an interrupted load, or begin one."),
     flag("--fast-load", "Add a new index's replicas at the end.", dest="fast", rare=True),
+    MAX_REFUSED,
     PATIENCE,
 )
 @option("--date-field F", "A field that must hold dates; can be repeated.", dest="dates", multiple=True, rare=True)
@@ -383,7 +410,8 @@ def ingest(
         opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint_of_index(name)), index_meta)
         client = open_cluster()
         watch = stack.enter_context(_reporter(client, name, corpus, pipeline))
-        summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
+        with _unpublished(progress.LoadSummary.to_dict, as_json=as_json):
+            summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
         last = progress.last_line(summary)
         _log.info("%s", last)
     if as_json:

@@ -21,6 +21,7 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.ingest import reencode as reencoding
 from langshift.ingest.config import Means
+from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.reencode import ReencodeResult
 from langshift.languages import parse_tag
 from langshift.parameters import (
@@ -194,6 +195,13 @@ _UNMEASURED = (
 @ALPHA
 @GAMMA
 @DOCUMENTS_ONLY
+@option(
+    "--max-refused SHARE",
+    "Keep the old version if more than this share of the documents would lose their vector.",
+    SHARE,
+    default=MAX_REFUSED,
+    rare=True,
+)
 @PATIENCE
 @JSON
 def reencode(
@@ -204,6 +212,7 @@ def reencode(
     alpha: float | None,
     gamma: float | None,
     documents_only: bool,
+    max_refused: float,
     patience: float,
     as_json: bool,
 ) -> None:
@@ -219,7 +228,8 @@ def reencode(
       langshift reencode news --encoder st:intfloat/multilingual-e5-large
     """
     client = open_cluster()
-    request = reencoding.ReencodeRequest(encoder, trust_remote_code, vectors, alpha, gamma, documents_only)
+    shift = vectors, alpha, gamma, documents_only
+    request = reencoding.ReencodeRequest(encoder, trust_remote_code, *shift, max_refused)
     try:
         with output.progress() as bars:
             watch = TransferReporter(bars).update
@@ -240,29 +250,34 @@ def reencode(
 
 @click.command(cls=Command)
 @click.argument("name")
+@option("--to VERSION", "Point NAME to this version, such as 3 or v0003, also one that a load kept aside.")
 @INDEX_ENCODER
 @REMOTE_CODE
 @PATIENCE
 @JSON
-def rollback(name: str, encoder: str | None, trust_remote_code: bool, patience: float, as_json: bool) -> None:
-    """Point NAME back to the previous version.
+def rollback(
+    name: str, to: str | None, encoder: str | None, trust_remote_code: bool, patience: float, as_json: bool
+) -> None:
+    """Point NAME back to the previous version, or to any other that is complete.
 
     Writes and deletes since a retune or reencode are carried over first, with the shift and encoder of the previous
     version. A version that was created by a load contains other documents than the one before it: nothing is carried
-    over then. The version that was live is kept.
+    over then. The version that was live is kept, and after --to, rollback returns to it.
 
     \b
     Example:
       langshift rollback news
+      langshift rollback news --to v0003
     """
     client = open_cluster()
     with output.progress() as bars:
         back = partial(reencoding.reencoded_back, encoder=encoder, trust_remote_code=trust_remote_code)
         watch = TransferReporter(bars).update
-        done = _counted(client, retuning.roll_back(client, name, patience=patience, watch=watch, reencoded_back=back))
+        done = retuning.roll_back(client, name, to=to, patience=patience, watch=watch, reencoded_back=back)
+        done = _counted(client, done)
     if as_json:
         output.emit_json(done.to_dict())
-    (output.note if as_json else output.line)(rolled_back(done))
+    (output.note if as_json else output.line)(rolled_back(done) if to is None else pointed_to(done))
     # What a load has made goes on taking writes.
     if done.kind != "load":
         note_aliases_left(client, done.before)
@@ -373,6 +388,15 @@ def rolled_back(done: TransferResult) -> str:
         f"{again}, {done.caught_up:,} carried over and {done.deleted:,} deleted since {done.before} replaced it. "
         f"{done.before} is kept."
     )
+
+
+def pointed_to(done: TransferResult) -> str:
+    """What a rollback to a version that was named did, in a sentence."""
+    now = f"{done.name} now points to {done.index}: {DocumentCount(done.documents, done.chunks)}"
+    returns = f"{done.before} is kept: `langshift rollback {done.name}` returns to it."
+    if done.kind == "load":
+        return f"{now}. What was loaded into or written to {done.before} is not in it. {returns}"
+    return f"{now}, {done.caught_up:,} carried over and {done.deleted:,} deleted. {returns}"
 
 
 class _GateFailed(LangshiftError):

@@ -251,8 +251,10 @@ def _prepare(run: Transfer, blocked: bool) -> None:
     if blocked:
         settings["blocks.write"] = True
     run.retry(run.client.indices.put_settings, index=run.target, body={"index": settings})
+    if run.notes_replaced:
+        run.retry(metadata.note_replaced, run.client, run.target, run.source)
     # A version that goes back in its place keeps its own origin.
-    if run.mark.kind != "rollback":
+    elif run.mark.kind != "rollback":
         checkpoint = [shard.latest for shard in run.retry(reindex_tasks.shards, run.client, run.target)]
         found = run.retry(metadata.new_origin, run.client, run.mark.kind, run.source, checkpoint)
         run.retry(lambda: metadata.change(run.client, run.target, {metadata.ORIGIN: found.to_dict()}))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError
@@ -37,7 +37,12 @@ def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | None:
     """
     live = versions.version_behind(client, name)
     found = state.read_transfer_note(client, live) if live is not None else None
-    if live is None or found is None:
+    if live is None:
+        return None
+    if found is None:
+        if metadata.unfinished(client, live) is not None:
+            # A load's, that was killed when it had published the version: what that was to replace is kept.
+            metadata.note_unfinished(client, live, None)
         return None
     kind, note = found
     metadata.note_unfinished(client, live, None)
@@ -303,18 +308,25 @@ def _make(run: Transfer, plan: TransferPlan) -> None:
 
 
 def roll_back(
-    client: OpenSearch, name: str, transform: Transform | None, *, watch: TransferListener, patience: float
+    client: OpenSearch,
+    name: str,
+    transform: Transform | None,
+    *,
+    to: str | None = None,
+    watch: TransferListener,
+    patience: float,
 ) -> TransferResult:
-    """Let the alias stand again for the version that the live one was made of or has replaced.
+    """Let the alias stand again for the version that was live before, or for another that is complete.
 
-    Where a retune or a reencode made the live one, whatever was written, updated and deleted in it since is carried
-    over; it takes no writes any more afterwards, and stays. Where a load made it, the alias just moves: its documents
-    are others.
+    Where retunes and reencodes have made one of the two of the other, whatever was written, updated and deleted in the
+    live one since is carried over; it takes no writes any more afterwards, and stays. Else the alias just moves: their
+    documents are others.
 
     Args:
         client: the cluster.
         name: the alias.
-        transform: how a document of the live version becomes one of the previous version; None where a load made it.
+        transform: how a document of the live version becomes one of the other; None where the alias just moves.
+        to: the version that is to be live; None for the one before the live one.
         watch: is told how far it is; what it raises breaks the rollback off.
         patience: seconds to wait for a cluster that cannot be reached, or that copies no document.
 
@@ -325,31 +337,63 @@ def roll_back(
     """
     started = time.monotonic()
     finished = finish_abandoned(client, name)
-    if finished is not None and finished.requested is None:
+    if finished is not None and finished.requested is None and to in (None, finished.index):
         return finished
-    live, before, found = previous(client, name)
+    plan = plan_rollback(client, name, to)
     clear_abandoned(client, name)
-    if found.kind == "load":
+    if plan.kind == "load":
         transform = ScriptTransform("", {}, lambda _: [], "", "")
     if transform is None:
         raise ValueError("what was made of another version is rolled back with a transform")
-    uuid = metadata.uuid_of(client, live)
-    run = Transfer(client, name, live, uuid, before, transform, "rollback", watch, patience)
-    run.checkpoint = found.checkpoint
-    if found.kind == "load":
-        run.report("swapping")
-        run.retry(cutover.swap, run)
-        documents = run.retry(reindex_tasks.count, client, before)
-        run.report("done", documents, documents)
-        done = TransferResult(name, before, live, None, kind="load", documents=documents)
+    uuid = metadata.uuid_of(client, plan.live)
+    run = Transfer(client, name, plan.live, uuid, plan.version, transform, "rollback", watch, patience)
+    run.checkpoint, run.notes_replaced = plan.checkpoint, to is not None
+    if plan.kind == "load":
+        done = _move(run)
     else:
         _open(run, run.first_note())
-        done = _carry_over(run, found.kind)
+        done = _carry_over(run, plan.kind)
     return replace(done, seconds=time.monotonic() - started)
 
 
-def previous(client: OpenSearch, name: str) -> tuple[str, str, metadata.Origin]:
-    """The live version, the one that it can be rolled back to, and the live one's origin.
+def _move(run: Transfer) -> TransferResult:
+    """Let the alias stand for a version with documents of its own."""
+    run.report("swapping")
+    # Of a version that does not answer, nobody is to find out by searching.
+    documents = run.retry(reindex_tasks.count, run.client, run.target)
+    if run.notes_replaced:
+        # A retune may have left it behind a block.
+        run.retry(lambda: cutover.lift_block(run.client, run.target, metadata.uuid_of(run.client, run.target)))
+        run.retry(metadata.note_replaced, run.client, run.target, run.source)
+    run.retry(cutover.swap, run)
+    run.report("done", documents, documents)
+    return TransferResult(run.name, run.target, run.source, None, kind="load", documents=documents)
+
+
+class RollbackPlan(NamedTuple):
+    """What a rollback does.
+
+    Attributes:
+        live: the live version.
+        version: the one that takes its place.
+        kind: ``load`` where the alias just moves; ``reencode`` or ``retune`` where what was written to the live one is
+            carried over, which a reencode's way back may have to encode.
+        checkpoint: of each shard of the live one, the last operation that the other has.
+    """
+
+    live: str
+    version: str
+    kind: metadata.Kind
+    checkpoint: tuple[int, ...]
+
+
+def plan_rollback(client: OpenSearch, name: str, to: str | None = None) -> RollbackPlan:
+    """What a rollback does.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        to: the version that is to be live; None for the one before the live one.
 
     Raises:
         ClusterError: there is none.
@@ -357,13 +401,43 @@ def previous(client: OpenSearch, name: str) -> tuple[str, str, metadata.Origin]:
     live = versions.version_behind(client, name)
     if live is None:
         raise ClusterError(f"There is no index {name}: nothing can be rolled back.")
-    found = metadata.read_origin(client, live)
+    origin = metadata.read_origin(client, live)
+    version = to or _previous(client, name, live, origin)
+    kind = _copied_by(client, name, live, version)
+    made_of = None if origin is None or origin.kind not in metadata.COPIES else (origin.version, origin.uuid)
+    if origin is not None and made_of == (version, metadata.uuid_of(client, version)):
+        return RollbackPlan(live, version, kind, origin.checkpoint)
+    # Nobody has noted what the other has of this one: all of it is looked at.
+    nothing = (-1,) * int(metadata.read_settings(client, live)["number_of_shards"])
+    return RollbackPlan(live, version, kind, nothing)
+
+
+def _previous(client: OpenSearch, name: str, live: str, origin: metadata.Origin | None) -> str:
     remedy = f"use `langshift retune {name} --alpha A` to create one with the alpha that you want"
-    if found is None or found.version is None or found.uuid is None or found.kind == "adopt":
+    if origin is None or origin.previous is None:
         raise ClusterError(f"There is no version of {name} before {live}: {remedy}.")
-    if metadata.uuid_of(client, found.version) != found.uuid:
-        raise ClusterError(f"The version before {live}, {found.version}, was dropped: {remedy}.")
-    return live, found.version, found
+    version, uuid = origin.previous
+    if metadata.uuid_of(client, version) != uuid:
+        raise ClusterError(f"The version before {live}, {version}, was dropped: {remedy}.")
+    return version
+
+
+def _copied_by(client: OpenSearch, name: str, live: str, version: str) -> metadata.Kind:
+    """What has made one of two versions of the other, however many steps it took; ``load`` where they are others."""
+    all_ = versions.versions_of(client, name)
+    uuids = {index: metadata.uuid_of(client, index) for index in all_}
+    steps: dict[str, dict[str, metadata.Kind]] = {index: {} for index in all_}
+    for index in all_:
+        origin = metadata.read_origin(client, index)
+        if origin is not None and origin.kind in metadata.COPIES and uuids.get(origin.version or "") == origin.uuid:
+            steps[index][str(origin.version)] = steps[str(origin.version)][index] = origin.kind
+    reached: dict[str, metadata.Kind] = {live: "retune"}
+    for index in (todo := [live]):
+        for other, kind in steps[index].items():
+            if other not in reached:
+                reached[other] = "reencode" if "reencode" in (kind, reached[index]) else "retune"
+                todo.append(other)
+    return reached.get(version, "load")
 
 
 def _open(run: Transfer, note: Mapping[str, Any]) -> None:

@@ -287,6 +287,7 @@ class Transfer:
         throttle: documents a second of the passes that do not hold up writers; None without limit.
         caught_up: documents that were written meanwhile and copied.
         deleted: documents that were deleted meanwhile.
+        notes_replaced: whether the target notes that the source was live before it, for the way back.
         mark: the run's note in the target.
         patience: counts the time in which no document is taken.
     """
@@ -305,6 +306,7 @@ class Transfer:
     throttle: float | None = None
     caught_up: int = 0
     deleted: int = 0
+    notes_replaced: bool = False
 
     def __post_init__(self) -> None:
         """Begin to count, with a token of its own."""

@@ -82,7 +82,7 @@ def test_a_publish_that_is_killed_at_any_step_is_completed_by_the_next_run(
 
 def test_a_live_version_is_not_unfinished_though_its_mark_was_left(client, index_name, monkeypatch):
     target = version_writer.open_for_writing(client, index_name, PLAIN)
-    killed_before(monkeypatch, version_writer, "_finish")
+    killed_before(monkeypatch, version_writer, "finish")
     with pytest.raises(KeyboardInterrupt):
         version_writer.publish(client, target)
     assert versions.unfinished(client, index_name) == []
