@@ -144,7 +144,7 @@ def _given_id(values: Mapping[str, Any], names: Sequence[str], longest: int = _L
 def _content_id(fields: Mapping[str, Any]) -> str:
     # The same content gets the same id, whatever model made its vector: writing it twice never doubles it.
     content = {name: value for name, value in fields.items() if name not in (EMBEDDING, OPERATION)}
-    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+    return hashlib.sha256(_shallow_json(content, orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 def language_field(fields: Mapping[str, Any]) -> str | None:
@@ -193,8 +193,12 @@ def require_shallow(value: object) -> None:
     Raises:
         InvalidDocument: it is.
     """
+    _shallow_json(value, orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _shallow_json(value: object, option: int) -> bytes:
     try:
-        orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+        return orjson.dumps(value, option=option)
     except orjson.JSONEncodeError:
         raise InvalidDocument("is nested too deeply: OpenSearch accepts at most 20 levels of objects.") from None
 
@@ -554,5 +558,13 @@ class DocumentSource(Protocol):
 
         Raises:
             UsageError: the input is damaged, so that nothing more can be read from it.
+            ChangedError: it is not what ``total`` and ``content`` say.
             LangshiftError: it was read before, and can be read only once.
+        """
+
+    def require_unchanged(self) -> None:
+        """Refuse an input that has changed since it was opened; for an input that cannot, nothing is to be done.
+
+        Raises:
+            ChangedError: it has.
         """

@@ -72,7 +72,10 @@ class LoadRun:
                 self._progress = self._watch.begin(self._source.total, self._opened.resumed)
             self._write(target)
             self._summary.means = self._summary.made.means if target.created else {}
-            self._count(self._checked(target))
+            checked = self._checked(target)
+            self._source.require_unchanged()
+            self._opened.read_whole = True
+            self._count(checked)
             limit = self._opened.options.max_refused
             self._patiently(lambda: require_publishable(self._client, target, self._summary, limit))
             before = target.live if target.created else None
@@ -292,6 +295,7 @@ def load(
         UsageError: the input cannot be used, or the index exists; nothing is changed.
         FingerprintError: the index holds vectors of another making; it is as it was.
         LoadNotPublished: the load is complete, but what it has made is not live: too much was refused.
+        ChangedError: the corpus was written to while it was read; nothing is published.
         LangshiftError: the load broke off; unless nothing was written, it can be gone on with.
     """
     embeddings: Embeddings = "needed" if is_given(pipeline.encoder.id) else "refused"

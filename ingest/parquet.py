@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+import io
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,10 @@ import orjson
 
 from langshift.debias.parallel.tables import kind_of
 from langshift.errors import UsageError
-from langshift.files import LineNumbers, content_hash, open_parquet
+from langshift.files import LONGEST_LINE, LineNumbers, open_parquet, too_long
+from langshift.ingest.corpus_file import CorpusFile
 from langshift.ingest.documents import EMBEDDING, DocumentSource, Embeddings, InvalidRow, SourceRow
+from langshift.ingest.parquet_pages import require_small_pages, rows_at_a_time
 from langshift.ingest.sources import Parser, sniff
 from langshift.plugin.metadata import FieldNames
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-_ROWS = 1024  # rows held at a time, and fewer where they are long
+_ROWS = 1024  # rows held at a time
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -187,15 +190,29 @@ def as_far_as_readable(row: pa.RecordBatch) -> dict[str, Any]:
     return found
 
 
-_BYTES = 16 << 20  # bytes held at a time, about
+_KEPT = 10_000  # characters of a text in a row that is too long
+
+
+def beginning(row: pa.RecordBatch) -> dict[str, Any]:
+    """The columns of a single row that is too long: of texts only the beginning, and nothing of what is nested."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = {}
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        if pa.types.is_nested(column.type):
+            continue
+        if pa.types.is_large_string(column.type):
+            column = pc.utf8_slice_codeunits(column, 0, _KEPT)
+        found[name] = column
+    return as_far_as_readable(pa.RecordBatch.from_pydict(found))
 
 
 class ParquetRows(DocumentSource):
     """A Parquet file.
 
     Args:
-        path: the file.
-        shown: how messages name it.
+        file: the file.
         embeddings: what becomes of vectors that come with documents.
         fields: the names of their fields.
 
@@ -206,36 +223,62 @@ class ParquetRows(DocumentSource):
 
     resumable = True
 
-    def __init__(self, path: Path, shown: str, embeddings: Embeddings, fields: FieldNames) -> None:
-        self._path = path
-        self.shown = shown
+    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames) -> None:
+        self._file, self.shown = file, file.shown
         self._parser = Parser(embeddings, fields=fields)
         self.field_types = self._parser.field_types
-        with open_parquet(path) as file:
-            self.total = int(file.metadata.num_rows)
-            self._schema = as_json(file.schema_arrow, shown)
-        with closing(self.read(())) as rows:
-            self.vector_spec, self.hint = sniff(self._parser, rows, shown, "row")
-        self.content = content_hash(path)
+        with self._open() as opened:
+            require_small_pages(opened.metadata, file.reader(), self.shown)
+            self.total = int(opened.metadata.num_rows)
+            self._schema = as_json(opened.schema_arrow, self.shown)
+        self.content = file.measure().content
+        with closing(self._rows(())) as rows:
+            self.vector_spec, self.hint = sniff(self._parser, rows, self.shown, "row")
+
+    def _open(self) -> AbstractContextManager[ParquetFile]:
+        return open_parquet(Path(self.shown), self._file.reader())
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
-        """The rows in their order; see ``Source.read``."""
-        with open_parquet(self._path) as file:
-            for first, batch in _batches(file, skip):
+        """The rows in their order; see ``DocumentSource.read``."""
+        with self._file.watched(), closing(self._rows(skip)) as rows:
+            yield from rows
+        # They are read here and there: which bytes were read is not known.
+        self._file.require_unchanged(surely=True)
+
+    def require_unchanged(self) -> None:
+        """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
+        self._file.require_unchanged()
+
+    def _rows(self, skip: LineNumbers) -> Generator[SourceRow]:
+        with self._open() as file:
+            for first, batch in _batches(file, self._file.reader(), skip):
                 wanted = [row for row in range(len(batch)) if first + row not in skip]
                 if not wanted:
                     continue
                 if len(wanted) < len(batch):
                     batch = batch.take(wanted)
                 batch = batch.cast(self._schema, safe=False)
-                for place, (row, fields) in enumerate(zip(wanted, fields_of(batch), strict=True)):
-                    if isinstance(fields, InvalidRow):
-                        yield SourceRow(first + row, fields, as_far_as_readable(batch.slice(place, 1)))
+                numbers = [first + row for row in wanted]
+                if batch.nbytes <= LONGEST_LINE:
+                    yield from self._parsed(numbers, batch)
+                    continue
+                for place, number in enumerate(numbers):
+                    row = batch.slice(place, 1)
+                    if row.nbytes <= LONGEST_LINE:
+                        yield from self._parsed([number], row)
                     else:
-                        yield self._parser.row(first + row, fields)
+                        why = f"{too_long()}; only the beginning of its texts is kept."
+                        yield SourceRow(number, InvalidRow("invalid_document", why), beginning(row))
+
+    def _parsed(self, numbers: Sequence[int], batch: pa.RecordBatch) -> Iterator[SourceRow]:
+        for place, (number, fields) in enumerate(zip(numbers, fields_of(batch), strict=True)):
+            if isinstance(fields, InvalidRow):
+                yield SourceRow(number, fields, as_far_as_readable(batch.slice(place, 1)))
+            else:
+                yield self._parser.row(number, fields)
 
 
-def _batches(file: ParquetFile, skip: LineNumbers) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _batches(file: ParquetFile, raw: io.RawIOBase, skip: LineNumbers) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Batches of rows with the number of their first; row groups that are skipped as a whole are not read."""
     first = 1
     for number in range(file.metadata.num_row_groups):
@@ -244,7 +287,6 @@ def _batches(file: ParquetFile, skip: LineNumbers) -> Iterator[tuple[int, pa.Rec
         first += rows
         if not rows or all(row in skip for row in range(begin, first)):
             continue
-        held = max(1, min(_ROWS, _BYTES * rows // max(group.total_byte_size, 1)))
-        for batch in file.iter_batches(held, row_groups=[number]):
+        for batch in file.iter_batches(rows_at_a_time(group, raw), row_groups=[number]):
             yield begin, batch
             begin += len(batch)

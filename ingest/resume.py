@@ -12,10 +12,12 @@ from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.client import address
 from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.bulk.writer import Settle
 from langshift.ingest.config import EmbeddingPipeline
+from langshift.ingest.corpus_file import ChangedError
 from langshift.ingest.documents import DocumentSource
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import ActionBuilder
@@ -60,6 +62,7 @@ PATIENCE = 300.0  # seconds
 # Lines of a load have consecutive versions from its begin on; in a millisecond nobody reads a million of them, so
 # that the next load's are later.
 _LINES_A_MILLISECOND = 20  # bits
+_RESUMABLE = "resumable"  # the journal's name for whether its load can be gone on with
 _PLANNED = "planned"  # the journal's name for the token of a version that is about to be made
 
 
@@ -104,6 +107,7 @@ class LoadSession:
         target: the version that it writes to; None where all was done by an earlier run.
         goes_on: whether an earlier run began it.
         resumed: lines that earlier runs have handled.
+        read_whole: whether the input was read to its end, and was what it had been all the time.
     """
 
     client: OpenSearch
@@ -117,6 +121,7 @@ class LoadSession:
     target: Target | None = None
     goes_on: bool = False
     resumed: int = 0
+    read_whole: bool = False
 
     def open(self) -> None:
         """Begin the load, or go on with it.
@@ -136,7 +141,7 @@ class LoadSession:
         if token := journal.fact(_PLANNED):
             version_writer.discard_planned(self.client, self.place.name, token)
             journal.set_fact(_PLANNED, None)
-        if journal.begun and self.options.resume and source.resumable:
+        if journal.begun and self.options.resume and source.resumable and journal.fact(_RESUMABLE):
             self._require_same_shape()
             self._resume(identity)
         elif self.options.resume and self._is_finished(identity):
@@ -164,6 +169,8 @@ class LoadSession:
 
     def _cleaned_up(self, target: Target, error: BaseException) -> BaseException:
         client, source = self.client, self.source
+        if changed := self._changed(error):
+            return self._abandon(target, changed)
         handled = sum(self.journal.counts().values())
         sentences = []
         may_go_on = True
@@ -190,6 +197,50 @@ class LoadSession:
         for sentence in sentences:
             note(sentence)
         return error
+
+    def _changed(self, error: BaseException) -> ChangedError | None:
+        """That the corpus has changed, whatever broke the load off: lines of two contents must never be mixed."""
+        if isinstance(error, ChangedError):
+            return error
+        try:
+            if not self.read_whole:
+                self.source.require_unchanged()
+        except ChangedError as changed:
+            return changed
+        return None
+
+    def _abandon(self, target: Target, error: ChangedError) -> ChangedError:
+        """Leave a load whose corpus has changed: nobody can go on with it, and what can be undone is undone."""
+        client, name, handled = self.client, target.name, sum(self.journal.counts().values())
+        self.journal.set_fact(_RESUMABLE, False)
+        try:
+            if target.created:
+                version_writer.discard(client, target)
+            else:
+                remove_impostor(client, target.index, target.uuid)
+                version_writer.restore(client, target.index)
+        except OpenSearchException:
+            note(f"{target.index} could not be removed or reset: the next run will do it.")
+        else:
+            if target.created or not handled:
+                self.journal.remove()
+        if target.created:
+            self._drop_letters()
+            left = f"Nothing was published, and {name} {'is as it was' if target.live else 'was not created'}"
+        elif handled:
+            left = f"{pluralize(handled, 'line')} had been handled by then, and what they wrote stays in {target.index}"
+        else:
+            left = f"Nothing was written to {target.index}"
+        again = "run the command again once nothing writes to the file any more, or load a copy of it"
+        return ChangedError(f"{error} {left}: {again}.")
+
+    def _drop_letters(self) -> None:
+        """Drop this load's dead letters: sent again, they would get into what is live."""
+        letters = DeadLetters(self.place.dead_letters)
+        try:
+            letters.keep(lambda letter: letter.version is None or letter.version < self.base)
+        except LangshiftError as error:
+            note(str(error))
 
     def _require_same_shape(self) -> None:
         """Refuse to go on where the version was made in another shape than the one that is given now, if one is.
@@ -262,7 +313,7 @@ class LoadSession:
             self._say_types()
         self.base = _base(journal)
         facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
-        facts |= {"shape": noted(options.shape), "base": self.base, "resumable": self.source.resumable}
+        facts |= {"shape": noted(options.shape), "base": self.base, _RESUMABLE: self.source.resumable}
         journal.begin(identity, facts)
 
     def _say_types(self) -> None:
@@ -296,7 +347,7 @@ class LoadSession:
         handled = pluralize(sum(journal.counts().values()), "line")
         version_writer.restore(client, index)
         there = version_writer.may_reopen(client, name, index, journal.fact("uuid"))
-        if journal.fact("resumable") and there and self.options.if_exists not in ("replace", "new-version"):
+        if journal.fact(_RESUMABLE) and there and self.options.if_exists not in ("replace", "new-version"):
             raise UsageError(
                 f"A load of {corpus} into {name} was interrupted after {handled}: continue it with --resume, "
                 f"or remove {self.place.journal} to abandon it."

@@ -1,12 +1,12 @@
 """Corpora as they are read for indexing: JSON lines, Parquet, standard input, pipes; a bad line is told, not fatal."""
 
+import io
 import os
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.errors import LangshiftError, UsageError
-from langshift.files import PARQUET, LineNumbers, decompressed_stream, lines_of, open_decompressed, read_lines, readable
+from langshift.files import PARQUET, CutLine, LineNumbers, decompressed_stream, read_lines, too_long
 from langshift.ingest.bulk.writer import Original
+from langshift.ingest.corpus_file import ChangedError, CorpusFile, state_of
 from langshift.ingest.documents import (
     OPERATION,
     Columns,
@@ -39,7 +40,6 @@ from langshift.output import join_words
 from langshift.plugin.index_body import FieldTypes
 from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, value_at
 
-_BLOCK = 1 << 20  # bytes
 # How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
 # since those of a pipe are kept meanwhile.
 _SNIFFED_LINES = 1000
@@ -68,6 +68,8 @@ class Parser:
     def line(self, numbered: tuple[int, bytes]) -> SourceRow:
         """A line of JSON, of which the number is known."""
         number, line = numbered
+        if isinstance(line, CutLine):
+            return SourceRow(number, InvalidRow("invalid_document", f"{too_long()}; only its beginning is kept."), line)
         return SourceRow(number, self._content(lambda: exact_object(line)), line)
 
     def row(self, number: int, fields: Mapping[str, Any]) -> SourceRow:
@@ -280,8 +282,7 @@ class JsonLines(DocumentSource):
     """A file of JSON lines.
 
     Args:
-        path: the file.
-        shown: how messages name it.
+        file: the file.
         embeddings: what becomes of vectors that come with documents.
         fields: the names of their fields.
 
@@ -291,30 +292,22 @@ class JsonLines(DocumentSource):
 
     resumable = True
 
-    def __init__(self, path: Path, shown: str, embeddings: Embeddings, fields: FieldNames) -> None:
-        self._path = path
-        self.shown = shown
+    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames) -> None:
+        self._file, self.shown = file, file.shown
         self._parser = Parser(embeddings, fields=fields)
         self.field_types = self._parser.field_types
-        with closing(lines_of(path, shown)) as lines:
-            self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, _first_lines(lines)), shown)
-        self.total, self.content = _measure(path, shown)
+        with closing(file.first_lines()) as lines:
+            self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, _first_lines(lines)), self.shown)
+        self.total, _, self.content = file.measure()
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
-        """The lines in their order; see ``Source.read``."""
-        with closing(lines_of(self._path, self.shown, skip)) as lines:
+        """The lines in their order; see ``DocumentSource.read``."""
+        with closing(self._file.lines(skip)) as lines:
             yield from map(self._parser.line, lines)
 
-
-def _measure(path: Path, shown: str) -> tuple[int, str]:
-    """How many lines a file has, and the SHA-256 of its bytes before compression."""
-    digest, last = sha256(), b"\n"
-    with readable(shown) as progress, open_decompressed(path) as unpacked:
-        while block := unpacked.read(_BLOCK):
-            digest.update(block)
-            progress.line += block.count(b"\n")
-            last = block[-1:]
-    return progress.line + (last != b"\n"), digest.hexdigest()
+    def require_unchanged(self) -> None:
+        """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
+        self._file.require_unchanged()
 
 
 class Pipe(DocumentSource):
@@ -322,6 +315,7 @@ class Pipe(DocumentSource):
 
     Args:
         lines: the lines with their numbers, without blank ones.
+        stream: where they come from.
         shown: how messages name it.
         embeddings: what becomes of vectors that come with documents.
         fields: the names of their fields.
@@ -331,9 +325,11 @@ class Pipe(DocumentSource):
     """
 
     def __init__(
-        self, lines: Iterator[tuple[int, bytes]], shown: str, embeddings: Embeddings, fields: FieldNames
+        self, lines: Iterator[tuple[int, bytes]], stream: object, shown: str, embeddings: Embeddings, fields: FieldNames
     ) -> None:
         self.shown = shown
+        # Standard input may be a file, of which nobody knows how it began.
+        self._stream, self._state = stream, state_of(stream)
         self._first = deque(_first_lines(lines))
         if self._first and self._first[0][1].startswith(PARQUET):
             raise UsageError(f"{shown} contains Parquet, which can only be read from a file: name the file.")
@@ -344,11 +340,16 @@ class Pipe(DocumentSource):
         self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, self._first), shown)
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
-        """The lines in their order, once; see ``Source.read``."""
+        """The lines in their order, once; see ``DocumentSource.read``."""
         if self._was_read:
             raise LangshiftError(f"{self.shown} can be read only once: save the corpus to a file.")
         self._was_read = True
         return map(self._parser.line, ((number, line) for number, line in self._all() if number not in skip))
+
+    def require_unchanged(self) -> None:
+        """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
+        if state_of(self._stream) != self._state:
+            raise ChangedError.of(self.shown)
 
     def _all(self) -> Iterator[tuple[int, bytes]]:
         while self._first:
@@ -399,15 +400,19 @@ def open_source(
         if given == STANDARD_INPUT:
             stdin: Any = sys.stdin.buffer
             stream, shown = getattr(stdin, "raw", stdin), "standard input"
-        elif path.is_file():
-            with path.open("rb") as file:
-                parquet = file.read(len(PARQUET)) == PARQUET
-            # It sniffs, too.
-            from langshift.ingest.parquet import ParquetRows
-
-            yield (ParquetRows if parquet else JsonLines)(path, given, embeddings, fields)
-            return
         else:
             stream, shown = stack.enter_context(path.open("rb", buffering=0)), given
+            if state_of(stream) is not None:
+                yield _in_file(stream, shown, embeddings, fields)
+                return
         unpacked = stack.enter_context(decompressed_stream(stream))
-        yield Pipe(read_lines(unpacked, shown), shown, embeddings, fields)
+        yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, embeddings, fields)
+
+
+def _in_file(file: io.FileIO, shown: str, embeddings: Embeddings, fields: FieldNames) -> DocumentSource:
+    # It sniffs, too.
+    from langshift.ingest.parquet import ParquetRows
+
+    if file.read(len(PARQUET)) == PARQUET:
+        return ParquetRows(CorpusFile(file, shown, unpacks=False), embeddings, fields)
+    return JsonLines(CorpusFile(file, shown, unpacks=True), embeddings, fields)

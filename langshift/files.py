@@ -200,18 +200,24 @@ _BLOCK = 1 << 20  # bytes read at a time
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 
-#: The bytes of a file, as they were before compression; iterating gives lines.
+#: The bytes of a file, as they were before compression.
 DecompressedFile = BinaryIO | gzip.GzipFile | zstd.ZstdFile
+
+
+@contextmanager
+def decompressed(raw: BinaryIO) -> Iterator[DecompressedFile]:
+    """The bytes of a file that is at its beginning, unpacked on the way; it is closed at the end where it is plain."""
+    magic = raw.read(_MAGIC)
+    raw.seek(0)
+    with _decompressed(raw, magic) as unpacked:
+        yield unpacked
 
 
 @contextmanager
 def open_decompressed(path: Path) -> Iterator[DecompressedFile]:
     """Open a file for reading its bytes, unpacked on the way."""
-    with path.open("rb") as raw:
-        magic = raw.read(_MAGIC)
-        raw.seek(0)
-        with _decompressed(raw, magic) as unpacked:
-            yield unpacked
+    with path.open("rb") as raw, decompressed(raw) as unpacked:
+        yield unpacked
 
 
 @contextmanager
@@ -263,6 +269,44 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DAMAGED = "{0}: the compressed data is truncated or damaged after line {1} ({2})."
 
 
+#: Bytes. No document comes near it; OpenSearch takes no request of more than 100 MiB by default, the document's
+#: vectors included, and a line that consists of brackets takes thirty times as much memory once it is parsed.
+LONGEST_LINE = 64 << 20
+_KEPT = 10_000  # bytes of a line that is longer
+_CHARACTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]*\Z")
+
+
+class CutLine(bytes):
+    """The beginning of a line that is longer than ``LONGEST_LINE``."""
+
+
+def too_long() -> str:
+    """What is wrong with such a line, as the rest of a sentence."""
+    return f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have"
+
+
+class LineReader(Protocol):
+    """Bytes that are read by lines or blocks."""
+
+    def readline(self, most: int, /) -> bytes:
+        """A line with its line break, or as many bytes of it; empty at the end."""
+
+
+def _bounded(unpacked: LineReader) -> Iterator[bytes]:
+    """All lines with their line breaks; no more is held of one without end than of one that may be used."""
+    readline, most = unpacked.readline, LONGEST_LINE + 1
+    while line := readline(most):
+        if len(line) < most or line.endswith(b"\n"):
+            yield line
+            continue
+        # Its last character may have been cut in two.
+        begin = _CHARACTER.sub(b"", line[:_KEPT])
+        del line
+        while (rest := readline(_BLOCK)) and not rest.endswith(b"\n"):
+            pass
+        yield CutLine(begin + f"... (cut: the line {too_long()})".encode())
+
+
 class LineNumbers(Protocol):
     """Numbers of lines."""
 
@@ -296,15 +340,22 @@ def readable(shown: str, damaged: str = _DAMAGED) -> Iterator[ReadProgress]:
 
 
 def read_lines(
-    lines: Iterable[bytes], shown: str, skip: LineNumbers = (), *, blank: bool = False, damaged: str = _DAMAGED
+    unpacked: LineReader,
+    shown: str,
+    skip: LineNumbers = (),
+    *,
+    blank: bool = False,
+    cut: bool = False,
+    damaged: str = _DAMAGED,
 ) -> Generator[tuple[int, bytes]]:
     """Lines without their line breaks, and without the byte order mark that some programs begin a file with.
 
     Args:
-        lines: all lines of an input.
+        unpacked: an input.
         shown: how messages name it.
         skip: numbers of lines to pass over.
         blank: whether blank lines are among them; else they are passed over.
+        cut: whether a line that is longer than ``LONGEST_LINE`` comes as a ``CutLine``; else it is refused.
         damaged: what is said of damaged data.
 
     Yields:
@@ -314,9 +365,14 @@ def read_lines(
         UsageError: it can be read no further.
     """
     with readable(shown, damaged) as progress:
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(_bounded(unpacked), start=1):
             progress.line = number
             if number in skip:
+                continue
+            if isinstance(line, CutLine):
+                if not cut:
+                    raise UsageError(f"{shown}, line {number}, {too_long()}: shorten or remove it.")
+                yield number, line
                 continue
             if number == 1:
                 line = line.removeprefix(_BYTE_ORDER_MARK)
@@ -380,8 +436,12 @@ PARQUET = b"PAR1"
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[ParquetFile]:
+def open_parquet(path: Path, file: io.RawIOBase | None = None) -> Iterator[ParquetFile]:
     """Open a file; what is found damaged while it is read is told as well.
+
+    Args:
+        path: its path.
+        file: the same where it is open already; it stays open.
 
     Raises:
         UsageError: the file may not be read, is no Parquet file, or damaged.
@@ -395,9 +455,11 @@ def open_parquet(path: Path) -> Iterator[ParquetFile]:
         raise UsageError(f"{path} is not readable: change its permissions, or use a copy that you can read.")
     try:
         # By default a row group is read whole, and with pre_buffer all of them are kept until the file is closed.
-        with ParquetFile(path, buffer_size=_BLOCK, pre_buffer=False) as file:
-            yield file
+        with ParquetFile(file or path, buffer_size=_BLOCK, pre_buffer=False) as opened:
+            yield opened
     except (ArrowException, OSError) as error:
+        if "too deeply nested" in str(error):
+            raise UsageError(f"{path} has a column that is nested too deeply: flatten it, or leave it out.") from error
         raise UsageError(f"{path} is damaged or not a Parquet file: download it again.") from error
 
 

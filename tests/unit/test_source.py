@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import os
 import sys
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
 from langshift.ingest.bulk.journal_store import LineRanges
+from langshift.ingest.corpus_file import ChangedError
 from langshift.ingest.documents import Delete, InvalidRow, Update
 from langshift.ingest.sources import open_source
 
@@ -244,12 +246,33 @@ def test_compressed_data_that_break_off_are_refused_with_the_place(pack, tmp_pat
     assert 1000 < int(told.removeprefix(start).split(" ")[0]) < 20_000
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_told_with_the_place(tmp_path):
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress], ids=["plain", "gzip", "zstd"])
+def test_a_file_that_is_cut_while_it_is_read_is_told(pack, tmp_path):
     path = tmp_path / "c"
-    packed = gzip.compress(b"\n".join([GOOD] * 3000))
+    packed = pack(b"\n".join([GOOD] * 3000))
     path.write_bytes(packed)
     with open_source(str(path)) as source:
         path.write_bytes(packed[:-10])
-        with pytest.raises(UsageError) as caught:
-            list(source.read(()))
-    assert str(caught.value).startswith(f"{path}: the compressed data is truncated or damaged after line ")
+        for _ in range(2):
+            with pytest.raises(ChangedError) as caught:
+                list(source.read(()))
+            assert str(caught.value) == f"{path} changed while it was read."
+
+
+def test_a_file_of_which_only_the_time_changes_has_not_changed(tmp_path):
+    path = write(tmp_path / "c", *[GOOD] * 3000)
+    with open_source(str(path)) as source:
+        os.utime(path, ns=(0, 0))
+        assert len(list(source.read(()))) == 3000
+        source.require_unchanged()
+
+
+def test_none_of_the_lines_that_were_added_is_given(tmp_path):
+    path = write(tmp_path / "c", *[GOOD] * 3000)
+    with open_source(str(path)) as source:
+        with path.open("ab") as file:
+            file.write(b"%s\n" % GOOD * 3000)
+        lines = source.read(())
+        assert [next(lines).line for _ in range(3000)] == list(range(1, 3001))
+        with pytest.raises(ChangedError):
+            next(lines)

@@ -12,6 +12,7 @@ import pytest
 
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import LangshiftError, UsageError
+from langshift.ingest.corpus_file import ChangedError
 from langshift.ingest.documents import InvalidRow
 from langshift.ingest.sources import open_source
 
@@ -127,6 +128,19 @@ def test_what_is_no_corpus(monkeypatch, content, message):
     with pytest.raises(UsageError) as caught, open_source("-"):
         pass
     assert str(caught.value) == message
+
+
+def test_a_file_on_standard_input_that_changes(monkeypatch, tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(LINE * 3000)
+    with path.open("rb", buffering=0) as raw:
+        standard_input(monkeypatch, raw)
+        with open_source("-") as source:
+            source.require_unchanged()
+            path.write_bytes(LINE * 2000)
+            list(source.read(()))
+            with pytest.raises(ChangedError, match=r"^standard input changed while it was read\.$"):
+                source.require_unchanged()
 
 
 def test_compressed_data_that_break_off(monkeypatch):

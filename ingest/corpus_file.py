@@ -1,0 +1,219 @@
+"""A corpus in a file: opened once and read several times, the same bytes each time, or else it is told."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from stat import S_ISREG
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from langshift.errors import LangshiftError, UsageError
+from langshift.files import DecompressedFile, LineNumbers, LineReader, decompressed, read_lines, readable
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_BLOCK = 1 << 20  # bytes
+
+
+class ChangedError(LangshiftError):
+    """A corpus was written to while it was read: what was read of it is neither what it was nor what it is now."""
+
+    @classmethod
+    def of(cls, shown: str) -> ChangedError:
+        """The error, by the name of the corpus in messages."""
+        return cls(f"{shown} changed while it was read.")
+
+
+def state_of(stream: object) -> tuple[int, int] | None:
+    """What every change of a regular file changes, its size in bytes and the time in nanoseconds.
+
+    Returns:
+        None where it is no regular file.
+    """
+    try:
+        found = os.fstat(stream.fileno())  # type: ignore[attr-defined] # what has none is no file
+    except (AttributeError, OSError, ValueError):
+        return None
+    return (found.st_size, found.st_mtime_ns) if S_ISREG(found.st_mode) else None
+
+
+class Measured(NamedTuple):
+    """What a file holds.
+
+    Attributes:
+        lines: how many lines it has.
+        size: how many bytes.
+        content: their SHA-256, in hexadecimal.
+    """
+
+    lines: int
+    size: int
+    content: str
+
+
+class CorpusFile:
+    """A file that is open, whatever becomes of its name: one that is renamed over it is another file.
+
+    Attributes:
+        shown: how messages name it.
+        measured: what it held when it was opened; of compressed lines, what they unpack to.
+    """
+
+    def __init__(self, file: io.FileIO, shown: str, *, unpacks: bool) -> None:
+        """Take an open file.
+
+        Args:
+            file: the file; who has opened it closes it.
+            shown: how messages name it.
+            unpacks: whether compressed data are unpacked.
+        """
+        self.shown = shown
+        self._file, self._lock, self._unpacks = file, Lock(), unpacks
+        self._state = state_of(file)
+
+    def measure(self) -> Measured:
+        """Read it all, so that ``lines`` and ``require_unchanged`` know what it holds.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
+        self.measured = self._measure()
+        return self.measured
+
+    def _measure(self) -> Measured:
+        digest, last, size = sha256(), b"\n", 0
+        with readable(self.shown) as progress, self._content() as unpacked:
+            while block := unpacked.read(_BLOCK):
+                digest.update(block)
+                progress.line += block.count(b"\n")
+                size += len(block)
+                last = block[-1:]
+        return Measured(progress.line + (last != b"\n"), size, digest.hexdigest())
+
+    def reader(self) -> io.RawIOBase:
+        """Its bytes from the beginning, as they are now: none of them is kept."""
+        return _Reader(self._file, self._lock)
+
+    @contextmanager
+    def _content(self) -> Iterator[DecompressedFile]:
+        with io.BufferedReader(self.reader(), _BLOCK) as raw:
+            if not self._unpacks:
+                yield raw
+                return
+            with decompressed(raw) as unpacked:
+                yield unpacked
+
+    def first_lines(self) -> Generator[tuple[int, bytes]]:
+        """The lines as ``read_lines`` gives them, those that are too long cut; nobody checks what they are."""
+        with self._content() as unpacked:
+            yield from read_lines(unpacked, self.shown, cut=True)
+
+    def lines(self, skip: LineNumbers) -> Generator[tuple[int, bytes]]:
+        """The lines as ``read_lines`` gives them, those that are too long cut.
+
+        Raises:
+            ChangedError: they are not those that were measured, which is certain only at the end.
+            UsageError: it can be read no further.
+        """
+        with self.watched(), self._content() as unpacked:
+            checked = _CheckedReader(unpacked, self)
+            yield from read_lines(checked, self.shown, skip, cut=True)
+            checked.end()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Whatever goes wrong within it comes from a change, if there was one.
+
+        Raises:
+            ChangedError: there was one.
+        """
+        try:
+            yield
+        except Exception:
+            self.require_unchanged()
+            raise
+
+    def require_unchanged(self, *, surely: bool = False) -> None:
+        """Refuse a file that was written to since it was measured.
+
+        Args:
+            surely: whether to read it all, also where its size and its time are as before.
+
+        Raises:
+            ChangedError: it was.
+        """
+        now = state_of(self._file)
+        if now == self._state and not surely:
+            return
+        try:
+            same = self._measure() == self.measured
+        except UsageError:
+            same = False
+        if not same:
+            raise ChangedError.of(self.shown)
+        self._state = now
+
+
+class _Reader(io.RawIOBase):
+    """Reads a file from the beginning, whoever else reads it, too; closing it leaves the file open."""
+
+    def __init__(self, file: io.FileIO, lock: Lock) -> None:
+        self._file, self._lock, self._place = file, lock, 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        """As ``RawIOBase`` has it."""
+        with self._lock:
+            self._file.seek(self._place)
+            count = self._file.readinto(buffer) or 0
+        self._place += count
+        return count
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """As ``RawIOBase`` has it."""
+        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._place}.get(whence)
+        self._place = offset + (os.fstat(self._file.fileno()).st_size if begin is None else begin)
+        return self._place
+
+
+class _CheckedReader:
+    """Gives lines, and compares all of them with what the file held when it was measured."""
+
+    def __init__(self, unpacked: LineReader, file: CorpusFile) -> None:
+        self._readline, self._file = unpacked.readline, file
+        self._digest, self._left = sha256(), file.measured.size
+
+    def readline(self, most: int, /) -> bytes:
+        """The next line, or as much of it.
+
+        Raises:
+            ChangedError: it has become longer.
+        """
+        line = self._readline(most)
+        self._digest.update(line)
+        self._left -= len(line)
+        if self._left < 0:
+            # None of what was added may be written anywhere.
+            raise ChangedError.of(self._file.shown)
+        return line
+
+    def end(self) -> None:
+        """Compare, once the last line was read.
+
+        Raises:
+            ChangedError: there were others.
+        """
+        if self._digest.hexdigest() != self._file.measured.content:
+            raise ChangedError.of(self._file.shown)
