@@ -20,6 +20,7 @@ from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
 from langshift.ingest.bulk.chunked import Ended, LineParts, StaleChunks, left_by
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.delivery import open_bulk_writer
+from langshift.ingest.bulk.document_versions import VersionWatch
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Stage
@@ -64,7 +65,7 @@ class Verdicts:
         """Take what the server said, or which letters are still no document."""
         with self._lock:
             for one in self._parts.lines(outcomes):
-                item, state, _, kind, why, stage, _ = one
+                item, state, _, kind, why, stage, *_ = one
                 if state != "dead" or one.chunks:
                     self.ended.append(left_by(one))
                 if state == "dead":
@@ -104,10 +105,12 @@ def replay(
         UsageError: the file holds a line that is no dead letter.
         LangshiftError: the encoder or the cluster fails; letters that did not go through are kept.
     """
-    verdicts = Verdicts()
+    verdicts, loaded = Verdicts(), _loaded(target.fields)
+    versions = VersionWatch(client, target.index, 0, PATIENCE)
 
     def settle(outcomes: Sequence[ActionResult]) -> None:
-        verdicts.settle(outcomes)
+        # Documents of an adopted index have versions of their own, which are no times.
+        verdicts.settle([versions.doubted(one) if loaded else one for one in outcomes])
         dead, retries, at_once = verdicts.wrong, chunk_sender.retries, chunk_sender.limit.at_once
         progress.update(verdicts.indexed + verdicts.superseded + dead, verdicts.indexed, retries, dead, at_once)
 
@@ -115,9 +118,7 @@ def replay(
         for item in batch:
             writer.send(item)
 
-    factory: ActionBuilderFactory = (
-        ActionBuilder if _loaded(target.fields) else partial(StoredDocumentBuilder, fields=target.fields)
-    )
+    factory: ActionBuilderFactory = ActionBuilder if loaded else partial(StoredDocumentBuilder, fields=target.fields)
     # A letter's version is base plus line of its load; here it stands for the line, over a base of 0.
     builder = factory(pipeline, verdicts.settle, 0, lambda _: False)
     try:

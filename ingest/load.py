@@ -13,6 +13,7 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.chunked import StaleChunks
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import ChunkSender, open_bulk_writer
+from langshift.ingest.bulk.document_versions import VersionsAhead, VersionWatch, version_after
 from langshift.ingest.bulk.journal import RESULT, Journal, Ledger
 from langshift.ingest.bulk.journal_store import LoadWorkspace, priority_cutoff, sample_priority
 from langshift.ingest.bulk.verification import VerificationResult, check
@@ -52,10 +53,13 @@ class LoadRun:
         self._summary = LoadSummary(place.name, "", made, self._source.shown, longest=longest, resumed=opened.resumed)
         self._summary.dead_letters, self._summary.log = str(place.dead_letters), str(place.log)
         self._letters = DeadLetters(place.dead_letters)
-        self._ledger = Ledger(self._journal, self._letters, self._source.shown, opened.base, self._report_progress)
+        self._begin_ledger()
         for first, last in self._journal.fact(_LOST) or ():
             self._ledger.lost.add(first, last)
+        # The last line that may have been sent without the journal's knowing.
+        self._doubtful = self._journal.last_line() + UNDELIVERED * COUNT if opened.goes_on else 0
         self._stale: StaleChunks | None = None
+        self._versions: VersionWatch | None = None
         self._chunk_sender: ChunkSender | None = None
         self._progress: LoadProgress | None = None
 
@@ -65,12 +69,11 @@ class LoadRun:
         if target is None:
             return self._done_before()
         self._summary.index = target.index
-        if self._opened.pipeline.chunking is not None:
-            self._stale = StaleChunks(self._client, target.index, self._opened.base, target.fields)
+        self._watch_versions(target)
         try:
             if self._watch:
                 self._progress = self._watch.begin(self._source.total, self._opened.resumed)
-            self._write(target)
+            self._write_in_order(target)
             self._summary.means = self._summary.made.means if target.created else {}
             checked = self._checked(target)
             self._source.require_unchanged()
@@ -128,12 +131,28 @@ class LoadRun:
         names = {f"{RESULT}{name}": count for name, count in self._journal.results().items()}
         return {**tallies, **names, f"{RESULT}resent": 0}
 
+    def _begin_ledger(self) -> None:
+        base, shown = self._opened.base, self._source.shown
+        self._ledger = Ledger(self._journal, self._letters, shown, base, self._report_progress)
+
+    def _watch_versions(self, target: Target) -> None:
+        opened = self._opened
+        if opened.pipeline.chunking is not None:
+            self._stale = StaleChunks(self._client, target.index, opened.base, target.fields)
+        # Nobody else writes to a version that this load has made.
+        if not target.created:
+            self._versions = VersionWatch(self._client, target.index, opened.base, opened.options.patience)
+
     def _drop_letters_of_earlier_loads(self) -> None:
         """Sent again, they would bring back what this version has left behind."""
+        self._keep_letters(lambda version: version > self._opened.base)
+
+    def _keep_letters(self, wanted: Callable[[int], bool]) -> None:
+        """Keep the dead letters of these versions, and those that name none."""
         if not self._letters.path.exists():
             return
         try:
-            self._letters.keep(lambda letter: letter.version is None or letter.version >= self._opened.base)
+            self._letters.keep(lambda letter: letter.version is None or wanted(letter.version))
         except UsageError as error:
             # A line that somebody has broken by hand; the documents are all there.
             note(str(error))
@@ -154,11 +173,41 @@ class LoadRun:
         note(f"This load into {self._summary.name} is already complete: there is nothing to resume.")
         return self._summary
 
+    def _write_in_order(self, target: Target) -> None:
+        """Write every line; all of them anew where the index holds versions of which nobody knew.
+
+        Raises:
+            VersionsAhead: it does, and the input cannot be read a second time, or somebody goes on writing such ones.
+        """
+        for _ in range(_REPAIRS):
+            try:
+                self._write(target)
+            except VersionsAhead as ahead:
+                base = version_after(self._client, target.index, ahead.version, self._opened.options.patience)
+                if not self._source.resumable:
+                    raise
+                self._begin_again(target, base)
+            else:
+                return
+        self._write(target)
+
+    def _begin_again(self, target: Target, base: int) -> None:
+        first, last = self._opened.base, self._journal.last_line()
+        self._doubtful = last + UNDELIVERED * COUNT
+        # Who is killed between the two has letters twice, rather than none.
+        self._opened.begin_again(base)
+        self._keep_letters(lambda version: not first < version <= first + last)
+        self._summary.resumed = 0
+        self._begin_ledger()
+        self._watch_versions(target)
+
     def _write(self, target: Target) -> None:
         """Write every line that the journal does not have."""
         opened, cutoff = self._opened, priority_cutoff(self._source.total)
 
         def settle(outcomes: Sequence[ActionResult]) -> None:
+            if self._versions is not None:
+                self._versions.require_known(outcomes)
             ended = self._ledger.settle(outcomes)
             # Nobody searches a version that this load has made.
             if self._stale is not None and not target.created:
@@ -170,15 +219,15 @@ class LoadRun:
         def builder() -> ActionBuilder:
             return opened.kind.builder_factory(opened.pipeline, settle, opened.base, wants)
 
-        # The last line that an earlier run may have sent without the journal's knowing.
-        doubtful = self._journal.last_line() + UNDELIVERED * COUNT if opened.goes_on else 0
         encoded = encoded_batches(self._source.read(self._journal.handled()), builder(), self._stage)
         # Whatever ends this, nothing is read any more before the source is closed.
         with ExitStack() as stack, closing(encoded):
             batches = self._measured(target, encoded) if opened.pipeline.measures else encoded
             kind = Updater if opened.pipeline.chunking is None else ChunkUpdater
             updater = kind(self._client, target.index, opened.pipeline, opened.base, stack, target.fields)
-            opening = open_bulk_writer(self._client, target, settle, opened.options.patience, doubtful, updater.merge)
+            opening = open_bulk_writer(
+                self._client, target, settle, opened.options.patience, self._doubtful, updater.merge
+            )
             with opening as (writer, self._chunk_sender):
                 index_batches(batches, builder(), writer.write, self._stage)
         self._stage("write", 0, self._chunk_sender.limit.seconds)

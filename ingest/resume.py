@@ -1,6 +1,5 @@
 """Opening a load: begun anew, or resumed where one was cut off; and what is cleaned up when it fails."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from opensearchpy.exceptions import OpenSearchException, RequestError
 from langshift.client import address
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.document_versions import first_version
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.bulk.writer import Settle
@@ -59,9 +59,6 @@ def noted(shape: IndexOptions) -> dict[str, Any]:
 
 
 PATIENCE = 300.0  # seconds
-# Lines of a load have consecutive versions from its begin on; in a millisecond nobody reads a million of them, so
-# that the next load's are later.
-_LINES_A_MILLISECOND = 20  # bits
 _RESUMABLE = "resumable"  # the journal's name for whether its load can be gone on with
 _PLANNED = "planned"  # the journal's name for the token of a version that is about to be made
 
@@ -311,10 +308,21 @@ class LoadSession:
             self._keep_languages(target.index)
         elif self.kind.body is None:
             self._say_types()
-        self.base = _base(journal)
+        self.base = first_version(self.client, target.index, _last(journal), options.patience)
         facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
         facts |= {"shape": noted(options.shape), "base": self.base, _RESUMABLE: self.source.resumable}
         journal.begin(identity, facts)
+
+    def begin_again(self, base: int) -> None:
+        """Count no line as handled any more, so that all of them are written under later versions.
+
+        Args:
+            base: the version that line 0 has from now on.
+        """
+        journal = self.journal
+        facts = {name: journal.fact(name) for name in ("index", "uuid", "created", "fast", "shape", _RESUMABLE)}
+        journal.begin(journal.identity, {**facts, "base": base})
+        self.base, self.resumed = base, 0
 
     def _say_types(self) -> None:
         """Tell what the first documents have told of the types of fields."""
@@ -361,11 +369,8 @@ def _have(names: Sequence[str]) -> str:
     return "has" if len(names) == 1 else "have"
 
 
-def _base(journal: Journal) -> int:
-    """The time, but after every line of the load before: the clock may have been set back since."""
-    last = 0
+def _last(journal: Journal) -> int:
+    """The version of the last line of the load before, whose dead letters must be older than this one's; else 0."""
     if journal.begun:
-        last = journal.fact("base") + journal.last_line()
-    elif journal.finished is not None:
-        last = journal.finished[1]["last"]
-    return max(int(time.time() * 1000) << _LINES_A_MILLISECOND, last)
+        return int(journal.fact("base")) + journal.last_line()
+    return 0 if journal.finished is None else int(journal.finished[1]["last"])

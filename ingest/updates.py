@@ -149,7 +149,7 @@ class Updater:
         assert update is not None  # noqa: S101 - nothing else is merged
         # A chunk that is gone went with an earlier form of its document.
         if self._is_superseded(item, stored) or (item.target and not stored.found):
-            return ActionResult(item, "superseded")
+            return ActionResult(item, "superseded", there=stored.version)
         if not stored.found:
             raise InvalidDocument(_missing(update.id), "missing_document")
         merging = _Merging(item, update, stored, {})
@@ -323,7 +323,7 @@ class ChunkUpdater(Updater):
         for item, head in zip(fresh, self._heads(fresh), strict=True):
             try:
                 if self._is_superseded(item, head):
-                    made.append(ActionResult(item, "superseded"))
+                    made.append(ActionResult(item, "superseded", there=head.version))
                 elif item.update is None:
                     made += self._deletes(item, head)
                 elif not head.found:

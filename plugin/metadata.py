@@ -270,6 +270,8 @@ UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
 #: Languages that the encoder was found not to read.
 UNREAD = "langshift_unread"
 ANCHORS = "langshift_anchors"
+#: The version after which those of the last load begin, where that lies ahead of the server's time.
+VERSION_BASE = "langshift_version_base"
 
 
 def read_metadata(client: OpenSearch, index: str) -> dict[str, Any]:

@@ -55,7 +55,8 @@ def _line(parts: Sequence[ActionResult]) -> ActionResult:
         not_done = next((one for one in parts if one.state == "dead"), None)
         not_done = not_done or next(one for one in parts if one.state == "superseded")
         # What an update could not do to each chunk leaves a document, and no part of one.
-        return not_done._replace(chunks=0 if not_done.item.operation == "update" else len(done))
+        chunks = 0 if not_done.item.operation == "update" else len(done)
+        return not_done._replace(chunks=chunks, there=max(one.there for one in parts))
     words = {one.result for one in done}
     item = next((one.item for one in done if one.item.vector is not None), done[0].item)
     every = [tally for one in done for tally in one.item.tallies]

@@ -42,6 +42,8 @@ from langshift.settings import Settings
 #: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
 _BUSY, _TROUBLE, _FAILED = 429, range(500, 600), 500
 _CONFLICT = 409
+# What the server says of a version conflict.
+_CURRENT = re.compile(r"current version \[(\d+)\]")
 
 
 class MalformedResponse(Exception):
@@ -111,7 +113,8 @@ def parse_bulk_response(
         error = error if isinstance(error, dict) else {"type": "unknown", "reason": str(error)}
         kind, said = str(error.get("type", "unknown")), reason(error)
         if status == _CONFLICT and item.operation != "update":
-            found.results.append(ActionResult(item, "superseded"))
+            there = _CURRENT.search(said)
+            found.results.append(ActionResult(item, "superseded", there=int(there[1]) if there else 0))
         elif (
             status in (_CONFLICT, _BUSY, *_TROUBLE)
             or kind == "cluster_block_exception"

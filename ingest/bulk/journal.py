@@ -480,7 +480,7 @@ class Ledger:
             DeadLetter(
                 item.original, item.line, item.id or None, kind, why, stage, now, self._corpus, self._base + item.line
             )
-            for item, state, _, kind, why, stage, _ in outcomes
+            for item, state, _, kind, why, stage, *_ in outcomes
             if state == "dead"
         ]
         rows = [Acknowledged(o.item.line, o.item.id, _state(o), o.chunks) for o in outcomes]

@@ -166,6 +166,7 @@ class ActionResult(NamedTuple):
         stage: where it failed, where dead.
         chunks: of a line whose document is cut into chunks how many the document has now, or where dead how many were
             written before one was refused; else 0.
+        there: where superseded, the version that the server holds; 0 where it does not say.
     """
 
     item: BulkAction
@@ -175,6 +176,7 @@ class ActionResult(NamedTuple):
     reason: str = ""
     stage: Stage = "write"
     chunks: int = 0
+    there: int = 0
 
 
 #: Takes what became of items for good.
