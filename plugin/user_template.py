@@ -252,14 +252,14 @@ class Template(NamedTuple):
             raise UsageError(f"{path}: is not valid JSON; correct it.") from None
         try:
             content = check_top(content)
-            settings, mappings = _flat(content.get("settings", {})), _nested(content.get("mappings", {}))
+            settings, mappings = flat(content.get("settings", {})), nested(content.get("mappings", {}))
             check_settings(settings)
             check_mappings(mappings, fields)
         except InvalidTemplate as error:
             raise UsageError(f"{path}, {error.place}: {error}" if error.place else f"{path}: {error}") from None
         of_languages = {tag: {"analyzer": analyzer} for tag, analyzer in content.get("analyzers", {}).items()}
         texts = {field: {"properties": of_languages} for field in fields.text_fields} if of_languages else {}
-        return cls(path, settings, _merged(_nested({"properties": texts}), mappings))
+        return cls(path, settings, _merged(nested({"properties": texts}), mappings))
 
     @property
     def hash(self) -> str:
@@ -274,7 +274,7 @@ class Template(NamedTuple):
             # Would have its way over any number.
             settings.pop("auto_expand_replicas", None)
         settings.update(self.settings)
-        templates = _in_order(self.mappings.get("dynamic_templates", []), mappings["dynamic_templates"], fields)
+        templates = in_order(self.mappings.get("dynamic_templates", []), mappings["dynamic_templates"], fields)
         body["mappings"] = {**_merged(mappings, self.mappings), "dynamic_templates": templates}
         for field in fields.text_fields:
             for mapping in mapped(body["mappings"], field)["properties"].values():
@@ -291,16 +291,16 @@ class Template(NamedTuple):
         return ClusterError(f"The cluster cannot create an index from {self.path}: {message}; {remedy}.")
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Settings by their whole names, less ``index.``."""
-    flat: dict[str, Any] = {}
+    made: dict[str, Any] = {}
     for name, value in settings.items():
         whole = f"{prefix}{name}"
-        flat.update(_flat(value, f"{whole}.") if isinstance(value, Mapping) else {whole: value})
-    return flat if prefix else {name.removeprefix("index."): value for name, value in flat.items()}
+        made.update(flat(value, f"{whole}.") if isinstance(value, Mapping) else {whole: value})
+    return made if prefix else {name.removeprefix("index."): value for name, value in made.items()}
 
 
-def _nested(mapping: Mapping[str, Any]) -> dict[str, Any]:
+def nested(mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Fields within each other, where a name with dots stands for that."""
     made = dict(mapping)
     if isinstance(properties := mapping.get("properties"), Mapping):
@@ -308,7 +308,7 @@ def _nested(mapping: Mapping[str, Any]) -> dict[str, Any]:
         for name, field in properties.items():
             first, _, rest = name.partition(".")
             inner = {"properties": {rest: field}} if rest else field
-            fields = _merged(fields, {first: _nested(inner) if isinstance(inner, Mapping) else inner})
+            fields = _merged(fields, {first: nested(inner) if isinstance(inner, Mapping) else inner})
         made["properties"] = fields
     return made
 
@@ -322,7 +322,7 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _in_order(theirs: list[dict[str, Any]], ours: list[dict[str, Any]], fields: FieldNames) -> list[dict[str, Any]]:
+def in_order(theirs: list[dict[str, Any]], ours: list[dict[str, Any]], fields: FieldNames) -> list[dict[str, Any]]:
     """Dynamic templates, of which the first that fits counts: theirs before ours.
 
     One of theirs for all strings must not make something else of a text in a language that has no field yet.

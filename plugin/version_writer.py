@@ -14,6 +14,7 @@ from langshift.errors import ClusterError, UsageError
 from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, versions
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, FieldTypes, IndexOptions, index_body, require_engine
+from langshift.plugin.index_templates import ALREADY_EXISTS, create_version
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
 from langshift.plugin.versions import IfExists, Target
 from langshift.server_errors import Unreadable
@@ -308,7 +309,8 @@ def open_for_writing(
         FingerprintError: documents are to be added to a version with vectors of another making.
         UsageError: there is a version already, and it is to be refused, or has other fields; or ``name`` cannot be an
             index's name.
-        ClusterError: what is there was not made by langshift; or the cluster makes no index of that shape.
+        ClusterError: what is there was not made by langshift; or the cluster, or an index template there, makes no
+            index of that shape.
     """
     live = versions.version_behind(client, name)
     if live is not None:
@@ -336,9 +338,9 @@ def open_for_writing(
     # Asked before too: whoever may not ask for it must not leave a version behind.
     uuid_of(client, index)
     try:
-        client.indices.create(index=index, body=made)
+        create_version(client, name, index, made)
     except RequestError as error:
-        if error.error != "resource_already_exists_exception":
+        if error.error != ALREADY_EXISTS:
             if shape.template is not None:
                 raise shape.template.refused(error) from error
             raise

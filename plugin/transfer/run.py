@@ -13,6 +13,7 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestE
 from langshift.client import address
 from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import metadata, pipelines, version_writer, versions
+from langshift.plugin.index_templates import ALREADY_EXISTS, create_version
 from langshift.plugin.transfer import copying, cutover, reindex_tasks, state
 from langshift.plugin.transfer.state import (
     ClientTransform,
@@ -295,16 +296,19 @@ def _make(run: Transfer, plan: TransferPlan) -> None:
     restore = version_writer.add_load_settings(body["settings"]["index"], fast=False, more=APART)
     note = {**run.first_note(), "asked": dict(plan.requested), "task": None, "copied": False}
     body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {**restore, plan.kind: note}
-    try:
-        run.client.indices.create(index=run.target, body=body)
-    except RequestError as error:
-        if error.error != "resource_already_exists_exception":
-            raise
+
+    def is_own() -> bool:
         found = state.read_transfer_note(run.client, run.target)
-        if found is None or found[1].get("token") != run.mark.token:
-            raise ClusterError(
-                f"Another run is creating a version of {run.name}: run the command again when it has finished."
-            ) from error
+        return found is not None and found[1].get("token") == run.mark.token
+
+    try:
+        create_version(run.client, run.name, run.target, body, is_own)
+    except RequestError as error:
+        if error.error != ALREADY_EXISTS:
+            raise
+        raise ClusterError(
+            f"Another run is creating a version of {run.name}: run the command again when it has finished."
+        ) from error
 
 
 def roll_back(
