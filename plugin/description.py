@@ -14,6 +14,7 @@ from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.output import join_words, pluralize
 from langshift.plugin import metadata, unfinished
+from langshift.plugin.alias_repair import BrokenAlias, broken_alias
 from langshift.plugin.index_body import VectorField, engine_of, mapped
 from langshift.plugin.inventory import AnyVersion, DocumentCount, UnreadableVersion, Version, listed
 from langshift.plugin.metadata import CHUNK, USUAL, FieldNames
@@ -153,6 +154,7 @@ class Description:
     unread: Mapping[str, int] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
     search_pipeline: str | None = None
+    alias: BrokenAlias | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it, less what is told in words."""
@@ -230,6 +232,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         ],
         default_pipeline=pipeline,
         search_pipeline=search_pipeline,
+        alias=broken_alias(client, version.name, versions),
         meta=meta,
         shards=int(settings["index.number_of_shards"]),
         replicas=int(settings["index.number_of_replicas"]),
@@ -255,6 +258,10 @@ def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
     found = listed(client, alias_of(name))
     if any(one.version == name for one in found):
         index: str | None = name
+    elif (alias := broken_alias(client, name, found)) is not None:
+        if alias.right is None:
+            raise ClusterError(alias.in_words())
+        index = alias.right.version
     elif (index := version_behind(client, name)) is not None:
         found = listed(client, alias_of(index))
         if all(one.version != index for one in found):
@@ -473,8 +480,13 @@ def source(one: Version) -> str:
 
 def remarks(found: Description) -> list[str]:
     """Sentences on a version and those beside it; none where all is well."""
-    parts = (_of_documents, _of_the_engine, _of_searchers, _of_the_block, _of_unfinished)
+    parts = (_of_the_alias, _of_documents, _of_the_engine, _of_searchers, _of_the_block, _of_unfinished)
     return [sentence for part in parts for sentence in part(found)]
+
+
+def _of_the_alias(found: Description) -> Iterator[str]:
+    if found.alias is not None:
+        yield found.alias.in_words()
 
 
 def _of_searchers(found: Description) -> Iterator[str]:

@@ -20,7 +20,7 @@ from langshift.plugin import metadata, pipelines
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata
 from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
-from langshift.plugin.versions import alias_of, check_name, version_behind
+from langshift.plugin.versions import alias_of, broken_in_words, check_name, version_behind
 
 State = Literal["live", "kept", "unfinished"]
 VersionOperation = Literal["load", "retune", "reencode", "rollback"]
@@ -273,7 +273,7 @@ class DropPlan(NamedTuple):
 
     def in_words(self) -> str:
         """What goes, as a sentence without its end."""
-        listing = ", ".join(f"{one.version} ({_held(one)})" for one in self.versions)
+        listing = ", ".join(map(in_short, self.versions))
         return f"the index {self.name} with {listing}" if self.whole else listing
 
 
@@ -326,7 +326,11 @@ def plan_drop(client: OpenSearch, name: str, version: str | None) -> DropPlan:
     live = version_behind(client, name)
     found = listed(client, name)
     if live is not None and live not in [one.version for one in found]:
-        raise ClusterError(f"{name} points to {live}, which is not a version of {name}: nothing was removed.")
+        raise ClusterError(
+            f"{broken_in_words(name, [live])} Nothing was removed."
+            if found
+            else f"{name} points to {live}, which is not a version of {name}: nothing was removed."
+        )
     if not found:
         raise ClusterError(f"There is no index {name}: `langshift index list` lists the existing indices.")
     if version is None:
@@ -386,6 +390,8 @@ def find_version(name: str, version: str, found: Sequence[AnyVersion]) -> AnyVer
     return one
 
 
-def _held(one: AnyVersion) -> str:
+def in_short(one: AnyVersion) -> str:
+    """A version with its state and size: ``news-v0001 (live, 8 documents, 12.0 kB)``."""
     counted = str(DocumentCount(one.documents, one.chunks))
-    return ", ".join([one.state, counted, *([] if one.bytes is None else [decimal(one.bytes)])])
+    held = ", ".join([one.state, counted, *([] if one.bytes is None else [decimal(one.bytes)])])
+    return f"{one.version} ({held})"

@@ -131,7 +131,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
     found = _found(client, name)
     if not found:
         raise ClusterError(f"There is no index {name}: create it with `langshift ingest CORPUS --index {name}`.")
-    index = name if name in found else _only(name, found)
+    index = name if name in found else _only(client, name, found)
     mappings = found[index].get("mappings", {})
     meta = checked_metadata(index, mappings)
     if name in found:
@@ -186,12 +186,21 @@ def version_behind(client: OpenSearch, name: str) -> str | None:
 
     Raises:
         UsageError: ``name`` cannot be an index's name.
-        ClusterError: ``name`` is an index, or an alias of several.
+        ClusterError: ``name`` is an index, or an alias of several, or of one that is no version while it has some.
     """
     found = _found(client, name)
     if name in found:
         raise ClusterError(_no_alias(name))
-    return _only(name, found) if found else None
+    return _only(client, name, found) if found else None
+
+
+def indices_behind(client: OpenSearch, name: str) -> list[str]:
+    """All indices that the alias ``name`` stands for; none where there is no such alias.
+
+    Raises:
+        UsageError: ``name`` cannot be an index's name.
+    """
+    return [index for index in _found(client, name) if index != name]
 
 
 def alias_of(index: str) -> str:
@@ -208,13 +217,27 @@ def _found(client: OpenSearch, name: str) -> dict[str, Any]:
         return {}
 
 
-def _only(name: str, found: Mapping[str, Any]) -> str:
+def _only(client: OpenSearch, name: str, found: Mapping[str, Any]) -> str:
+    index = next(iter(found))
+    is_ours = alias_of(index) == name or metadata.FINGERPRINT in found[index].get("mappings", {}).get("_meta", {})
+    if len(found) == 1 and is_ours:
+        return index
+    if versions_of(client, name):
+        raise ClusterError(broken_in_words(name, sorted(found)))
     if len(found) > 1:
         raise ClusterError(
             f"{name} is an alias of {len(found)} indices ({', '.join(sorted(found))}): choose another name."
         )
-    (index,) = found
     return index
+
+
+def broken_in_words(name: str, indices: Sequence[str]) -> str:
+    """What is wrong with an alias that stands for these, and what to do, as a sentence."""
+    if len(indices) > 1:
+        what = f"is an alias of {len(indices)} indices ({', '.join(indices)}), but should point to one version"
+    else:
+        what = f"points to {indices[0]}, which is not a version of it"
+    return f"{name} {what}: repair it with `langshift index repair {name}`, which removes no index."
 
 
 def _no_alias(name: str) -> str:

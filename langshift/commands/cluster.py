@@ -341,19 +341,24 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     # Only here: NumPy is not needed to start or stop a server.
     from langshift.debias.readable import unread_in_words
     from langshift.plugin import metadata
+    from langshift.plugin.alias_repair import BrokenAlias, broken_aliases
     from langshift.plugin.description import default_pipelines, of_searchers
     from langshift.plugin.inventory import Version, listed
     from langshift.plugin.versions import IndexInfo, live
 
     found: list[IndexInfo] = []
     versions: list[AnyVersion] = []
+    broken: list[BrokenAlias] = []
     # Somebody may not read all indices, or drop one meanwhile: nothing is wrong with the cluster then.
     with suppress(LangshiftError, OpenSearchException):
         versions = listed(client)
+        broken = broken_aliases(client, versions)
     yield from _unfinished(versions)
     for name in sorted({one.name for one in versions if one.state == "live" and isinstance(one, Version)}):
         with suppress(LangshiftError, OpenSearchException):
             found.append(live(client, name))
+    for alias in broken:
+        yield _finding(f"index {alias.name}", "warning", "its alias is broken", alias.in_words())
     for index in found:
         for sentence in unread_in_words(index.fingerprint.encoder, index.unread, index.fields.entry):
             remedy = f"{sentence} Use one that can: langshift reencode {index.name} --encoder ENCODER."

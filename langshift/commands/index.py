@@ -11,6 +11,7 @@ from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table
 from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, option
 from langshift.plugin import description, metadata, pipelines, stored_shift
+from langshift.plugin.alias_repair import broken_aliases, run_repair
 from langshift.plugin.description import held, short_name, short_scales, unreadable
 from langshift.plugin.inventory import AnyVersion, Version, listed, run_drop
 from langshift.plugin.pipeline_check import run_verify
@@ -152,11 +153,15 @@ def list_(as_json: bool) -> None:
     Example:
       langshift index list
     """
-    found = listed(open_cluster())
+    client = open_cluster()
+    found = listed(client)
+    index_remarks = [one.in_words() for one in broken_aliases(client, found)]
     if as_json:
-        emit_json({"versions": [one.to_dict() for one in found]})
+        emit_json({"versions": [one.to_dict() for one in found], "remarks": index_remarks})
     elif found:
         _list(found)
+        for remark in index_remarks:
+            note(remark)
     else:
         note("There is no langshift index: create one with `langshift ingest CORPUS --index NAME`.")
 
@@ -181,7 +186,7 @@ def describe(name: str, query_vectors: bool, as_json: bool) -> None:
         return
     found = description.describe(client, name)
     index_remarks = description.remarks(found)
-    if found.version.state == "live" and (due := calibration_due(live(client, name))):
+    if found.version.state == "live" and found.alias is None and (due := calibration_due(live(client, name))):
         index_remarks.append(due)
     if as_json:
         emit_json({**found.to_dict(), "remarks": index_remarks})
@@ -217,6 +222,24 @@ def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
       langshift index drop news --version 1
     """
     click.get_current_context().exit(run_drop(name, version, yes=yes, as_json=as_json))
+
+
+@index.command()
+@click.argument("name")
+@flag("--yes", "Do not ask for confirmation.")
+@JSON
+def repair(name: str, yes: bool, as_json: bool) -> None:
+    """Let the index NAME point to one of its versions again.
+
+    The name of an index is an alias. If something else has changed it, such as an index template of the cluster, it may
+    point to several indices, or to one that is not a version of it; other commands then refuse to use it. This command
+    takes the alias away from all but the version that should be live, which it shows first. No index is removed.
+
+    \b
+    Example:
+      langshift index repair news
+    """
+    click.get_current_context().exit(run_repair(name, yes=yes, as_json=as_json))
 
 
 def _list(versions: Sequence[AnyVersion]) -> None:

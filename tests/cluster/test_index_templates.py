@@ -1,5 +1,7 @@
 """Index templates of the cluster: what they would break is refused before anything is made, and all else loads."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,7 +22,7 @@ class Case(NamedTuple):
     contents: tuple[dict[str, Any], ...]
     sentence: str = ""
     legacy: bool = False
-    components: dict[str, dict[str, Any]] = {}
+    components: Mapping[str, dict[str, Any]] = MappingProxyType({})
 
 
 def mappings(**parts):

@@ -1,0 +1,137 @@
+"""Names that stand for several indices, or for one that is no version: found, and put right."""
+
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+from opensearchpy import OpenSearch
+
+from langshift.client import open_cluster
+from langshift.errors import ClusterError, UsageError
+from langshift.output import emit_json, join_words, line, note
+from langshift.plugin import metadata
+from langshift.plugin.inventory import AnyVersion, Version, in_short, listed
+from langshift.plugin.versions import broken_in_words, check_name, indices_behind
+
+
+class BrokenAlias(NamedTuple):
+    """An alias that does not stand for one version of its index.
+
+    Attributes:
+        name: the alias.
+        indices: what it stands for, sorted.
+        right: the version that it is to stand for; None where it stands for no finished one.
+        kept: versions that are finished, the oldest first.
+    """
+
+    name: str
+    indices: Sequence[str]
+    right: Version | None
+    kept: Sequence[Version]
+
+    @property
+    def wrong(self) -> list[str]:
+        """The indices that it is to be taken away from."""
+        return [index for index in self.indices if self.right is None or index != self.right.version]
+
+    def in_words(self) -> str:
+        """What is wrong and what to do, as a sentence."""
+        return broken_in_words(self.name, self.indices)
+
+    def outcome(self) -> str:
+        """What is so after the repair, as the end of a sentence."""
+        if self.right is not None:
+            return f"{self.name} points to {in_short(self.right)} alone"
+        if self.kept:
+            kept = ", ".join(in_short(one) for one in self.kept)
+            return (
+                f"{self.name} points to no version until you make one live with `langshift rollback {self.name} --to "
+                f"VERSION`; it has {kept}"
+            )
+        return f"{self.name} points to no version, and has none that is finished"
+
+
+def broken_alias(client: OpenSearch, name: str, versions: Sequence[AnyVersion]) -> BrokenAlias | None:
+    """What is wrong with the alias of an index; None where it stands for one of its versions, or there is none.
+
+    Args:
+        client: the cluster.
+        name: the index's name.
+        versions: all versions of it, the oldest first.
+    """
+    return _judged(client, name, sorted(indices_behind(client, name)), versions)
+
+
+def broken_aliases(client: OpenSearch, versions: Sequence[AnyVersion]) -> list[BrokenAlias]:
+    """All that is wrong with the aliases of indices.
+
+    Args:
+        client: the cluster.
+        versions: all versions of all indices.
+    """
+    by_name: dict[str, list[AnyVersion]] = defaultdict(list)
+    for one in versions:
+        by_name[one.name].append(one)
+    if not by_name:
+        return []
+    wanted = {"expand_wildcards": "all", "filter_path": "*.aliases"}
+    behind: dict[str, list[str]] = defaultdict(list)
+    for index, found in sorted(client.indices.get(index="*", params=wanted).items()):
+        for alias in found["aliases"]:
+            behind[alias].append(index)
+    judged = (_judged(client, name, behind[name], of_name) for name, of_name in by_name.items())
+    return [one for one in judged if one is not None]
+
+
+def _judged(client: OpenSearch, name: str, behind: Sequence[str], versions: Sequence[AnyVersion]) -> BrokenAlias | None:
+    there = {one.version for one in versions}
+    if not there or not behind or (len(behind) == 1 and behind[0] in there):
+        return None
+    readable = [one for one in versions if isinstance(one, Version)]
+    finished = [one for one in readable if metadata.unfinished(client, one.version) is None]
+    # What another version has replaced is blocked; of those that are not, the last was made to be live.
+    candidates = sorted((one for one in finished if one.version in behind), key=lambda one: not one.write_blocked)
+    return BrokenAlias(name, behind, candidates[-1] if candidates else None, finished)
+
+
+def run_repair(name: str, *, yes: bool, as_json: bool) -> int:
+    """Let a name stand for one of its versions again, or for none: ask, and take it away from all others.
+
+    Returns:
+        The exit code: 0, or 1 where the answer is no.
+
+    Raises:
+        UsageError: ``name`` cannot be an index's name, or nobody can be asked.
+        ClusterError: langshift has made no index of that name.
+    """
+    check_name(name)
+    client = open_cluster()
+    versions = listed(client, name)
+    if not versions:
+        raise ClusterError(f"There is no index {name}: `langshift index list` lists the existing indices.")
+    alias = broken_alias(client, name, versions)
+    if alias is None:
+        live = next((one.version for one in versions if one.state == "live"), None)
+        if as_json:
+            emit_json({"name": name, "version": live, "removed_from": []})
+        else:
+            line(f"Nothing to repair: {name} points to {live or 'no version'}{' alone' if live else ''}.")
+        return 0
+    planned = f"the alias {name} away from {join_words(alias.wrong)}; then {alias.outcome()}"
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"This would take {planned}: without a terminal, confirm with --yes.")
+        note(f"This takes {planned}. No index is removed.")
+        if not click.confirm("Take it away?", err=True):
+            note("Nothing was changed.")
+            return 1
+    actions = [{"remove": {"index": index, "alias": name, "must_exist": True}} for index in alias.wrong]
+    client.indices.update_aliases(body={"actions": actions})
+    if as_json:
+        right = None if alias.right is None else alias.right.version
+        emit_json({"name": name, "version": right, "removed_from": alias.wrong})
+    else:
+        line(f"Took {planned}. No index was removed.")
+    return 0
