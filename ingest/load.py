@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from opensearchpy import OpenSearch
 
@@ -109,7 +109,7 @@ class LoadRun:
     def _finish(self, target: Target, **more: str) -> None:
         """Let the journal keep that the load is complete."""
         summary = self._summary
-        facts = {"index": target.index, "uuid": target.uuid, "tallies": self._tallies()}
+        facts: dict[str, Any] = {"index": target.index, "uuid": target.uuid, "tallies": self._tallies()}
         facts |= {"present": summary.present, "chunks": summary.chunks, "repaired": summary.repaired, **more}
         self._journal.finish({**facts, "last": self._opened.base + self._journal.last_line()})
 

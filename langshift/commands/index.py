@@ -146,8 +146,9 @@ def list_(as_json: bool) -> None:
     """List every version of every langshift index.
 
     The name of an index is an alias over versions: of NAME-v0001, NAME-v0002, ... it points to the live one. A kept
-    version was live before; an unfinished one is being created, or was left behind by an interrupted command. Of a
-    version whose metadata somebody has changed, its row says what cannot be read.
+    version was live before, or was kept aside by a load (see langshift rollback --to); an unfinished one is being
+    created, or was left behind by an interrupted command. Of a version whose metadata somebody has changed, its row
+    says what cannot be read.
 
     \b
     Example:

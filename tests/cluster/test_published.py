@@ -3,9 +3,11 @@
 import json
 import re
 
+import embeddings_server
 import pytest
 from command_line import langshift, refusal
 from nothing_lost import read_letters
+from small_old_index import ADOPTED, old_index
 
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.plugin import metadata, version_writer, versions
@@ -82,40 +84,43 @@ def live(cluster_env, index_name, tmp_path):
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_was_refused_does_not_replace_what_is_live(client, cluster_env, shared, tmp_path, kind):
-    path = corpus(tmp_path / "bad.jsonl", [*documents(2), *[REFUSED[kind]] * 3])
+    path = corpus(tmp_path / "bad.jsonl", [*documents(LIVE), *[REFUSED[kind]] * 3])
     if_exists = ("replace", "new-version")[list(REFUSED).index(kind) % 2]
     sentence = refusal(ingest(cluster_env, path, shared, "--if-exists", if_exists))
     (kept,) = versions_of(client, shared)[-1:]
     assert sentence == (
-        f"{shared} still points to {shared}-v0001, because 3 of 5 lines were refused (langshift dead-letters list "
+        f"{shared} still points to {shared}-v0001, because 3 of 7 lines were refused (langshift dead-letters list "
         f"--index {shared} shows why), more than the share of 0.1 that --max-refused allows: the new version is kept "
         f"aside as {kept.version}, and `langshift rollback {shared} --to {kept.version}` publishes it all the same."
     )
     assert versions.version_behind(client, shared) == f"{shared}-v0001"
     assert client.count(index=shared)["count"] == LIVE
-    assert (kept.state, kept.documents, kept.unfinished) == ("kept", 2, None)
+    assert (kept.state, kept.documents, kept.unfinished) == ("kept", LIVE, None)
     settings = metadata.read_settings(client, kept.version)
     assert (settings.get("refresh_interval"), settings["auto_expand_replicas"]) == (None, "0-1")
     assert len([one for one in letters(client, shared) if one["corpus"] == str(path)]) == 3
 
 
-# A corpus is told to bring vectors by its first document.
-LONG = document(1, _id="x" * 600)
+# The first document tells what vectors a corpus brings, so it is the server that refuses this one.
+UNDATED = document(1, when="never")
+DATED = ("--date-field", "when")
 
 
 @pytest.mark.parametrize(
     ("lines", "found"),
     [
-        *[([LONG, line, line], "3 of 3 lines were refused") for line in (REFUSED["no JSON"], REFUSED["no text"])],
+        *[([UNDATED, line, line], "3 of 3 lines were refused") for line in (REFUSED["no JSON"], REFUSED["no text"])],
         ([document(1), {"_id": "1", "_op": "delete"}], "none of the 2 lines leaves one"),
         ([document(1, n=1), document(1, n={"a": 1}), {"_id": "1", "_op": "delete"}], "1 of 3 lines was refused"),
     ],
     ids=["all refused", "all refused, too", "all deleted", "refused and deleted"],
 )
 def test_a_first_load_that_ends_empty_leaves_no_index(client, cluster_env, index_name, tmp_path, lines, found):
-    done = ingest(cluster_env, corpus(tmp_path / "empty.jsonl", lines), index_name)
+    done = ingest(cluster_env, corpus(tmp_path / "empty.jsonl", lines), index_name, *DATED)
     told = f" (langshift dead-letters list --index {index_name} shows why)" if "refused" in found else ""
-    assert refusal(done) == f"No index {index_name} was created, because it would hold no document: {found}{told}."
+    assert (done.returncode, done.stdout) == (1, "")
+    sentence = done.stderr.splitlines()[-1]
+    assert sentence == f"Error: No index {index_name} was created, because it would hold no document: {found}{told}."
     assert client.indices.get(index=f"{index_name}*") == {}
     assert len(letters(client, index_name)) == (int(found[0]) if told else 0)
     # Nothing is left that could be resumed, and the next load begins anew.
@@ -177,7 +182,8 @@ def test_none_may_be_refused_where_that_is_asked_for(client, cluster_env, shared
 
 
 def test_adding_to_an_index_is_as_before(client, cluster_env, shared, tmp_path):
-    done = ingest(cluster_env, corpus(tmp_path / "bad.jsonl", [LONG, "{"]), shared, "--if-exists", "append")
+    lines = [document(1, n="not a number"), REFUSED["no JSON"]]
+    done = ingest(cluster_env, corpus(tmp_path / "bad.jsonl", lines), shared, "--if-exists", "append")
     assert done.returncode == 3, done
     assert client.count(index=shared)["count"] == LIVE
 
@@ -226,7 +232,7 @@ def test_a_version_is_named_as_in_other_commands(client, cluster_env, shared, li
     assert refusal(langshift("rollback", live, "--to", form.format(live))) == (
         f"{live} already points to {live}-v0002: name another version, or leave --to out."
     )
-    assert langshift("rollback", live, "--to", form.format(live).replace("2", "1")).returncode == 0
+    assert langshift("rollback", live, "--to", form.replace("2", "1").format(live)).returncode == 0
     assert langshift("rollback", live, "--to", form.format(live)).returncode == 0
     assert versions.version_behind(client, live) == f"{live}-v0002"
 
@@ -253,3 +259,50 @@ def test_what_cannot_be_published_is_refused(client, cluster_env, live, version,
     assert states(client, live) == {"v0001": ("live", LIVE), "v0002": ("unfinished", 0)}
     none = f"{live}-none"
     assert refusal(langshift("rollback", none, "--to", 1)) == f"There is no index {none}: nothing can be rolled back."
+
+
+def test_an_adoption_of_entries_that_are_refused_does_not_replace_what_is_live(client, cluster_env, live):
+    several = {str(number): {"body": "text", "doc": ["a", "b"]} for number in range(8)}
+    entries = {"a": {"body": "text", "doc": "a"}, "b": {"body": "text", "doc": "b"}, **several}
+    options = ("--text-field", "body", "--parent-field", "doc", "--name", live, *ADOPTED)
+    properties = {"body": {"type": "text"}, "doc": {"type": "keyword"}}
+    with old_index(client, f"old-{live}", properties, entries) as old:
+        adopt = ("adopt", old, *options, "--if-exists", "replace")
+        done = langshift(*adopt, "--json", url=cluster_env)
+        assert done.returncode == 1, done
+        assert done.stderr.splitlines()[-1].startswith(
+            f"Error: {live} still points to {live}-v0001, because 8 of 10 lines were refused ("
+        )
+        shown = json.loads(done.stdout)
+        assert (shown["published"], shown["index"], shown["dead"]) == (False, f"{live}-v0002", 8)
+        assert states(client, live) == {"v0001": ("live", LIVE), "v0002": ("kept", 2)}
+        done = langshift(*adopt[:-1], "new-version", "--max-refused", 0.8, url=cluster_env)
+        assert done.returncode == 3, done
+    assert versions.version_behind(client, live) == f"{live}-v0003"
+    # What a load replaces is the version before, also where it is an adoption.
+    assert langshift("rollback", live).stdout.startswith(f"{live} points to {live}-v0001 again: {LIVE} documents. ")
+
+
+@pytest.mark.parametrize("lost", ["no text", "no vector of it"])
+def test_a_reencode_that_loses_vectors_replaces_nothing(client, cluster_env, index_name, lost, monkeypatch):
+    usual = embeddings_server.vector
+    zero = {"text 1", "text 2"} if lost == "no vector of it" else set()
+    monkeypatch.setattr(embeddings_server, "vector", lambda text, **how: usual(text, **how) * (text not in zero))
+    bodies = [{"body": f"text {n}"} if n > 2 or zero else {} for n in range(1, 5)]
+    properties = {"body": {"type": "text"}}
+    with (
+        embeddings_server.embeddings_server() as server,
+        old_index(client, f"old-{index_name}", properties, {str(n): one for n, one in enumerate(bodies, 1)}) as old,
+    ):
+        adopted = langshift("adopt", old, "--text-field", "body", "--name", index_name, *ADOPTED, url=cluster_env)
+        assert adopted.returncode == 0, adopted
+        reencode = ("reencode", index_name, "--encoder", server.name, "--alpha", 0)
+        sentence = refusal(langshift(*reencode, url=cluster_env))
+        assert sentence == (
+            f"2 of 4 documents would be left without a vector, because they have no text or {server.name} makes no "
+            f"usable vector of it, so {index_name} still points to {index_name}-v0001: that is more than the share of "
+            "0.1 that --max-refused allows."
+        )
+        assert states(client, index_name) == {"v0001": ("live", 4)}
+        done = langshift(*reencode, "--max-refused", 0.5, "--json", url=cluster_env)
+        assert (done.returncode, json.loads(done.stdout)["without_vector"]) == (0, 2), done

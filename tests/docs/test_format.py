@@ -214,7 +214,7 @@ ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
         ("langshift_queries", "key", QuerySide(None, {}, np.float32([1, 0])).to_dict()),
         ("langshift_fields", "key", USUAL.to_dict()),
         ("Chunks", "key of `chunk`", PLACE),
-        ("langshift_origin", "key", Origin("load", None, None, (), "").to_dict()),
+        ("langshift_origin", "key", Origin("load", None, None, (), "", ("", "")).to_dict()),
         ("langshift_anchors", "key", calibrated()),
         ("Language vectors", "key", set(HEADER) - TENSORS),
         ("per-query.jsonl", "key", next(ROWS)),
