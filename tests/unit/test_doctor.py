@@ -176,6 +176,7 @@ def test_settings_in_force(monkeypatch, down):
         "OPENSEARCH_TIMEOUT": "2.5 s for one request",
         "OPENSEARCH_AWS_REGION": "not set: no signing",
         "OPENSEARCH_AWS_SERVICE": "not set",
+        "LANGSHIFT_TRUSTED_HOSTS": "not set: a server that only an index names is not asked",
     }
     assert "s3cret" not in str(report)
 
