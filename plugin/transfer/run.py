@@ -408,10 +408,11 @@ def plan_rollback(client: OpenSearch, name: str, to: str | None = None) -> Rollb
     origin = metadata.read_origin(client, live)
     version = to or _previous(client, name, live, origin)
     kind = _copied_by(client, name, live, version)
-    made_of = None if origin is None or origin.kind not in metadata.COPIES else (origin.version, origin.uuid)
-    if origin is not None and made_of == (version, metadata.uuid_of(client, version)):
+    # What a retune has left behind its block has not been written to since.
+    untouched = metadata.is_write_blocked(metadata.read_settings(client, version))
+    if untouched and to is None and origin is not None and origin.kind in metadata.COPIES and origin.replaced is None:
         return RollbackPlan(live, version, kind, origin.checkpoint)
-    # Nobody has noted what the other has of this one: all of it is looked at.
+    # Nobody knows what the other has of this one: all of it is looked at.
     nothing = (-1,) * int(metadata.read_settings(client, live)["number_of_shards"])
     return RollbackPlan(live, version, kind, nothing)
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from given_data import run
+from embeddings_server import embeddings_server
+from given_data import run, write_lines
 from plain_index import PLAIN, made
+from reencoded_index import NEW, require_encoded, vectors_of, write_texts
 from shifted_index import Corpus, language_vectors, printed, require_vectors, saved, sources
 
 from langshift.plugin import metadata, version_writer, versions
@@ -118,5 +120,36 @@ def test_a_version_that_a_retune_has_left_takes_writes_when_it_is_live_again(cli
     printed(run("retune", name, "--alpha", 1, "--json"))
     corpus.ingest(name, "--vectors", saved(tmp_path, KNOWN), "--if-exists", "new-version")
     assert "What was loaded into or written to" in run("rollback", name, "--to", 1).stdout
+    client.update(index=name, id="de-1", body={"doc": {"seen": True}})
     client.index(index=name, id="more", body={"language": "en"})
-    assert printed(run("rollback", name, "--json"))["index"] == f"{name}-v0003"
+    for version in ("v0003", "v0002", "v0001"):
+        assert printed(run("rollback", name, "--json"))["index"] == f"{name}-{version}"
+    # It has what the version has that was made of it, and nothing else.
+    require_vectors(client, name, corpus, KNOWN, 0.75)
+    assert "seen" not in sources(client, name)["de-1"]
+
+
+def test_versions_that_a_reencode_has_made_of_each_other_have_each_others_writes(
+    client,
+    cluster_env,  # noqa: ARG001 - the address of the cluster
+    index_name,
+    tmp_path,
+):
+    path, documents = write_texts(tmp_path / "corpus.jsonl", 9)
+    with embeddings_server() as old, embeddings_server() as new:
+        new.dimension = NEW
+        shifts = [vectors_of(server, seed) for seed, server in enumerate((old, new))]
+        files = [saved(tmp_path, shift, f"{n}.safetensors") for n, shift in enumerate(shifts)]
+        load = ("--index", index_name, "--encoder", old.name, "--vectors", files[0], "--alpha", 0.5, "--json")
+        printed(run("ingest", path, *load))
+        encode = ("--encoder", new.name, "--vectors", files[1], "--alpha", 0.5, "--json")
+        printed(run("reencode", index_name, *encode))
+        for version, shift in ((1, shifts[0]), (2, shifts[1]), (1, shifts[0])):
+            printed(run("rollback", index_name, "--to", version, "--json"))
+            require_encoded(client, f"{index_name}-v000{version}", documents, shift, 0.5)
+            added = {"_id": f"new-{len(documents)}", "text": f"Text {len(documents)}", "language": "de"}
+            more = write_lines(tmp_path / "more.jsonl", [added])
+            same = (*load[:2], "--encoder", (old, new)[version - 1].name)
+            done = run("ingest", more, *same, "--if-exists", "append", "--json")
+            assert done.exit_code == 0, (done.output, done.exception)
+            documents[added["_id"]] = {"text": added["text"], "language": "de"}
