@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -152,7 +153,9 @@ def private_file(path: Path) -> BinaryIO:
         OSError: it cannot be made.
     """
     path.unlink(missing_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    if not ensure_private(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    return path.open("r+b")
 
 
 def sync_folder(folder: Path) -> None:

@@ -6,6 +6,8 @@ import json
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import psutil
 import pytest
@@ -74,6 +76,19 @@ def test_three_processes_of_this_machine_are_one_cluster(three_nodes: ThreeNodes
     for command in (("status",), ("up",), ("up", "--nodes", "3")):
         done = langshift(*command, **home(three_nodes))
         assert (done.returncode, done.stdout) == (0, f"OpenSearch 3.6.0 is running at {urls}\n")
+
+
+def test_every_node_refuses_foreign_pages_and_keeps_its_files_to_itself(three_nodes: ThreeNodes) -> None:
+    for name, node in three_nodes.nodes().items():
+        for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            with pytest.raises(HTTPError) as caught:
+                urlopen(Request(str(node.url), headers=headers), timeout=PATIENCE)
+            assert caught.value.code == 403
+            caught.value.close()
+        folder = three_nodes.data(name).parent
+        kept = [folder / one for one in ("config", "data", "logs", "tmp")]
+        assert {path.stat().st_mode & 0o777 for path in kept} == {0o700}
+        assert not any(path.stat().st_mode & 0o077 for path in (folder / "logs").iterdir())
 
 
 def test_it_cannot_be_made_one_of_another_size(three_nodes: ThreeNodes) -> None:
