@@ -163,11 +163,12 @@ def _stopped_in_order() -> Iterator[None]:
 
 def _show(error: click.ClickException) -> None:
     """Show what click refuses as click does, but nothing of what was given on a line of its own."""
-    shown, message = io.StringIO(), f"Error: {error.format_message()}"
+    shown = io.StringIO()
     error.show(shown)
-    for line in shown.getvalue().removesuffix(f"{message}\n").splitlines():
+    usage, _, _ = f"\n{shown.getvalue()}".partition("\nError: ")
+    for line in usage.splitlines()[1:]:
         note(line)
-    note(re.sub(r"\s*\n\s*", " ", message))
+    note(re.sub(r"\s*\n\s*", " ", f"Error: {error.format_message()}"))
 
 
 def _unexpected(error: Exception) -> int:

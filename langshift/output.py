@@ -219,10 +219,18 @@ def progress(*columns: bars.ProgressColumn) -> bars.Progress:
     Args:
         columns: what follows the description; a bar, the count, the time and the task's ``rate`` where none are given.
     """
-    rate = bars.TextColumn("{task.fields[rate]}", markup=False)
+    rate = _DataColumn("{task.fields[rate]}")
     usual = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), rate)
-    shown = (bars.SpinnerColumn(), bars.TextColumn("{task.description}", markup=False), *(columns or usual))
+    shown = (bars.SpinnerColumn(), _DataColumn("{task.description}"), *(columns or usual))
     return bars.Progress(*shown, console=err, transient=True, disable=not err.is_terminal)
+
+
+class _DataColumn(bars.TextColumn):
+    """Shows data as it is, on one line."""
+
+    def render(self, task: bars.Task) -> Text:
+        """Escaped before its width is measured."""
+        return Text(escaped(self.text_format.format(task=task)), style=self.style, justify=self.justify)
 
 
 def heading(text: str) -> None:

@@ -21,7 +21,7 @@ from langshift.plugin.metadata import CHUNK, USUAL, FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift, moves_queries, queries_of
-from langshift.plugin.versions import alias_of, check_name, version_behind
+from langshift.plugin.versions import alias_of, check_mapping, check_name, version_behind
 
 BINS: Final = 10
 LOW, FAIR = 0.5, 0.8
@@ -208,6 +208,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
     meta = metadata.checked_metadata(index, found)
     settings = metadata.read_flat_settings(client, index)
     fields = FieldNames.from_meta(meta)
+    check_mapping(index, found, version.fingerprint, fields)
     analyzers = dict(_analyzers(found, settings, fields))
     counts = _counts(client, index, fields, list(analyzers))
     filled = counts["texts"]["buckets"] if analyzers else {}

@@ -143,7 +143,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
                 f"again, or remove the version with `langshift index drop {alias_of(name)} --version {name}`."
             )
     fingerprint, fields = fingerprint_of(index, meta), FieldNames.from_meta(meta)
-    _check_mapping(index, mappings, fingerprint, fields)
+    check_mapping(index, mappings, fingerprint, fields)
     by_language = {"languages": {"terms": {"field": fields.language, "size": 1000}}}
     answer = client.search(index=index, body={"size": 0, "track_total_hits": True, "aggs": by_language})
     buckets = answer["aggregations"]["languages"]["buckets"]
@@ -165,8 +165,18 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
     )
 
 
-def _check_mapping(index: str, mappings: Mapping[str, Any], made: Fingerprint, fields: FieldNames) -> None:
-    """Refuse an index whose mapping lacks what every search needs of the fields that it names."""
+def check_mapping(index: str, mappings: Mapping[str, Any], made: Fingerprint, fields: FieldNames) -> None:
+    """Refuse an index whose mapping lacks what every search needs of the fields that it names.
+
+    Args:
+        index: the index.
+        mappings: its mappings, as the server gives them.
+        made: its fingerprint, and
+        fields: the names of its fields, both as it says them.
+
+    Raises:
+        MetadataError: a field is not what the metadata says.
+    """
     vector, language = mapped(mappings, fields.vector), mapped(mappings, fields.language)
     if "dimension" in vector and vector["dimension"] != made.dimension:
         why = f"{made.dimension}, but {fields.vector} has {vector['dimension']} dimensions"

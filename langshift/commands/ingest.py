@@ -518,6 +518,8 @@ def _index(name: str) -> IndexInfo | None:
     client = open_cluster()
     try:
         return live(client, name)
+    except metadata.MetadataError:
+        raise
     except ClusterError:
         return None
 

@@ -56,7 +56,7 @@ def under_way(command, proxy):
         yield process
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_who_is_interrupted_leaves_nothing_behind(client, proxy, command, old, new, stop):
     with under_way(command, proxy) as process:
         process.send_signal(stop)

@@ -27,7 +27,7 @@ def refused(tmp_path, *arguments, **variables):
     return refusal(langshift("serve", *arguments, LANGSHIFT_HOME=str(tmp_path), OPENSEARCH_URL=nowhere(), **variables))
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_ends_when_it_is_stopped(cluster_url, tmp_path, by):
     with serving(url=cluster_url, home=tmp_path) as console:
         with console.client() as browser:

@@ -156,7 +156,7 @@ def test_sigkill_at_random_moments(client, begun):
     assert len(list(versions_of(client, load.index))) == 1
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupting_finishes_what_is_under_way_and_restores_the_settings(client, begun, how):
     load = begun(1500)
     load.server.pause = 0.02
