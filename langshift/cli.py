@@ -130,13 +130,12 @@ def _stopped_in_order() -> Iterator[None]:
     Only the first signal interrupts, as another would break off the clean-up; the third Ctrl-C does that. What is
     ignored from the start, as SIGHUP is below nohup, stays ignored.
     """
-    received = 0
+    received: list[int] = []
     terminals = [stream for stream in (1, 2) if os.isatty(stream)]
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        if received == 1 or (number == signal.SIGINT and received > 2):
+        received.append(number)
+        if len(received) == 1 or (number == signal.SIGINT and received.count(number) > 2):
             raise KeyboardInterrupt
 
     def hang_up(*_: object) -> None:
