@@ -14,6 +14,7 @@ from langshift.ingest.bulk.chunked import StaleChunks
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import ChunkSender, open_bulk_writer
 from langshift.ingest.bulk.document_versions import VersionsAhead, VersionWatch, version_after
+from langshift.ingest.bulk.final_pipeline import final_pipeline, refused
 from langshift.ingest.bulk.journal import RESULT, Journal, Ledger
 from langshift.ingest.bulk.journal_store import LoadWorkspace, priority_cutoff, sample_priority
 from langshift.ingest.bulk.verification import VerificationResult, check
@@ -217,7 +218,7 @@ class LoadRun:
             return sample_priority(line) <= cutoff and self._journal.wants(line)
 
         def builder() -> ActionBuilder:
-            return opened.kind.builder_factory(opened.pipeline, settle, opened.base, wants)
+            return opened.kind.builder_factory(opened.pipeline, settle, opened.base, wants, fields=target.fields)
 
         encoded = encoded_batches(self._source.read(self._journal.handled()), builder(), self._stage)
         # Whatever ends this, nothing is read any more before the source is closed.
@@ -271,6 +272,8 @@ class LoadRun:
                         "another process has written to it."
                     )
                 return checked
+            if checked.differing and (name := self._patiently(lambda: final_pipeline(self._client, target.index))):
+                raise refused(target.index, name, f"has changed {_named([one.document for one in checked.differing])}")
             self._forget(self._journal.written_by(lost))
             problem = f"The final check found that the cluster has lost {_named(lost)} that it had confirmed"
             # In an index that people use, somebody may have deleted them.

@@ -15,7 +15,6 @@ from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.document_versions import first_version
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace
-from langshift.ingest.bulk.writer import Settle
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.corpus_file import ChangedError
 from langshift.ingest.documents import DocumentSource
@@ -29,7 +28,7 @@ from langshift.plugin.versions import IfExists, Target, remove_impostor, version
 from langshift.retry import waiting
 from langshift.server_errors import failure
 
-ActionBuilderFactory = Callable[[EmbeddingPipeline, Settle, int, Callable[[int], bool]], ActionBuilder]
+ActionBuilderFactory = Callable[..., ActionBuilder]
 
 
 @dataclass(frozen=True)

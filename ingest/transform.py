@@ -17,13 +17,14 @@ from langshift.debias.debiaser import Debiaser, Posterior, is_shifted
 from langshift.debias.detector import LOOKALIKES
 from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.errors import UsageError
+from langshift.ingest.bulk.final_pipeline import sampled
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage, bulk_lines
 from langshift.ingest.chunking import CHARACTERS, chunks_of
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, Update
 from langshift.ingest.progress import NO_TAG, OnStage, no_progress
 from langshift.languages import UNDETERMINED, primary, text_language
-from langshift.plugin.metadata import replaced_at
+from langshift.plugin.metadata import USUAL, FieldNames, replaced_at
 from langshift.retry import prefetch
 
 
@@ -229,7 +230,8 @@ class ActionBuilder:
         pipeline: encoder, method, language vectors and detector.
         settle: takes what cannot be used.
         base: the version that line 0 would have.
-        wants: whether the final check compares the vector of a line.
+        wants: whether the final check compares a line.
+        fields: the names of the documents' fields.
         encodes: whether the encoder makes the vectors: else no time is reported for it.
     """
 
@@ -237,6 +239,7 @@ class ActionBuilder:
     settle: Settle
     base: int
     wants: Callable[[int], bool]
+    fields: FieldNames = USUAL
     encodes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -308,8 +311,8 @@ class ActionBuilder:
                 self._no_tag = document.no_tag
                 tallies.append(f"{NO_TAG}{document.no_tag}")
         lines = bulk_lines("index", document.id, self.base + row.line, source)
-        vector_sent = made.shifted.tobytes() if self.wants(row.line) else None
-        return BulkAction(row.line, document.id, "index", lines, row.original, vector_sent, tuple(tallies))
+        kept = sampled(made.shifted, source, self.fields) if self.wants(row.line) else None
+        return BulkAction(row.line, document.id, "index", lines, row.original, kept, tuple(tallies))
 
     def _tallies(self, document: Document, detection: DocumentLanguage, stamp: Stamp) -> list[str]:
         """What a document with a vector counts under, such as ``language de`` and ``shifted``."""

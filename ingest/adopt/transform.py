@@ -13,6 +13,7 @@ from langshift.debias.encoders import VectorSpec
 from langshift.errors import LangshiftError
 from langshift.files import LineNumbers
 from langshift.ingest.adopt.reader import IndexReader
+from langshift.ingest.bulk.final_pipeline import sampled
 from langshift.ingest.bulk.writer import BulkAction, action_line
 from langshift.ingest.documents import Document, DocumentSource, InvalidRow, SourceRow
 from langshift.ingest.transform import ActionBuilder, EncodedDocument
@@ -152,7 +153,6 @@ class StoredDocumentBuilder(ActionBuilder):
         fields: the names of the documents' fields, and of those that they get.
     """
 
-    fields: FieldNames = USUAL
     encodes: ClassVar[bool] = False
 
     def encode(self, documents: Sequence[Document]) -> NDArray[np.float32]:
@@ -185,5 +185,7 @@ class StoredDocumentBuilder(ActionBuilder):
         changes |= {name: orjson.dumps(value) for name, value in document.other.items()}
         source = edit_source(stored.source, changes)
         lines = action_line("index", stored.id, stored.version, stored.routing) + source + b"\n"
-        vector_sent = made.shifted.tobytes() if document.embedding is not None and self.wants(row.line) else None
-        return BulkAction(row.line, stored.id, "index", lines, row.original, vector_sent, tuple(tallies))
+        kept = None
+        if document.embedding is not None and self.wants(row.line):
+            kept = sampled(made.shifted, parse_source(source), fields)
+        return BulkAction(row.line, stored.id, "index", lines, row.original, kept, tuple(tallies))

@@ -19,6 +19,7 @@ from tenacity.nap import sleep_using_event
 from langshift.client import address, make_client
 from langshift.credentials import redact
 from langshift.errors import ClusterError
+from langshift.ingest.bulk.final_pipeline import FinalPipelineCheck, refused
 from langshift.ingest.bulk.writer import (
     SIZE,
     ActionResult,
@@ -48,6 +49,10 @@ _CURRENT = re.compile(r"current version \[(\d+)\]")
 
 class MalformedResponse(Exception):
     """The answer is not one to this request; what the server did is not known."""
+
+
+class RenamedDocument(MalformedResponse):
+    """The answer tells of documents with other ids."""
 
 
 @dataclass
@@ -97,14 +102,11 @@ def parse_bulk_response(
         raise MalformedResponse(f"a response for {len(entries)} of {len(chunk)} documents")
     found = BulkResponse()
     for item, one in zip(chunk.items, entries, strict=True):
-        result = one.get("index" if item.update else item.operation) if isinstance(one, dict) else None
-        if (
-            not isinstance(result, dict)
-            or result.get("_id") != (item.target or item.id)
-            or not isinstance(result.get("status"), int)
-        ):
-            raise MalformedResponse("a response about other documents")
+        result = _item_result(item, one)
         status, error = result["status"], result.get("error")
+        if ended := _ended_by_pipeline(result):
+            found.results.append(ActionResult(item, "dead", "", *ended))
+            continue
         if status < 300 or (status == 404 and item.operation == "delete" and error is None):
             word = "update" if item.update else str(result.get("result", ""))
             word = "resent" if unsure and word in ("updated", "not_found") else word
@@ -141,6 +143,40 @@ def parse_bulk_response(
             found.results.append(ActionResult(item, "dead", "", kind, said + _remedy(said)))
     found.failed &= bool(found.again)
     return found
+
+
+def _item_result(item: BulkAction, answer: object) -> dict[str, Any]:
+    """What an answer says of one operation.
+
+    Raises:
+        MalformedResponse: it is about another.
+    """
+    result = answer.get("index" if item.update else item.operation) if isinstance(answer, dict) else None
+    if (
+        not isinstance(result, dict)
+        or result.get("_id") != (item.target or item.id)
+        or not isinstance(result.get("status"), int)
+    ):
+        raise RenamedDocument("a response about other documents")
+    return result
+
+
+# What a pipeline does on purpose, and what no final one may.
+_FAILS, _MOVED = "fail_processor_exception", "can't change the target index"
+
+
+def _ended_by_pipeline(result: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The type and the reason where the index's final pipeline has kept a document out; else None.
+
+    The server calls the latter an error of its own, but no other try ends otherwise.
+    """
+    if result.get("result") == "noop":
+        return "dropped", "the index's final pipeline dropped it"
+    error = result.get("error")
+    if not isinstance(error, dict):
+        return None
+    kind, said = str(error.get("type")), reason(error)
+    return (kind, f"the index's final pipeline failed: {said}") if kind == _FAILS or _MOVED in said else None
 
 
 def _remedy(said: str) -> str:
@@ -297,6 +333,7 @@ class ChunkSender:
         on_block: called where the index takes no writes; says why, if that is known, and what to do, and raises where
             it is of no use to wait.
         merge: makes of updates what is to be written.
+        pipeline_check: looks at the index's final pipeline before the first request.
         retries: requests sent again.
         limit: how many requests are sent at once.
     """
@@ -309,6 +346,7 @@ class ChunkSender:
     doubtful: int = 0
     on_block: Callable[[], str] = lambda: ""
     merge: Merge = tuple
+    pipeline_check: FinalPipelineCheck | None = None
     retries: int = 0
     limit: AdaptiveLimit = field(default_factory=AdaptiveLimit)
     _largest: float = float("inf")
@@ -410,8 +448,7 @@ class ChunkSender:
                 raise Stopped
             rest.breaker.begin()
             try:
-                response = self.client.bulk(body=rest.chunk.body, index=self.index, params=_PARAMETERS)
-                verdict = parse_bulk_response(response, rest.chunk, rest.breaker.caused, unsure=rest.unsure)
+                verdict = self._request(rest)
             except MalformedResponse as error:
                 raise self._again(rest, Retryable(str(error), lost=True)) from error
             except OpenSearchException as error:
@@ -442,6 +479,17 @@ class ChunkSender:
             # A shard may have written what it could not confirm.
             rest.unsure |= verdict.unsure
             raise Retryable(verdict.why)
+
+    def _request(self, rest: ChunkState) -> BulkResponse:
+        if self.pipeline_check is not None:
+            self.pipeline_check.require_harmless(rest.chunk)
+        response = self.client.bulk(body=rest.chunk.body, index=self.index, params=_PARAMETERS)
+        try:
+            return parse_bulk_response(response, rest.chunk, rest.breaker.caused, unsure=rest.unsure)
+        except RenamedDocument as error:
+            if self.pipeline_check is not None and self.pipeline_check.name is not None:
+                raise refused(self.index, self.pipeline_check.name, "changes _id of documents") from error
+            raise
 
     def _merged(self, rest: ChunkState) -> bool:
         """Merge updates with the documents that they change, as these are now; whether anything is left to send."""
@@ -539,6 +587,7 @@ def open_bulk_writer(
         on_block = partial(_explain_block, client, target)
         budget = RetryBudget(patience)
         chunk_sender = ChunkSender(sending, target.index, settle, budget, stopping, doubtful, on_block, merge)
+        chunk_sender.pipeline_check = FinalPipelineCheck(sending, target)
         with BulkWriter(chunk_sender.deliver, stopping) as writer:
             yield writer, chunk_sender
             writer.drain()

@@ -48,12 +48,12 @@ class Entry(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """A line whose vector the final check compares.
+    """A line that the final check compares.
 
     Attributes:
         line: its number, from 1.
         id: the entry's ``_id``.
-        vector: the vector as it was sent, float32.
+        vector: the vector as it was sent, float32, and a hash of the texts.
     """
 
     line: int

@@ -1,16 +1,15 @@
-"""The final check: what the cluster has confirmed is there, by count and by a sampled comparison of vectors."""
+"""The final check: what the cluster has confirmed is there, by count and by comparing a sample."""
 
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.client import address
+from langshift.ingest.bulk.final_pipeline import is_same, relied_on
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import Entry
-from langshift.plugin.metadata import value_at
 from langshift.plugin.versions import Target, require_there
 from langshift.server_errors import Unreadable, not_permitted
 
@@ -18,7 +17,6 @@ from langshift.server_errors import Unreadable, not_permitted
 _COUNTED, _FETCHED, _COMPARED = 10_000, 1_000, 50
 # An index may be set to find few documents at once.
 _SOUGHT = 50
-_TOLERANCE = 1e-6  # of the largest component; a server may keep a vector in another float format
 
 
 class VerificationResult(NamedTuple):
@@ -29,7 +27,7 @@ class VerificationResult(NamedTuple):
         entries: in how many entries of the index: more where they are cut into chunks.
         missing: the entries that are not there, or only as they were before the line that was confirmed last; all of
             them.
-        differing: those of the sample that are there with another vector than was sent.
+        differing: those of the sample that are there with another vector, language, stamp or text than was sent.
         surplus: entries beyond those of this load in a version that only this load should have written to.
     """
 
@@ -79,7 +77,7 @@ class _Index:
 
     def __init__(self, client: OpenSearch, target: Target, base: int | None) -> None:
         self._client = client
-        self._name, self._vector = target.index, target.fields.vector
+        self._name, self._fields = target.index, target.fields
         self._base = base
 
     def count(self, query: dict[str, Any]) -> int:
@@ -100,18 +98,19 @@ class _Index:
         return lost
 
     def compare(self, sample: Sequence[tuple[Entry, bytes]]) -> tuple[list[Entry], bool]:
-        """Those of the sample with another vector, and whether any has lost its write."""
+        """Those of the sample that are not as they were sent, and whether any has lost its write."""
         differing: list[Entry] = []
         any_lost = False
+        compared = [self._fields.vector, *relied_on(self._fields)]
         for start in range(0, len(sample), _COMPARED):
             some = sample[start : start + _COMPARED]
-            documents = self._get([each.id for each, _ in some], [self._vector])
-            for (each, vector), document in zip(some, documents, strict=True):
+            documents = self._get([each.id for each, _ in some], compared)
+            for (each, sent), document in zip(some, documents, strict=True):
                 if self._lost(document, each.line):
                     any_lost = True
                 elif self._base is not None and document["_version"] != self._base + each.line:
                     continue  # Somebody else has written it since.
-                elif not self._same(document, vector):
+                elif not is_same(document["_source"], sent, self._fields):
                     differing.append(each)
         return differing, any_lost
 
@@ -142,11 +141,3 @@ class _Index:
         answer = self._client.search(index=self._name, body=body, params={"allow_partial_search_results": "false"})
         found = {hit["_id"]: hit for hit in answer["hits"]["hits"]}
         return [{**found.get(id, {}), "found": id in found} for id in ids]
-
-    def _same(self, document: dict[str, Any], sent: bytes) -> bool:
-        expected = np.frombuffer(sent, dtype=np.float32)
-        there = value_at(document["_source"], self._vector)
-        if not isinstance(there, list) or len(there) != len(expected):
-            return False
-        difference = np.abs(np.asarray(there, dtype=np.float32) - expected).max(initial=0)
-        return bool(difference <= _TOLERANCE * np.abs(expected).max(initial=0))
