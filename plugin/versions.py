@@ -232,7 +232,7 @@ def _only(client: OpenSearch, name: str, found: Mapping[str, Any]) -> str:
     is_ours = alias_of(index) == name or metadata.FINGERPRINT in found[index].get("mappings", {}).get("_meta", {})
     if len(found) == 1 and is_ours:
         return index
-    if versions_of(client, name):
+    if any(metadata.FINGERPRINT in metadata.read_metadata(client, one) for one in versions_of(client, name)):
         raise ClusterError(broken_in_words(name, sorted(found)))
     if len(found) > 1:
         raise ClusterError(

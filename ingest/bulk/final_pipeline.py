@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import AuthorizationException, RequestError
+from opensearchpy.exceptions import AuthorizationException, NotFoundError, RequestError
 
 from langshift.errors import ClusterError
 from langshift.ingest.bulk.writer import BulkChunk
@@ -24,14 +24,10 @@ _HASH = 16  # bytes
 
 
 def final_pipeline(client: OpenSearch, index: str) -> str | None:
-    """The final pipeline of an index; None where it has none, and where this user may not read its settings.
-
-    Raises:
-        NotFoundError: there is no such index.
-    """
+    """The final pipeline of an index; None where it has none, is gone, or this user may not read its settings."""
     try:
         found: str | None = metadata.read_settings(client, index).get("final_pipeline")
-    except AuthorizationException:
+    except (AuthorizationException, NotFoundError):
         return None
     return None if found == "_none" else found
 

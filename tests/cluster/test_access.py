@@ -11,6 +11,7 @@ from typing import Any
 import command_line
 import pytest
 import trustme
+from cluster_templates import index_templates
 
 from langshift.plugin.pipelines import installed
 
@@ -116,10 +117,30 @@ def test_a_load_that_cannot_end_is_gone_on_with(
     assert indices(client, index_name) == [f"{index_name}-v0001"]
 
 
+TEMPLATES = ("indices:admin/index_template/get", "indices:admin/template/get", "cluster:admin/component_template/get")
+
+
+@pytest.mark.parametrize("missing", TEMPLATES)
+def test_without_the_right_to_read_index_templates(langshift, secured, client, folder, index_name, missing):
+    """What such a template does is then seen only in the version that was created."""
+    ingest = ("ingest", folder / "corpus.jsonl", "--index", index_name)
+    components = {"c": {"aliases": {index_name: {}}}}
+    legacy = missing == "indices:admin/template/get"
+    contents = components["c"] if legacy else {}
+    with secured(without=(missing,)) as (url, _):
+        code, _, err = langshift(*ingest, OPENSEARCH_URL=url)
+        assert (code, err) == (0, "")
+        with index_templates(client, index_name, contents, components=None if legacy else components, legacy=legacy):
+            done = langshift(*ingest, "--if-exists", "new-version", OPENSEARCH_URL=url)
+    assert done[:2] == (1, "")
+    assert f"because an index template of the cluster would give it the alias {index_name} at once" in done[2]
+    assert indices(client, index_name) == [f"{index_name}-v0001"]
+
+
 def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, index_name, tmp_path):
     """Only a load needs to know which cluster it is, to find its journal again."""
     looking = ("cluster:monitor/state", "cluster:monitor/nodes/info", "cluster:monitor/health")
-    looking += ("cluster:admin/knn_stats_action", "indices:data/read/msearch")
+    looking += ("cluster:admin/knn_stats_action", "indices:data/read/msearch", *TEMPLATES)
     with secured(without=looking) as (url, _):
         code, _, err = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
         assert (code, err) == (0, "")
