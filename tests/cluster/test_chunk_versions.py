@@ -21,9 +21,8 @@ TAGS = ("en", "de", "th")
 
 
 @pytest.fixture
-def old(monkeypatch) -> Iterator[EmbeddingsServer]:
+def old() -> Iterator[EmbeddingsServer]:
     with embeddings_server() as server:
-        monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", server.url)
         yield server
 
 
@@ -96,7 +95,8 @@ class Chunked:
 
 
 @pytest.fixture
-def index(client, index_name, old, tmp_path):
+def index(client, index_name, old, new, monkeypatch, tmp_path):
+    monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", f"{old.url},{new.url}")
     return Chunked(client, index_name, old, tmp_path)
 
 

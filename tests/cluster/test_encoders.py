@@ -78,9 +78,10 @@ def test_given_vectors_of_another_model_are_kept_out(index_name, made, tmp_path)
 
 
 @pytest.mark.usefixtures("cluster_env")
-def test_an_index_by_a_server_that_moves(client, index_name, tmp_path):
+def test_an_index_by_a_server_that_moves(client, index_name, monkeypatch, tmp_path):
     corpus = write_lines(tmp_path / "c.jsonl", [{"_id": str(row), "text": f"Document {row}."} for row in range(70)])
     with embeddings_server() as server:
+        monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", server.url)
         ingest = ["ingest", corpus, "--index", index_name, "--encoder", server.url, "--alpha", "0"]
         assert done(*ingest)["documents"] == 70
         fingerprint = live(client, index_name).fingerprint

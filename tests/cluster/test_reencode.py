@@ -1,6 +1,5 @@
 """The texts of an index encoded by another model, while people search and write; and taken back again."""
 
-import os
 import threading
 
 import numpy as np
@@ -40,24 +39,22 @@ GONE = Refusal(404, {"type": "search_context_missing_exception", "reason": "No s
 
 
 @pytest.fixture
-def old(monkeypatch):
+def old():
     with embeddings_server() as server:
-        monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", server.url)
         yield server
 
 
 @pytest.fixture
-def new(monkeypatch):
+def new():
     with embeddings_server() as server:
-        trusted = os.environ.get("LANGSHIFT_TRUSTED_HOSTS", "")
-        monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", f"{trusted},{server.url}")
         server.dimension = NEW
         yield server
 
 
 @pytest.fixture
-def documents(old, pipelines, cluster_env, tmp_path):  # noqa: ARG001 - the address of the cluster
-    """What an index holds that the former server has encoded."""
+def documents(old, new, pipelines, cluster_env, monkeypatch, tmp_path):  # noqa: ARG001 - the address of the cluster
+    """What an index holds that the former server has encoded; both servers are trusted."""
+    monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", f"{old.url},{new.url}")
     corpus, made = write_texts(tmp_path / "corpus.jsonl", COUNT)
     vectors = saved(tmp_path, vectors_of(old), "old.safetensors")
     printed(run("ingest", corpus, "--index", pipelines, "--encoder", old.name, "--vectors", vectors, "--json"))
