@@ -172,7 +172,7 @@ def test_describe_tells_a_person_all_of_it(client, index_name, cluster_env):
 
 def test_describe_reads_an_index_with_fields_of_its_own(client, index_name):
     own = FieldNames(vector="v.v", language="l.l", confidence="l.c", stamp="l.s", texts=("body", "body.exact", "gone"))
-    vector = {"type": "knn_vector", "dimension": 2, "method": {"name": "hnsw", "engine": "lucene"}}
+    vector = {"type": "knn_vector", "dimension": 4, "method": {"name": "hnsw", "engine": "lucene"}}
     body_field = {"type": "text", "fields": {"exact": {"type": "text", "analyzer": "whitespace"}}}
     properties = {
         "v": {"properties": {"v": vector}},
@@ -186,7 +186,7 @@ def test_describe_reads_an_index_with_fields_of_its_own(client, index_name):
         index=index,
         body={"settings": {"index.knn": True}, "mappings": mappings, "aliases": {index_name: {}}},
     )
-    client.index(index=index, body={"v": {"v": [1, 2]}, "l": {"l": "th"}, "body": "Good."}, params={"refresh": "true"})
+    client.index(index=index, body={"v": {"v": [1, 2, 3, 4]}, "l": {"l": "th"}, "body": "Good."}, params={"refresh": "true"})
     found = describe(client, index_name)
     assert (found.fields, found.languages, found.without_vector) == (own, {"th": 1}, 0)
     assert [(one.field, one.analyzer, one.documents) for one in found.texts] == [
