@@ -3,6 +3,7 @@
 import os
 import secrets
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -10,12 +11,10 @@ from functools import cache, partial
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
-from langshift.embedded.state import CLOCK_SLACK, is_alive
 from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import metadata
 from langshift.plugin.raw_documents import StoredDocument
@@ -49,9 +48,12 @@ def transfer_note_from_metadata(meta: Mapping[str, Any]) -> tuple[Kind, dict[str
 
 @cache
 def this_process() -> Mapping[str, Any]:
-    """What tells this process from all others: the machine, the process's id, and when it started."""
-    own = psutil.Process(os.getpid())
-    return {"host": socket.gethostname(), "pid": own.pid, "started": own.create_time()}
+    """What tells this process from all others: the machine, the process's id, and a time (Unix) at which it ran."""
+    return {"host": socket.gethostname(), "pid": os.getpid(), "started": time.time()}
+
+
+# Seconds by which the clock may be set between two looks at it.
+_CLOCK_SLACK = 5.0
 
 
 def is_running(process: Mapping[str, Any] | None) -> bool | None:
@@ -59,8 +61,15 @@ def is_running(process: Mapping[str, Any] | None) -> bool | None:
     if process is None or process["host"] != socket.gethostname():
         return None
     try:
+        # It comes with the embedded OpenSearch and the console.
+        import psutil
+    except ImportError:
+        return None
+    try:
         found = psutil.Process(process["pid"])
-        return abs(found.create_time() - process["started"]) < CLOCK_SLACK and is_alive(found)
+        # One that has the same number by now began later.
+        began_before = bool(found.create_time() < process["started"] + _CLOCK_SLACK)
+        return began_before and found.status() != psutil.STATUS_ZOMBIE
     except (psutil.Error, ValueError, OverflowError):
         return False
 

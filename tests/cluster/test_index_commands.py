@@ -186,7 +186,9 @@ def test_describe_reads_an_index_with_fields_of_its_own(client, index_name):
         index=index,
         body={"settings": {"index.knn": True}, "mappings": mappings, "aliases": {index_name: {}}},
     )
-    client.index(index=index, body={"v": {"v": [1, 2, 3, 4]}, "l": {"l": "th"}, "body": "Good."}, params={"refresh": "true"})
+    client.index(
+        index=index, body={"v": {"v": [1, 2, 3, 4]}, "l": {"l": "th"}, "body": "Good."}, params={"refresh": "true"}
+    )
     found = describe(client, index_name)
     assert (found.fields, found.languages, found.without_vector) == (own, {"th": 1}, 0)
     assert [(one.field, one.analyzer, one.documents) for one in found.texts] == [

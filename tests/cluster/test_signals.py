@@ -2,7 +2,9 @@
 
 import json
 import os
+import pty
 import re
+import select
 import shlex
 import signal
 import socket
@@ -85,6 +87,24 @@ def test_a_retune_that_is_stopped_lets_writers_in_again_however_often_it_is_told
     done = langshift(*shlex.split(finished), url=proxy.url)
     assert done.returncode == 0, done
     require_tidy(client, name)
+
+
+def test_a_terminal_that_is_closed_stops_a_retune_in_order(client, proxy, name):
+    proxy.inject("/_mget", repeat(delayed(20)))
+    arguments = [str(LANGSHIFT), "retune", name, "--alpha", "0.25"]
+    pid, screen = pty.fork()
+    if not pid:
+        os.execve(arguments[0], arguments, {**os.environ, "TERM": "xterm", "OPENSEARCH_URL": proxy.url})
+    latest = time.monotonic() + PATIENCE
+    while not is_blocked(client, f"{name}-v0001"):
+        assert time.monotonic() < latest
+        # Else the progress that it draws fills the terminal's buffer.
+        if select.select([screen], [], [], 0.05)[0]:
+            os.read(screen, 1 << 16)
+    os.close(screen)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert not is_blocked(client, f"{name}-v0001")
 
 
 def test_what_a_killed_retune_leaves_is_told_where_it_matters(client, cluster_url, proxy, name, corpus, tmp_path):
