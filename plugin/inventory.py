@@ -16,7 +16,7 @@ from langshift.client import open_cluster
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.output import emit_json, line, note, pluralize
-from langshift.plugin import metadata, pipelines
+from langshift.plugin import live_writes, metadata, pipelines
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata
 from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
@@ -200,11 +200,13 @@ def _version(
     if isinstance(meta, str):
         return UnreadableVersion(**known, error=meta)
     queries, note = meta.get(metadata.QUERIES, {}), {} if transfer is None else transfer[1]
+    # What a load notes is not of its own kind.
+    by = note or unfinished or {}
     return Version(
         **known,
         fingerprint=Fingerprint.from_dict(meta[metadata.FINGERPRINT]),
         origin=_origin(meta, transfer),
-        blocks=note["from"] if note.get("blocked") else None,
+        blocks=by.get("from", by.get("live")) if by.get("blocked") else None,
         begun=note.get("at"),
         process=note.get("process"),
         preference=queries.get("preference", 0.0),
@@ -357,7 +359,9 @@ def drop(client: OpenSearch, wanted: DropPlan) -> None:
     if not same or (wanted.whole and len(now) > len(wanted.versions)):
         raise ClusterError(f"The versions of {wanted.name} have changed, so none was removed: run the command again.")
     for one in wanted.versions:
-        if one.unfinished not in (None, "load"):
+        if one.unfinished == "load":
+            live_writes.release(client, one.version)
+        elif one.unfinished is not None:
             release_abandoned(client, wanted.name)
         if metadata.uuid_of(client, one.version) == one.uuid:
             client.indices.delete(index=one.version, ignore_unavailable=True)

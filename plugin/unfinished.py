@@ -72,7 +72,8 @@ def block_remark(one: Version, versions: Sequence[Version]) -> str | None:
         return None
     if by := _blocking(one, versions):
         how = f"the {by.unfinished} to {by.version} has blocked it for its last step"
-        return f"Nothing can be written to {one.version}: {how}."
+        last = f". {next(remarks([by]))}" if by.unfinished == "load" else "."
+        return f"Nothing can be written to {one.version}: {how}{last}"
     if one.state == "kept":
         return f"Nothing can be written to {one.version}: it is kept as it was when another version replaced it."
     return f"Nothing can be written to {one.version}: an administrator or a full disk has blocked it (index.blocks)."
@@ -99,6 +100,8 @@ def explain_block(client: OpenSearch, name: str, index: str) -> str:
     if one is None or remark is None:
         return ""
     by = _blocking(one, versions)
+    if by is not None and by.unfinished == "load":
+        return remark
     if by is None:
         return f"{remark} Lift the block with PUT /{index}/_settings when the cause is gone, and run the command again."
     sentence = f"{remark} {_of_transfer(by, versions)} Then run this command again."

@@ -12,7 +12,7 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.output import pluralize
-from langshift.plugin import metadata, pipelines, versions
+from langshift.plugin import live_writes, metadata, pipelines, versions
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, FieldTypes, IndexOptions, index_body, require_engine
 from langshift.plugin.index_templates import ALREADY_EXISTS, create_version
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
@@ -110,6 +110,7 @@ def restore(client: OpenSearch, index: str) -> None:
     May be called at any time and any number of times: nothing happens where nothing was changed, and where the index
     is gone.
     """
+    live_writes.release(client, index)
     with suppress(NotFoundError):
         noted = metadata.unfinished(client, index)
         if noted and noted.get("restore"):
@@ -127,6 +128,7 @@ def publish(client: OpenSearch, target: Target) -> str:
         over to meanwhile.
 
     Raises:
+        NotPublished: the version that was to be replaced was written to since the load began.
         ClusterError: the version was deleted meanwhile, or the alias does not stand any more for what it stood for.
     """
     versions.require_there(client, target)
@@ -141,7 +143,7 @@ def publish(client: OpenSearch, target: Target) -> str:
         # Noted first: whoever is killed between the two can still go back.
         metadata.note_replaced(client, target.index, target.live)
         try:
-            versions.move_alias(client, target.name, target.live, target.index)
+            _move_alias(client, target)
         except NotFoundError:
             versions.require_there(client, target)
             # Of a request that was sent twice, as its first answer was lost, the second finds it done.
@@ -150,6 +152,24 @@ def publish(client: OpenSearch, target: Target) -> str:
                 raise
     finish(client, target.name, target.index)
     return target.index
+
+
+def _move_alias(client: OpenSearch, target: Target) -> None:
+    if target.live is None:
+        versions.move_alias(client, target.name, None, target.index)
+        return
+    with live_writes.blocked(client, target) as writes:
+        if not writes:
+            live_writes.require_blocked(client, target)
+            versions.move_alias(client, target.name, target.live, target.index)
+    if writes:
+        began = live_writes.begin_of(client, target.index)
+        raise keep_aside(
+            client,
+            target,
+            f"{target.live} has had {pluralize(writes, 'write')} since this load began ({began}), which the new "
+            "version lacks (to have them in it, run the load again with a corpus that does)",
+        )
 
 
 class NotPublished(ClusterError):
@@ -195,6 +215,7 @@ def discard_planned(client: OpenSearch, name: str, token: str) -> None:
     """Remove the version that a load has made and was killed before it could write that down."""
     for index in versions.unfinished(client, name):
         if (metadata.unfinished(client, index) or {}).get("token") == token:
+            live_writes.release(client, index)
             client.indices.delete(index=index, ignore_unavailable=True)
 
 
@@ -207,6 +228,7 @@ def discard(client: OpenSearch, target: Target) -> None:
     if not target.created or _is_published(client, target):
         return
     if uuid_of(client, target.index) == target.uuid and metadata.unfinished(client, target.index) is not None:
+        live_writes.release(client, target.index)
         client.indices.delete(index=target.index, ignore_unavailable=True)
     versions.remove_impostor(client, target.index, target.uuid)
 
@@ -250,6 +272,7 @@ def finish(client: OpenSearch, name: str, index: str) -> None:
     if noted is None or "if_exists" not in noted:
         return
     before = noted.get("live")
+    live_writes.release(client, index)
     if noted["if_exists"] == "replace" and before is not None:
         _require_searchable(client, name, index)
         client.indices.delete(index=before, ignore_unavailable=True)
@@ -334,7 +357,8 @@ def open_for_writing(
     require_engine(client, made)
     restore = add_load_settings(made["settings"]["index"], fast, during)
     noted = made["mappings"]["_meta"]
-    noted[metadata.UNFINISHED] = {**restore, "live": live, "if_exists": if_exists, "token": token}
+    before = {} if live is None else live_writes.noted_at_begin(client, name, live)
+    noted[metadata.UNFINISHED] = {**restore, "live": live, **before, "if_exists": if_exists, "token": token}
     # Asked before too: whoever may not ask for it must not leave a version behind.
     uuid_of(client, index)
     try:

@@ -1,13 +1,14 @@
 """Adopting an index: all that stands against it is asked before anything is written; then it is loaded."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException
 
 from langshift.debias import index_means
 from langshift.debias.encoders import VectorSpec, have_norm_1
@@ -32,11 +33,12 @@ from langshift.ingest.publication import LoadNotPublished
 from langshift.ingest.resume import LoadOptions, LoadStrategy
 from langshift.ingest.transform import detect_language
 from langshift.output import note, pluralize
-from langshift.plugin import metadata, stored_shift
+from langshift.plugin import live_writes, metadata, stored_shift
 from langshift.plugin.index_body import DERIVED, LUCENE, VectorField, copied_body, engine_of, mapped, own_mappings
 from langshift.plugin.metadata import USUAL, FieldNames, Origin, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.versions import version_behind
+from langshift.server_errors import Unreadable
 
 _FINAL = "final_pipeline"
 
@@ -193,7 +195,7 @@ def adopt(
     kind = LoadStrategy(partial(StoredDocumentBuilder, fields=fields), body, during, keeps_versions=True)
     source = IndexDocuments(opened.reader, fields, opened.vector_spec)
     try:
-        return load_source(client, source, name, pipeline, no_progress, options, watch, kind)
+        summary = load_source(client, source, name, pipeline, no_progress, options, watch, kind)
     except (UsageError, LoadNotPublished):
         raise
     except LangshiftError as error:
@@ -201,6 +203,19 @@ def adopt(
     except KeyboardInterrupt:
         note(f"Index {old.index} is unchanged: run the same command again.")
         raise
+    _tell_late_writes(client, opened.reader, name)
+    return summary
+
+
+def _tell_late_writes(client: OpenSearch, reader: IndexReader, name: str) -> None:
+    """Say that the old index was written to since it was read."""
+    old = reader.old.index
+    with suppress(OpenSearchException, Unreadable):
+        if writes := live_writes.writes_since(client, old, reader.checkpoint):
+            note(
+                f"{old} has had {pluralize(writes, 'write')} since it was read, which {name} lacks: let nobody write "
+                f"to {old} any more, and adopt it again with --if-exists replace."
+            )
 
 
 def _sampled_vector_spec(old: OldIndex, sample: Sequence[bytes], fields: FieldNames) -> VectorSpec:

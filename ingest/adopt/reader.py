@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestE
 
 from langshift.client import address, make_client
 from langshift.errors import ClusterError, UsageError
-from langshift.plugin import metadata
+from langshift.plugin import live_writes, metadata
 from langshift.plugin.metadata import is_on
 from langshift.plugin.raw_documents import RawPage, RawSerializer, decode_hit, hit_bytes
 from langshift.retry import RetryBudget, retry_until_available
-from langshift.server_errors import reason
+from langshift.server_errors import Unreadable, reason
 from langshift.settings import Settings
 
 
@@ -128,6 +128,7 @@ class IndexReader:
         total: how many documents it holds.
         bearing: how many of them have a vector.
         stopping: set when the cluster is waited for no longer.
+        checkpoint: how far each shard was before; empty where this user may not ask. See ``live_writes``.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class IndexReader:
         self.old = old
         self._client, self._pit, self._seconds, self._pool = client, pit, patience, pool
         self.stopping = threading.Event()
+        self.checkpoint: Sequence[int] = ()
         self._slices = max(int(old.settings["index.number_of_shards"]), _AT_ONCE)
         self._most = min(_PAGE, int(old.settings.get("index.max_result_window", _PAGE)))
         self.total = self._count({"match_all": {}})
@@ -241,13 +243,23 @@ def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float)
         reading = stack.enter_context(
             make_client(Settings.from_env(), address(client), retries=0, serializer=RawSerializer())
         )
+        # Before it is read: what is written in between is read, and counted as not.
+        before = _checkpoint(client, old.index)
         made = client.create_pit(index=old.index, params={"keep_alive": _keep_alive(patience)})
         stack.callback(_forget, client, made["pit_id"])
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="slice")
         stack.callback(pool.shutdown, cancel_futures=True)
         reader = IndexReader(reading, old, made["pit_id"], patience, pool, vector)
+        reader.checkpoint = before
         stack.callback(reader.stopping.set)
         yield reader
+
+
+def _checkpoint(client: OpenSearch, index: str) -> Sequence[int]:
+    # Where this user may not ask, nobody is told of writes that come too late.
+    with suppress(OpenSearchException, Unreadable):
+        return live_writes.read_checkpoint(client, index)
+    return ()
 
 
 def _forget(client: OpenSearch, pit: str) -> None:

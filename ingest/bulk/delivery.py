@@ -3,10 +3,10 @@
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from operator import attrgetter
 from typing import Any
 from uuid import uuid4
@@ -33,6 +33,7 @@ from langshift.ingest.bulk.writer import (
     bulk_lines,
 )
 from langshift.output import pluralize
+from langshift.plugin import live_writes
 from langshift.plugin.unfinished import explain_block
 from langshift.plugin.version_writer import require_not_replaced
 from langshift.plugin.versions import Target
@@ -561,6 +562,46 @@ class ChunkSender:
         _log.warning("sending again in %.1f s, %s requests at a time: %s", wait, self.limit.at_once, trouble)
 
 
+# Whoever publishes a load blocks the version before for less than a second; seconds after which he was killed, and
+# after which a block is another one.
+_ABANDONED, _ANOTHER = 30.0, 60.0
+
+
+@dataclass
+class _OnBlock:
+    """What to do where a version takes no writes, each time it says so.
+
+    Attributes:
+        client: the cluster.
+        target: the version.
+        longest: seconds for which the block of a load that is being published is waited for.
+    """
+
+    client: OpenSearch
+    target: Target
+    longest: float
+    _first: float = 0.0
+    _last: float = float("-inf")
+
+    def __call__(self) -> str:
+        """Look what has happened.
+
+        Returns:
+            Why it takes none, as a sentence; empty where that is not known.
+
+        Raises:
+            ClusterError: another version has taken its place, or a command that was interrupted has blocked it.
+        """
+        require_not_replaced(self.client, self.target)
+        now = time.monotonic()
+        if now - self._last > _ANOTHER:
+            self._first = now
+        self._last = now
+        if now - self._first > self.longest:
+            live_writes.release_abandoned(self.client, self.target.name)
+        return explain_block(self.client, self.target.name, self.target.index)
+
+
 @contextmanager
 def open_bulk_writer(
     client: OpenSearch, target: Target, settle: Settle, patience: float, doubtful: int = 0, merge: Merge = tuple
@@ -584,15 +625,9 @@ def open_bulk_writer(
     stopping = threading.Event()
     # The client must not send again by itself: what was sent, and how often, is counted here.
     with make_client(Settings.from_env(), address(client), retries=0) as sending:
-        on_block = partial(_explain_block, client, target)
-        budget = RetryBudget(patience)
+        budget, on_block = RetryBudget(patience), _OnBlock(client, target, min(_ABANDONED, patience / 2))
         chunk_sender = ChunkSender(sending, target.index, settle, budget, stopping, doubtful, on_block, merge)
         chunk_sender.pipeline_check = FinalPipelineCheck(sending, target)
         with BulkWriter(chunk_sender.deliver, stopping) as writer:
             yield writer, chunk_sender
             writer.drain()
-
-
-def _explain_block(client: OpenSearch, target: Target) -> str:
-    require_not_replaced(client, target)
-    return explain_block(client, target.name, target.index)

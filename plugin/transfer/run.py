@@ -12,7 +12,7 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestE
 
 from langshift.client import address
 from langshift.errors import ClusterError, LangshiftError
-from langshift.plugin import metadata, pipelines, version_writer, versions
+from langshift.plugin import live_writes, metadata, pipelines, version_writer, versions
 from langshift.plugin.index_templates import ALREADY_EXISTS, create_version
 from langshift.plugin.transfer import copying, cutover, reindex_tasks, state
 from langshift.plugin.transfer.state import (
@@ -40,8 +40,11 @@ def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | None:
     found = state.read_transfer_note(client, live) if live is not None else None
     if live is None:
         return None
+    # Else its block would be taken for somebody's own.
+    live_writes.release_abandoned(client, name)
     if found is None:
         if metadata.unfinished(client, live) is not None:
+            live_writes.release(client, live)
             # A load's, that was killed when it had published the version: what that was to replace is kept.
             metadata.note_unfinished(client, live, None)
         return None

@@ -11,10 +11,13 @@ from command_line import langshift, refusal
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
+from langshift.ingest.bulk.journal import Journal
+from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin import metadata, versions
+from langshift.settings import Settings
 
 HOUR = 3600
 AHEAD = re.compile(
@@ -205,8 +208,9 @@ def test_after_the_highest_version_of_all_nothing_can_be_loaded(client, index_na
         f"{index_name}-v0001 holds a document with the version 9223372036854775807, after which there is none: load "
         "the whole corpus with --if-exists replace or new-version."
     )
-    assert ingest(whole(NEW, 2), exists="replace").returncode == 0
-    assert numbers(client, index_name) == ALL_TWO
+    if known == "at once":
+        assert ingest(whole(NEW, 2), exists="replace").returncode == 0
+        assert numbers(client, index_name) == ALL_TWO
 
 
 def test_a_dead_letter_is_not_superseded_by_what_is_ahead_of_the_servers_time(client, index_name, ingest):
@@ -231,7 +235,7 @@ def test_a_dead_letter_is_not_superseded_by_what_is_ahead_of_the_servers_time(cl
 
 def test_a_load_that_is_resumed_begins_again_where_it_meets_one(client, index_name, ingest, corpus, making):
     assert ingest(whole(OLD, 0)).returncode == 0
-    lines = [*whole(NEW, 1, [f"n{number}" for number in range(700)]), *whole(NEW, 2)]
+    lines = [*whole(NEW, 1, ["n0", "n1"]), *whole(NEW, 2)]
 
     def interrupt(stage, documents, _seconds):
         if stage == "write" and documents:
@@ -239,9 +243,12 @@ def test_a_load_that_is_resumed_begins_again_where_it_meets_one(client, index_na
 
     with pytest.raises(KeyboardInterrupt):
         load(client, corpus(*lines), index_name, making, interrupt, LoadOptions("append"))
+    with Journal(LoadWorkspace.of(Settings.from_env().home, client, index_name).journal) as journal:
+        # As where a process is killed.
+        journal.forget(range(3, 33))
     write_ahead(client, index_name, NAMES)
     summary = load(client, corpus(*lines), index_name, making, options=LoadOptions("append", resume=True))
-    assert (summary.lines, summary.superseded, summary.replaced) == (730, 0, 0)
+    assert (summary.lines, summary.superseded, summary.replaced) == (32, 0, 0)
     assert numbers(client, index_name) == ALL_TWO
 
 

@@ -1,0 +1,131 @@
+"""Writes to the live version while a load makes the one that is to take its place: none of them vanishes."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from typing import Any
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import NotFoundError
+
+from langshift.errors import ClusterError
+from langshift.plugin import metadata, versions
+from langshift.plugin.transfer.cutover import lift_block, set_block
+from langshift.plugin.transfer.reindex_tasks import shards
+from langshift.plugin.versions import Target
+from langshift.server_errors import Unreadable
+
+
+def noted_at_begin(client: OpenSearch, name: str, live: str) -> dict[str, Any]:
+    """What a load notes of the version that it is to replace: its id, and how far each of its shards is.
+
+    Raises:
+        ClusterError: nobody knows, as a part of the version does not answer.
+    """
+    try:
+        checkpoint = read_checkpoint(client, live)
+    except Unreadable as error:
+        raise ClusterError(
+            f"{str(error).rstrip('.')}, or remove the index with `langshift index drop {name}`."
+        ) from error
+    return {"uuid": metadata.uuid_of(client, live), "checkpoint": checkpoint, "blocked": False}
+
+
+def read_checkpoint(client: OpenSearch, index: str) -> list[int]:
+    """How far each shard of an index is, by number, for ``writes_since``.
+
+    Raises:
+        Unreadable: one has no primary at this moment.
+    """
+    # What is under way at this moment may be in nobody's corpus.
+    return [shard.checkpoint for shard in shards(client, index)]
+
+
+def writes_since(client: OpenSearch, index: str, checkpoint: Sequence[int]) -> int:
+    """How many writes an index has had: documents written, updated or deleted, each time they were.
+
+    Args:
+        client: the cluster.
+        index: the index.
+        checkpoint: how far it was; empty where that is not known, and there is nothing to count.
+
+    Raises:
+        Unreadable: a shard has no primary at this moment.
+    """
+    # Nothing but a write takes a number: no refused one, no update that changes nothing, no change of primaries.
+    known = zip(shards(client, index), checkpoint, strict=bool(checkpoint))
+    return sum(max(0, shard.latest - before) for shard, before in known)
+
+
+@contextmanager
+def blocked(client: OpenSearch, target: Target) -> Iterator[int]:
+    """Within it the version that a load is to replace takes no writes, but for one that takes none anyway.
+
+    May be entered again where it was cut off. Where the process dies, ``release_abandoned`` makes up for it.
+
+    Returns:
+        How many writes it has had since the load began.
+
+    Raises:
+        ClusterError: the version was deleted, and another has its name.
+        Unreadable: a part of it does not answer.
+    """
+    live = str(target.live)
+    release_abandoned(client, target.name)
+    noted = metadata.unfinished(client, target.index) or {}
+    if noted.get("uuid", "") not in ("", metadata.uuid_of(client, live)):
+        raise ClusterError(
+            f"{live} was deleted and created again since this load began, so {target.name} was not pointed to "
+            f"{target.index}: run the load again."
+        )
+    checkpoint = noted.get("checkpoint") or ()
+    if metadata.is_write_blocked(metadata.read_settings(client, live)):
+        yield writes_since(client, live, checkpoint)
+        return
+    # Noted first: what is killed between the two leaves a block that the next command knows for a load's.
+    metadata.note_unfinished(client, target.index, {**noted, "blocked": True})
+    try:
+        set_block(client, live)
+        yield writes_since(client, live, checkpoint)
+    finally:
+        release(client, target.index)
+
+
+def require_blocked(client: OpenSearch, target: Target) -> None:
+    """To be called right before the alias moves.
+
+    Raises:
+        Unreadable: another command took this load for dead, and has let the version take writes again.
+    """
+    if not metadata.is_write_blocked(metadata.read_settings(client, str(target.live))):
+        raise Unreadable(f"Another command has let {target.live} take writes again while {target.name} was to change.")
+
+
+def begin_of(client: OpenSearch, index: str) -> str:
+    """When the load of a version began, by the server's time, such as ``2026-11-25 11:31:02 UTC``."""
+    made = int(metadata.read_settings(client, index)["creation_date"])
+    return f"{datetime.fromtimestamp(made / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def release(client: OpenSearch, index: str) -> None:
+    """Let the version that the load of another was to replace take writes again, where that load has blocked it."""
+    with suppress(NotFoundError):
+        noted = metadata.unfinished(client, index)
+        if noted and "if_exists" in noted and noted.get("blocked"):
+            lift_block(client, noted["live"], noted["uuid"])
+            metadata.note_unfinished(client, index, {**noted, "blocked": False})
+
+
+def release_abandoned(client: OpenSearch, name: str) -> None:
+    """Let the live version of a name take writes again where a load was killed that had blocked it.
+
+    A load that is just being published blocks it once more.
+    """
+    for index in abandoned(client, name):
+        release(client, index)
+
+
+def abandoned(client: OpenSearch, name: str) -> list[str]:
+    """Versions whose loads have blocked the live one at this moment, which takes less than a second; or were killed."""
+    noted = {index: metadata.unfinished(client, index) or {} for index in versions.unfinished(client, name)}
+    return [index for index, one in noted.items() if "if_exists" in one and one.get("blocked")]
