@@ -301,17 +301,8 @@ class LoadSummary:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        for name in (
-            "chunks",
-            "resent",
-            "long",
-            "vectorless",
-            "parentless",
-            "means",
-            "no_tag",
-            "no_tag_example",
-            "lookalikes",
-        ):
+        unusual = ("chunks", "resent", "long", "vectorless", "parentless", "means", "no_tag", "no_tag_example")
+        for name in (*unusual, "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
         made = self.made

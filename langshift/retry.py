@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -146,10 +147,14 @@ def retry_until_available(
         patience.trouble()
         _log.warning("asked again: %s", state.outcome.exception() if state.outcome else None)
 
+    wrong = Counter[str]()
+
     def enough(state: RetryCallState) -> bool:
         error = state.outcome.exception() if state.outcome else None
-        wrong = isinstance(error, WrongAnswer) or isinstance(error and error.__cause__, WrongAnswer)
-        return patience.over or stopped.is_set() or (wrong and state.attempt_number >= _WRONG_ANSWERS)
+        error = error if isinstance(error, WrongAnswer) else error and error.__cause__
+        if isinstance(error, WrongAnswer):
+            wrong[error.request] += 1
+        return patience.over or stopped.is_set() or _WRONG_ANSWERS in wrong.values()
 
     trying = Retrying(
         wait=BACKOFF,

@@ -498,6 +498,9 @@ class _Unfinished(msgspec.Struct):
     live: str | None = None
     if_exists: str | None = None
     token: str | None = None
+    uuid: str | None = None
+    checkpoint: list[int] = []
+    blocked: bool = False
     retune: _CopyNote | msgspec.UnsetType = msgspec.UNSET
     reencode: _CopyNote | msgspec.UnsetType = msgspec.UNSET
     rollback: _TransferNote | msgspec.UnsetType = msgspec.UNSET

@@ -6,8 +6,9 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import count
+from itertools import count, cycle
 
+from fault_proxy import Fault
 from http_exchange import JSON, Exchange, Reply
 
 #: The real answer -> another.
@@ -119,3 +120,24 @@ class Wrong:
         reached = self._after or number % 2 == 0
         reply = await exchange.forward() if reached else Reply(200, b'{"acknowledged": true}')
         return FORMS[self._forms[number % len(self._forms)]](reply)
+
+
+class Troubled:
+    """Lets the first request to each endpoint meet one fault in turn.
+
+    Attributes:
+        given: those endpoints.
+    """
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        """Begin with the first of the faults, and go on with it after the last."""
+        self.given: list[str] = []
+        self._faults = cycle(faults)
+
+    async def answer(self, exchange: Exchange) -> Reply:
+        """For every request."""
+        name = endpoint(exchange)
+        if name in self.given or name.endswith(("/_bulk", "_knn/stats", "/point_in_time")):
+            return await exchange.forward()
+        self.given.append(name)
+        return await next(self._faults)(exchange)
