@@ -203,11 +203,11 @@ def adopt(
     except KeyboardInterrupt:
         note(f"Index {old.index} is unchanged: run the same command again.")
         raise
-    _tell_late_writes(client, opened.reader, name)
+    _note_late_writes(client, opened.reader, name)
     return summary
 
 
-def _tell_late_writes(client: OpenSearch, reader: IndexReader, name: str) -> None:
+def _note_late_writes(client: OpenSearch, reader: IndexReader, name: str) -> None:
     """Say that the old index was written to since it was read."""
     old = reader.old.index
     with suppress(OpenSearchException, Unreadable):
