@@ -2,6 +2,7 @@
 
 import json
 import re
+from uuid import uuid4
 
 import embeddings_server
 import pytest
@@ -68,7 +69,7 @@ def letters(client, name):
 @pytest.fixture(scope="module")
 def shared(client, cluster_url, tmp_path_factory):
     """A live index that no load of this module may replace."""
-    name = "langshift-test-published"
+    name = f"langshift-test-{uuid4().hex[:8]}"
     done = ingest(cluster_url, corpus(tmp_path_factory.mktemp("live") / "live.jsonl", documents(LIVE)), name)
     assert done.returncode == 0, done
     yield name
