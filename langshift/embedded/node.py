@@ -324,7 +324,7 @@ class ServerHome:
         """
         try:
             ensure_folder(self.base, PASSABLE if self.account else PRIVATE)
-            lock = FileLock(self.base / "langshift.lock")
+            lock = FileLock(self.base / "langshift.lock", mode=0o600)
             try:
                 lock.acquire(timeout=1)
             except Timeout:
