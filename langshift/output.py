@@ -1,6 +1,7 @@
 """What a person sees in the terminal: tables, notes and figures; and the log file."""
 
 import io
+import json
 import logging
 import os
 import re
@@ -65,7 +66,12 @@ err = Terminal(stderr=True)
 
 def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     """Write one JSON document, and nothing else, to standard output."""
-    write_json(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+    try:
+        text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONEncodeError:
+        # The name of a file need not be UTF-8: this writes halves of characters, as Python reads it, with escapes.
+        text = json.dumps(document, indent=2)
+    write_json(text)
 
 
 def write_json(text: str) -> None:

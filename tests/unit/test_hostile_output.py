@@ -60,7 +60,7 @@ def test_no_channel_lets_a_command_through(channel, text, styled, monkeypatch):
     assert "⚠" not in shown
 
 
-@pytest.mark.parametrize("text", [text for text in HOSTILE.values() if "\udc9b" not in text])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
 def test_json_reads_as_before_and_commands_nothing(text, capsysbinary):
     output.emit_json({"text": text, text: 1})
     shown = capsysbinary.readouterr().out.decode()
