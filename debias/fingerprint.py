@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -21,6 +21,7 @@ def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> 
 _Scale = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # What a field of vectors may have on the server.
 _Dimension = Annotated[int, msgspec.Meta(ge=1, le=16_000)]
+_Method = Annotated[str, msgspec.Meta(pattern="^(none|shift|centering|lir|affine)$")]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Fingerprint:
     detector: str
     langshift: str
     alphas: Mapping[str, _Scale] = field(default_factory=dict)
-    method: Literal["none", "shift", "centering", "lir", "affine"] = "shift"
+    method: _Method = "shift"
     soft: bool = False
     gamma: _Scale = 0.0
     means: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -138,7 +138,7 @@ def _stopped_in_order() -> Iterator[None]:
         if len(received) == 1 or (number == signal.SIGINT and received.count(number) > 2):
             raise KeyboardInterrupt
 
-    def hang_up(*_: object) -> None:
+    def hang_up(_number: int, _frame: FrameType | None) -> None:
         # A terminal that is gone takes nothing: an error of writing to it would break off the clean-up, too.
         for stream in terminals:
             if not os.isatty(stream):
@@ -146,7 +146,7 @@ def _stopped_in_order() -> Iterator[None]:
         # By way of whoever handles that: a web server has a handler of its own.
         signal.raise_signal(signal.SIGTERM)
 
-    handlers = {signal.SIGINT: interrupt, signal.SIGTERM: interrupt}
+    handlers: dict[int, Callable[[int, FrameType | None], None]] = {signal.SIGINT: interrupt, signal.SIGTERM: interrupt}
     if hasattr(signal, "SIGHUP"):
         handlers[signal.SIGHUP] = hang_up
     before = {number: signal.getsignal(number) for number in handlers}
