@@ -308,9 +308,9 @@ def _bulk(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
     return [list(item) for item in answer["items"]] == [[operation] for operation in _operations(request.body)]
 
 
-def _operations(body: bytes) -> Iterator[str]:
+def _operations(body: str | bytes) -> Iterator[str]:
     """The name of each operation of a bulk request as langshift writes them."""
-    lines = iter(body.split(b"\n"))
+    lines = iter((body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body)).split(b"\n"))
     for line in lines:
         if line:
             operation = line[2 : line.index(b'"', 2)].decode()
@@ -331,8 +331,13 @@ def _task(_: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
 
 
 def _named(shape: _Shape) -> _Check:
-    """What was asked for stands under its own name, the last part of the path."""
-    return lambda request, answer: _fits(answer, {unquote(request.path.rpartition("/")[2]): shape})
+    """What was asked for stands under its own name, the last part of the path, which may be a pattern."""
+
+    def fits(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
+        name = unquote(request.path.rpartition("/")[2])
+        return _fits(answer, _Each(shape)) and ("*" in name or name in answer)
+
+    return fits
 
 
 _SEQUENCE = {"global_checkpoint": int, "max_seq_no": int}

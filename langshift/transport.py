@@ -31,7 +31,7 @@ def host_address(host: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _looked_at(transport: Transport, request: Request) -> Iterator[Callable[[object], None]]:
+def _validated(transport: Transport, request: Request) -> Iterator[Callable[[object], None]]:
     """Around a request; what it gives is called with the answer.
 
     Raises:
@@ -91,10 +91,10 @@ class CheckedTransport(Transport):
         raise unknown
 
     def _answered(self, method: str, url: str, params: Any = None, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
-        with _looked_at(self, _request(method, url, params, rest, named)) as look:
+        with _validated(self, _request(method, url, params, rest, named)) as require:
             # The library takes out of the parameters what is meant for itself.
             answer = super().perform_request(method, url, params and dict(params), *rest, **named)
-            look(answer)
+            require(answer)
         return answer
 
 
@@ -125,9 +125,9 @@ def async_transport() -> type[AsyncTransport]:
                 return True
 
         async def _answered(self, method: str, url: str, params: Any = None, *rest: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
-            with _looked_at(self, _request(method, url, params, rest, named)) as look:
+            with _validated(self, _request(method, url, params, rest, named)) as require:
                 answer = await super().perform_request(method, url, params and dict(params), *rest, **named)
-                look(answer)
+                require(answer)
             return answer
 
     return AsyncCheckedTransport
