@@ -171,8 +171,9 @@ def _fits(value: object, shape: _Shape, *, part: bool = False) -> bool:
     if isinstance(shape, _Each):
         return isinstance(value, dict) and all(_fits(one, shape.shape, part=part) for one in value.values())
     if isinstance(shape, dict):
-        known = isinstance(value, dict) and (part or shape.keys() <= value.keys())
-        return known and all(_fits(value[name], shape[name], part=part) for name in shape.keys() & value.keys())
+        if not isinstance(value, dict) or not (part or shape.keys() <= value.keys()):
+            return False
+        return all(_fits(value[name], shape[name], part=part) for name in shape.keys() & value.keys())
     if isinstance(shape, list):
         return isinstance(value, list) and all(_fits(one, shape[0], part=part) for one in value)
     # JSON's true is no number.
