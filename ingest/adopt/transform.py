@@ -13,7 +13,6 @@ from langshift.debias.encoders import VectorSpec
 from langshift.errors import LangshiftError
 from langshift.files import LineNumbers
 from langshift.ingest.adopt.reader import IndexReader
-from langshift.ingest.bulk.final_pipeline import sampled
 from langshift.ingest.bulk.writer import BulkAction, action_line
 from langshift.ingest.documents import Document, DocumentSource, InvalidRow, SourceRow
 from langshift.ingest.transform import ActionBuilder, EncodedDocument
@@ -185,7 +184,6 @@ class StoredDocumentBuilder(ActionBuilder):
         changes |= {name: orjson.dumps(value) for name, value in document.other.items()}
         source = edit_source(stored.source, changes)
         lines = action_line("index", stored.id, stored.version, stored.routing) + source + b"\n"
-        kept = None
-        if document.embedding is not None and self.wants(row.line):
-            kept = sampled(made.shifted, parse_source(source), fields)
-        return BulkAction(row.line, stored.id, "index", lines, row.original, kept, tuple(tallies))
+        # No final pipeline runs on it, and its texts may be what only the server can read.
+        vector_sent = made.shifted.tobytes() if document.embedding is not None and self.wants(row.line) else None
+        return BulkAction(row.line, stored.id, "index", lines, row.original, vector_sent, tuple(tallies))

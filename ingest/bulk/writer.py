@@ -128,8 +128,8 @@ class BulkAction(NamedTuple):
             update empty until the document is read that it changes, and of a delete until it is known how many chunks
             the document has.
         original: the line as the input had it, for the dead letters.
-        vector: the bytes of the vector that was sent, float32, and a hash of its texts, where this line belongs to the
-            sample that the final check compares; else None.
+        vector: the bytes of the vector that was sent, float32, and where texts are compared too their hash, of a line
+            that belongs to the sample of the final check; else None.
         tallies: what to count it under once the server has confirmed it, such as ``language de``.
         update: what an update changes; else None.
         target: the ``_id`` of the chunk that it writes, where the document is cut into chunks; empty for ``id``.
