@@ -219,9 +219,18 @@ def _indices(shape: _Shape, *, also_as_alias: bool = True) -> _Check:
     return fits
 
 
+def _index(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
+    shape = {"aliases": _Each(dict), "mappings": dict, "settings": _shape_of_settings(request)}
+    return _indices(shape)(request, answer)
+
+
 def _settings(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
-    shape = dict if "flat_settings" in request.params else {"index": {"uuid": str, "number_of_shards": str}}
-    return _indices({"settings": shape}, also_as_alias=False)(request, answer)
+    return _indices({"settings": _shape_of_settings(request)}, also_as_alias=False)(request, answer)
+
+
+def _shape_of_settings(request: Request) -> _Shape:
+    flat = "flat_settings" in request.params
+    return {"index.uuid": str} if flat else {"index": {"uuid": str, "number_of_shards": str}}
 
 
 def _aliases(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
@@ -361,12 +370,11 @@ def _stats(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
 
 
 _DONE = _of({"acknowledged": bool})
-_INDEX = {"aliases": _Each(dict), "mappings": dict, "settings": {"index": {"uuid": str, "number_of_shards": str}}}
 _NAME = "/[^_/][^/]*"
 _ROWS: tuple[tuple[str, str, _Check], ...] = (
     ("GET", "/", _info),
     ("GET", "/_cat/plugins", lambda _, answer: _fits(answer, [{"name": str, "component": str}])),
-    ("GET", _NAME, _indices(_INDEX)),
+    ("GET", _NAME, _index),
     ("GET", f"{_NAME}/_settings", _settings),
     ("GET", f"{_NAME}/_mapping", _indices({"mappings": dict}, also_as_alias=False)),
     ("GET", f"({_NAME})?/_alias(/.*)?", _aliases),
