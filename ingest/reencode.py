@@ -384,7 +384,7 @@ def reencoded_back(
             installed = replace(made, **identity(opened))
             made.require_same(installed, before, "make the same encoder available again")
         except LangshiftError as error:
-            raise type(error)(f"{begin}, so nothing was changed: {error}") from error
+            raise error.reworded(f"{begin}, so nothing was changed: {error.sentence}") from error
         return EmbeddingPipeline(opened, debias, open_detector().limited(made.languages), soft=made.soft)
 
     return DocumentEncoder(fields, open_pipeline, made.vectors).transform()

@@ -189,7 +189,7 @@ class LoadSession:
         elif not target.created:
             sentences.append(f"{pluralize(handled, 'line')} handled; running the command again creates no duplicates.")
         if sentences and isinstance(error, LangshiftError):
-            return type(error)(" ".join([str(error), *sentences]))
+            return error.reworded(" ".join([error.sentence, *sentences]))
         for sentence in sentences:
             note(sentence)
         return error

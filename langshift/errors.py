@@ -1,7 +1,13 @@
 """Errors that a person can act on: one sentence that says what, where, and what to do."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class LangshiftError(Exception):
@@ -19,6 +25,13 @@ class LangshiftError(Exception):
     def __init__(self, sentence: str = "", *, log: Sequence[str] = ()) -> None:
         super().__init__("\n".join((sentence, *log)))
         self.sentence, self.log = sentence, log
+
+    def reworded(self, sentence: str) -> Self:
+        """Return the same error with another sentence, whatever its class is made of."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        LangshiftError.__init__(made, sentence, log=self.log)
+        return made
 
 
 class UsageError(LangshiftError):

@@ -199,7 +199,7 @@ def adopt(
     except (UsageError, LoadNotPublished):
         raise
     except LangshiftError as error:
-        raise type(error)(f"{error} Index {old.index} is unchanged: run the command again.") from error
+        raise error.reworded(f"{error.sentence} Index {old.index} is unchanged: run the command again.") from error
     except KeyboardInterrupt:
         note(f"Index {old.index} is unchanged: run the same command again.")
         raise

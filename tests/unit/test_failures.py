@@ -16,7 +16,10 @@ from opensearchpy.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from langshift.client import address, make_client, version_tuple
-from langshift.errors import ClusterError, UnavailableError
+from langshift.errors import ClusterError, LangshiftError, UnavailableError
+from langshift.ingest.bulk.document_versions import VersionsAhead
+from langshift.ingest.publication import LoadNotPublished
+from langshift.plugin.metadata import MetadataError
 from langshift.server_errors import Retryable, classify, failure, missing_permissions
 from langshift.settings import Settings
 
@@ -253,3 +256,20 @@ def test_what_no_waiting_mends_ends_a_load(error, message):
 def test_an_error_of_an_event_loop_is_none_of_credentials():
     error = classify(UnreachableError("N/A", "", RuntimeError("Event loop is closed")), "http://127.0.0.1:9200")
     assert isinstance(error, Retryable)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LangshiftError("No.", log=["last words"]),
+        VersionsAhead("news-v0001", 7, 5),
+        MetadataError("news-v0001", "_meta is wrong"),
+        LoadNotPublished("No.", None),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_with_another_sentence_keeps_all_else_that_it_carries(error):
+    again = error.reworded(f"{error.sentence} Run it again.")
+    assert type(again) is type(error)
+    assert str(again) == str(error).replace(error.sentence, f"{error.sentence} Run it again.")
+    assert {**vars(again), "sentence": error.sentence} == vars(error)
