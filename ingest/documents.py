@@ -526,6 +526,16 @@ class SourceRow(NamedTuple):
     content: Document | Delete | Update | InvalidRow
     original: Original
 
+    @property
+    def size(self) -> int:
+        """How long it is, in bytes; about as long, where it is a row."""
+        if isinstance(self.original, bytes):
+            return len(self.original)
+        return sum(len(value) for value in self.original.values() if type(value) in _SIZED)
+
+
+_SIZED = {str, list}
+
 
 class DocumentSource(Protocol):
     """A corpus that is open for reading; its first lines were found to hold a document.

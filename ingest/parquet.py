@@ -18,7 +18,7 @@ from langshift.files import LONGEST_LINE, LineNumbers, open_parquet, too_long
 from langshift.ingest.corpus_file import CorpusFile
 from langshift.ingest.documents import EMBEDDING, DocumentSource, Embeddings, InvalidRow, SourceRow
 from langshift.ingest.parquet_pages import require_small_pages, rows_at_a_time
-from langshift.ingest.sources import Parser, sniff
+from langshift.ingest.sources import SNIFFED_BYTES, Parser, sniff
 from langshift.plugin.metadata import FieldNames
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class ParquetRows(DocumentSource):
             self._schema = as_json(opened.schema_arrow, self.shown)
         self.content = file.measure().content
         with closing(self._rows(())) as rows:
-            self.vector_spec, self.hint = sniff(self._parser, rows, self.shown, "row")
+            self.vector_spec, self.hint = sniff(self._parser, _first_rows(rows), self.shown, "row")
 
     def _open(self) -> AbstractContextManager[ParquetFile]:
         return open_parquet(Path(self.shown), self._file.reader())
@@ -276,6 +276,16 @@ class ParquetRows(DocumentSource):
                 yield SourceRow(number, fields, as_far_as_readable(batch.slice(place, 1)))
             else:
                 yield self._parser.row(number, fields)
+
+
+def _first_rows(rows: Iterator[SourceRow]) -> Iterator[SourceRow]:
+    """The first rows, as many of them as may be held."""
+    size = 0
+    for row in rows:
+        yield row
+        size += row.size
+        if size > SNIFFED_BYTES:
+            return
 
 
 def _batches(file: ParquetFile, raw: io.RawIOBase, skip: LineNumbers) -> Iterator[tuple[int, pa.RecordBatch]]:

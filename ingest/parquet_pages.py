@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Bytes of a page, unpacked. Usual ones have 1 MiB, and more only where values are so long.
 LARGEST_PAGE = 256 << 20
-_EXPANDED = 128 << 20  # bytes that entries of dictionaries may come to in the rows held at a time
+_EXPANDED = 256 << 20  # bytes that entries of dictionaries may come to in the rows held at a time
 _HELD = 16 << 20  # bytes held at a time, about
 _ROWS = 1024  # rows held at a time, and fewer where they are long
 _HEADERS = (1 << 10, 1 << 16)  # bytes within which a page's header ends; statistics may make it long

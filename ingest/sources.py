@@ -40,10 +40,10 @@ from langshift.output import join_words
 from langshift.plugin.index_body import FieldTypes
 from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, value_at
 
-# How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
-# since those of a pipe are kept meanwhile.
+#: How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
+#: since those of a pipe are kept meanwhile.
 _SNIFFED_LINES = 1000
-_SNIFFED_BYTES = 64 << 20
+SNIFFED_BYTES = 64 << 20
 
 
 @dataclass
@@ -146,7 +146,7 @@ def _first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, byte
     for count, (number, line) in enumerate(lines, start=1):
         yield number, line
         size += len(line)
-        if count == _SNIFFED_LINES or size > _SNIFFED_BYTES:
+        if count == _SNIFFED_LINES or size > SNIFFED_BYTES:
             return
 
 

@@ -443,7 +443,7 @@ def _read(rows: Iterator[SourceRow], on_stage: OnStage) -> Iterator[list[SourceR
     size, begun = 0, time.perf_counter()
     for row in rows:
         batch.append(row)
-        size += len(row.original) if isinstance(row.original, bytes) else 0
+        size += row.size
         if len(batch) >= _BATCH or size >= _BATCH_BYTES:
             on_stage("read", len(batch), time.perf_counter() - begun)
             yield batch

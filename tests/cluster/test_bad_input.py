@@ -2,17 +2,24 @@
 
 import json
 import socket
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from command_line import langshift, refusal
+from command_line import LANGSHIFT, langshift, refusal
+from measured_process import measured
 from nothing_lost import read_letters
 from safetensors.numpy import save_file
 
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.settings import Settings
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 GOOD = {"_id": "a", "text": "The sea rises and falls twice a day."}
 
@@ -147,6 +154,50 @@ def test_missing_and_empty_corpora(client, cluster_env, index_name, tmp_path):
         f"{tmp_path} is a folder: name a file, such as {tmp_path / 'corpus.jsonl'}."
     )
     assert indices(client, index_name) == []
+
+
+# Runs a program that ends with exit code 3, as `measured` runs only those that end well.
+ENDS_WITH_3 = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode - 3)"
+
+
+def test_a_line_without_end_takes_no_more_memory_than_a_long_one(client, cluster_env, index_name, corpus):
+    sound = [json.dumps({**GOOD, "_id": name, "embedding": [1, 2]}).encode() + b"\n" for name in "abc"]
+    block = b"x" * (1 << 20)
+    peaks = []
+    for blocks in (1, 300):
+        with zstd.open(corpus, "wb") as file:
+            file.write(sound[0])
+            for _ in range(blocks):
+                file.write(block)
+            file.write(b"\n" + sound[1] + sound[2])
+        options = ("--encoder", "given", "--alpha", "0", "--index", index_name, "--if-exists", "replace")
+        printed, figures = measured(sys.executable, "-c", ENDS_WITH_3, LANGSHIFT, "ingest", corpus, *options)
+        assert told("4 lines", corpus, "3 documents", "1 dead letter", index_name) in printed
+        peaks.append(figures["megabytes"])
+    assert corpus.stat().st_size < 100_000
+    _, ((number, _, kind, why, stage, document, _),) = letters(client, index_name)
+    assert (number, kind, stage, len(document) < 11_000) == (2, "invalid_document", "read", True)
+    assert why == "is longer than 64 MiB, the most that a line may have; only its beginning is kept."
+    assert document.startswith("xxx")
+    assert document.endswith("... (cut: the line is longer than 64 MiB, the most that a line may have)")
+    assert peaks[1] < peaks[0] + 200, peaks
+    again = langshift("dead-letters", "replay", "--index", index_name, url=cluster_env)
+    assert again.returncode == 3
+    assert "0 indexed" in again.stdout
+
+
+@pytest.mark.parametrize("field", ["text", "language", "embedding", "deep"])
+def test_nesting_without_end_is_a_dead_letter(client, cluster_env, index_name, corpus, field):
+    sound = {"text": "t", "embedding": [1, 2]}
+    bad = ["[" * depth + "1" + "]" * depth for depth in (25, 254, 300, 1100, 100_000)]
+    lines = [json.dumps({**sound, field: 1}).replace(f'"{field}": 1', f'"{field}": {one}') for one in bad]
+    corpus.write_text("\n".join([json.dumps({**sound, "_id": "a"}), *lines, json.dumps({**sound, "_id": "b"})]))
+    done = ingest(cluster_env, corpus, index_name, "--encoder", "given", "--alpha", "0")
+    assert done.returncode == 3, done
+    # Lists of lists of a number are a field of numbers.
+    dead = [3, 4, 5, 6] if field == "deep" else [2, 3, 4, 5, 6]
+    assert sorted(letter[0] for letter in letters(client, index_name)[1])[-len(dead) :] == dead
+    assert {"a", "b"} <= {hit["_id"] for hit in client.search(index=index_name)["hits"]["hits"]}
 
 
 def test_vectors_of_another_dimension_or_encoder(client, cluster_env, index_name, corpus, tmp_path):

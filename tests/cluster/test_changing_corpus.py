@@ -253,7 +253,7 @@ def test_what_was_added_stays_and_is_told(client, cluster_env, index_name, corpu
 def test_an_index_of_a_corpus_that_changes_is_not_created(client, cluster_env, index_name, corpus, monkeypatch):
     path = corpus("plain", [*rows("old"), {}, *rows("old")])
     with monkeypatch.context() as patch:
-        at(patch, "write", lambda: truncated(path, plain))
+        at(patch, "shift", lambda: truncated(path, plain))
         done = ingest(cluster_env, path, index_name)
     assert done.returncode == 1
     assert f"Nothing was published, and {index_name} was not created: run" in done.stderr
