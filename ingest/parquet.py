@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from langshift.corpus_file import CorpusFile
 from langshift.debias.parallel.tables import kind_of
 from langshift.errors import UsageError
 from langshift.files import LONGEST_LINE, LineNumbers, open_parquet, too_long
-from langshift.ingest.corpus_file import CorpusFile
 from langshift.ingest.documents import EMBEDDING, DocumentSource, Embeddings, InvalidRow, SourceRow
 from langshift.ingest.parquet_pages import require_small_pages, rows_at_a_time
 from langshift.ingest.sources import SNIFFED_BYTES, Parser, sniff

@@ -26,7 +26,7 @@ _DICTIONARY = 2  # the type of a page
 _VALUE = 8  # bytes of the largest value that is not text
 
 
-class _Page(NamedTuple):
+class _ColumnPage(NamedTuple):
     """A page.
 
     Attributes:
@@ -81,20 +81,20 @@ def _chunks(group: RowGroupMetaData) -> Iterator[ColumnChunkMetaData]:
     return (group.column(number) for number in range(group.num_columns))
 
 
-def _pages(chunk: ColumnChunkMetaData, file: io.RawIOBase) -> Iterator[_Page]:
+def _pages(chunk: ColumnChunkMetaData, file: io.RawIOBase) -> Iterator[_ColumnPage]:
     """The pages of a column in a row group; one as large as all of them where they cannot be told apart."""
     place = chunk.dictionary_page_offset or chunk.data_page_offset
     end = place + chunk.total_compressed_size
     while place < end:
         page = _page(file, place)
         if page is None or page.end <= place:
-            yield _Page(_DICTIONARY, chunk.total_uncompressed_size, end)
+            yield _ColumnPage(_DICTIONARY, chunk.total_uncompressed_size, end)
             return
         yield page
         place = page.end
 
 
-def _page(file: io.RawIOBase, place: int) -> _Page | None:
+def _page(file: io.RawIOBase, place: int) -> _ColumnPage | None:
     for most in _HEADERS:
         file.seek(place, os.SEEK_SET)
         header = _Thrift(file.read(most) or b"")
@@ -103,7 +103,7 @@ def _page(file: io.RawIOBase, place: int) -> _Page | None:
         except IndexError:
             continue
         if {1, 2, 3} <= fields.keys():
-            return _Page(fields[1], fields[2], place + header.place + fields[3])
+            return _ColumnPage(fields[1], fields[2], place + header.place + fields[3])
         break
     return None
 

@@ -10,13 +10,13 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.client import address
+from langshift.corpus_file import ChangedError
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.document_versions import first_version
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.corpus_file import ChangedError
 from langshift.ingest.documents import DocumentSource
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import ActionBuilder

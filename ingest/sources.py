@@ -15,11 +15,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from langshift.corpus_file import ChangedError, CorpusFile, state_of
 from langshift.debias.encoders import VectorSpec, have_norm_1
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import PARQUET, CutLine, LineNumbers, decompressed_stream, read_lines, too_long
 from langshift.ingest.bulk.writer import Original
-from langshift.ingest.corpus_file import ChangedError, CorpusFile, state_of
 from langshift.ingest.documents import (
     OPERATION,
     Columns,

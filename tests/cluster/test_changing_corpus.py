@@ -10,7 +10,8 @@ import pytest
 from command_line import langshift
 from nothing_lost import read_letters
 
-from langshift.ingest import corpus_file, transform
+from langshift import corpus_file
+from langshift.ingest import transform
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.load import LoadRun
 from langshift.plugin import versions

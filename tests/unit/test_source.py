@@ -9,10 +9,10 @@ import numpy as np
 import orjson
 import pytest
 
+from langshift.corpus_file import ChangedError
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
 from langshift.ingest.bulk.journal_store import LineRanges
-from langshift.ingest.corpus_file import ChangedError
 from langshift.ingest.documents import Delete, InvalidRow, Update
 from langshift.ingest.sources import open_source
 

@@ -10,9 +10,9 @@ from contextlib import suppress
 
 import pytest
 
+from langshift.corpus_file import ChangedError
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import LangshiftError, UsageError
-from langshift.ingest.corpus_file import ChangedError
 from langshift.ingest.documents import InvalidRow
 from langshift.ingest.sources import open_source
 
