@@ -129,7 +129,8 @@ def replay(
             writer, chunk_sender = stack.enter_context(opening)
             index_batches(encoded_batches(_rows(letters, pipeline, target.fields), builder), builder, write)
     except LangshiftError as error:
-        raise error.reworded(f"{error.sentence} Dead letters that were not indexed are kept: replay them again.") from error
+        kept = "Dead letters that were not indexed are kept: replay them again."
+        raise error.reworded(f"{error.sentence} {kept}") from error
     finally:
         letters.revise(verdicts.revised)
     client.indices.refresh(index=target.index)

@@ -578,3 +578,4 @@ class DocumentSource(Protocol):
         Raises:
             ChangedError: it has.
         """
+        return
