@@ -555,14 +555,8 @@ def checked_metadata(index: str, mappings: Mapping[str, Any], *, listed: bool = 
 
 
 # As msgspec calls them -> in words.
-_TYPES: Final = {
-    "float": "a number",
-    "int": "a whole number",
-    "str": "text",
-    "bool": "true or false",
-    "object": "an object",
-    "array": "a list",
-}
+_SCALARS: Final = {"float": "a number", "int": "a whole number", "str": "text", "bool": "true or false"}
+_TYPES: Final = {**_SCALARS, "object": "an object", "array": "a list"}
 _LONGEST_REASON: Final = 200
 
 

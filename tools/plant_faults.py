@@ -57,11 +57,9 @@ FAULTS = [
     Fault(
         "a line is acknowledged before the server has confirmed it",
         "ingest/bulk/delivery.py",
-        "                response = self.client.bulk(body=rest.chunk.body, index=self.index, params=_PARAMETERS)\n"
-        "                verdict",
+        "                verdict = self._request(rest)\n",
         '                self.settle([ActionResult(item, "done", "created") for item in rest.chunk.items])\n'
-        "                response = self.client.bulk(body=rest.chunk.body, index=self.index, params=_PARAMETERS)\n"
-        "                verdict",
+        "                verdict = self._request(rest)\n",
         "tests/unit/test_bulk*.py tests/cluster/test_faults_answers.py tests/cluster/test_faults_kills.py",
     ),
     Fault(
