@@ -62,9 +62,9 @@ def require_small_pages(metadata: FileMetaData, file: io.RawIOBase, shown: str) 
 
 def rows_at_a_time(group: RowGroupMetaData, file: io.RawIOBase) -> int:
     """How many rows of a row group can be held at a time."""
-    rows = max(group.num_rows, 1)
-    size = sum(max(chunk.total_uncompressed_size, _VALUE * chunk.num_values) for chunk in _chunks(group))
-    expanded = 0
+    rows: int = max(group.num_rows, 1)
+    size: int = sum(max(chunk.total_uncompressed_size, _VALUE * chunk.num_values) for chunk in _chunks(group))
+    expanded: int = 0
     for chunk in _chunks(group):
         if chunk.physical_type == "BYTE_ARRAY" and (page := next(_pages(chunk, file))).type == _DICTIONARY:
             # As if each value were the dictionary's only entry.

@@ -343,6 +343,11 @@ def _task(_: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
     )
 
 
+def _reindex(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
+    is_task = request.params.get("wait_for_completion") == "false"
+    return _fits(answer, {"task": str} if is_task else {"total": int, "failures": list})
+
+
 def _named(shape: _Shape) -> _Check:
     """What was asked for stands under its own name, the last part of the path, which may be a pattern."""
 
@@ -397,7 +402,7 @@ _ROWS: tuple[tuple[str, str, _Check], ...] = (
     ("POST", f"({_NAME})?/_refresh", _of({"_shards": _SHARDS})),
     ("GET", f"({_NAME})?/_stats(/.*)?", _stats),
     ("PUT POST", f"({_NAME})?/_bulk", _bulk),
-    ("POST", "/_reindex", _of({"task": str})),
+    ("POST", "/_reindex", _reindex),
     ("POST", f"{_NAME}/_update_by_query", _of({"total": int, "failures": list})),
     ("POST", f"{_NAME}/_search/point_in_time", _of({"pit_id": str})),
     ("GET", "/_tasks", _of({"nodes": _Each({"tasks": _Each({"action": str})})})),

@@ -195,8 +195,7 @@ def test_the_embedded_server(browser, client, cluster_url, index, way):
     assert [text for text in said if "Incorrect HTTP method" not in text] == []
     client.indices.refresh(index=index)
     assert client.count(index=index)["count"] == DOCUMENTS
-    stats = client.nodes.stats(metric="indices", params={"index_metric": "search"})
-    assert sum(node["indices"]["search"]["open_contexts"] for node in stats["nodes"].values()) == 0
+    assert client.indices.stats(index=index, metric="search")["_all"]["total"]["search"]["open_contexts"] == 0
 
 
 @pytest.mark.parametrize("way", range(3), ids=["by address", "another port", "rebound"])

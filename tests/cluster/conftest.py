@@ -98,6 +98,8 @@ def corpus(tmp_path):
 
     def write(*lines):
         path = tmp_path / "corpus.jsonl"
+        # A load that still reads the file of before goes on with that.
+        path.unlink(missing_ok=True)
         path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
         return str(path)
 

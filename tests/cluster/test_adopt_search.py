@@ -66,6 +66,7 @@ def test_what_was_done_is_told_as_json(client, adopted):
         "lines": 7,
         "documents": 7,
         "present": 7,
+        "published": True,
         "replaced": 0,
         "superseded": 0,
         "dead": 0,

@@ -170,7 +170,18 @@ def test_a_line_without_end_takes_no_more_memory_than_a_long_one(client, cluster
             for _ in range(blocks):
                 file.write(block)
             file.write(b"\n" + sound[1] + sound[2])
-        options = ("--encoder", "given", "--alpha", "0", "--index", index_name, "--if-exists", "replace")
+        options = (
+            "--encoder",
+            "given",
+            "--alpha",
+            "0",
+            "--index",
+            index_name,
+            "--if-exists",
+            "replace",
+            "--max-refused",
+            "0.25",
+        )
         printed, figures = measured(sys.executable, "-c", ENDS_WITH_3, LANGSHIFT, "ingest", corpus, *options)
         assert told("4 lines", corpus, "3 documents", "1 dead letter", index_name) in printed
         peaks.append(figures["megabytes"])

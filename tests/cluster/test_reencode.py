@@ -219,7 +219,8 @@ def test_a_document_without_text_has_no_vector_and_a_soft_shift_detects_again(cl
     source = sources(client, index_name)["de"]
     client.index(index=index_name, id="empty", body={**source, "text": {"de": " "}})
     known = vectors_of(new, 2)
-    done = printed(run("reencode", index_name, "--encoder", new.name, "--vectors", saved(tmp_path, known), "--json"))
+    options = "--vectors", saved(tmp_path, known), "--max-refused", "0.25", "--json"
+    done = printed(run("reencode", index_name, "--encoder", new.name, *options))
     assert done["without_vector"] == 1
     stored = sources(client, index_name)
     assert stored["empty"] == {name: source[name] for name in ("language", "language_confidence")} | {

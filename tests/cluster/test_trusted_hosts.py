@@ -136,6 +136,7 @@ OTHERS = {
     "vectors show": lambda it: [it.vectors],
     "dead-letters list": lambda it: ["--index", it.index],
     "index drop": lambda it: [it.dropped, "--yes"],
+    "index repair": lambda it: [it.index],
     "doctor": lambda _: [],
 }
 #: Arguments by which commands are given an index, and files of others that name an encoder.
