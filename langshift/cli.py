@@ -40,7 +40,7 @@ COMMANDS = {
     "adopt": ("ingest", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
     "retune": ("retune", "Change the shift of the index NAME without encoding anything again."),
     "reencode": ("retune", "Encode the texts of the index NAME again, with another encoder."),
-    "rollback": ("retune", "Point NAME back to the previous version."),
+    "rollback": ("retune", "Point NAME back to an earlier version."),
     "pipeline": ("index", "Shift documents from other clients, with an ingest pipeline for each version of an index."),
     "evaluate": ("evaluate", "Measure an index on the live cluster."),
     "dataset": (

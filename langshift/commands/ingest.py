@@ -99,7 +99,7 @@ def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
 
 MAX_REFUSED = option(
     "--max-refused SHARE",
-    "Where it replaces a live version: keep that if more than this share of the input is refused.",
+    "Replace only if no more is refused.",
     SHARE,
     default=publication.MAX_REFUSED,
     rare=True,

@@ -197,7 +197,7 @@ _UNMEASURED = (
 @DOCUMENTS_ONLY
 @option(
     "--max-refused SHARE",
-    "Keep the old version if more than this share of the documents would lose their vector.",
+    "Replace nothing if more documents lose their vector.",
     SHARE,
     default=MAX_REFUSED,
     rare=True,
@@ -258,7 +258,7 @@ def reencode(
 def rollback(
     name: str, to: str | None, encoder: str | None, trust_remote_code: bool, patience: float, as_json: bool
 ) -> None:
-    """Point NAME back to the previous version, or to any other that is complete.
+    """Point NAME back to an earlier version.
 
     Writes and deletes since a retune or reencode are carried over first, with the shift and encoder of the previous
     version. A version that was created by a load contains other documents than the one before it: nothing is carried

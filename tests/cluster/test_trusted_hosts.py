@@ -67,7 +67,7 @@ def made(client, cluster_url, sink, generator, tmp_path_factory):
     """Indices that name the sink, and files that do: what the commands of ``ASKING`` and ``OTHERS`` are given."""
     folder, stem = tmp_path_factory.mktemp("trusted"), f"langshift-test-{uuid.uuid4().hex[:8]}"
     data, vectors = write_corpus(folder), saved(folder, vectors_of(sink))
-    names = {name: f"{stem}-{name}" for name in ("index", "back", "dropped", "old")}
+    names = {name: f"{stem}-{name}" for name in ("index", "other", "back", "dropped", "old")}
     line = {"_id": "new", "text": "A new one.", "language": "de"}
     files = {
         "one": write_lines(folder / "one.jsonl", [line]),
@@ -82,7 +82,7 @@ def made(client, cluster_url, sink, generator, tmp_path_factory):
         return ended
 
     load = "--encoder", sink.name, "--vectors", vectors, "--alpha", 1
-    for name in ("index", "back", "dropped"):
+    for name in ("index", "other", "back", "dropped"):
         done("ingest", data / "corpus.jsonl", "--index", names[name], *load)
     done("reencode", names["back"], "--encoder", "use-m", "--alpha", 0)
     client.index(index=names["back"], id="new", body={"text": {"de": "A new one."}, "language": "de"}, refresh=True)
@@ -125,18 +125,18 @@ ASKING = {
 #: Commands that are given an index or a file that names the sink, and need no encoder, or name their own.
 OTHERS = {
     "index list": lambda _: [],
-    "index describe": lambda it: [it.index],
-    "pipeline install": lambda it: [it.index],
-    "pipeline verify": lambda it: [it.index],
-    "pipeline remove": lambda it: [it.index],
-    "retune": lambda it: [it.index, "--alpha", 0.25],
-    "rollback": lambda it: [it.index],
-    "reencode": lambda it: [it.index, "--encoder", "use-m", "--alpha", 0],
+    "index describe": lambda it: [it.other],
+    "pipeline install": lambda it: [it.other],
+    "pipeline verify": lambda it: [it.other],
+    "pipeline remove": lambda it: [it.other],
+    "retune": lambda it: [it.other, "--alpha", 0.25],
+    "rollback": lambda it: [it.other],
+    "reencode": lambda it: [it.other, "--encoder", "use-m", "--alpha", 0],
     "adopt (audit)": lambda it: [it.old, "--audit", "--text-field", "body", *ADOPTED],
     "vectors show": lambda it: [it.vectors],
-    "dead-letters list": lambda it: ["--index", it.index],
+    "dead-letters list": lambda it: ["--index", it.other],
     "index drop": lambda it: [it.dropped, "--yes"],
-    "index repair": lambda it: [it.index],
+    "index repair": lambda it: [it.other],
     "doctor": lambda _: [],
 }
 #: Arguments by which commands are given an index, and files of others that name an encoder.

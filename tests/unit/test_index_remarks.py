@@ -9,7 +9,7 @@ from plain_index import PLAIN
 from langshift.errors import UsageError
 from langshift.plugin.description import in_words, remarks
 from langshift.plugin.index_body import VectorField
-from langshift.plugin.inventory import _named
+from langshift.plugin.inventory import find_version
 from langshift.plugin.shift_script import StampCounts
 from langshift.plugin.transfer.state import this_process
 
@@ -122,11 +122,11 @@ def test_a_fingerprint_in_words():
 
 @pytest.mark.parametrize("told", ["1", "01", "v1", "v0001", "news-v0001"])
 def test_a_version_may_be_named_by_its_number(told):
-    assert _named("news", told, [LIVE, RETUNE]) == LIVE
+    assert find_version("news", told, [LIVE, RETUNE]) == LIVE
 
 
 @pytest.mark.parametrize("told", ["", "0", "3", "*", "v", "-1", "other-v0001", "news", "١", "1 "])
 def test_a_version_that_is_not_there_is_refused_with_those_that_are(told):
     with pytest.raises(UsageError) as refused:
-        _named("news", told, [LIVE, RETUNE])
+        find_version("news", told, [LIVE, RETUNE])
     assert str(refused.value) == f"news has no version {told!r}: it has news-v0001, news-v0002."

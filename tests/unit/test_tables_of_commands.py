@@ -43,6 +43,7 @@ from langshift.evaluate.tune import report as tune_report
 from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.tune import MeasureChange, TuningSettings
 from langshift.plugin.description import TextField
+from langshift.plugin.inventory import ListedVersion, UnreadableVersion
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.calibrate import SliceChange
@@ -263,7 +264,12 @@ def version(name, number):
 
 @case
 def indices():
-    index._list([version(name, number) for number, name in enumerate(NAMES)])
+    versions = [version(name, number) for number, name in enumerate(NAMES)]
+    # One of them cannot be read.
+    broken = {name: value for name, value in vars(versions[0]).items() if name in ListedVersion.__annotations__}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "Version", Of)
+        index._list([*versions, UnreadableVersion(**{"uuid": "u", **broken}, error=f"_meta.{WIDE} is wrong")])
 
 
 @case

@@ -147,7 +147,7 @@ def test_what_a_terminal_would_take_for_a_command_is_not_shown(folder, tmp_path)
         r"encoder given, 8 dimensions; fitted on \x1b[2Ja\nb"
     )
     assert langshift("vectors", "check", output).stdout.splitlines()[0] == (
-        f"{output}: towards en, encoder given; evidence from  [2Ja b"
+        rf"{output}: towards en, encoder given; evidence from \x1b[2Ja\nb"
     )
 
 
