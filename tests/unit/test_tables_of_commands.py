@@ -286,6 +286,7 @@ def described_index():
             share=lambda _: 0.999,
             languages=dict.fromkeys(LANGUAGES, COUNT * 1000),
             meta={},
+            alias=None,
         )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(index, "open_cluster", lambda: None)
