@@ -129,7 +129,7 @@ def test_a_vector_that_is_missing_or_of_another_dimension(tmp_path):
 def test_ingest_refuses_before_it_asks_for_a_cluster(made):
     corpus = made.data / "corpus.jsonl"
     ingest = ["ingest", corpus, "--index", "i", "--alpha", "0"]
-    assert refusal(langshift(*ingest, url=NOWHERE)) == (
+    assert refusal(langshift(*ingest, "--encoder", "use-m", url=NOWHERE)) == (
         f"{corpus}, line 1: the document has an 'embedding', which only --encoder given uses; "
         "choose that, or leave the field out."
     )
