@@ -134,10 +134,12 @@ def test_versions_that_a_reencode_has_made_of_each_other_have_each_others_writes
     cluster_env,  # noqa: ARG001 - the address of the cluster
     index_name,
     tmp_path,
+    monkeypatch,
 ):
     path, documents = write_texts(tmp_path / "corpus.jsonl", 9)
     with embeddings_server() as old, embeddings_server() as new:
         new.dimension = NEW
+        monkeypatch.setenv("LANGSHIFT_TRUSTED_HOSTS", f"{old.url},{new.url}")
         shifts = [vectors_of(server, seed) for seed, server in enumerate((old, new))]
         files = [saved(tmp_path, shift, f"{n}.safetensors") for n, shift in enumerate(shifts)]
         load = ("--index", index_name, "--encoder", old.name, "--vectors", files[0], "--alpha", 0.5, "--json")
