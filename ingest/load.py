@@ -63,6 +63,7 @@ class LoadRun:
         self._versions: VersionWatch | None = None
         self._chunk_sender: ChunkSender | None = None
         self._progress: LoadProgress | None = None
+        self._counted: dict[str, int] = {}
 
     def run(self) -> LoadSummary:
         """Load, check and publish."""
@@ -105,12 +106,13 @@ class LoadRun:
     def _count(self, checked: VerificationResult) -> None:
         self._summary.present = checked.documents
         self._summary.chunks = checked.entries if self._opened.pipeline.chunking else 0
-        self._summary.count(self._tallies())
+        self._counted = self._tallies()
+        self._summary.count(self._counted)
 
     def _finish(self, target: Target, **more: str) -> None:
         """Let the journal keep that the load is complete."""
         summary = self._summary
-        facts: dict[str, Any] = {"index": target.index, "uuid": target.uuid, "tallies": self._tallies()}
+        facts: dict[str, Any] = {"index": target.index, "uuid": target.uuid, "tallies": self._counted}
         facts |= {"present": summary.present, "chunks": summary.chunks, "repaired": summary.repaired, **more}
         self._journal.finish({**facts, "last": self._opened.base + self._journal.last_line()})
 

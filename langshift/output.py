@@ -11,7 +11,7 @@ import stat
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -203,6 +203,12 @@ def _fitting(columns: Sequence[_Column]) -> list[int]:
         widths[place] += more
         left -= more
     return widths
+
+
+def utc_time(milliseconds: int) -> str:
+    """A time in milliseconds since 1970, such as ``2026-11-25 11:31:02 UTC``."""
+    at = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def pluralize(number: int, noun: str) -> str:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone
 from typing import Any
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError
+from langshift.output import utc_time
 from langshift.plugin import metadata, versions
 from langshift.plugin.transfer.cutover import lift_block, set_block
 from langshift.plugin.transfer.reindex_tasks import shards
@@ -103,8 +103,7 @@ def require_blocked(client: OpenSearch, target: Target) -> None:
 
 def begin_of(client: OpenSearch, index: str) -> str:
     """When the load of a version began, by the server's time, such as ``2026-11-25 11:31:02 UTC``."""
-    made = int(metadata.read_settings(client, index)["creation_date"])
-    return f"{datetime.fromtimestamp(made / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    return utc_time(int(metadata.read_settings(client, index)["creation_date"]))
 
 
 def release(client: OpenSearch, index: str) -> None:

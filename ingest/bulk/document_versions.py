@@ -2,14 +2,13 @@
 
 import threading
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
 from langshift.ingest.bulk.writer import ActionResult
-from langshift.output import note
+from langshift.output import note, utc_time
 from langshift.plugin import metadata
 from langshift.retry import RetryBudget, retry_until_available
 
@@ -60,8 +59,7 @@ def _look(client: OpenSearch, index: str) -> _Seen:
 
 def time_of(version: int) -> str:
     """The time that a version stands for, in UTC, such as ``2026-11-25 11:31:02 UTC``."""
-    at = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=version >> _LINES_A_MILLISECOND)
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+    return utc_time(version >> _LINES_A_MILLISECOND)
 
 
 class VersionsAhead(ClusterError):

@@ -502,7 +502,7 @@ def _fields_of_load(name: str, if_exists: IfExists, given: FieldNames | None, ch
     asked_for = chunked_fields(given or metadata.USUAL, chunking)
     if if_exists == "fail" or (given is not None and chunk is not None):
         return asked_for
-    there = _index(name)
+    there = _index(open_cluster(), name)
     if there is None or not there.fields.split:
         return asked_for
     chunking = there.fields.chunking if chunk is None else chunking
@@ -512,10 +512,8 @@ def _fields_of_load(name: str, if_exists: IfExists, given: FieldNames | None, ch
     return chunked_fields(given or there.fields, chunking)
 
 
-def _index(name: str) -> IndexInfo | None:
+def _index(client: OpenSearch, name: str) -> IndexInfo | None:
     """What is live; None where there is nothing of langshift's, which the load itself refuses where it matters."""
-    # A cluster that gives no answer has said nothing about the index.
-    client = open_cluster()
     try:
         return live(client, name)
     except metadata.MetadataError:
@@ -526,7 +524,7 @@ def _index(name: str) -> IndexInfo | None:
 
 def _fingerprint_of_index(name: str) -> Fingerprint | None:
     """What made an index; None where there is none."""
-    there = _index(name)
+    there = _index(open_cluster(), name)
     return None if there is None else there.fingerprint
 
 
@@ -534,8 +532,9 @@ def _meta_of_index(name: str, pipeline: PipelineOptions) -> dict[str, Any] | Non
     """The ``_meta`` of an index that tells how documents for it are shifted, where no file of vectors does."""
     if not pipeline.default_shift or shipped(pipeline.encoder) is not None:
         return None
-    there = _index(name)
-    return None if there is None else metadata.read_metadata(open_cluster(), there.index)
+    client = open_cluster()
+    there = _index(client, name)
+    return None if there is None else metadata.read_metadata(client, there.index)
 
 
 def _vector_spec(made: Fingerprint | None) -> VectorSpec | None:

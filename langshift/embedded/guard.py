@@ -7,6 +7,7 @@ import zipfile
 from importlib.resources import files
 from pathlib import Path
 
+from langshift.embedded.java import run_java
 from langshift.errors import LangshiftError
 
 GUARD = "langshift-guard"
@@ -50,16 +51,8 @@ def _compile(compiler: Path, libraries: Path, source: Path, classes: Path) -> No
     options = ("-source", JAVA, "-target", JAVA, "-proc:none", "-nowarn", "-encoding", "UTF-8")
     arguments = [str(java), "-jar", str(compiler), *options, "-classpath", path, "-d", str(classes), str(source)]
     try:
-        done = subprocess.run(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={"LC_ALL": "C.UTF-8"},  # without the likes of JAVA_TOOL_OPTIONS
-            timeout=_PATIENCE,
-            check=False,
-        )
-        said = done.stdout.decode("utf-8", "replace").strip() if done.returncode else ""
+        code, printed = run_java(arguments, seconds=_PATIENCE)
+        said = printed.strip() if code else ""
     except (OSError, subprocess.SubprocessError) as error:
         said = str(error)
     if said or not classes.is_dir():

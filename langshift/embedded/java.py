@@ -108,20 +108,39 @@ def _copy(home: Path, target: Path) -> None:
         shutil.rmtree(building, ignore_errors=True)
 
 
+def run_java(arguments: list[str], account: Account | None = None, seconds: float = 60) -> tuple[int, str]:
+    """Run a Java program in the root folder.
+
+    Args:
+        arguments: the program and what it is told; paths are absolute.
+        account: the user that it runs as; None for this one.
+        seconds: how long it may take.
+
+    Returns:
+        Its exit code, and what it printed.
+
+    Raises:
+        OSError: it cannot be run.
+        subprocess.SubprocessError: likewise, or it takes too long.
+    """
+    done = subprocess.run(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={"LC_ALL": "C.UTF-8"},  # without the likes of JAVA_TOOL_OPTIONS
+        cwd="/",
+        timeout=seconds,
+        check=False,
+        **popen_options(account),
+    )
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
 def _run(arguments: list[str], account: Account | None) -> str | None:
     """What a Java program prints; None where it cannot be run or fails."""
     try:
-        done = subprocess.run(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={"LC_ALL": "C.UTF-8"},  # without the likes of JAVA_TOOL_OPTIONS
-            cwd="/",
-            timeout=60,
-            check=False,
-            **popen_options(account),
-        )
+        code, said = run_java(arguments, account)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+    return said if code == 0 else None
