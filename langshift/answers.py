@@ -152,7 +152,7 @@ def is_answer(request: Request, answer: object) -> bool:
     return isinstance(answer, dict) if fits is None else fits(request, answer)
 
 
-# A type; a list of what is in a list; a mapping with names that must be there; or ``_Each``.
+# A type, or a tuple of them; a list of what is in a list; a mapping with names that must be there; or ``_Each``.
 _Shape = Any
 
 
@@ -394,7 +394,8 @@ _ROWS: tuple[tuple[str, str, _Check], ...] = (
     ("PUT DELETE", "/_(scripts|ingest/pipeline)/.*", _DONE),
     ("GET", "/_scripts/.*", _of({"found": bool, "script": dict})),
     ("GET", "/_ingest/pipeline/.*", _named(dict)),
-    ("POST", "/_ingest/pipeline(/.*)?/_simulate", _of({"docs": [dict]})),
+    # A document that the pipeline drops is null.
+    ("POST", "/_ingest/pipeline(/.*)?/_simulate", _of({"docs": [(dict, type(None))]})),
     ("GET", "/_data_stream/.*", _of({"data_streams": [{"indices": [dict]}]})),
     ("GET POST", f"({_NAME})?/_search", _search),
     ("GET POST", f"({_NAME})?/_msearch", _searches),

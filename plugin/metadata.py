@@ -387,10 +387,15 @@ def note_replaced(client: OpenSearch, index: str, before: str | None) -> None:
 def read_origin(client: OpenSearch, index: str) -> Origin | None:
     """Where a version came from; None where it does not say.
 
+    Nothing else of its metadata is looked at: one that is wrong is not in the way of the versions beside it.
+
     Raises:
         NotFoundError: there is no such index.
+        MetadataError: it is not as langshift writes it.
     """
-    return msgspec.convert(read_metadata(client, index).get(ORIGIN), Origin | None)
+    meta = client.indices.get_mapping(index=index)[index]["mappings"].get("_meta") or {}
+    found: Origin | None = _converted(index, ORIGIN, meta.get(ORIGIN), Origin | None)
+    return found
 
 
 def encoded(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, str]:
