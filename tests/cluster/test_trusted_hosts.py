@@ -96,7 +96,7 @@ def made(client, cluster_url, sink, generator, tmp_path_factory):
         client.indices.delete(index=index)
 
 
-#: Commands that encode something with the encoder of an index, or of a file, in the order in which they are tried.
+#: Commands that encode something with the encoder of an index, or of a file.
 ASKING = {
     "search": lambda it: [it.index, "Passage"],
     "search (by words)": lambda it: [it.index, "Passage", "--mode", "lexical"],
@@ -168,7 +168,7 @@ def arguments(command, it, commands):
 
 
 @pytest.mark.parametrize("command", ASKING)
-def test_a_command_refuses_before_anything_is_sent(made, sink, cluster_url, command):
+def test_a_command_refuses_before_anything_is_sent_and_asks_who_is_trusted(made, sink, cluster_url, command):
     before = sink.connections
     done = langshift(*arguments(command, made, ASKING), url=cluster_url, **KEYS)
     assert sink.connections == before
@@ -182,6 +182,13 @@ def test_a_command_refuses_before_anything_is_sent(made, sink, cluster_url, comm
         f"--encoder '{sink.name}' (encoder= in Python), or add {sink.url} to LANGSHIFT_TRUSTED_HOSTS.",
     ):
         assert part in said, (part, said)
+    # A calibration sends thousands of searches, by what the first of these commands searches with.
+    if command != "anchors calibrate":
+        sink.keys.clear()
+        trusted = f"models.example.com, localhost, 127.0.0.1:{sink.server_port}"
+        done = langshift(*arguments(command, made, ASKING), url=cluster_url, **KEYS, LANGSHIFT_TRUSTED_HOSTS=trusted)
+        assert "nothing was sent" not in done.stderr
+        assert set(sink.keys) == {CARRIED}, done
 
 
 @pytest.mark.parametrize("way", ["upper case", "with a path", "https:", "a foreign address"])
@@ -262,16 +269,6 @@ def test_a_console_that_trusts_the_server_asks_it_and_sends_the_key(made, sink, 
         page = browser.get(f"/search?q=Passage&left={made.index}&right={made.index}")
         assert (page.status_code, 'role="alert"' in page.text) == (200, False)
     assert set(sink.keys) == {CARRIED}
-
-
-# A calibration sends thousands of searches, by what the first of these commands searches with.
-@pytest.mark.parametrize("command", [command for command in ASKING if command != "anchors calibrate"])
-def test_with_the_setting_it_is_asked_and_told_the_key(made, sink, cluster_url, command):
-    sink.keys.clear()
-    trusted = f"models.example.com, localhost, 127.0.0.1:{sink.server_port}"
-    done = langshift(*arguments(command, made, ASKING), url=cluster_url, **KEYS, LANGSHIFT_TRUSTED_HOSTS=trusted)
-    assert "nothing was sent" not in done.stderr
-    assert set(sink.keys) == {CARRIED}, done
 
 
 def test_doctor_shows_the_setting_and_what_cannot_be_read_is_refused(made, cluster_url):
