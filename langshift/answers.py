@@ -380,6 +380,7 @@ def _stats(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
 
 
 _DONE = _of({"acknowledged": bool})
+_TEMPLATE = {"index_patterns": [str]}
 _NAME = "/[^_/][^/]*"
 _ROWS: tuple[tuple[str, str, _Check], ...] = (
     ("GET", "/", _info),
@@ -396,6 +397,10 @@ _ROWS: tuple[tuple[str, str, _Check], ...] = (
     ("GET", "/_ingest/pipeline/.*", _named(dict)),
     # A document that the pipeline drops is null.
     ("POST", "/_ingest/pipeline(/.*)?/_simulate", _of({"docs": [(dict, type(None))]})),
+    ("GET", "/_index_template(/.*)?", _of({"index_templates": [{"name": str, "index_template": _TEMPLATE}]})),
+    ("GET", "/_template(/.*)?", _of(_Each(_TEMPLATE))),
+    ("GET", "/_component_template/.*", _of({"component_templates": [{"component_template": {"template": dict}}]})),
+    ("GET", "/_plugins/_security/authinfo", _of({"roles": [str]})),
     ("GET", "/_data_stream/.*", _of({"data_streams": [{"indices": [dict]}]})),
     ("GET POST", f"({_NAME})?/_search", _search),
     ("GET POST", f"({_NAME})?/_msearch", _searches),
