@@ -301,8 +301,8 @@ def note_unfinished(client: OpenSearch, index: str, noted: Mapping[str, Any] | N
 
 def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
     """Set some of it; None removes."""
-    changed = {**read_metadata(client, index), **values}
-    remaining = {name: value for name, value in changed.items() if value is not None}
+    changed = (read_metadata(client, index) | dict(values)).items()
+    remaining = {name: value for name, value in changed if value is not None}
     client.indices.put_mapping(index=index, body={"_meta": remaining})
 
 
@@ -385,9 +385,7 @@ def note_replaced(client: OpenSearch, index: str, before: str | None) -> None:
 
 
 def read_origin(client: OpenSearch, index: str) -> Origin | None:
-    """Where a version came from; None where it does not say.
-
-    Nothing else of its metadata is looked at: one that is wrong is not in the way of the versions beside it.
+    """Where a version came from, whether or not the rest of its metadata can be read; None where it does not say.
 
     Raises:
         NotFoundError: there is no such index.
@@ -569,9 +567,7 @@ def _converted(index: str, name: str, value: object, form: Any) -> Any:  # noqa:
     try:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as error:
-        why, _, path = str(error).rpartition(" - at `$")
-        if not why:
-            why, path = path, ""
+        why, path = [*str(error).rsplit(" - at `$", 1), ""][:2]
         words = re.sub(r"`([^`]*)`", lambda one: " or ".join(_TYPES.get(w, w) for w in one[1].split(" | ")), why)
         shown = f"{words[0].lower()}{words[1:_LONGEST_REASON]}"
         raise MetadataError.at(index, f"{name}{path.rstrip('`')[:_LONGEST_REASON]}", shown) from None
