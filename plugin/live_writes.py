@@ -115,13 +115,18 @@ def release(client: OpenSearch, index: str) -> None:
             metadata.note_unfinished(client, index, {**noted, "blocked": False})
 
 
-def release_abandoned(client: OpenSearch, name: str) -> None:
+def release_abandoned(client: OpenSearch, name: str) -> bool:
     """Let the live version of a name take writes again where a load was killed that had blocked it.
 
     A load that is just being published blocks it once more.
+
+    Returns:
+        Whether there was one.
     """
-    for index in abandoned(client, name):
+    left = abandoned(client, name)
+    for index in left:
         release(client, index)
+    return bool(left)
 
 
 def abandoned(client: OpenSearch, name: str) -> list[str]:

@@ -412,11 +412,13 @@ class _OnBlock:
         client: the cluster.
         target: the version.
         longest: seconds for which the block of a load that is being published is waited for.
+        patience: begins anew once such a block is lifted.
     """
 
     client: OpenSearch
     target: Target
     longest: float
+    patience: RetryBudget
     _first: float = 0.0
     _last: float = float("-inf")
 
@@ -434,8 +436,8 @@ class _OnBlock:
         if now - self._last > _ANOTHER:
             self._first = now
         self._last = now
-        if now - self._first > self.longest:
-            live_writes.release_abandoned(self.client, self.target.name)
+        if now - self._first > self.longest and live_writes.release_abandoned(self.client, self.target.name):
+            self.patience.taken()
         return explain_block(self.client, self.target.name, self.target.index)
 
 
@@ -462,7 +464,8 @@ def open_bulk_writer(
     stopping = threading.Event()
     # The client must not send again by itself: what was sent, and how often, is counted here.
     with make_client(Settings.from_env(), address(client), retries=0) as sending:
-        budget, on_block = RetryBudget(patience), _OnBlock(client, target, min(_ABANDONED, patience / 2))
+        budget = RetryBudget(patience)
+        on_block = _OnBlock(client, target, min(_ABANDONED, patience / 2), budget)
         chunk_sender = ChunkSender(sending, target.index, settle, budget, stopping, doubtful, on_block, merge)
         chunk_sender.pipeline_check = FinalPipelineCheck(sending, target)
         with BulkWriter(chunk_sender.deliver, stopping) as writer:

@@ -12,8 +12,10 @@ import pytest
 from command_line import langshift
 from plain_index import PLAIN, made
 from small_old_index import ADOPTED, old_index
+from tenacity import wait_fixed
 
 from langshift.errors import ClusterError
+from langshift.ingest.bulk import delivery
 from langshift.ingest.load import LoadRun
 from langshift.plugin import live_writes, metadata, version_writer, versions
 from langshift.plugin.transfer import cutover
@@ -293,8 +295,10 @@ def left_blocked(client, index_name, ingest):
 
 
 @pytest.mark.usefixtures("left_blocked")
-def test_an_append_waits_and_goes_on_after_a_kill(client, index_name, ingest):
-    done = ingest("xyz", "--patience", "3")
+def test_an_append_waits_and_goes_on_after_a_kill(client, index_name, ingest, monkeypatch):
+    """Also where the pause between two tries is longer than its patience."""
+    monkeypatch.setattr(delivery, "BACKOFF", wait_fixed(1.2))
+    done = ingest("xyz", "--patience", "1")
     assert done.returncode == 0, done
     assert client.count(index=index_name)["count"] == 9
 
