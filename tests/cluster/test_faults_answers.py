@@ -13,7 +13,6 @@ from itertools import repeat
 
 import server_words
 from command_line import LANGSHIFT
-from fault_proxy import passed
 from faults import (
     at_first,
     broken_off,
@@ -56,13 +55,28 @@ def test_fault_2_an_old_chunk_that_is_sent_again_never_overwrites_what_is_newer(
     lines[4999] = json.dumps({"_id": "d8", "text": "Back again.", "language": "en", "embedding": numbers})
     load.corpus.write_text("\n".join(lines))
 
-    async def overtaken(_exchange):
-        """Cut the first request when the newer document is written."""
-        while not any("d5" in bulk.ids and bulk.status == 200 for bulk in load.proxy.bulks):
-            await asyncio.sleep(0.02)
-        raise Cut
+    cut = []
 
-    load.proxy.inject("_bulk", [overtaken, passed, cut_after])
+    async def written(times):
+        while sum("d5" in bulk.ids and bulk.status == 200 for bulk in load.proxy.bulks) < times:
+            await asyncio.sleep(0.02)
+
+    async def overtaken(exchange):
+        """The older document is cut off once the newer one is written, and documents go only after they have come."""
+        older, deletes = b"Newer." not in exchange.body and b'"d5"' in exchange.body, b'{"delete"' in exchange.body
+        if deletes:
+            await written(2)
+        elif older and not cut:
+            cut.append("older")
+            await written(1)
+            raise Cut
+        reply = await exchange.forward()
+        if deletes and len(cut) == 1:
+            cut.append("answer")
+            raise Cut
+        return reply
+
+    load.proxy.inject("_bulk", repeat(overtaken))
     done = load.run()
     assert load.accounted_for(done, deleted=2) == []
     assert done.stderr == (
