@@ -301,8 +301,8 @@ def note_unfinished(client: OpenSearch, index: str, noted: Mapping[str, Any] | N
 
 def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
     """Set some of it; None removes."""
-    changed = (read_metadata(client, index) | dict(values)).items()
-    remaining = {name: value for name, value in changed if value is not None}
+    changed = {**read_metadata(client, index), **values}
+    remaining = {name: value for name, value in changed.items() if value is not None}
     client.indices.put_mapping(index=index, body={"_meta": remaining})
 
 
