@@ -31,6 +31,7 @@ from langshift.output import (
     write_json,
 )
 from langshift.parameters import PATH, Command, CommandGroup, flag, json_or_tables, option
+from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.calibration.calibrate import (
     WORTH_WHILE,
@@ -103,6 +104,8 @@ def calibrate(name: str, sample: int, queries: Path | None, seed: int, search: S
             f"The encoder {encoder} of {index.name} cannot encode queries, since its model is not available, and a "
             "calibration needs queries: anchored search continues with default values."
         )
+    # Whoever may not write what is found learns it before the minutes that it takes.
+    metadata.change(client, index.index, {})
     searcher = Searcher(client, index, search)
     log = [] if queries is None else read_queries(queries, searcher)
     run = CalibrationRun(searcher, sample, seed)
