@@ -326,13 +326,7 @@ class Dataset:
     @property
     def own_documents_remarks(self) -> list[str]:
         """Say how many queries are documents themselves, and what becomes of these; nothing where none is."""
-        own = len(self.own_documents)
-        if not own:
-            return []
-        return [
-            f"{own:,} of {len(self.queries):,} queries are documents of the same id: a query's own document is left "
-            "out of what is found for it, as in BEIR."
-        ]
+        return describe_own_documents(len(self.own_documents), len(self.queries))
 
     def relevant(self, query: str) -> list[str]:
         """The documents that were judged relevant for a query."""
@@ -388,6 +382,16 @@ def load_dataset(folder: Path) -> Dataset:
     qrels = read_qrels(folder / QRELS, documents.keys(), texts)
     own = frozenset(name for name in own if qrels.get(name, {}).get(name, 0) <= 0)
     return Dataset(folder, documents, queries, qrels, read_judged(folder / FACTS), own)
+
+
+def describe_own_documents(own: int, queries: int) -> list[str]:
+    """Say how many queries are documents themselves, and what becomes of these; nothing where none is."""
+    if not own:
+        return []
+    return [
+        f"{own:,} of {queries:,} queries are documents of the same id: a query's own document is left out of what is "
+        "found for it, as in BEIR."
+    ]
 
 
 # BEIR goes by the id alone (``ignore_identical_ids``). Here queries and documents are often numbered alike, and the
