@@ -47,8 +47,8 @@ def _same_ids(checked: DatasetCheck) -> list[str]:
     remarks = describe_own_documents(checked.own_documents, checked.queries)
     if checked.same_ids:
         remarks.append(
-            f"{checked.same_ids:,} of {checked.queries:,} queries have the id of a document that has another text, or is "
-            "judged relevant for them: it counts like any other."
+            f"{checked.same_ids:,} of {checked.queries:,} queries have the id of a document that has another text or "
+            "is judged relevant for them: it counts like any other."
         )
     return remarks
 

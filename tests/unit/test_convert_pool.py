@@ -139,7 +139,10 @@ def test_pools_that_cannot_be_made(tmp_path):
     empty = PoolSource(Path("made-up"), ["en"], alone.questions, lambda: iter(()))
     assert refusal(tmp_path, empty) == "made-up contains no documents: nothing was written."
     twice = PoolSource(Path("made-up"), ["en"], [*alone.questions, *alone.questions], alone.passages)
-    assert refusal(tmp_path, twice) == "made-up has two questions with the id 'q-en': fetch it again."
+    assert (
+        refusal(tmp_path, twice)
+        == "made-up has the query 'q' twice: every id must be unique, so remove one of the two."
+    )
     unjudged = PoolSource(Path("made-up"), ["en"], [JudgedQuestion("q", "?", "en", {"d": 0})], alone.passages)
     assert refusal(tmp_path, unjudged) == (
         f"made-up has no question with a relevant document for {tmp_path / 'taken-by-nobody'}: nothing was written."
