@@ -423,9 +423,10 @@ def _require_accepted(folder: Path, source: PoolSource) -> None:
     problems = [one for one in check_dataset(folder, None).problems if one.problem != SHARED_GROUP]
     if problems:
         one = problems[0]
+        more = f" and {one.count - 1:,} more" if one.count > 1 else ""
         raise UsageError(
-            f"{source.where} gives no dataset that can be used: in {one.file}, {one.count:,} times: {one.problem} "
-            f"({one.examples[0]}). Correct it there; nothing was written."
+            f"{source.where} gives no dataset that can be used, and nothing was written: {one.problem} in {one.file} "
+            f"({one.examples[0]}{more}). Correct it in the source."
         )
 
 

@@ -404,8 +404,8 @@ def _fault(record: dict[str, Any]) -> str | None:
     try:
         found = parse_fields({**record, "language": None}, "ignored")
     except InvalidDocument as error:
-        return str(error)
-    return None if isinstance(found, Document) else "it deletes or updates a document, which only an index has."
+        return str(error).rstrip(".")
+    return None if isinstance(found, Document) else "it deletes or updates a document, which only an index has"
 
 
 def _version(record: dict[str, Any], tag: str | None) -> str | None:
