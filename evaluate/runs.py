@@ -1,12 +1,14 @@
 """Runs on disk: TREC files, group scores and the names of the files beside them; read, and scored."""
 
 import math
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -69,7 +71,9 @@ def format_run(rankings: Mapping[str, Sequence[tuple[str, float]]], tag: str) ->
     """A TREC run: query, Q0, document, rank from 1, score, tag, one line a hit.
 
     Scores are written in full, so that scoring the file gives the figures of the replay to the
-    last digit.
+    last digit. An id that is empty or has white space, which would break the columns, is percent-encoded; such a line
+    has ``percent-encoded`` in its second column, which trec_eval does not read, so that a ``%`` in any other line is
+    nothing but itself.
 
     Args:
         rankings: query id -> document ids and scores, best first.
@@ -77,10 +81,30 @@ def format_run(rankings: Mapping[str, Sequence[tuple[str, float]]], tag: str) ->
     """
     tag = "_".join(tag.split())
     return "".join(
-        f"{query} Q0 {document} {rank} {score!r} {tag}\n"
+        f"{_columns(query, document)} {rank} {score!r} {tag}\n"
         for query, hits in rankings.items()
         for rank, (document, score) in enumerate(hits, 1)
     )
+
+
+_ENCODED = "percent-encoded"
+#: What an empty id is written as: no character is encoded as that alone.
+_EMPTY = "%"
+
+
+def _columns(query: str, document: str) -> str:
+    """The first three columns of a line."""
+    if len(query.split()) == len(document.split()) == 1 and not re.search(r"\s", query + document):
+        return f"{query} Q0 {document}"
+    return " ".join([_encoded(query), _ENCODED, _encoded(document)])
+
+
+def _encoded(name: str) -> str:
+    return re.sub(r"[\s%]", lambda found: quote(found[0]), name) or _EMPTY
+
+
+def _decoded(text: str) -> str:
+    return "" if text == _EMPTY else unquote(text)
 
 
 _COLUMNS = "a TREC run has six columns on each line: query, Q0, document, rank, score, tag"
@@ -103,7 +127,9 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
         columns = " ".join(parts).split()
         if len(columns) != 6:
             raise UsageError(f"{path}, line {number}, has {len(columns)} columns: {_COLUMNS}.")
-        query, _, document, _, given, _ = columns
+        query, form, document, _, given, _ = columns
+        if form == _ENCODED:
+            query, document = _decoded(query), _decoded(document)
         try:
             score = float(given)
         except ValueError:
@@ -253,11 +279,11 @@ def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
     """
     dataset = load_dataset(folder)
     names = parse_names(measures, dataset)
-    run = read_run(path)
+    run = dataset.others(read_run(path))
     beside = path.with_name(GROUP_SCORES)
     if measures is None and not beside.is_file():
         names = [name for name in names if name != "LPR"]
-    group_scores = read_group_scores(beside) if "LPR" in names and beside.is_file() else {}
+    group_scores = dataset.others(read_group_scores(beside)) if "LPR" in names and beside.is_file() else {}
     languages = DatasetLanguages.of(dataset)
     # Nothing else asks where in a document a passage is.
     passages = read_passages(path.with_name(PER_QUERY)) if dataset.evidence.positions else None
@@ -269,7 +295,7 @@ def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
             f"there is no {GROUP_SCORES} next to {path} with the score of every document in each query's target "
             "group; `langshift evaluate replay --output` and `offline --output` write it."
         )
-    warnings = unknown_documents(f"in {path}", run, dataset)
+    warnings = [*dataset.own_documents_remarks, *unknown_documents(f"in {path}", run, dataset)]
     queries = run.keys() - {query.id for query in dataset.queries}
     if queries:
         warnings.append(

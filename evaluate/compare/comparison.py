@@ -167,7 +167,7 @@ def _short(place: Path) -> str:
 
 def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], dataset: Dataset) -> ComparedRun:
     path = place / RUN if place.is_dir() else place
-    run = read_run(path)
+    run = dataset.others(read_run(path))
     strange = run.keys() - {query.id for query in dataset.queries}
     if strange:
         raise UsageError(
@@ -175,7 +175,7 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
             "it is a run of another dataset."
         )
     groups = path.with_name(GROUP_SCORES)
-    scores = read_group_scores(groups) if groups.is_file() else {}
+    scores = dataset.others(read_group_scores(groups)) if groups.is_file() else {}
     # Nothing else asks where in a document a passage is.
     passages = read_passages(path.with_name(PER_QUERY)) if dataset.evidence.spans else {}
     try:
@@ -187,7 +187,7 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
 
 def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
     """Where runs and dataset do not fit, in sentences."""
-    messages = []
+    messages = dataset.own_documents_remarks
     for candidate in candidates:
         if candidate.result.get("complete") is False:
             messages.append(f"{candidate.label} is an interrupted replay, so its figures are too low: resume it.")

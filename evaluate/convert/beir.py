@@ -102,7 +102,7 @@ def _questions(
             }
             tag = dataset.optional_tag(record.get("language"), where)
             known = answers.get(name, ())
-            yield JudgedQuestion(name, text, tag, judged[name], *_group_and_article(record), at or None, known)
+            yield JudgedQuestion(name, text, tag, judged[name], *_group_and_article(record), at or None, known, where)
     if unknown := judged.keys() - query_ids:
         raise UsageError(f"{path} has no query {min(unknown)!r}, which has judgements: fetch the file again.")
 
@@ -124,7 +124,7 @@ def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen)
                 continue
         title, text = common.title_and_text(record, where, "correct or remove the line")
         more = {field: value for field, value in record.items() if field not in _OWN}
-        yield PoolPassage(name, text, tag, *_group_and_article(record), title, more)
+        yield PoolPassage(name, text, tag, *_group_and_article(record), title, more, where)
     if missing := [tag for tag in wanted or () if tag not in present and tag not in {primary(one) for one in present}]:
         raise UsageError(f"{path} has no document in the language {missing[0]!r}: it has {', '.join(sorted(present))}.")
 
@@ -180,7 +180,7 @@ def read_posir(folder: Path, languages: Chosen, pivots: Chosen, domains: Chosen)
             for where, row in located(_table(home, "corpus")):
                 group = named(code, domain, identifier(row.get("_id"), where))
                 title, text = str(row.get("title") or ""), str(row.get("text") or "")
-                yield PoolPassage(f"{group}-{chosen[code]}", text, chosen[code], group, None, title)
+                yield PoolPassage(f"{group}-{chosen[code]}", text, chosen[code], group, None, title, None, where)
 
     questions = []
     for (code, domain), home in homes.items():
@@ -198,7 +198,8 @@ def read_posir(folder: Path, languages: Chosen, pivots: Chosen, domains: Chosen)
             evidence = at and {f"{g}-{tag}": at if tag == original else at._replace(span=None) for g, tag in relevant}
             group = next((group for group, grade in groups.items() if grade > 0), None)
             name = named(code, domain, name)
-            questions.append(JudgedQuestion(name, text, chosen[code], grades, group, None, evidence))
+            asked = JudgedQuestion(name, text, chosen[code], grades, group, None, evidence, where=where)
+            questions.append(asked)
     return PoolSource(folder, list(chosen.values()), questions, passages, whole=False)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import QRELS_HEADER, WHOLE, split_judgement
+from langshift.evaluate.datasets.dataset import QRELS_HEADER, WHOLE, parse_grade, split_judgement
 from langshift.files import read_columns, records
 from langshift.ingest.parquet import rows
 from langshift.languages import macrolanguage, parse_tag, primary
@@ -29,7 +29,7 @@ def read_judgements(path: Path) -> Iterator[tuple[int, str, str, int]]:
                 "or TREC's four columns (query, 0, document, grade)."
             ) from None
         try:
-            yield line, query, document, int(grade)
+            yield line, query, document, parse_grade(grade)
         except ValueError as error:
             raise UsageError(f"{path}, line {line}, has the score {grade!r}: {WHOLE}.") from error
 

@@ -62,8 +62,8 @@ def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
             ) from error
 
 
-def _speeches(path: Path, chosen: dict[str, str]) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Document id, tag and row of every speech in a chosen language."""
+def _speeches(path: Path, chosen: dict[str, str]) -> Iterator[tuple[str, str, str, dict[str, str]]]:
+    """Place, document id, tag and row of every speech in a chosen language."""
     rows = _rows(path)
     _, columns = next(rows)
     for where, fields in rows:
@@ -74,13 +74,13 @@ def _speeches(path: Path, chosen: dict[str, str]) -> Iterator[tuple[str, str, di
         row = dict(zip(columns, fields, strict=True))
         code = row["LANGUAGE"].strip().upper()
         if code in chosen:
-            yield identifier(row["did"].strip(), where, "did"), chosen[code], row
+            yield where, identifier(row["did"].strip(), where, "did"), chosen[code], row
 
 
 def _questions(path: Path, chosen: dict[str, str]) -> list[JudgedQuestion]:
     questions: dict[tuple[str, str], JudgedQuestion] = {}
     judged: dict[tuple[str, str], dict[str, int]] = {}
-    for document, _, row in _speeches(path, chosen):
+    for where, document, _, row in _speeches(path, chosen):
         first = ""
         for code, tag in chosen.items():
             name, title = "_".join(row[f"{_ID}{code}"].split()), row[f"{_TITLE}{code}"].strip()
@@ -89,11 +89,11 @@ def _questions(path: Path, chosen: dict[str, str]) -> list[JudgedQuestion]:
             first = first or name
             grades = judged.setdefault((tag, name), {})
             grades[document] = 1
-            questions.setdefault((tag, name), JudgedQuestion(name, title, tag, grades, None, first))
+            questions.setdefault((tag, name), JudgedQuestion(name, title, tag, grades, None, first, where=where))
     order = list(chosen.values())
     return sorted(questions.values(), key=lambda one: order.index(one.language or ""))
 
 
 def _passages(path: Path, chosen: dict[str, str]) -> Iterator[PoolPassage]:
-    for document, tag, row in _speeches(path, chosen):
-        yield PoolPassage(document, row["TEXT"].strip(), tag)
+    for where, document, tag, row in _speeches(path, chosen):
+        yield PoolPassage(document, row["TEXT"].strip(), tag, where=where)

@@ -12,6 +12,7 @@ every language of the pool (Shift, Jang et al., 2026, section 4.2; MLAIRE, secti
   stay whose hash with the group's id is smallest. So what stays depends on nothing but group,
   languages and K: not on order, pivot or machine, and K + 1 keeps what K keeps. Nothing favours the
   question's language: it stays in about K of N groups.
+* What is written is what ``dataset check`` accepts, or nothing is: a folder is checked before it is put in its place.
 * ``by_article`` writes two sets over the same corpus, ``dev`` with the questions of every even
   article (the first is 0) and ``test`` with those of the odd ones, so that what is tuned on
   one half is reported on passages that it never saw.
@@ -32,6 +33,7 @@ import orjson
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import pick
 from langshift.evaluate.datasets import dataset
+from langshift.evaluate.datasets.check import SHARED_GROUP, DuplicateFinder, check_dataset, too_many_words
 from langshift.evaluate.datasets.dataset import (
     ANSWERS,
     CORPUS,
@@ -47,7 +49,7 @@ from langshift.files import json_lines, write_table
 
 
 class PoolPassage(NamedTuple):
-    """One document of a collection; ``more`` holds fields that are kept as they came."""
+    """One document of a collection; ``more`` holds fields that are kept as they came, ``where`` is file and line."""
 
     id: str
     text: str
@@ -56,12 +58,14 @@ class PoolPassage(NamedTuple):
     article: str | None = None
     title: str = ""
     more: Mapping[str, Any] | None = None
+    where: str = ""
 
 
 class JudgedQuestion(NamedTuple):
     """One query, with the grades of the passages that were judged for it.
 
-    ``evidence`` says where in a passage its answer is, by passage; ``answers`` are its reference answers.
+    ``evidence`` says where in a passage its answer is, by passage; ``answers`` are its reference answers; ``where`` is
+    file and line.
     """
 
     id: str
@@ -72,6 +76,7 @@ class JudgedQuestion(NamedTuple):
     article: str | None = None
     evidence: Mapping[str, Evidence] | None = None
     answers: Sequence[str] = ()
+    where: str = ""
 
 
 class PoolSource(NamedTuple):
@@ -120,14 +125,21 @@ def unique(source: PoolSource, questions: list[JudgedQuestion]) -> list[JudgedQu
     Raises:
         UsageError: two questions in one language have one id.
     """
+    seen: dict[tuple[str, str | None], str] = {}
+    for one in questions:
+        key = one.id, one.language
+        if key in seen:
+            raise UsageError(_repeated(source, "query", one.id, seen[key], one.where))
+        seen[key] = one.where
     if len({one.id for one in questions}) < len(questions):
         questions = [one._replace(id=f"{one.id}-{one.language}") for one in questions]
-    seen: set[str] = set()
-    for one in questions:
-        if one.id in seen:
-            raise UsageError(f"{source.where} has two questions with the id {one.id!r}: fetch it again.")
-        seen.add(one.id)
     return questions
+
+
+def _repeated(source: PoolSource, what: str, name: str, first: str, again: str) -> str:
+    """Say that an id is there twice, and where, as far as that is known."""
+    where = f"{again}, repeats the {what} {name!r}" if again else f"{source.where} has the {what} {name!r} twice"
+    return f"{where}{f' of {first}' if again and first else ''}: every id must be unique, so remove one of the two."
 
 
 def halves(source: PoolSource, questions: Sequence[JudgedQuestion]) -> dict[str, list[JudgedQuestion]]:
@@ -239,6 +251,7 @@ class ConvertedDataset:
         judgements: in ``qrels/test.tsv``.
         left_out: passages without text, queries without a relevant document, judgements of documents
             that the collection as it is here lacks. What was chosen away is not counted.
+        too_long: ids of queries that were left out for having too many words for a lexical search.
     """
 
     folder: str
@@ -248,12 +261,15 @@ class ConvertedDataset:
     queries: int
     judgements: int
     left_out: dict[str, int] = field(default_factory=dict)
+    too_long: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a JSON object; ``left_out`` stands there only where something was."""
+        """The same as a JSON object; ``left_out`` and ``too_long`` stand there only where something was."""
         whole = asdict(self)
         if not any(self.left_out.values()):
             del whole["left_out"]
+        if not self.too_long:
+            del whole["too_long"]
         return whole
 
 
@@ -272,7 +288,8 @@ def build(
         One for each dataset folder: ``out`` itself, or those in it where there are several pivots or halves.
 
     Raises:
-        UsageError: ``out`` is taken, a pivot that nobody asks in, or a collection that gives no pool.
+        UsageError: ``out`` is taken, a pivot that nobody asks in, or a collection that gives no pool, or one that
+            ``dataset check`` would not accept.
     """
     made = []
     with new_folder(out) as partial:
@@ -297,6 +314,7 @@ class _Pool:
         # In the order in which they come.
         self.languages: dict[str, None] = {}
         self.documents = self.empty = 0
+        self.ids = DuplicateFinder()
         self.groups = self._groups() if choice.keep or (source.partly_parallel and pivot) else None
 
     def _groups(self) -> dict[str, list[str]]:
@@ -335,7 +353,7 @@ class _Pool:
                 self.seen.add(passage.id)
             if not self._stays(passage):
                 continue
-            if not passage.text.strip() and not passage.title.strip():
+            if not _has_text(passage):
                 self.empty += 1
                 continue
             self.documents += 1
@@ -343,6 +361,7 @@ class _Pool:
                 self.languages[passage.language] = None
             if passage.id in self.judged:
                 self.included.add(passage.id)
+            self.ids.add(passage.id)
             record = {"_id": passage.id, "title": passage.title, "text": passage.text}
             yield {**(passage.more or {}), **record, **_labels(passage)}
         self.on_passage(number % _STEP)
@@ -355,6 +374,9 @@ class _Pool:
     def _check(self) -> None:
         if not self.documents:
             raise UsageError(f"{self.source.where} contains no documents: nothing was written.")
+        written = ((one.id, one.where) for one in self.source.passages() if self._stays(one) and _has_text(one))
+        for name, first, again in self.ids.again(written):
+            raise UsageError(_repeated(self.source, "document", name, first, again))
         unknown = self.judged - self.seen
         if unknown and self.source.whole:
             name = min(unknown)
@@ -366,7 +388,8 @@ class _Pool:
 
     def _write_questions(self, folder: Path, out: Path, questions: Sequence[JudgedQuestion]) -> ConvertedDataset:
         judged = {one.id: {name: one.judged[name] for name in one.judged if name in self.included} for one in questions}
-        stay = [one for one in questions if any(grade > 0 for grade in judged[one.id].values())]
+        answered = [one for one in questions if any(grade > 0 for grade in judged[one.id].values())]
+        stay = [one for one in answered if not too_many_words(one.text)]
         if not stay:
             raise UsageError(
                 f"{self.source.where} has no question with a relevant document for {out}: nothing was written."
@@ -376,17 +399,39 @@ class _Pool:
         if any(one.evidence for one in stay):
             rows_of_evidence = ((one.id, *pair) for one in stay for pair in (one.evidence or {}).items())
             dataset.write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
-        if answered := [{"query": one.id, "answers": list(one.answers)} for one in stay if one.answers]:
-            (folder / ANSWERS).write_bytes(json_lines(answered))
+        if answers := [{"query": one.id, "answers": list(one.answers)} for one in stay if one.answers]:
+            (folder / ANSWERS).write_bytes(json_lines(answers))
         if self.source.judged != POOLED:
             (folder / FACTS).write_bytes(orjson.dumps({"judged": self.source.judged}, option=orjson.OPT_APPEND_NEWLINE))
         left_out = {
             "passages": self.empty,
-            "queries": len(questions) - len(stay),
+            "queries": len(questions) - len(answered),
             "judgements": sum(name not in self.seen for one in stay for name in one.judged),
         }
+        _require_accepted(folder, self.source)
         named = list(dict.fromkeys([*(tag for tag in self.source.languages if tag in self.languages), *self.languages]))
-        return ConvertedDataset(str(out), named, self.pivot, self.documents, len(stay), len(rows), left_out)
+        too_long = [one.id for one in answered if too_many_words(one.text)]
+        return ConvertedDataset(str(out), named, self.pivot, self.documents, len(stay), len(rows), left_out, too_long)
+
+
+def _require_accepted(folder: Path, source: PoolSource) -> None:
+    """Refuse what ``dataset check`` would not accept; whether texts are in their languages is not looked at.
+
+    Raises:
+        UsageError: what is wrong, and where.
+    """
+    problems = [one for one in check_dataset(folder, None).problems if one.problem != SHARED_GROUP]
+    if problems:
+        one = problems[0]
+        more = f" and {one.count - 1:,} more" if one.count > 1 else ""
+        raise UsageError(
+            f"{source.where} gives no dataset that can be used, and nothing was written: {one.problem} in {one.file} "
+            f"({one.examples[0]}{more}). Correct it in the source."
+        )
+
+
+def _has_text(passage: PoolPassage) -> bool:
+    return bool(passage.text.strip() or passage.title.strip())
 
 
 def _rank(group: str, language: str) -> bytes:

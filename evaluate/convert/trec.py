@@ -83,7 +83,7 @@ def _miracl_questions(path: Path, judged: Qrels, code: str, tag: str) -> Iterato
             raise UsageError(f"{where}, cannot be read: give an id and a question, separated by a tab.")
         name = identifier(columns[0], where, "id")
         grades = {f"{document}-{code}": grade for document, grade in judged.get(name, {}).items()}
-        yield JudgedQuestion(f"{name}-{code}", columns[1].strip(), tag, grades)
+        yield JudgedQuestion(f"{name}-{code}", columns[1].strip(), tag, grades, where=where)
 
 
 def _miracl_docs(corpora: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]) -> Iterator[PoolPassage]:
@@ -93,7 +93,7 @@ def _miracl_docs(corpora: Mapping[str, Sequence[Path]], chosen: Mapping[str, str
                 name = identifier(record.get("docid"), where, "docid")
                 title, text = common.title_and_text(record, where, "fetch the file again")
                 article = f"{name.partition('#')[0]}-{code}" if "#" in name else None
-                yield PoolPassage(f"{name}-{code}", text, chosen[code], None, article, title)
+                yield PoolPassage(f"{name}-{code}", text, chosen[code], None, article, title, where=where)
 
 
 # NeuCLIR (TREC 2022 to 2024, and HC4, which has the same form): news in Chinese, Persian and Russian.
@@ -179,7 +179,7 @@ def _neuclir_questions(path: Path, judged: Qrels) -> Iterator[JudgedQuestion]:
         if not versions:
             raise UsageError(f"{where}, has no topics[]: each has lang, source, topic_title and topic_description.")
         for tag, (_, words) in versions.items():
-            yield JudgedQuestion(name, words, tag, judged.get(name, {}))
+            yield JudgedQuestion(name, words, tag, judged.get(name, {}), where=where)
 
 
 def _words(topic: Mapping[str, Any], where: str) -> str:
@@ -192,4 +192,4 @@ def _neuclir_docs(files: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]
         for path in files[code]:
             for where, record in located(path):
                 title, text = common.title_and_text(record, where, "fetch the file again")
-                yield PoolPassage(identifier(record.get("id"), where, "id"), text, tag, title=title)
+                yield PoolPassage(identifier(record.get("id"), where, "id"), text, tag, title=title, where=where)

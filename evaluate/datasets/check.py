@@ -20,9 +20,13 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets import dataset
 from langshift.evaluate.datasets.dataset import ANSWERS, CORPUS, EVIDENCE, FACTS, HOLDS, LANGUAGES, QRELS, QUERIES
 from langshift.files import identifier, numbered_raw_lines, parse_record
-from langshift.languages import macrolanguage, parse_tag, primary
+from langshift.ingest.documents import Document, InvalidDocument, parse_fields
+from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary
+from langshift.retrieval import dsl
 
 _SHOWN = 5  # examples kept of each kind of problem
+#: What some collections are by nature.
+SHARED_GROUP = "group with several documents in one language"
 
 
 @dataclass
@@ -87,6 +91,9 @@ class DatasetCheck:
         judgements: how many it holds.
         languages: counted one by one, most documents first.
         problems: all that was found.
+        own_documents: how many queries are documents of the same id, which is then left out of what is found for them.
+        same_ids: how many more have the id of a document, which counts like any other: it has another text, or is
+            judged relevant.
     """
 
     folder: str
@@ -95,6 +102,8 @@ class DatasetCheck:
     judgements: int
     languages: list[LanguageCount]
     problems: list[Problem]
+    own_documents: int = 0
+    same_ids: int = 0
 
     @property
     def clean(self) -> bool:
@@ -144,13 +153,13 @@ _Line = tuple[str, dict[str, Any], str | None, str | None]
 
 
 def check_dataset(
-    folder: Path, detector: LanguageDetector, on_document: Callable[[int], None] = lambda _: None
+    folder: Path, detector: LanguageDetector | None, on_document: Callable[[int], None] = lambda _: None
 ) -> DatasetCheck:
     """Check a dataset folder.
 
     Args:
         folder: the folder.
-        detector: says which language a text is in.
+        detector: says which language a text is in; None leaves that open.
         on_document: called with the number of documents read since the last call.
 
     Raises:
@@ -162,16 +171,16 @@ def check_dataset(
 
 
 class _Check:
-    def __init__(self, folder: Path, detector: LanguageDetector, on_document: Callable[[int], None]) -> None:
+    def __init__(self, folder: Path, detector: LanguageDetector | None, on_document: Callable[[int], None]) -> None:
         self.folder, self.detector, self.on_document = folder, detector, on_document
         self.found = DatasetProblems()
         self.languages: dict[str | None, LanguageCount] = {}
         self.judged: dict[str, dict[str, int]] = {}
         # Documents that a file names and the corpus has yet to show: id -> file and place.
         self.missing: dict[str, list[tuple[str, str]]] = {}
-        self.query_ids: set[str] = set()
+        self.query_texts: dict[str, str] = {}
         self.listed_tags: dict[str, str | None] = {}
-        self.documents = self.judgements = 0
+        self.documents = self.judgements = self.own_documents = self.same_ids = 0
 
     def run(self) -> DatasetCheck:
         for name in (CORPUS, QUERIES, QRELS):
@@ -189,23 +198,33 @@ class _Check:
         if (self.folder / CORPUS).is_file():
             self._corpus()
         if (self.folder / QRELS).is_file():
-            for query in sorted(self.query_ids):
+            for query in sorted(self.query_texts):
                 if not any(grade > 0 for grade in self.judged.get(query, {}).values()):
                     self.found.add("query without a relevant document", QUERIES, repr(query))
         counts = sorted(self.languages.values(), key=lambda one: (-one.documents, -one.queries, one.language or "~"))
-        queries, problems = len(self.query_ids), list(self.found.values())
-        return DatasetCheck(str(self.folder), self.documents, queries, self.judgements, counts, problems)
+        return DatasetCheck(
+            folder=str(self.folder),
+            documents=self.documents,
+            queries=len(self.query_texts),
+            judgements=self.judgements,
+            languages=counts,
+            problems=list(self.found.values()),
+            own_documents=self.own_documents,
+            same_ids=self.same_ids,
+        )
 
     def _queries(self) -> None:
         for place, record, name, tag in self._records(QUERIES, self.found):
-            if name is not None:
-                if name in self.query_ids:
-                    self.found.add("duplicate id", QUERIES, f"{place}: {name!r}")
-                self.query_ids.add(name)
             text = record.get("text")
             text = text if isinstance(text, str) else ""
+            if name is not None:
+                if name in self.query_texts:
+                    self.found.add("duplicate id", QUERIES, f"{place}: {name!r}")
+                self.query_texts[name] = text
             if not text.strip():
                 self.found.add("empty text", QUERIES, f"{place}: {name!r}")
+            if too_many_words(text):
+                self.found.add("query with too many words for a lexical search", QUERIES, f"{place}: {name!r}")
             self._listen(tag, text, QUERIES, f"{place}: {name!r}").queries += 1
 
     def _corpus(self) -> None:
@@ -220,6 +239,10 @@ class _Check:
             text, title = (value if isinstance(value := record.get(field), str) else "" for field in ("text", "title"))
             if not text.strip() and not title.strip():
                 self.found.add("empty text", CORPUS, f"{place}: {name!r}")
+            elif name is not None and (fault := _fault(record)):
+                self.found.add("line that is no document", CORPUS, f"{place}: {fault}")
+            if name in self.query_texts:
+                self._same_id(name, record)
             self._listen(tag, text or title, CORPUS, f"{place}: {name!r}").documents += 1
             if (version := _version(record, tag)) is not None:
                 versions.add(version)
@@ -228,6 +251,13 @@ class _Check:
         for name, places in self.missing.items():
             for file, place in places:
                 self.found.add("document not in corpus.jsonl", file, f"{place}: {name!r}")
+
+    def _same_id(self, name: str, record: dict[str, Any]) -> None:
+        """Count a document that has the id of a query."""
+        relevant = self.judged.get(name, {}).get(name, 0) > 0
+        own = not relevant and dataset.is_own_document(self.query_texts[name], record)
+        self.own_documents += own
+        self.same_ids += not own
 
     def _repeats(self, ids: DuplicateFinder, versions: DuplicateFinder) -> None:
         """Name what came twice, in further passes; there are none where nothing did."""
@@ -240,7 +270,7 @@ class _Check:
         for version, first, place in versions.again(keys):
             group, _, tag = version.partition("\n")
             example = f"{group!r} in {tag}: {first} and {place}"
-            self.found.add("group with several documents in one language", CORPUS, example)
+            self.found.add(SHARED_GROUP, CORPUS, example)
 
     def _corpus_lines(self, found: DatasetProblems) -> Iterator[_Line]:
         """Place, JSON object, id and language of each document."""
@@ -251,7 +281,7 @@ class _Check:
         if columns == [*dataset.QRELS_HEADER]:
             return
         query, document, text = dataset.split_judgement(columns)
-        grade = int(text)
+        grade = dataset.parse_grade(text)
         self.judgements += 1
         grades = self.judged.setdefault(query, {})
         if document in grades:
@@ -279,7 +309,7 @@ class _Check:
             except UsageError:
                 self.found.add("line that cannot be read", ANSWERS, place)
                 continue
-            if query not in self.query_ids:
+            if query not in self.query_texts:
                 self.found.add("query not in queries.jsonl", ANSWERS, f"{place}: {query!r}")
             if query in answered:
                 self.found.add("query answered twice", ANSWERS, f"{place}: {query!r}")
@@ -287,7 +317,7 @@ class _Check:
 
     def _name_both(self, query: str, document: str, file: str, place: str) -> None:
         """Look for a query, and expect a document in the corpus."""
-        if query not in self.query_ids:
+        if query not in self.query_texts:
             self.found.add("query not in queries.jsonl", file, f"{place}: {query!r}")
         self._await(document, file, place)
 
@@ -346,7 +376,7 @@ class _Check:
     def _listen(self, tag: str | None, text: str, file: str, example: str) -> LanguageCount:
         """Compare a text with the language that it is said to be in, and give what is counted in that."""
         count = self.languages.setdefault(tag, LanguageCount(tag))
-        if tag is None or len(text) < _HEARD:
+        if self.detector is None or tag is None or len(text) < _HEARD:
             return count
         count.heard += 1
         heard = self.detector.detect(text)
@@ -358,6 +388,24 @@ class _Check:
         shown = f"{example} detected as {heard.language} ({heard.confidence:.2f})"
         self.found.add("text in another language", file, shown, tag)
         return count
+
+
+def too_many_words(text: str) -> bool:
+    """Whether a query cannot be asked by its words in an index that has titles and texts."""
+    try:
+        dsl.matching(text, UNDETERMINED)
+    except UsageError:
+        return True
+    return False
+
+
+def _fault(record: dict[str, Any]) -> str | None:
+    """Why a line of the corpus is no document, beside its language; None where it is one."""
+    try:
+        found = parse_fields({**record, "language": None}, "ignored")
+    except InvalidDocument as error:
+        return str(error).rstrip(".")
+    return None if isinstance(found, Document) else "it deletes or updates a document, which only an index has"
 
 
 def _version(record: dict[str, Any], tag: str | None) -> str | None:

@@ -19,6 +19,7 @@ Languages are kept as primary tags (``zh-TW`` is ``zh``), since measures compare
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -205,8 +206,10 @@ def read_qrels(path: Path, documents: _Ids, queries: _Ids) -> Qrels:
             query, document, grade = split_judgement(columns)
         except ValueError:
             raise UsageError(f"{where} cannot be read: give {_FORMS}.") from None
-        if not re.fullmatch(r"[+-]?\d{1,6}", grade, re.ASCII):
-            raise UsageError(f"{where} has the score {grade!r}: {WHOLE}.")
+        try:
+            graded = parse_grade(grade)
+        except ValueError:
+            raise UsageError(f"{where} has the score {grade!r}: {WHOLE}.") from None
         if query not in queries:
             raise UsageError(
                 f"{where} names the query {query!r}, which is not in queries.jsonl: remove the line or add the query."
@@ -219,10 +222,21 @@ def read_qrels(path: Path, documents: _Ids, queries: _Ids) -> Qrels:
         judged = qrels.setdefault(query, {})
         if document in judged:
             raise UsageError(f"{where} judges {query!r} and {document!r} a second time: keep one of the two lines.")
-        judged[document] = int(grade)
+        judged[document] = graded
     if not any(grade > 0 for judged in qrels.values() for grade in judged.values()):
         raise UsageError(f"{path} judges no document as relevant, so there is nothing to measure: give {_FORMS}.")
     return qrels
+
+
+def parse_grade(text: str) -> int:
+    """The grade of a judgement.
+
+    Raises:
+        ValueError: it is no whole number of at most six digits.
+    """
+    if not re.fullmatch(r"[+-]?\d{1,6}", text, re.ASCII):
+        raise ValueError(text)
+    return int(text)
 
 
 def split_judgement(columns: list[str]) -> tuple[str, str, str]:
@@ -286,6 +300,8 @@ class Dataset:
         qrels: query id -> document id -> grade; above 0 is relevant.
         judged: ``pooled``, or ``per-language`` where documents in other languages than the query's
             were never judged, so that measures across languages say nothing.
+        own_documents: ids of the queries that are documents of the corpus themselves, see ``is_own_document``; what is
+            found for one of them leaves out the document of that id.
     """
 
     folder: Path
@@ -293,6 +309,24 @@ class Dataset:
     queries: tuple[DatasetQuery, ...]
     qrels: Qrels
     judged: str = POOLED
+    own_documents: frozenset[str] = frozenset()
+
+    def without_own(self, query: str, hits: Iterable[tuple[str, _Value]]) -> Iterator[tuple[str, _Value]]:
+        """What was found for a query, without the document that the query itself is."""
+        own = query in self.own_documents
+        return (hit for hit in hits if not (own and hit[0] == query))
+
+    def others(self, run: Mapping[str, Mapping[str, _Value]]) -> dict[str, Mapping[str, _Value]]:
+        """A run, or any figures by query and document, without the documents that queries themselves are."""
+        own = self.own_documents
+        return {
+            query: dict(self.without_own(query, hits.items())) if query in own else hits for query, hits in run.items()
+        }
+
+    @property
+    def own_documents_remarks(self) -> list[str]:
+        """Say how many queries are documents themselves, and what becomes of these; nothing where none is."""
+        return describe_own_documents(len(self.own_documents), len(self.queries))
 
     def relevant(self, query: str) -> list[str]:
         """The documents that were judged relevant for a query."""
@@ -303,7 +337,8 @@ class Dataset:
         relevant = self.relevant(query)
         groups = dict.fromkeys([*(self.documents[name].group for name in relevant), group])
         together = (name for one in groups if one is not None for name in self.members.get(one, ()))
-        return list(dict.fromkeys([*relevant, *together]))
+        found = dict.fromkeys([*relevant, *together], None)
+        return [name for name, _ in self.without_own(query, found.items())]
 
     @cached_property
     def members(self) -> Mapping[str, Sequence[str]]:
@@ -341,10 +376,48 @@ def load_dataset(folder: Path) -> Dataset:
     for name in (CORPUS, QUERIES, QRELS):
         if not (folder / name).is_file():
             raise UsageError(f"{folder} has no {name}: {HOLDS}.")
-    documents = _documents(folder / CORPUS, folder / LANGUAGES)
     queries = tuple(_queries(folder / QUERIES))
-    qrels = read_qrels(folder / QRELS, documents.keys(), {query.id for query in queries})
-    return Dataset(folder, documents, queries, qrels, read_judged(folder / FACTS))
+    texts = {query.id: query.text for query in queries}
+    documents, own = _documents(folder / CORPUS, folder / LANGUAGES, texts)
+    qrels = read_qrels(folder / QRELS, documents.keys(), texts)
+    own = frozenset(name for name in own if qrels.get(name, {}).get(name, 0) <= 0)
+    return Dataset(folder, documents, queries, qrels, read_judged(folder / FACTS), own)
+
+
+def describe_own_documents(own: int, queries: int) -> list[str]:
+    """Say how many queries are documents themselves, and what becomes of these; nothing where none is."""
+    if not own:
+        return []
+    return [
+        f"{own:,} of {queries:,} queries are documents of the same id: a query's own document is left out of what is "
+        "found for it, as in BEIR."
+    ]
+
+
+# BEIR goes by the id alone (``ignore_identical_ids``). Here queries and documents are often numbered alike, and the
+# first query is then not the first document: its text must be one of the document's, too. Half of the pieces in common
+# leave room for a title before the text, for other punctuation and for a query that was cut off.
+_PIECE, _ALIKE = 3, 0.5
+
+
+def is_own_document(text: str, document: Mapping[str, Any]) -> bool:
+    """Whether a query is the document of its id: their texts share at least half of their characters' trigrams.
+
+    Args:
+        text: of the query.
+        document: the document's line, whose title, text, or both as one are compared with it.
+    """
+    title, body = (value if isinstance(value := document.get(name), str) else "" for name in ("title", "text"))
+    pieces = _pieces(text)
+    return any(
+        len(pieces & other) >= _ALIKE * len(pieces | other) > 0
+        for other in map(_pieces, (title, body, f"{title} {body}"))
+    )
+
+
+def _pieces(text: str) -> set[str]:
+    squeezed = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return {squeezed[start : start + _PIECE] for start in range(max(len(squeezed) - _PIECE + 1, min(len(squeezed), 1)))}
 
 
 def read_judged(path: Path) -> str:
@@ -366,16 +439,23 @@ def read_judged(path: Path) -> str:
     return str(judged)
 
 
-def _documents(corpus: Path, languages: Path) -> dict[str, DatasetDocument]:
+def _documents(
+    corpus: Path, languages: Path, queries: Mapping[str, str]
+) -> tuple[dict[str, DatasetDocument], frozenset[str]]:
+    """The documents, and the ids of those that are the query of their id, whose text ``queries`` has."""
     documents: dict[str, DatasetDocument] = {}
+    own = set()
     for line, record in records(corpus):
         language = primary_language(record.get("language"), f"{corpus}, line {line}")
-        documents[_id(record, corpus, line, documents)] = DatasetDocument(language, optional_word(record, "group"))
+        name = _id(record, corpus, line, documents)
+        documents[name] = DatasetDocument(language, optional_word(record, "group"))
+        if name in queries and is_own_document(queries[name], record):
+            own.add(name)
     if not documents:
         raise UsageError(f"{corpus} is empty: write one JSON object with _id, title and text on each line.")
     if languages.is_file():
         _add_languages(documents, languages)
-    return documents
+    return documents, frozenset(own)
 
 
 def _add_languages(documents: dict[str, DatasetDocument], path: Path) -> None:
@@ -497,5 +577,6 @@ def identity(dataset: Dataset) -> dict[str, Any]:
         "folder": str(dataset.folder.absolute()),
         "documents": len(dataset.documents),
         "queries": len(dataset.queries),
+        "own_documents": len(dataset.own_documents),
         "hash": hashlib.sha256(orjson.dumps(content)).hexdigest()[:16],
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,7 +106,8 @@ def rank(
     """The best documents of each query by exact cosine.
 
     The score is ``cos(q, d)``, plus ``beta`` where the document is in the query's language. Ties break as
-    trec_eval breaks them: by document id, descending, after the score as a 32-bit float.
+    trec_eval breaks them: by document id, descending, after the score as a 32-bit float. A document that the query
+    itself is, is left out.
 
     Args:
         encoded: the queries, the documents' ids, and the languages.
@@ -127,8 +128,9 @@ def rank(
             language = encoded.languages.queries[query.id]
             if beta and language:
                 row[languages == language] += np.float32(beta)
-            best = top(row, depth)
-            rankings[query.id] = [(names[i], float(row[i])) for i in best]
+            best = top(row, depth + (query.id in encoded.dataset.own_documents))
+            found = encoded.dataset.without_own(query.id, ((names[i], float(row[i])) for i in best))
+            rankings[query.id] = [*islice(found, depth)]
             if target := encoded.dataset.target_group(query.id):
                 groups[query.id] = {name: float(row[place[name]]) for name in target}
         on_queries(len(scores))
@@ -369,7 +371,7 @@ def evaluate(
         "by_language": summary_by_language(scores, encoded.languages.queries),
         "latency_ms": {"took": nothing, "wall": nothing},
         "errors": 0,
-        "warnings": [*encoded.languages.warnings, *notes],
+        "warnings": [*encoded.dataset.own_documents_remarks, *encoded.languages.warnings, *notes],
         "dataset": identity(encoded.dataset),
         **provenance(fingerprint, None),
     }

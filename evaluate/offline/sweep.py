@@ -256,7 +256,7 @@ def document(
             {"gamma": point.gamma, "shift_queries": point.shift_queries, **_point(point, found, names)}
             for point in found.grid
         ],
-        "warnings": list(encoded.languages.warnings),
+        "warnings": [*encoded.dataset.own_documents_remarks, *encoded.languages.warnings],
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -29,9 +29,9 @@ from langshift.retrieval.settings import USUAL, ModeChoice, SearchQuery, SearchS
 MOST_QUERIES = 100_000
 
 
-# One JSON object a line: ``timestamp`` (ISO 8601, or seconds since 1970) and ``text``; optional ``language``
-# and ``_id``. A line without an ``_id`` gets its number. A log need not be in the order of its times; a time
-# without an offset is UTC.
+# One JSON object a line: ``timestamp`` (ISO 8601, or seconds, milliseconds, micro- or nanoseconds since 1970) and
+# ``text``; optional ``language`` and ``_id``. A line without an ``_id`` gets its number. A log need not be in the order
+# of its times; a time without an offset is UTC.
 class LoggedQuery(NamedTuple):
     """One query of a log.
 
@@ -44,15 +44,21 @@ class LoggedQuery(NamedTuple):
     query: DatasetQuery
 
 
-def read_log(path: Path) -> list[LoggedQuery]:
+def read_log(path: Path, speed: float = 1.0) -> list[LoggedQuery]:
     """Read a log, in the order of its times.
 
+    Args:
+        path: the file.
+        speed: how much faster than it came it will be sent.
+
     Raises:
-        UsageError: no file, no query, too many, or a line that cannot be used; named by file and line.
+        UsageError: no file, no query, too many, or a line that cannot be used, or that would be sent more than a week
+            after the first; named by file and line.
     """
     if not path.is_file():
         raise UsageError(f"There is no file {path}: --log takes a file with timestamp and text on each line.")
     found: dict[str, LoggedQuery] = {}
+    lines: dict[str, int] = {}
     for number, record in records(path):
         where = f"{path}, line {number}"
         name = identifier(record.get("_id", number), where)
@@ -61,26 +67,65 @@ def read_log(path: Path) -> list[LoggedQuery]:
         if len(found) == MOST_QUERIES:
             raise UsageError(f"{path} has more than {MOST_QUERIES:,} queries: split it, and replay the parts in turn.")
         text = string(record, "text", where, "give the query one, or remove the line")
+        lines[name] = number
         found[name] = LoggedQuery(
             _time(record.get("timestamp"), where),
             DatasetQuery(name, text, primary_language(record.get("language"), where), None),
         )
     if not found:
         raise UsageError(f"{path} is empty: write one JSON object with timestamp and text on each line.")
-    return sorted(found.values(), key=lambda logged: logged.time)
+    logged = sorted(found.values(), key=lambda one: one.time)
+    first = logged[0]
+    for one in logged:
+        if (waits := (one.time - first.time) / speed) > MOST_SECONDS:
+            raise UsageError(
+                f"{path}, line {lines[one.query.id]}, would be sent {waits / _DAY:,.0f} days after line "
+                f"{lines[first.query.id]}, and a replay may last {MOST_SECONDS // _DAY}: correct the timestamp, split "
+                "the log, or raise --speed."
+            )
+    return logged
+
+
+# Nobody waits longer for a replay.
+_DAY = 86_400
+MOST_SECONDS = 7 * _DAY
+# No two units have a time between these two years in common, so that each number tells its own.
+_EARLIEST, _LATEST = 946_684_800, 4_102_444_800  # 2000 and 2100, in seconds since 1970
+_PER_SECOND = (1_000, 1_000_000, 1_000_000_000)
 
 
 def _time(value: object, where: str) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
+    """A time in seconds since 1970.
+
+    Raises:
+        UsageError: beginning with ``where``, that it is none.
+    """
+    text = str(value).strip()
     try:
-        # Python 3.10 reads no Z.
-        read = datetime.fromisoformat(str(value).strip().replace("Z", "+00:00"))
+        if isinstance(value, (int, float)) or re.fullmatch(r"\d{9,}(\.\d+)?", text, re.ASCII):
+            return _seconds(float(text))
+        # Python 3.10 reads no Z, and no fraction but of three or six digits.
+        text = re.sub(r"(?<=:\d\d)[.,](\d+)", lambda found: f".{found[1]:0<6.6}", re.sub("[zZ]$", "+00:00", text))
+        read = datetime.fromisoformat(text)
         return (read if read.tzinfo else read.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         raise UsageError(
             f"{where}, has the timestamp {value!r}: give one such as 2026-03-01T08:30:00.250Z, or seconds since 1970."
         ) from None
+
+
+def _seconds(number: float) -> float:
+    """A number of seconds, milliseconds, micro- or nanoseconds as seconds.
+
+    Raises:
+        ValueError: it is a likely time in none of these units.
+    """
+    if abs(number) < _LATEST:
+        return number
+    for unit in _PER_SECOND:
+        if _EARLIEST <= number / unit < _LATEST:
+            return number / unit
+    raise ValueError(number)
 
 
 @dataclass(frozen=True)
@@ -199,8 +244,10 @@ class ReplayPlan:
         wanted = ((query.id, dataset.target_group(query.id, query.group)) for query in groups)
         scored = {query: documents for query, documents in wanted if documents}
         known: dict[bytes, bytes] = {}
+        # As many are left where the query's own document is left out.
+        sizes = [TOP_K + (query.id in dataset.own_documents) for query in queries]
         content = [
-            prepare(target.searcher, target.chosen.setting, target.questions, known) for target in replay_targets
+            prepare(target.searcher, target.chosen.setting, target.questions, known, sizes) for target in replay_targets
         ]
         names = [target.searcher.index.index for target in replay_targets]
         due = options.load.due(len(queries), None if options.log is None else [logged.time for logged in options.log])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from opensearchpy import OpenSearch
 
@@ -15,7 +16,7 @@ from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import LoadStats, send
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, ReplayTarget, detection_warnings
-from langshift.evaluate.replay.requests import LoadProfile, QueryResult
+from langshift.evaluate.replay.requests import TOP_K, LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.retrieval.anchored import AnchorModel
@@ -79,6 +80,11 @@ class ReplayResult:
         return [answer for answer in self.answers if answer.error is not None]
 
     @property
+    def refused(self) -> Sequence[QueryResult]:
+        """Those of them that could not be asked at all, such as one of too many words."""
+        return [answer for answer in self.failed if answer.reached and not answer.sent]
+
+    @property
     def complete(self) -> bool:
         """Whether the cluster was there for every query, be it with an error."""
         return all(answer.reached for answer in self.answers)
@@ -86,6 +92,10 @@ class ReplayResult:
     def by_language(self) -> dict[str, dict[str, Scores]]:
         """Query language -> measure -> figures, sorted by language."""
         return by_language(self.scores, self.languages)
+
+
+#: How many queries a message names.
+_NAMED = 10
 
 
 def failures(found: ReplayResult, *, resumable: bool = False) -> str:
@@ -100,6 +110,9 @@ def failures(found: ReplayResult, *, resumable: bool = False) -> str:
         f"{len(found.failed):,} of {len(found.answers):,} queries failed and count as empty answers; "
         f"the first, {first.query}: {first.error}"
     )
+    if others := [answer.query for answer in found.refused if answer is not first]:
+        more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+        message += f" Others that cannot be asked: {', '.join(others[:_NAMED])}{more}."
     if found.complete or not resumable:
         return message
     missing = sum(not answer.reached for answer in found.answers)
@@ -140,7 +153,7 @@ def replay_all(
     for target, heard, sending, notes in zip(replay_plan.targets, answers, sendings, remarks, strict=True):
         searcher, index = target.searcher, target.searcher.index
         documents, unnamed = known[index.index]
-        in_order = [heard[query.id] for query in replay_plan.queries]
+        in_order = [_without_own(dataset, heard[query.id]) for query in replay_plan.queries]
         run = {answer.query: dict(answer.hits) for answer in in_order}
         group_scores, lacking = _group_scores(clients[0], replay_plan, target, heard)
         scores = {}
@@ -150,7 +163,8 @@ def replay_all(
             languages = DatasetLanguages({}, documents, replay_plan.languages, ())
             places = {answer.query: answer.places for answer in in_order}
             scores = scored(names, dataset, languages, run, matched, passages=places)
-        warnings = [*misfits(searcher, dataset, run), *detection_warnings(replay_plan), *unnamed, *notes, *lacking]
+        warnings = [*dataset.own_documents_remarks, *misfits(searcher, dataset, run), *detection_warnings(replay_plan)]
+        warnings += [*unnamed, *notes, *lacking]
         result = ReplayResult(
             index=index.name,
             version=index.index,
@@ -174,6 +188,11 @@ def replay_all(
         )
         found.append(result)
     return found
+
+
+def _without_own(dataset: Dataset, answer: QueryResult) -> QueryResult:
+    """The answer without the document that the query itself is, for which one hit more was asked for."""
+    return answer._replace(hits=tuple(islice(dataset.without_own(answer.query, answer.hits), TOP_K)))
 
 
 def _remarks(target: ReplayTarget) -> list[str]:

@@ -79,7 +79,7 @@ class QueryResult(NamedTuple):
         error: why the query failed, in a sentence, or None.
         reached: whether there was a cluster to answer, be it with an error.
         how: how the scores were put together, so that more documents can be scored alike.
-        sent: whether the query was sent at all.
+        sent: whether the query was sent at all; one that cannot be asked is not.
         places: document id -> first character of the passage that was shown of it, and the one after its last; of an
             index of whole documents, and of chunks whose places it does not have, empty.
     """
@@ -105,8 +105,11 @@ def send_query(client: OpenSearch, request: PreparedQuery, due: float | None = N
         due: the clock's time (``perf_counter``) at which it should have been sent; None: now.
     """
     carried = request.begin()
-    # The first step is on its way as bytes already.
-    next(carried)
+    try:
+        # The first step is on its way as bytes already.
+        next(carried)
+    except UsageError as error:
+        return QueryResult(request.query, error=str(error), sent=False)
     sent = perf_counter()
     waited = 0.0 if due is None else max(0.0, sent - due) * 1000
     try:
@@ -217,8 +220,8 @@ class PreparedSearch(NamedTuple):
     """A search as it is sent.
 
     Attributes:
-        first: what its first step sends.
-        begin: begins the exchange anew.
+        first: what its first step sends; nothing where the question cannot be asked.
+        begin: begins the exchange anew; of a question that cannot be asked its first step raises why.
     """
 
     first: SerializedStep
@@ -251,30 +254,41 @@ def encode(
 
 
 def prepare(
-    searcher: Searcher, setting: SearchSettings, questions: Sequence[SearchQuery], known: dict[bytes, bytes]
+    searcher: Searcher,
+    setting: SearchSettings,
+    questions: Sequence[SearchQuery],
+    known: dict[bytes, bytes],
+    sizes: Sequence[int] | None = None,
 ) -> list[PreparedSearch]:
-    """Each question's search for the best ``TOP_K`` hits, by id alone, begun so far that it can be sent.
+    """Each question's search for the best hits, by id alone, begun so far that it can be sent.
 
-    A search that comes again has the same bytes, not a copy.
+    A search that comes again has the same bytes, not a copy. A question that cannot be asked, such as one of too many
+    words, stops none of the others.
 
     Args:
         searcher: over the index.
         setting: how to search.
         questions: the questions, each with its vector where the setting needs one.
         known: bytes that other ways have already; new ones are added.
+        sizes: how many hits of each question; ``TOP_K`` of all if None.
 
     Raises:
-        UsageError: they would take more memory than ``MOST_BYTES``, all ways together.
+        UsageError: they would take more memory than ``MOST_BYTES``, all ways together; or no question can be asked.
     """
-    size = sum(map(len, known))
+    size, refusal = sum(map(len, known)), None
     made: dict[tuple[object, ...], PreparedSearch] = {}
     found = []
     for row, question in enumerate(questions):
         vector = None if question.vector is None else question.vector.tobytes()
-        key = question.words, question.language, vector
+        wanted = TOP_K if sizes is None else sizes[row]
+        key = question.words, question.language, vector, wanted
         if key not in made:
-            begin = partial(searcher.plan, question, setting, size=TOP_K, source=False)
-            first = SerializedStep.of(next(begin()))
+            begin = partial(searcher.plan, question, setting, size=wanted, source=False)
+            opened = begin()
+            try:
+                first = SerializedStep.of(next(opened))
+            except UsageError as error:
+                first, refusal = SerializedStep(b""), error
             if first.content not in known:
                 known[first.content] = first.content
                 size += len(first.content)
@@ -285,6 +299,8 @@ def prepare(
                 f"The requests for the first {row:,} of {len(questions):,} queries fill {MOST_BYTES // 10**9} GB of "
                 "memory: split the queries and replay the parts in turn, or replay fewer settings at a time."
             )
+    if refusal is not None and not any(one.first.content for one in found):
+        raise refusal
     return found
 
 

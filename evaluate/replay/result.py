@@ -30,6 +30,8 @@ from langshift.files import json_lines, write_bytes, write_json
 from langshift.retrieval.settings import ModeChoice, format_settings
 
 RUN = "run.trec"
+#: So many of the failed queries are named in ``result.json``; ``per-query.jsonl`` has them all.
+MOST_NAMED = 100
 #: A query that is sent so long after it was due had to wait for another one: the load was not kept up.
 LATE_MS = 10.0
 
@@ -60,6 +62,7 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         "latency_ms": latency(replay),
         "load": load(replay),
         "errors": len(replay.failed),
+        "failed": {answer.query: answer.error for answer in replay.failed[:MOST_NAMED]},
         "unread": dict(replay.unread),
         "warnings": list(replay.warnings),
         "dataset": identity(replay.dataset) if replay.dataset and replay.dataset.documents else None,

@@ -108,6 +108,10 @@ def collect_pools(
         parts: into how many parts the articles or groups are dealt out.
         vectors: keep the candidates' vectors, which take most of the memory and of which ``features`` are made.
 
+    Returns:
+        One for each question that finds anything besides the document that it is itself; not for one that cannot be
+        asked, such as one of too many words.
+
     Raises:
         LangshiftError: a search failed.
     """
@@ -124,9 +128,14 @@ def collect_pools(
     def plan(query: DatasetQuery, vector: NDArray[np.float32]) -> SearchPlan[TrainingPool | None]:
         language = text_language(tags[query.id] or UNDETERMINED)
         request = SearchRequest(SearchQuery(query.text, language, vector), deep, target, source=False)
-        documents, numbers = yield from search_numbers(request, spread)
-        if numbers is None:
+        try:
+            documents, numbers = yield from search_numbers(request, spread)
+        except UsageError:
             return None
+        others = dict(dataset.without_own(query.id, zip(documents, range(len(documents)), strict=True)))
+        if numbers is None or not others:
+            return None
+        documents, numbers = list(others), numbers.only(np.array([*others.values()], dtype=np.intp))
         kept = numbers if vectors else numbers._replace(vectors=np.empty((len(documents), 0)))
         return TrainingPool(query.id, query.text, part[names[query.id]], language, documents, kept)
 

@@ -13,7 +13,8 @@ from langshift.evaluate.convert.parallel import read_belebele, read_mlqa, read_x
 from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.evaluate.convert.trec import read_miracl, read_neuclir
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
-from langshift.output import emit_json, note, out, pluralize, progress, table
+from langshift.evaluate.datasets.dataset import describe_own_documents
+from langshift.output import emit_json, line, note, out, pluralize, progress, table
 from langshift.parameters import JSON, PATH, CommandGroup, Decorator, flag, json_or_tables, option, parse_list
 
 
@@ -25,6 +26,8 @@ def _print(checked: DatasetCheck) -> None:
     columns = ["language", "documents", "queries", "detected", "mismatched"]
     table(None, columns, rows, right=set(columns[1:]))
     size = f"{checked.documents:,} documents, {checked.queries:,} queries, {checked.judgements:,} judgements"
+    for remark in _same_ids(checked):
+        line(remark)
     if checked.clean:
         out.print(f"Clean: {size}.", soft_wrap=True)
         return
@@ -39,6 +42,18 @@ def _print(checked: DatasetCheck) -> None:
     out.print(f"{pluralize(total, 'problem')} in {checked.folder}: {size}.", soft_wrap=True)
 
 
+def _same_ids(checked: DatasetCheck) -> list[str]:
+    """Say how many queries have the id of a document, and what becomes of it."""
+    remarks = describe_own_documents(checked.own_documents, checked.queries)
+    if checked.same_ids:
+        remarks.append(
+            f"{checked.same_ids:,} of {checked.queries:,} queries have the id of a document that has another text or "
+            "is judged relevant for them: it counts like any other."
+        )
+    return remarks
+
+
+_NAMED = 10
 _LEFT = {
     "passages": "passages without text",
     "queries": "questions without a relevant passage in the pool",
@@ -76,6 +91,12 @@ def run_convert(
         for what, count in one.left_out.items():
             if count:
                 note(f"Left out of {one.folder}: {count:,} {_LEFT[what]}.")
+        if one.too_long:
+            more = ", …" if len(one.too_long) > _NAMED else ""
+            note(
+                f"Left out of {one.folder}: {pluralize(len(one.too_long), 'question')} with too many words for a "
+                f"lexical search ({', '.join(one.too_long[:_NAMED])}{more})."
+            )
 
 
 _LANGUAGES = option(
@@ -296,8 +317,10 @@ def check(context: click.Context, folder: Path, as_json: bool) -> None:
     """Find every problem in the dataset FOLDER, not only the first.
 
     The check finds duplicate ids, judgements without their document or query, queries without a
-    relevant document, empty texts, texts that are clearly in another language than the one given, and
-    translation groups with several documents in one language. Exit code 1 if there is any problem.
+    relevant document or with too many words for a lexical search, empty texts, texts that are clearly
+    in another language than the one given, and translation groups with several documents in one
+    language. Exit code 1 if there is any problem. It also says how many queries are documents of the
+    same id, which evaluations leave out of what is found for them.
 
     In the table, detected counts the texts long enough to detect their language, and mismatched those
     of them that are in another language.

@@ -290,7 +290,7 @@ def replay_command(
     usual = 1 if rate is None and log is None else AT_ONCE_IN_OPEN_LOOP
     load = LoadProfile(concurrency or usual, rate, speed if log is None else speed or 1.0, warm_up)
     # Its steps: read, detect languages, encode and prepare (``ReplayPlan.of``), send and score (``replay_all``), write.
-    logged = None if log is None else read_log(log)
+    logged = None if log is None else read_log(log, speed or 1.0)
     data, chosen = _read(dataset, log, measures)
     if output is not None:
         check_output(output)

@@ -318,7 +318,7 @@ def sweep(
         pairs = len(betas) * min(3, len(alphas)) + 2 * len(gammas) * len(alphas)
         bars.update(task, total=len(alphas) + steps + 1 + pairs)
         found = run_sweep(sweeper, parts, select, alphas, betas, gammas)
-    warn(encoded.languages.warnings)
+    warn([*encoded.dataset.own_documents_remarks, *encoded.languages.warnings])
     if as_json:
         emit_json(sweep_document(found, encoded, pipeline, names))
     else:

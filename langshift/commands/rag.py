@@ -134,8 +134,10 @@ def search_queries(
 ) -> tuple[ReplayResult, str | None]:
     """Search for every query, one after the other; what was found, and the version of OpenSearch.
 
+    Nothing is found for a query that cannot be asked, such as one of too many words; a note names it.
+
     Raises:
-        LangshiftError: a query failed.
+        LangshiftError: a search failed.
     """
     client = open_cluster()
     searcher = Searcher(client, index, options)
@@ -144,12 +146,16 @@ def search_queries(
         task = bars.add_task(f"Searching {index}", total=len(dataset.queries), rate="")
         plan = ReplayPlan.of([searcher], dataset, replay_options)
         (found,) = replay_all([client], plan, replay_options, on_answer=lambda: bars.advance(task))
-    if found.failed:
-        first = found.failed[0]
+    if failed := [answer for answer in found.failed if answer not in found.refused]:
+        first = failed[0]
         raise LangshiftError(
-            f"{len(found.failed):,} of {len(found.answers):,} searches failed, so nothing was generated; the first, "
+            f"{len(failed):,} of {len(found.answers):,} searches failed, so nothing was generated; the first, "
             f"{first.query}: {first.error}"
         )
+    warn(
+        f"The query {answer.query} cannot be asked, so nothing is found for it: {answer.error}"
+        for answer in found.refused
+    )
     return found, server_version(client)
 
 

@@ -33,10 +33,12 @@ from langshift.output import (
 from langshift.parameters import PATH, Command, CommandGroup, flag, json_or_tables, option
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, check_name, live
+from langshift.retrieval import dsl
 from langshift.retrieval.calibration.calibrate import (
     WORTH_WHILE,
     Calibration,
     CalibrationRun,
+    LoggedWords,
     gain,
     loss,
     require_languages,
@@ -132,8 +134,10 @@ def calibrate(name: str, sample: int, queries: Path | None, seed: int, search: S
 _MOST_LOGGED: Final = 2_000
 
 
-def read_queries(path: Path, searcher: Searcher) -> list[tuple[str, str]]:
-    """Words and language of logged queries, the first 2,000 of them; a language that is not named is detected.
+def read_queries(path: Path, searcher: Searcher) -> list[LoggedWords]:
+    """Logged queries, the first 2,000 of them; a language that is not named is detected.
+
+    One that has too many words for the index is left out, and named.
 
     Raises:
         UsageError: no such file, none in it, or a line that cannot be used; named by file and line.
@@ -147,9 +151,16 @@ def read_queries(path: Path, searcher: Searcher) -> list[tuple[str, str]]:
         where = f"{path}, line {number}"
         words = string(record, "text", where, "give the query one, or remove the line")[:MOST_CHARACTERS]
         tag = primary_language(record.get("language"), where)
-        found.append((words, tag or searcher.language(words).language))
+        name = record.get("_id")
+        logged = LoggedWords(words, tag or searcher.language(words).language, None if name is None else str(name))
+        try:
+            dsl.matching(words, logged.language, fields=searcher.index.fields)
+        except UsageError as error:
+            note(f"{where}, is left out: {error}")
+            continue
+        found.append(logged)
     if not found:
-        raise UsageError(f"{path} is empty: write JSON Lines, each with the text of a query.")
+        raise UsageError(f"{path} has no query that can be asked: write JSON Lines, each with the text of a query.")
     return found
 
 

@@ -10,6 +10,7 @@ these, that matters.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from langshift.errors import ClusterError
 from langshift.languages import text_language
 from langshift.plugin import metadata
 from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
-from langshift.retrieval import modes, settings
+from langshift.retrieval import dsl, modes, settings
 from langshift.retrieval.anchored import AnchorModel, Candidates, collect_candidates, rarest
 from langshift.retrieval.calibration.questions import (
     OVERLAPS,
@@ -172,6 +173,20 @@ def loss(changes: Sequence[SliceChange]) -> float:
     return max(0.0, *(-change for one in changes for change in (one.ndcg, one.tlr) if change is not None))
 
 
+class LoggedWords(NamedTuple):
+    """What somebody asked.
+
+    Attributes:
+        words: the query.
+        language: its tag.
+        id: its ``_id``; a document of that id is the query itself, and says nothing of others. None where it has none.
+    """
+
+    words: str
+    language: str
+    id: str | None = None
+
+
 class CalibrationRun:
     """The questions of a calibration, and what is found for them.
 
@@ -208,14 +223,14 @@ class CalibrationRun:
 
     def measure(
         self,
-        log: Sequence[tuple[str, str]] = (),
+        log: Sequence[LoggedWords] = (),
         on_stage: Callable[[str, int], None] = lambda *_: None,
         on_search: Callable[[int], None] = lambda _: None,
     ) -> Calibration:
         """Ask, and find the strength, the weight and the mode; nothing is written.
 
         Args:
-            log: words and language of what people asked; their overlap with the documents then weighs the questions.
+            log: what people asked; its overlap with the documents then weighs the questions.
             on_stage: called with what begins, and how many searches it takes.
             on_search: called with the number of searches done.
 
@@ -328,16 +343,15 @@ class CalibrationRun:
             found += part
         return found
 
-    def _coverage(self, log: Sequence[tuple[str, str]]) -> float:
+    def _coverage(self, log: Sequence[LoggedWords]) -> float:
         """The mean share of a logged query's words that the best document in its language holds."""
-        vectors = self._searcher.move(
-            self._searcher.encode([words for words, _ in log]), [language for _, language in log]
-        )
+        raw = self._searcher.encode([one.words for one in log])
+        vectors = self._searcher.move(raw, [one.language for one in log])
         asked = [
-            settings.SearchQuery(words, text_language(language), vector)
-            for (words, language), vector in zip(log, vectors, strict=True)
+            settings.SearchQuery(one.words, text_language(one.language), vector)
+            for one, vector in zip(log, vectors, strict=True)
         ]
-        return float(np.mean(self._held(asked)))
+        return float(np.mean(self._held(asked, [one.id for one in log])))
 
     def _shares(self, questions: Sequence[CalibrationQuestion], coverage: float) -> Mapping[str, float]:
         """Overlap -> its weight, so that together they hold as much of the questions' words as those of the log do."""
@@ -347,11 +361,18 @@ class CalibrationRun:
         ]
         return overlap_shares(held, coverage)
 
-    def _held(self, queries: Sequence[settings.SearchQuery]) -> list[float]:
-        """Of each query, the share of its words that the best document in its language holds, 0 to 1."""
+    def _held(self, queries: Sequence[settings.SearchQuery], ids: Sequence[str | None] = ()) -> list[float]:
+        """Of each query, the share of its words that the best document in its language holds, 0 to 1.
+
+        A document that has the query's id, where it has one, is left out.
+        """
         # What the index keeps of a calibration has no part in what is gathered.
         setting, target = settings.SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
-        plans = [collect_candidates(settings.SearchRequest(one, setting, target)) for one in queries]
+        plans = [
+            plan if own is None else masked(plan, dsl.of_documents([own], target.index.fields))
+            for one, own in zip_longest(queries, ids)
+            for plan in (collect_candidates(settings.SearchRequest(one, setting, target)),)
+        ]
         return [_held_by_best(gathered) for gathered in execute_all(self._searcher, plans)]
 
 

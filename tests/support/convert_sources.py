@@ -9,6 +9,17 @@ def jsonl(records):
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
+def write_beir(folder):
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text(
+        jsonl([{"_id": "d1", "text": "The sea rises."}, {"_id": "d2", "text": "Bread is baked."}])
+    )
+    (folder / "queries.jsonl").write_text(jsonl([{"_id": "q1", "text": "sea?"}, {"_id": "q2", "text": "bread?"}]))
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t1\n")
+    (folder / "languages.tsv").write_text("corpus-id\tlanguage\nd1\ten\nd2\ten\n")
+    return folder
+
+
 def write_mlqa(folder):
     """As MLQA_V1.zip unpacks; q1 and q2 share an English passage, and have two Chinese ones."""
     test = {

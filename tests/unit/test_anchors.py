@@ -8,6 +8,7 @@ import pytest
 
 from langshift.commands.search import read_queries, reason
 from langshift.errors import UsageError
+from langshift.plugin.metadata import USUAL
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.calibrate import (
     RERANK_STRENGTHS,
@@ -386,24 +387,34 @@ def test_the_mode_has_a_reason(made, sentence):
     assert reason(made) == sentence
 
 
-DETECTING = SimpleNamespace(language=lambda words: SimpleNamespace(language=f"of {words}"))
+DETECTING = SimpleNamespace(
+    language=lambda words: SimpleNamespace(language=f"of {words}"), index=SimpleNamespace(fields=USUAL)
+)
 
 
 def test_a_log_is_read_with_languages_or_without(tmp_path):
     path = tmp_path / "log.jsonl"
-    path.write_text('{"text": "why tides", "language": "en-GB"}\n\n{"text": "Flut", "clicks": 3}\n')
-    assert read_queries(path, DETECTING) == [("why tides", "en"), ("Flut", "of Flut")]
+    path.write_text('{"text": "why tides", "language": "en-GB", "_id": 7}\n\n{"text": "Flut", "clicks": 3}\n')
+    assert read_queries(path, DETECTING) == [("why tides", "en", "7"), ("Flut", "of Flut", None)]
     path.write_text('{"text": "tide", "language": "en"}\n' * 2_001)
     assert len(read_queries(path, DETECTING)) == 2_000
     path.write_text('{"text": "' + "x" * 20_000 + '", "language": "en"}\n')
-    assert [len(words) for words, _ in read_queries(path, DETECTING)] == [10_000]
+    assert [len(one.words) for one in read_queries(path, DETECTING)] == [10_000]
+
+
+def test_a_logged_query_of_too_many_words_is_named_and_left_out(tmp_path, capsys):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"text": "tide", "language": "en"}\n{"text": "' + "word " * 600 + '", "language": "en"}\n')
+    assert [one.words for one in read_queries(path, DETECTING)] == ["tide"]
+    told = " ".join(capsys.readouterr().err.split())
+    assert told == f"{path}, line 2, is left out: The query has too many words for a lexical search: the limit is 500."
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
         (None, "There is no file {}: --queries takes a file with one JSON object with text on each line."),
-        ("", "{} is empty: write JSON Lines, each with the text of a query."),
+        ("", "{} has no query that can be asked: write JSON Lines, each with the text of a query."),
         ('{"text": "a"}\n{"language": "en"}\n', "{}, line 2"),
         ('{"text": "a", "language": "tlhx"}\n', "{}, line 1"),
         ('{"text": 7}\n', "{}, line 1"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 from convert_sources import (
     jsonl,
+    write_beir,
     write_belebele,
     write_miracl,
     write_mlqa,
@@ -23,6 +26,7 @@ from langshift.evaluate.convert.multieup import read_multieup
 from langshift.evaluate.convert.parallel import read_belebele, read_mlqa
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolOptions, PoolPassage, PoolSource, build
 from langshift.evaluate.convert.trec import read_miracl, read_neuclir
+from langshift.evaluate.datasets.check import check_dataset
 from langshift.evaluate.datasets.dataset import load_dataset
 
 TAGS = ["ar", "de", "en", "zh"]
@@ -139,7 +143,10 @@ def test_pools_that_cannot_be_made(tmp_path):
     empty = PoolSource(Path("made-up"), ["en"], alone.questions, lambda: iter(()))
     assert refusal(tmp_path, empty) == "made-up contains no documents: nothing was written."
     twice = PoolSource(Path("made-up"), ["en"], [*alone.questions, *alone.questions], alone.passages)
-    assert refusal(tmp_path, twice) == "made-up has two questions with the id 'q-en': fetch it again."
+    assert (
+        refusal(tmp_path, twice)
+        == "made-up has the query 'q' twice: every id must be unique, so remove one of the two."
+    )
     unjudged = PoolSource(Path("made-up"), ["en"], [JudgedQuestion("q", "?", "en", {"d": 0})], alone.passages)
     assert refusal(tmp_path, unjudged) == (
         f"made-up has no question with a relevant document for {tmp_path / 'taken-by-nobody'}: nothing was written."
@@ -268,6 +275,104 @@ def test_bad_posir(tmp_path):
         f"{folder / 'eng-Latn/Law'} has no queries.parquet: "
         "PosIR has <language>/<domain>/corpus.parquet, queries.parquet and qrels/test.parquet."
     )
+
+
+SOURCES = {
+    "beir": (write_beir, lambda folder: read_beir(folder, None, "test"), "corpus.jsonl", None),
+    "miracl": (
+        write_miracl,
+        lambda folder: read_miracl(folder, ["sw"], "dev"),
+        "miracl-corpus-v1.0-sw/docs-0.jsonl.gz",
+        None,
+    ),
+    "posir": (
+        lambda folder: write_posir(folder, "jsonl"),
+        lambda folder: read_posir(folder, ["en"], ["en"], ["Law"]),
+        "eng-Latn/Law/corpus.jsonl",
+        None,
+    ),
+    "neuclir": (
+        lambda folder: write_neuclir(folder, "downloaded"),
+        lambda folder: read_neuclir(folder, None),
+        "zho/docs.jsonl",
+        None,
+    ),
+    "multieup": (
+        write_multieup,
+        lambda folder: read_multieup(folder, ["en", "de"], None),
+        "clean_all_with_did_qid.MEP.csv",
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_document_that_is_there_twice_is_named_by_its_lines(tmp_path, kind):
+    write, read, name, first = SOURCES[kind]
+    folder = write(tmp_path / kind)
+    path = folder / name
+    read_bytes, write_bytes = (gzip.open, gzip.open) if path.suffix == ".gz" else (open, open)
+    with read_bytes(path, "rb") as file:
+        lines = file.read().splitlines(keepends=True)
+    again = lines[first or 0]
+    with write_bytes(path, "wb") as file:
+        file.writelines([*lines, again])
+    told = refusal(tmp_path, lambda: read(folder), PoolOptions(pivots=None))
+    match = re.fullmatch(
+        r"(.*), line (\d+), repeats the document '(.*)' of (.*), line (\d+): every id must be unique, "
+        r"so remove one of the two\.",
+        told,
+    )
+    assert match, told
+    assert (match[1], match[4]) == (str(path), str(path))
+    assert (int(match[2]), int(match[5])) == (len(lines) + 1, (first or 0) + 1)
+
+
+def test_a_query_that_is_there_twice_is_named_by_its_lines(tmp_path):
+    folder = write_beir(tmp_path / "beir")
+    queries = folder / "queries.jsonl"
+    queries.write_text(queries.read_text() + jsonl([{"_id": "q1", "text": "Again?"}]))
+    assert refusal(tmp_path, lambda: read_beir(folder, None, "test"), PoolOptions(pivots=None)) == (
+        f"{queries}, line 3, repeats the query 'q1' of {queries}, line 1: every id must be unique, so remove one of "
+        "the two."
+    )
+
+
+def test_a_query_that_cannot_be_asked_by_its_words_is_left_out_and_named(tmp_path):
+    folder = write_beir(tmp_path / "beir")
+    damage(folder / "queries.jsonl", "sea?", "sea " * 501)
+    (made,) = build(tmp_path / "out", lambda: read_beir(folder, None, "test"), PoolOptions(pivots=None))
+    assert (made.queries, made.too_long, made.left_out["queries"]) == (1, ["q1"], 0)
+    assert check_dataset(tmp_path / "out", None).clean
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "told"),
+    [
+        (
+            "corpus.jsonl",
+            '"text": "Bread is baked."',
+            '"text": "Bread is baked.", "_op": "update"',
+            "line that is no document in corpus.jsonl (line 2: ",
+        ),
+        ("corpus.jsonl", '"_id": "d2"', f'"_id": "{"d" * 513}"', "which is not in the corpus"),
+        ("qrels/test.tsv", "q2\td2\t1", "q2\td2\t1.0", "line 3, has the score '1.0'"),
+        ("qrels/test.tsv", "q2\td2\t1", "q2\td2\t12345678", "line 3, has the score '12345678'"),
+        ("languages.tsv", "d2\ten", "d2\tno tongue", "invalid language tag in corpus.jsonl (line 2: 'no tongue')"),
+    ],
+)
+def test_nothing_is_written_that_dataset_check_would_not_accept(tmp_path, name, old, new, told):
+    folder = write_beir(tmp_path / "beir")
+    damage(folder / name, old, new)
+    assert told in refusal(tmp_path, lambda: read_beir(folder, None, "test"), PoolOptions(pivots=None))
+
+
+def test_ids_with_white_space_are_refused_by_every_format(tmp_path):
+    folder = write_mlqa(tmp_path / "mlqa")
+    for path in folder.glob("test/*-en.json"):
+        path.write_text(path.read_text().replace('"q3"', '"q 3"'))
+    told = refusal(tmp_path, lambda: read_mlqa(folder, ["en"], ["en"], "test"))
+    assert "missing id, or id with white space in queries.jsonl (line 3: 'q 3')" in told
 
 
 def test_a_damaged_parquet_file(tmp_path):

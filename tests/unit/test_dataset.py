@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from langshift.errors import UsageError
+from langshift.evaluate.datasets.check import check_dataset
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery, load_dataset
 from langshift.evaluate.datasets.texts import read_texts
 
@@ -265,3 +267,38 @@ def test_texts_are_kept_without_the_other_fields_of_their_lines(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x", "pages": [1, 2]}\n')
     (document,) = read_texts(Dataset(tmp_path, {}, (), {})).values()
     assert (document.id, document.text, document.other) == ("a", "x", {})
+
+
+ARGUMENT = "We should ban plastic bags because they harm the sea."
+
+
+@pytest.mark.parametrize(
+    ("query", "document", "grade", "own"),
+    [
+        (ARGUMENT, {"text": ARGUMENT}, None, True),
+        (ARGUMENT, {"title": "Bags", "text": ARGUMENT}, None, True),
+        (f"Ban bags. {ARGUMENT}", {"title": "Ban bags.", "text": ARGUMENT}, None, True),
+        ("Ban bags", {"title": "Ban bags", "text": "A paper of many other words."}, None, True),
+        (ARGUMENT.upper(), {"text": "Ｗｅ" + ARGUMENT[2:]}, None, True),  # in capitals, and full-width
+        (ARGUMENT[:40], {"text": ARGUMENT}, None, True),
+        (ARGUMENT, {"text": ARGUMENT}, 0, True),
+        ("我们应该禁止塑料袋。", {"text": "我们应该禁止塑料袋。"}, None, True),
+        ("ab", {"text": "ab"}, None, True),
+        # Numbered alike by chance.
+        ("What is bread?", {"text": ARGUMENT}, None, False),
+        ("the sea", {"text": ARGUMENT}, None, False),
+        ("...", {"title": None, "text": ARGUMENT}, None, False),
+        # Somebody says that it is an answer.
+        (ARGUMENT, {"text": ARGUMENT}, 1, False),
+    ],
+)
+def test_a_query_is_the_document_of_its_id_where_it_has_its_text(folder, query, document, grade, own):
+    write(folder, "corpus.jsonl", CORPUS + json.dumps({"_id": "1", **document}) + "\n")
+    write(folder, "queries.jsonl", QUERIES + json.dumps({"_id": 1, "text": query}) + "\n")
+    write(folder, "qrels/test.tsv", QRELS + "1\train\t1\n" + ("" if grade is None else f"1\t1\t{grade}\n"))
+    dataset = load_dataset(folder)
+    assert dataset.own_documents == ({"1"} if own else set())
+    checked = check_dataset(folder, None)
+    assert (checked.clean, checked.own_documents, checked.same_ids) == (True, own, not own)
+    hits = {"1": {"1": 0.9, "rain": 0.5}, "2": {"1": 0.9, "rain": 0.5}}
+    assert dataset.others(hits) == hits | ({"1": {"rain": 0.5}} if own else {})

@@ -121,6 +121,33 @@ def test_every_problem_is_found_at_once(folder):
     }  # fmt: skip
 
 
+def test_what_evaluations_refuse_is_a_problem(folder):
+    """Whatever a command stumbles over later is found now."""
+    add(folder / "queries.jsonl", {"_id": "q2", "text": "word " * 501}, {"_id": "q3", "text": "ทะเล" * 130})
+    add(
+        folder / "qrels/test.tsv",
+        "q2\ttides-en\t1_0\n",
+        "q2\ttides-th\t1\n",
+        "q3\ttides-th\t1234567\n",
+        "q3\ttides-en\t1\n",
+    )
+    add(
+        folder / "corpus.jsonl",
+        {"_id": "number", "title": 7, "text": "It has a title."},
+        {"_id": "gone", "_op": "update", "text": "Changes nothing here."},
+        {"_id": "x" * 600, "text": "Its id is too long for a server."},
+    )
+    found = problems(folder)
+    assert found.pop(("line that is no document", "corpus.jsonl", None))[0] == 3
+    assert found == {
+        ("query with too many words for a lexical search", "queries.jsonl", None): (
+            2,
+            ["line 2: 'q2'", "line 3: 'q3'"],
+        ),
+        ("line that cannot be read", "qrels/test.tsv", None): (2, ["line 4", "line 6"]),
+    }
+
+
 def test_what_is_missing_is_a_problem_and_the_rest_is_checked(folder):
     (folder / "corpus.jsonl").unlink()
     add(folder / "queries.jsonl", {"_id": "q2", "text": "Judged by nobody?"})

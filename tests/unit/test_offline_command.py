@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from data_folder import write_dataset
 from offline_data import DOCUMENTS, QUERIES, refusal, run, small_dataset
 
 from langshift.debias.encoders import open_encoder
@@ -19,6 +20,19 @@ from langshift.evaluate.runs import read_run
 @pytest.fixture
 def data(tmp_path):
     return small_dataset(tmp_path / "data")
+
+
+def test_a_querys_own_document_is_left_out(tmp_path):
+    queries = {name: (tag, None, None, text) for name, (tag, _, text) in DOCUMENTS.items() if tag == "en"}
+    folder = write_dataset(tmp_path / "data", DOCUMENTS, queries, {name: {f"{name[:-2]}de": 1} for name in queries})
+    out = tmp_path / "out"
+    said = run("offline", folder, "--alpha", "1", "--output", out, "--measures", "nDCG@10 RR", "--json")
+    result = json.loads(said.stdout)
+    assert result["measures"] == {"nDCG@10": 1.0, "RR": 1.0}
+    assert result["dataset"]["own_documents"] == len(queries)
+    assert result["warnings"][0].startswith(f"{len(queries)} of {len(queries)} queries are documents of the same id: ")
+    assert {query: len(hits) for query, hits in read_run(out / "run.trec").items()} == dict.fromkeys(queries, 3)
+    assert not any(query in hits for query, hits in read_run(out / "run.trec").items())
 
 
 def test_files_in_the_form_of_a_replay(data, tmp_path):

@@ -1,6 +1,7 @@
 """Logs of queries, and the options that go with them."""
 
 import json
+import sys
 
 import pytest
 
@@ -40,6 +41,51 @@ def test_times_in_every_form_and_any_order(tmp_path):
         DatasetQuery("a", "third", "zh", None),
         DatasetQuery("5", "fourth, in UTC", None, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "seconds"),
+    [
+        (1714557600.0, 1714557600.5, 0.5),
+        (1714557600000, 1714557600500, 0.5),
+        (1714557600000000, 1714557600500000, 0.5),
+        (1714557600000000000, 1714557600500000000, 0.5),
+        (1714557600, 1714557600500, 0.5),  # another unit in each line
+        ("1714557600", "1714557600500.0", 0.5),
+        ("2024-05-01T10:00:00Z", 1714557600500, 0.5),
+        ("2024-05-01T10:00:00.123456789z", "2024-05-01T12:00:00,623456789+02:00", 0.5),
+        ("2024-05-01 10:00", "20240502T100000" if sys.version_info >= (3, 11) else "2024-05-02 10:00", 86400),
+        (0, 2.5, 2.5),
+        (-1, 0, 1),
+    ],
+)
+def test_each_time_tells_its_unit(tmp_path, first, second, seconds):
+    one, other = read_log(log(tmp_path, {"timestamp": first, "text": "x"}, {"timestamp": second, "text": "y"}))
+    assert other.time - one.time == pytest.approx(seconds, abs=1e-5)
+
+
+@pytest.mark.parametrize("time", [1e11, 63_850_154_400, 133_590_312_000_000_000, 1e300, -1e10, "1e9", "", [1]])
+def test_a_number_that_is_a_time_in_no_unit_is_refused(tmp_path, time):
+    path = log(tmp_path, {"timestamp": 0, "text": "x"}, {"timestamp": time, "text": "y"})
+    told = (
+        f"{path}, line 2, has the timestamp {time!r}: give one such as 2026-03-01T08:30:00.250Z, or seconds since 1970."
+    )
+    assert refused(path) == told
+
+
+@pytest.mark.parametrize(
+    ("second", "speed", "days"),
+    [(1714557600000, 1.0, "19,844"), ("2024-05-01", 1000.0, "20"), (8 * 86_400, 1.0, "8"), (86_400, 0.1, "10")],
+)
+def test_what_would_be_sent_after_more_than_a_week_is_named(tmp_path, second, speed, days):
+    path = log(tmp_path, {"timestamp": second, "text": "late"}, {"timestamp": 0, "text": "early"})
+    with pytest.raises(UsageError) as caught:
+        read_log(path, speed)
+    assert str(caught.value) == (
+        f"{path}, line 1, would be sent {days} days after line 2, and a replay may last 7: correct the timestamp, "
+        "split the log, or raise --speed."
+    )
+    assert len(read_log(path, 1e6)) == 2
 
 
 @pytest.mark.parametrize(

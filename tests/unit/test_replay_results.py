@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,22 @@ def test_the_document_holds_all_that_the_figures_rest_on(monkeypatch):
     assert failures(found) == (
         "1 of 4 queries failed and count as empty answers; the first, b-en-q: The cluster answered 500: no."
     )
+
+
+def test_failed_queries_are_named_with_their_reasons():
+    found = replayed(BEFORE, failed=("b-en-q",))
+    refused = [answer._replace(error="The query has too many words.", sent=False) for answer in found.answers[1:2]]
+    found = replace(found, answers=[*found.answers, *refused, refused[0]._replace(query="c-en-q")])
+    assert result(found, "3.6.0")["failed"] == {
+        "b-en-q": "The cluster answered 500: no.",
+        "a-de-q": "The query has too many words.",
+        "c-en-q": "The query has too many words.",
+    }
+    assert failures(found) == (
+        "3 of 6 queries failed and count as empty answers; the first, b-en-q: The cluster answered 500: no. "
+        "Others that cannot be asked: a-de-q, c-en-q."
+    )
+    assert found.complete
 
 
 def test_times_are_those_of_the_answers_alone():

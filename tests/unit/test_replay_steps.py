@@ -130,6 +130,38 @@ def test_a_query_is_asked_in_the_language_that_the_index_names_its_documents_by(
     assert [question.language for question in way.questions] == ["no", "ar", "zh"]
 
 
+def of_few_words(question, *_, **__):
+    """The first step of a search that takes no more than two words."""
+    if len(question.words.split()) > 2:
+        raise UsageError("The query has too many words.")
+    yield ({"words": question.words},)
+
+
+def test_a_query_that_cannot_be_asked_fails_alone():
+    searcher = SimpleNamespace(plan=of_few_words)
+    asked, refused = requests.prepare(searcher, SETTING, [SearchQuery("why tides"), SearchQuery("one two three")], {})
+    assert json.loads(asked.first.content) == {"words": "why tides"}
+    answer = send_query(Client(), request(refused.begin))
+    assert (answer.error, answer.hits) == ("The query has too many words.", ())
+    assert (answer.reached, answer.sent, answer.wall) == (True, False, None)
+    with pytest.raises(UsageError, match=r"^The query has too many words\.$"):
+        requests.prepare(searcher, SETTING, [SearchQuery("one two three")] * 2, {})
+
+
+def test_one_hit_more_is_asked_for_where_the_query_is_a_document():
+    sizes = []
+
+    def plan(*_, size, **__):
+        sizes.append(size)
+        return iter([({},)])
+
+    index = SimpleNamespace(index=SimpleNamespace(index="news-v0001"), plan=plan, resolve=ModeChoice.requested)
+    queries = tuple(DatasetQuery(name, "The same words.", "en", None) for name in ("a", "b", "c"))
+    dataset = Dataset(Path("here"), {}, queries, {}, own_documents=frozenset({"b"}))
+    ReplayPlan.of([index], dataset, ReplayOptions([SearchSettings("lexical")]))
+    assert sizes == [100, 101]
+
+
 def test_more_requests_than_the_memory_may_hold_are_refused(monkeypatch):
     monkeypatch.setattr(requests, "MOST_BYTES", 10**9)
     known = {b"x": b"x", b"of another way": b"y"}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 
+import numpy as np
 import pytest
 from command_line import langshift, refusal
+from data_folder import write_dataset
 
 from langshift.errors import UsageError
-from langshift.evaluate.runs import format_run, read_group_scores, read_passages, read_run
+from langshift.evaluate.compare.comparison import load
+from langshift.evaluate.runs import document, format_run, read_group_scores, read_passages, read_run, score_run
 
 CORPUS = "".join(
     json.dumps({"_id": f"{topic}-{tag}", "text": topic, "language": tag, "group": topic}) + "\n"
@@ -85,6 +88,51 @@ def test_a_run_that_was_written_is_read_back(tmp_path):
     path = tmp_path / "run.trec"
     path.write_text(format_run(rankings, "my index"), encoding="utf-8")
     assert read_run(path) == {query: dict(hits) for query, hits in rankings.items()}
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a\tb", "a\nb\r", " a", "a\u2028b", "a\u00a0b", "a%20b", "50% off", "%", "", "ü%C3%BC", "Q0", "a+b"]
+)
+def test_ids_of_any_kind_are_read_back(tmp_path, name):
+    rankings = {"q1": [("plain", 0.75), (name, 0.5)], name: [("plain", 0.25), ("x%20y", 0.125)]}
+    path = tmp_path / "run.trec"
+    path.write_text(format_run(rankings, "my index"), encoding="utf-8", newline="")
+    assert read_run(path) == {query: dict(hits) for query, hits in rankings.items()}
+    # Whatever else reads it finds its six columns.
+    assert {len(line.split()) for line in path.read_text(encoding="utf-8").split("\n")[:-1]} == {6}
+
+
+def test_ids_of_other_programs_stay_as_they_are(tmp_path):
+    path = tmp_path / "run.trec"
+    path.write_text("q%201 Q0 50%25 1 0.5 x\nq%201 0 % 2 0.25 x\n")
+    assert read_run(path) == {"q%201": {"50%25": 0.5, "%": 0.25}}
+
+
+def test_a_querys_own_document_does_not_count_against_it(tmp_path):
+    documents = {f"{name}{n}": ("en", name, f"{name} {n} has words of its own") for name in "ab" for n in (1, 2)}
+    queries = {f"{name}1": ("en", name, name, documents[f"{name}1"][2]) for name in "ab"}
+    folder = write_dataset(tmp_path / "data", documents, queries, {"a1": {"a2": 1}, "b1": {"b2": 1}})
+    path = tmp_path / "run.trec"
+    ranked = {"a1": ["a1", "a2", "b1"], "b1": ["b1", "a1", "b2"]}
+    path.write_text(
+        format_run({q: [(n, -float(at)) for at, n in enumerate(names)] for q, names in ranked.items()}, "x")
+    )
+    path.with_name("group-scores.jsonl").write_text(
+        "".join(json.dumps({"query": q, "scores": {q: 1.0, f"{q[0]}2": 0.5}}) + "\n" for q in ranked)
+    )
+    found = score_run(path, folder, "nDCG@10 RR P@1 LPR")
+    assert {name: scores.mean for name, scores in found.scores.items() if name != "LPR"} == pytest.approx(
+        {"nDCG@10": (1 + 1 / np.log2(3)) / 2, "RR": 0.75, "P@1": 0.5}
+    )
+    told = (
+        "2 of 2 queries are documents of the same id: a query's own document is left out of what is found for it, as in"
+    )
+    assert found.warnings[0] == f"{told} BEIR."
+    assert document(found)["dataset"]["own_documents"] == 2
+    dataset, (run,) = load([path], folder)
+    assert run.run == {"a1": {"a2": -1.0, "b1": -2.0}, "b1": {"a1": -1.0, "b2": -2.0}}
+    assert run.group_scores == {"a1": {"a2": 0.5}, "b1": {"b2": 0.5}}
+    assert dataset.target_group("a1") == ["a2"]
 
 
 COLUMNS = "a TREC run has six columns on each line: query, Q0, document, rank, score, tag"
