@@ -65,7 +65,7 @@ class DocumentEncoder:
 
     def transform(self) -> ClientTransform:
         """The way of a document, for a transfer."""
-        return ClientTransform(self.convert, self.fields.vector, self.fields.stamp)
+        return ClientTransform(self.convert, self.fields.vector, self.fields.stamp, self.fields.text_fields)
 
     def convert(self, documents: Sequence[StoredDocument], counterparts: Sequence[Source | None]) -> list[bytes]:
         """Documents with the vector of their text, and its stamp; without either where there is no text.

@@ -17,7 +17,7 @@ from langshift.ingest.bulk.writer import BulkAction, action_line
 from langshift.ingest.documents import Document, DocumentSource, InvalidRow, SourceRow
 from langshift.ingest.transform import ActionBuilder, EncodedDocument
 from langshift.languages import UNDETERMINED, parse_tag, text_language
-from langshift.normal_form import normal_form
+from langshift.normal_form import normal_form, normal_texts
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, edit_source, parse_source
 
@@ -83,25 +83,8 @@ def strings_at(source: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - any J
 
 def texts_in_normal_form(source: Mapping[str, Any], fields: FieldNames) -> dict[str, bytes]:
     """The outermost fields with a text in another form than the normal one, in which it is, as JSON."""
-    made = dict(source)
-    for path in fields.text_fields:
-        made = _in_normal_form(made, path)
+    made = normal_texts(source, fields.text_fields)
     return {name: orjson.dumps(value) for name, value in made.items() if value != source[name]}
-
-
-def _in_normal_form(value: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
-    """A value with the strings at a field in normal form, also those within lists and by language."""
-    if isinstance(value, list):
-        return [_in_normal_form(each, path) for each in value]
-    if not isinstance(value, Mapping):
-        return normal_form(value) if isinstance(value, str) and not path else value
-    made = dict(value)
-    for name, each in value.items():
-        if path in ("", name):
-            made[name] = _in_normal_form(each, "")
-        elif path.startswith(f"{name}."):
-            made[name] = _in_normal_form(each, path[len(name) + 1 :])
-    return made
 
 
 def _vector(value: Any, dimension: int) -> NDArray[np.float32] | None:  # noqa: ANN401 - any JSON
