@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langshift.debias.unprepared import cannot_be_japanese, in_lower_case, plain
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, parse_tag, primary, require_tag, text_language
 from langshift.output import join_words
@@ -24,11 +25,13 @@ _PIECES, _PIECE = 3, 150
 _LEAST_POSTERIOR = 0.001
 # Posteriors are cut to so many parts of 1: JSON keeps them exactly, and they never add up to more than 1.
 _PARTS = 1_000_000
+_JAPANESE = "ja"
 _LABEL_PREFIX = "__label__"
 _MAGIC = b"\xba\x16\x4f\x2f"
 _LOAD_SECONDS = 120
-# lid.176 took its labels from Wikipedia, whose `als` is Alemannic; in ISO 639-3 that is Tosk Albanian.
-_BUNDLED_LABELS = {"als": "gsw"}
+# lid.176 took its labels from Wikipedia, whose `als` is Alemannic; in ISO 639-3 that is Tosk Albanian. What it calls Wu
+# is more often a short text in Mandarin, which shares its text fields.
+_BUNDLED_LABELS = {"als": "gsw", "wuu": "zh"}
 
 
 # A text of which the languages that are allowed have less than this is in another one: of NTREX-128's single sentences
@@ -131,16 +134,17 @@ class LanguageDetector:
         up, and the likelier one is named.
 
         Args:
-            text: the text; of its first 1,000 characters, 450 are read.
+            text: the text; of its first 1,000 characters, 450 are read, as ``unprepared`` makes them.
             among: languages as the field ``language`` holds them, to choose from; the posterior is then
                 taken over these alone. Another one is named only where a text that is long enough is surely in it.
 
         Returns:
             The primary tag and its posterior; ``und`` and 0 where nothing speaks for any language.
         """
-        found = self._found(text, among)
+        line = _line(text)
+        found = self._found(line, among)
         kept = self._allowed(found, among)
-        if among is not None and len(text.encode()) >= _LEAST_BYTES and _total(kept) < _LEAST_SHARE:
+        if among is not None and len(line.encode()) >= _LEAST_BYTES and _total(kept) < _LEAST_SHARE:
             likeliest = max(found, key=lambda language: found[language].confidence, default=UNDETERMINED)
             if likeliest in found and found[likeliest].confidence >= _SURE:
                 return Detection(likeliest, min(1.0, found[likeliest].confidence))
@@ -162,7 +166,7 @@ class LanguageDetector:
             Primary tag -> posterior of at least .001, a multiple of a millionth, the likeliest first; together
             at most 1. Empty where nothing speaks for any language.
         """
-        kept = self._allowed(self._found(text, among), among)
+        kept = self._allowed(self._found(_line(text), among), among)
         total = _total(kept) if among is not None or self.languages else max(1.0, _total(kept))
         named = {
             language if among is not None else one.language: int(one.confidence / total * _PARTS) / _PARTS
@@ -171,9 +175,8 @@ class LanguageDetector:
         likeliest_first = sorted(named.items(), key=lambda item: -item[1])
         return {tag: posterior for tag, posterior in likeliest_first if posterior >= _LEAST_POSTERIOR}
 
-    def _found(self, text: str, among: Collection[str] | None) -> dict[str, Detection]:
+    def _found(self, line: str, among: Collection[str] | None) -> dict[str, Detection]:
         """Language as the field ``language`` holds it -> its likeliest tag, and the posterior of all its tags."""
-        line = piece(text)
         if not any(character.isalpha() for character in line):
             return {}
         found: dict[str, Detection] = {}
@@ -182,6 +185,10 @@ class LanguageDetector:
             language, tag = self._language(label)
             likeliest, before = found.get(language, (tag, 0.0))
             found[language] = Detection(likeliest, before + float(posterior))
+        if _JAPANESE in found and cannot_be_japanese(line):
+            # A Chinese question of a few words is often taken for it: p(ℓ | not Japanese).
+            rest = max(1 - found.pop(_JAPANESE).confidence, _LEAST_POSTERIOR)
+            found = {language: one._replace(confidence=one.confidence / rest) for language, one in found.items()}
         return found
 
     def _allowed(self, found: dict[str, Detection], among: Collection[str] | None) -> dict[str, Detection]:
@@ -214,6 +221,10 @@ def _within(found: Mapping[str, Detection], allowed: Collection[str]) -> dict[st
             tag, before = kept[likeliest]
             kept[likeliest] = Detection(tag, before + found[language].confidence)
     return kept
+
+
+def _line(text: str) -> str:
+    return in_lower_case(piece(plain(text, _BEGINNING)))
 
 
 def piece(text: str) -> str:

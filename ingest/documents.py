@@ -21,6 +21,7 @@ from langshift.errors import UsageError
 from langshift.files import LineNumbers
 from langshift.ingest.bulk.writer import Original
 from langshift.languages import UNDETERMINED, parse_tag
+from langshift.normal_form import normal_form
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
 from langshift.plugin.metadata import CHUNK, PARENT, TEXT_FIELDS, USUAL, FieldNames, chunk_id, value_at
 
@@ -423,7 +424,7 @@ def parse_fields(
     if operation == "delete" and given is not None:
         return Delete(given)
     _require_acceptable(fields, values.get(columns.group), columns)
-    texts = {name: _text(values.get(name), name, columns) for name in columns.texts}
+    texts = {name: normal_form(_text(values.get(name), name, columns)) for name in columns.texts}
     other = {name: value for name, value in fields.items() if name not in columns.used_up}
     if any(isinstance(value, dict | list) for value in other.values()):
         require_shallow([other])

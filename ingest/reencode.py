@@ -18,11 +18,12 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread_in_words
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.adopt.adopt import keep_norms
-from langshift.ingest.adopt.transform import strings_at
+from langshift.ingest.adopt.transform import strings_at, texts_in_normal_form
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, is_usable
 from langshift.ingest.updates import stored_tag, texts_of
+from langshift.normal_form import normal_form
 from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.index_body import copied_body, engine_of, mapped, require_engine
@@ -64,7 +65,7 @@ class DocumentEncoder:
 
     def transform(self) -> ClientTransform:
         """The way of a document, for a transfer."""
-        return ClientTransform(self.convert, self.fields.vector, self.fields.stamp)
+        return ClientTransform(self.convert, self.fields.vector, self.fields.stamp, self.fields.text_fields)
 
     def convert(self, documents: Sequence[StoredDocument], counterparts: Sequence[Source | None]) -> list[bytes]:
         """Documents with the vector of their text, and its stamp; without either where there is no text.
@@ -81,9 +82,13 @@ class DocumentEncoder:
         todo = [number for number, one in enumerate(made) if one is None]
         for number, encoded in zip(todo, self.encode([sources[number] for number in todo]), strict=True):
             made[number] = encoded
+        vector, stamp = self.fields.vector, self.fields.stamp
         return [
-            edit_source(document.source, {self.fields.vector: _json(one.vector), self.fields.stamp: _json(one.stamp)})
-            for document, one in zip(documents, made, strict=True)
+            edit_source(
+                document.source,
+                {**texts_in_normal_form(source, self.fields), vector: _json(one.vector), stamp: _json(one.stamp)},
+            )
+            for document, source, one in zip(documents, sources, made, strict=True)
             if one is not None
         ]
 
@@ -108,7 +113,7 @@ class DocumentEncoder:
 
     def text(self, source: Source) -> str:
         """What is encoded of a document: all of its text fields, the title first."""
-        return " ".join(filter(None, self._texts(source).values())).strip()
+        return normal_form(" ".join(filter(None, self._texts(source).values())).strip())
 
     def _texts(self, source: Source) -> dict[str, str]:
         """Text field -> what it holds in the document's language."""

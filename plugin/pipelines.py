@@ -9,6 +9,7 @@ from opensearchpy.exceptions import AuthorizationException, NotFoundError
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import UsageError
+from langshift.normal_form import SPELLINGS
 from langshift.output import note
 from langshift.plugin import metadata, shift_script
 from langshift.plugin.index_body import asset
@@ -98,6 +99,16 @@ def steps(first: PrecedingPipeline, fields: FieldNames) -> list[dict[str, Any]]:
     ]
 
 
+def _text_steps(fields: FieldNames) -> list[dict[str, Any]]:
+    """The processor that puts a document's texts into the form in which they are asked for."""
+    # By numbers, since nobody sees most of them.
+    params = {
+        "texts": list(fields.text_fields),
+        "spellings": {letters: list(map(ord, characters)) for letters, characters in SPELLINGS.items()},
+    }
+    return [{"script": {"source": asset("normal_form.painless"), "params": params}}]
+
+
 def _parent_steps(fields: FieldNames) -> list[dict[str, Any]]:
     """The processor that gives a document of an index of chunks its parent, where it names none."""
     if fields.parent is None:
@@ -129,7 +140,9 @@ def body(
         first: what runs before the shift.
         soft: whether stamps of the index may name several languages.
     """
-    before = [] if first is None else steps(first, fields)
+    # What runs before the shift may encode the texts, or make them.
+    texts = _text_steps(fields)
+    before = texts if first is None else [*texts, *steps(first, fields), *texts]
     # A document is taken as it is: nothing was done to it that would have to be taken back.
     own = {
         "script": {"id": shift_script.script_id(), "params": shift_script.params(shift, shift, fields, pipeline=True)}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
+from langshift.normal_form import normal_form
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, FieldNames
 from langshift.retrieval.settings import Filters, SearchRequest, Source
 
@@ -59,6 +60,7 @@ def matching(
     Raises:
         UsageError: the query has too many words for the server.
     """
+    words = normal_form(words)
     if fields.analyzed and (match := _by_analyzer(words, (language, *others), fields)):
         return {"bool": {"must": [match], "filter": list(clauses)}}
     together = len(fields.text_fields) if fields.split else 1

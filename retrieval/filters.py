@@ -9,6 +9,7 @@ from opensearchpy.exceptions import RequestError
 from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import require_tag, text_language
+from langshift.normal_form import canonical_forms
 from langshift.output import escaped
 from langshift.plugin.metadata import PARENT
 from langshift.plugin.versions import IndexInfo
@@ -51,8 +52,12 @@ class FilterCheck:
                 raise UsageError("A filter is not UTF-8 text.")
             field = own_names.get(name, name)
             self._require_exact(name, field)
-            tags = [text_language(require_tag(value)) for value in values] if field == language else values
-            found.setdefault(field, []).extend(tags)
+            if field == language:
+                wanted = [text_language(require_tag(value)) for value in values]
+            else:
+                # Other fields than texts are kept as they came.
+                wanted = [form for value in values for form in canonical_forms(value)]
+            found.setdefault(field, []).extend(wanted)
         return found
 
     def _require_exact(self, name: str, field: str) -> None:

@@ -14,6 +14,7 @@ import click
 from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import UNDETERMINED
+from langshift.normal_form import normal_form
 from langshift.parameters import INDEX_ENCODER, REMOTE_CODE, SHARE, Decorator, FiniteRange, flag, option, option_group
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import ShiftQueries
@@ -275,6 +276,11 @@ class SearchRequest:
     source: Source = True
     passages: int = 0
     collapses: bool = True
+
+    def __post_init__(self) -> None:
+        """Ask for words in the form in which documents are indexed and encoded."""
+        words = normal_form(self.question.words)
+        object.__setattr__(self, "question", self.question._replace(words=words))
 
     @property
     def fields(self) -> FieldNames:

@@ -2,24 +2,37 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
 from importlib import resources
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError, require_extra
+from langshift.normal_form import normal_form
 
 # Vectors as encoders make them, and what is made of them.
 Matrix = NDArray[np.float32]
 
 _NORM_TOLERANCE = 1e-3
 
+T = TypeVar("T")
+
+
+def _of_normal_form(read: Callable[[Any, Sequence[str]], T]) -> Callable[[Any, Sequence[str]], T]:
+    """A method of an encoder that is given texts in normal form, whatever the caller gives."""
+
+    @wraps(read)
+    def read_normal_form(self: Any, texts: Sequence[str]) -> T:  # noqa: ANN401 - an encoder
+        return read(self, [normal_form(text) for text in texts])
+
+    return read_normal_form
+
 
 class Encoder(Protocol):
-    """What every encoder offers.
+    """What every encoder offers. Whatever it reads is in normal form: canonically equal texts have one vector.
 
     Attributes:
         id: how it is asked for, such as ``use-m``. An index keeps it, and a search opens the encoder by it.
@@ -40,6 +53,13 @@ class Encoder(Protocol):
     document_prefix: str = ""
     longest: int | None = None
     window: int | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401 - the protocol's
+        """Have no encoder, and no caller, forget the normal form."""
+        super().__init_subclass__(**options)
+        for name in ("count_tokens", "encode_documents", "encode_queries"):
+            if name in vars(cls):
+                setattr(cls, name, _of_normal_form(vars(cls)[name]))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """How many tokens documents have, with all that is put around them; where nobody knows, as many as bytes."""

@@ -17,6 +17,7 @@ from langshift.ingest.bulk.writer import BulkAction, action_line
 from langshift.ingest.documents import Document, DocumentSource, InvalidRow, SourceRow
 from langshift.ingest.transform import ActionBuilder, EncodedDocument
 from langshift.languages import UNDETERMINED, parse_tag, text_language
+from langshift.normal_form import normal_form, normal_texts
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, edit_source, parse_source
 
@@ -52,7 +53,7 @@ def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | In
         if parent == "":
             other = {fields.parent: stored.id}
     texts = [text for name in fields.texts for text in strings_at(source, name)]
-    return Document(stored.id, "", "\n".join(texts), _language(source, fields), other, embedding=vector)
+    return Document(stored.id, "", normal_form("\n".join(texts)), _language(source, fields), other, embedding=vector)
 
 
 def _parent(source: Mapping[str, Any], field: str) -> str | int | None:
@@ -78,6 +79,12 @@ def strings_at(source: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - any J
                 yield from strings_at(inner, "")
             elif path.startswith(f"{name}."):
                 yield from strings_at(inner, path[len(name) + 1 :])
+
+
+def texts_in_normal_form(source: Mapping[str, Any], fields: FieldNames) -> dict[str, bytes]:
+    """The outermost fields with a text in another form than the normal one, in which it is, as JSON."""
+    made = normal_texts(source, fields.text_fields)
+    return {name: orjson.dumps(value) for name, value in made.items() if value != source[name]}
 
 
 def _vector(value: Any, dimension: int) -> NDArray[np.float32] | None:  # noqa: ANN401 - any JSON
@@ -146,7 +153,8 @@ class IndexDocuments(DocumentSource):
 class StoredDocumentBuilder(ActionBuilder):
     """Makes operations of documents as a search gives them; those that can be none are settled as dead.
 
-    Each keeps its ``_id``, routing, version and every byte of its fields but the vector's, where that moves.
+    Each keeps its ``_id``, routing, version and every byte of its fields but the vector's, where that moves, and of
+    texts that are not in normal form.
 
     Attributes:
         fields: the names of the documents' fields, and of those that they get.
@@ -166,7 +174,10 @@ class StoredDocumentBuilder(ActionBuilder):
         assert isinstance(row.original, bytes)  # noqa: S101 - as ``IndexDocuments`` gives them
         stored, fields = decode_hit(row.original), self.fields
         language = text_language(made.detection.language)
+        # First, as they may be in one object with the others.
+        texts = texts_in_normal_form(parse_source(stored.source), fields)
         changes: dict[str, bytes | None] = {
+            **texts,
             fields.language: orjson.dumps(language),
             fields.confidence: orjson.dumps(made.detection.confidence),
         }
@@ -178,7 +189,7 @@ class StoredDocumentBuilder(ActionBuilder):
                 changes[fields.vector] = orjson.dumps(made.shifted, option=orjson.OPT_SERIALIZE_NUMPY)
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.
-            changes = {}
+            changes = {**texts}
         if document.other:
             tallies.append("parentless")
         changes |= {name: orjson.dumps(value) for name, value in document.other.items()}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError, TransportError
 
+from langshift.normal_form import normal_texts
 from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.transfer import reindex_tasks
@@ -173,8 +174,10 @@ def _same(here: Any, expected: _Vector, live: Any) -> bool:  # noqa: ANN401 - an
 
 
 def _others(run: Transfer, source: Mapping[str, Any]) -> dict[str, Any]:
-    """A document without the fields that the transform may change."""
+    """A document without what the transform may change."""
     others = deepcopy(dict(source))
+    if isinstance(run.transform, ClientTransform):
+        others = normal_texts(others, run.transform.texts)
     for path in (run.transform.vector_field, run.transform.stamp_field):
         metadata.remove_at(others, path)
     return others

@@ -171,12 +171,14 @@ class ClientTransform(NamedTuple):
     Attributes:
         convert: makes documents of the other version.
         vector_field: where the vector is, a path with dots.
-        stamp_field: the other field that changes; all others stay as they are.
+        stamp_field: the other field that changes; all others stay as they are, but
+        texts: these are in normal form then.
     """
 
     convert: Convert
     vector_field: str
     stamp_field: str
+    texts: tuple[str, ...]
 
 
 Transform = ScriptTransform | ClientTransform

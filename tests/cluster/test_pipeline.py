@@ -58,7 +58,7 @@ def test_to_install_puts_the_pipeline_and_makes_it_the_default(client, cluster_e
         f"Shifts documents for {index} by their language: alpha 0.75 (th 0.5), language vectors {SHIFT.hash}. "
         f"Made by langshift {__version__}."
     )
-    (step,) = found["processors"]
+    _, step = found["processors"]
     assert step == {
         "script": {
             "id": shift_script.script_id(),

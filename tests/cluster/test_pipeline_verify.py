@@ -191,7 +191,7 @@ def test_a_pipeline_that_was_changed_is_found(client, cluster_env, index, index_
     write(client, index)
     name = f"langshift-{index}"
     body = copy.deepcopy(client.ingest.get_pipeline(id=name)[name])
-    body["processors"][0]["script"]["params"]["new"]["vectors"]["de"][0] += 1.0
+    body["processors"][-1]["script"]["params"]["new"]["vectors"]["de"][0] += 1.0
     client.ingest.put_pipeline(id=name, body=body)
     code, _, (outdated, differs) = verify(cluster_env, index_name)
     assert code == 1
@@ -210,7 +210,7 @@ def test_a_pipeline_that_refuses_is_told_with_its_reason(client, cluster_env, in
     write(client, index, count=2)
     name = f"langshift-{index}"
     body = copy.deepcopy(client.ingest.get_pipeline(id=name)[name])
-    body["processors"][0]["script"]["params"]["dimension"] = 3
+    body["processors"][-1]["script"]["params"]["dimension"] = 3
     client.ingest.put_pipeline(id=name, body=body)
     code, _, wrong = verify(cluster_env, index_name)
     assert code == 1

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from langshift import __version__
+from langshift.normal_form import SPELLINGS
 from langshift.plugin import pipelines, shift_script
+from langshift.plugin.index_body import asset
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.pipelines import PrecedingPipeline, found_in, steps
 from langshift.plugin.stored_shift import StoredShift
@@ -17,14 +19,25 @@ def body(first=None, shift=SHIFT, fields=USUAL):
     return pipelines.body("news-v0001", shift, fields, first)
 
 
-def test_alone_it_is_one_step():
+def test_alone_it_puts_texts_into_normal_form_and_shifts():
     assert pipelines.name_for("news-v0001") == "langshift-news-v0001"
     assert body() == {
         "description": (
             "Shifts documents for news-v0001 by their language: alpha 0.6 (ar 0, th 0.3), language vectors 0123. "
             f"Made by langshift {__version__}."
         ),
-        "processors": [{"script": {"id": SCRIPT, "params": shift_script.params(SHIFT, SHIFT, USUAL, pipeline=True)}}],
+        "processors": [
+            {
+                "script": {
+                    "source": asset("normal_form.painless"),
+                    "params": {
+                        "texts": ["title", "text"],
+                        "spellings": {letters: [ord(one) for one in SPELLINGS[letters]] for letters in SPELLINGS},
+                    },
+                }
+            },
+            {"script": {"id": SCRIPT, "params": shift_script.params(SHIFT, SHIFT, USUAL, pipeline=True)}},
+        ],
     }
 
 
@@ -34,6 +47,9 @@ def test_alone_it_is_one_step():
 def test_what_runs_first_is_read_from_it_again(first):
     made = body(first)
     assert found_in(made["processors"]) == first
+    # It may encode the texts, or make them.
+    sources = [step["script"].get("source", "") for step in made["processors"] if "script" in step]
+    assert [source[:10] for source in sources].count("def normal") == (1 if first is None else 2)
     found = pipelines.InstalledPipeline("langshift-news-v0001", first, made)
     assert found.own_steps == made["processors"][-1:]
     assert found.own_steps[0]["script"]["id"] == SCRIPT
@@ -49,7 +65,7 @@ def test_the_steps_around_another_pipeline_know_the_fields():
 
 def test_an_index_that_is_shifted_softly_has_one_step_more():
     made = pipelines.body("news-v0001", SHIFT, FieldNames(stamp="a.b"), None, soft=True)
-    assert [step["script"].get("params", {}).get("stamp") for step in made["processors"]] == [None, ["a", "b"]]
+    assert [step["script"].get("params", {}).get("stamp") for step in made["processors"]] == [None, None, ["a", "b"]]
     assert pipelines.InstalledPipeline("langshift-news-v0001", None, made).own_steps[0]["script"]["id"] == SCRIPT
 
 
