@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langshift.debias.scripts import with_script_of
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, parse_tag, primary, require_tag, text_language
 from langshift.output import join_words
@@ -136,20 +137,22 @@ class LanguageDetector:
                 taken over these alone. Another one is named only where a text that is long enough is surely in it.
 
         Returns:
-            The primary tag and its posterior; ``und`` and 0 where nothing speaks for any language.
+            The primary tag, with the text's script where that is not the language's usual one, and the posterior;
+            ``und`` and 0 where nothing speaks for any language.
         """
         found = self._found(text, among)
         kept = self._allowed(found, among)
         if among is not None and len(text.encode()) >= _LEAST_BYTES and _total(kept) < _LEAST_SHARE:
             likeliest = max(found, key=lambda language: found[language].confidence, default=UNDETERMINED)
             if likeliest in found and found[likeliest].confidence >= _SURE:
-                return Detection(likeliest, min(1.0, found[likeliest].confidence))
+                return Detection(with_script_of(likeliest, text), min(1.0, found[likeliest].confidence))
         if not kept:
             return Detection(UNDETERMINED, 0.0)
         best = max(kept, key=lambda language: kept[language].confidence)
         # The library's posteriors add up to a little more than 1.
         of = _total(kept) if among is not None or self.languages else max(1.0, kept[best].confidence)
-        return Detection(best if among is not None else kept[best].language, kept[best].confidence / of)
+        tag = best if among is not None else kept[best].language
+        return Detection(with_script_of(tag, text), kept[best].confidence / of)
 
     def posteriors(self, text: str, among: Collection[str] | None = None) -> dict[str, float]:
         """How probable each language is, as ``detect`` names and adds them up: p(ℓ) of a soft shift.
@@ -159,13 +162,14 @@ class LanguageDetector:
             among: languages as the field ``language`` holds them; the posteriors are then taken over these alone.
 
         Returns:
-            Primary tag -> posterior of at least .001, a multiple of a millionth, the likeliest first; together
+            Tag, as ``detect`` gives it -> posterior of at least .001, a multiple of a millionth, the likeliest first; together
             at most 1. Empty where nothing speaks for any language.
         """
         kept = self._allowed(self._found(text, among), among)
         total = _total(kept) if among is not None or self.languages else max(1.0, _total(kept))
         named = {
-            language if among is not None else one.language: int(one.confidence / total * _PARTS) / _PARTS
+            with_script_of(language if among is not None else one.language, text): int(one.confidence / total * _PARTS)
+            / _PARTS
             for language, one in kept.items()
         }
         likeliest_first = sorted(named.items(), key=lambda item: -item[1])

@@ -199,7 +199,7 @@ class DatasetLanguages:
         among = {language for language in documents.values() if language}
         for query in unasked:
             language = opened().detect(query.text, among=among).language
-            queries[query.id] = None if language == UNDETERMINED else language
+            queries[query.id] = _compared(language)
         counts = ((len(unnamed), len(named), "documents"), (len(unasked), len(queries), "queries"))
         warnings = tuple(
             f"The dataset names no language for {count:,} of its {total:,} {what}; the detected ones are used."

@@ -17,7 +17,7 @@ from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import primary_language
 from langshift.files import records, string
-from langshift.languages import require_tag
+from langshift.languages import require_tag, text_language
 from langshift.output import (
     emit_json,
     format_change,
@@ -144,7 +144,7 @@ def read_queries(path: Path, searcher: Searcher) -> list[tuple[str, str]]:
         where = f"{path}, line {number}"
         words = string(record, "text", where, "give the query one, or remove the line")[:MOST_CHARACTERS]
         tag = primary_language(record.get("language"), where)
-        found.append((words, tag or searcher.language(words).language))
+        found.append((words, tag or text_language(searcher.language(words).language)))
     if not found:
         raise UsageError(f"{path} is empty: write JSON Lines, each with the text of a query.")
     return found
