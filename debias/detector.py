@@ -162,8 +162,8 @@ class LanguageDetector:
             among: languages as the field ``language`` holds them; the posteriors are then taken over these alone.
 
         Returns:
-            Tag, as ``detect`` gives it -> posterior of at least .001, a multiple of a millionth, the likeliest first; together
-            at most 1. Empty where nothing speaks for any language.
+            Tag, as ``detect`` gives it -> posterior of at least .001, a multiple of a millionth, the likeliest first;
+            together at most 1. Empty where nothing speaks for any language.
         """
         kept = self._allowed(self._found(text, among), among)
         total = _total(kept) if among is not None or self.languages else max(1.0, _total(kept))

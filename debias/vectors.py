@@ -48,7 +48,9 @@ def vector_tag(language: str, pivot: str | None, tags: Collection[str]) -> str |
     for wider in filter(None, (primary(language), macrolanguage(language))):
         own = {tag: script_of(tag) for tag in (*tags, pivot) if tag is not None and primary(tag) == wider}
         usual = script_of(wider)
-        script = next((one for one in (script_of(language), script_of(primary(language))) if one in own.values()), usual)
+        script = next(
+            (one for one in (script_of(language), script_of(primary(language))) if one in own.values()), usual
+        )
         in_script = [tag for tag in own if own[tag] == script]
         tag = wider
         if script is not None and script != usual:

@@ -149,8 +149,10 @@ def _has_no_script(tag: str) -> bool:
 
 @cache
 def _regions_of_scripts() -> dict[str, str]:
-    """Language with an unusual script -> the region that it stands for, where that implies it: ``zh-Hant`` -> ``TW``."""
-    found = {tag: langcodes.get(whole) for tag, whole in LIKELY_SUBTAGS.items() if re.fullmatch("[a-z]+-[A-Z].{3}", tag)}
+    """Language with an unusual script -> the region that it stands for, if that implies it: ``zh-Hant`` -> ``TW``."""
+    found = {
+        tag: langcodes.get(whole) for tag, whole in LIKELY_SUBTAGS.items() if re.fullmatch("[a-z]+-[A-Z].{3}", tag)
+    }
     return {
         tag: likely.territory
         for tag, likely in found.items()

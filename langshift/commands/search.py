@@ -15,9 +15,9 @@ from langshift.client import open_cluster
 from langshift.debias.debiaser import COMMON
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import primary_language
+from langshift.evaluate.datasets.dataset import optional_tag
 from langshift.files import records, string
-from langshift.languages import require_tag, text_language
+from langshift.languages import require_tag
 from langshift.output import (
     emit_json,
     format_change,
@@ -143,8 +143,8 @@ def read_queries(path: Path, searcher: Searcher) -> list[tuple[str, str]]:
     for number, record in islice(records(path), _MOST_LOGGED):
         where = f"{path}, line {number}"
         words = string(record, "text", where, "give the query one, or remove the line")[:MOST_CHARACTERS]
-        tag = primary_language(record.get("language"), where)
-        found.append((words, tag or text_language(searcher.language(words).language)))
+        tag = optional_tag(record.get("language"), where)
+        found.append((words, tag or searcher.language(words).language))
     if not found:
         raise UsageError(f"{path} is empty: write JSON Lines, each with the text of a query.")
     return found
