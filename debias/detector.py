@@ -7,6 +7,7 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,6 +107,13 @@ class LanguageDetector:
         self._label_tags = label_tags
         self._known: dict[str, tuple[str, str]] = {}
 
+    @cached_property
+    def known(self) -> set[str]:
+        """The languages that the model knows, as the field ``language`` holds them."""
+        # With a threshold of 0 those that are impossible are left out.
+        labels = self._model.predict("a", k=-1, threshold=-1.0)[0]
+        return {self._language(label)[0] for label in labels} - {UNDETERMINED}
+
     def limited(self, languages: Sequence[str]) -> LanguageDetector:
         """Return it for texts in these languages alone, of which the others are ``und``; as it is for none.
 
@@ -119,9 +127,8 @@ class LanguageDetector:
         """
         if not languages:
             return self
-        known = {self._language(label)[0] for label in self._model.predict("a", k=-1, threshold=0.0)[0]}
         wanted = {text_language(require_tag(tag)): tag for tag in languages}
-        if unknown := [tag for language, tag in wanted.items() if language not in known or language == UNDETERMINED]:
+        if unknown := [tag for language, tag in wanted.items() if language not in self.known]:
             raise UsageError(f"{self.id} does not detect {join_words(unknown)}: name languages that it knows.")
         return LanguageDetector(self._model, self.id, self._label_tags, list(wanted))
 
