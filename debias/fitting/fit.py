@@ -50,8 +50,8 @@ def fit(
         The language vectors by pivot, in the order given, of the languages that have two pairs at least.
 
     Raises:
-        UsageError: a language or method that there is not, a pivot with which no language has two pairs, texts or vectors
-            that the encoder cannot take.
+        UsageError: a language or method that there is not, a pivot with which no language has two pairs, texts or
+            vectors that the encoder cannot take.
         LangshiftError: the encoder gave a vector that is not a number.
     """
     for method in methods:

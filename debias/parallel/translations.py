@@ -13,8 +13,27 @@ from langshift.languages import macrolanguage, text_language
 
 # A text is surely in another language with this posterior, if its own has less than that one and it is long enough.
 _SURE, _OWN, _LEAST_BYTES = 0.9, 0.02, 20
+_DIGITS = 0.25
 # Of languages that are told apart less often in single sentences, and of relatives by CLDR, neither is another one.
 _CLOSE, _FAR = 0.95, 60
+# And of these, whose texts a detector takes for those of the language that it has seen most of.
+_NEIGHBOURS = {
+    "bg": "mk",
+    "de": "bar frr gsw ksh lb nds pdc pfl",
+    "en": "sco",
+    "es": "an ast ext lad",
+    "fa": "azb glk mzn",
+    "fil": "bcl ceb ilo pag pam war",
+    "fr": "frp oc pcd wa",
+    "hi": "bh bho mai new",
+    "id": "ban jv min su",
+    "is": "fo",
+    "it": "co eml fur lij lmo nap pms scn sc vec",
+    "nl": "af fy li nds vls zea",
+    "pl": "csb szl",
+    "ru": "ba cv rue tt",
+    "ur": "pnb skr",
+}
 
 
 class Translations(ParallelText):
@@ -85,6 +104,9 @@ class Translations(ParallelText):
         own = text_language(tag)
         if own not in self._detector.known or len(text.encode()) < _LEAST_BYTES:
             return None
+        # Codes and lists of figures are in no language.
+        if sum(map(str.isdigit, text)) > _DIGITS * len(text):
+            return None
         posteriors: dict[str, float] = {}
         for found, posterior in self._detector.posteriors(text).items():
             language = text_language(found)
@@ -102,5 +124,7 @@ _CLOSE_PAIRS = [{pair.one, pair.other} for pair in CLOSE_PAIRS if pair.sentences
 def _related(one: str, other: str) -> bool:
     """Whether texts in one language may well be taken for texts in the other."""
     if one == other or {one, other} in _CLOSE_PAIRS or (macrolanguage(one) or one) == (macrolanguage(other) or other):
+        return True
+    if one in _NEIGHBOURS.get(other, "").split() or other in _NEIGHBOURS.get(one, "").split():
         return True
     return min(langcodes.tag_distance(one, other), langcodes.tag_distance(other, one)) < _FAR
