@@ -7,9 +7,11 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langshift.debias.scripts import with_script_of
 from langshift.debias.unprepared import cannot_be_japanese, in_lower_case, plain
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, parse_tag, primary, require_tag, text_language
@@ -108,6 +110,13 @@ class LanguageDetector:
         self._label_tags = label_tags
         self._known: dict[str, tuple[str, str]] = {}
 
+    @cached_property
+    def known(self) -> set[str]:
+        """The languages that the model knows, as the field ``language`` holds them."""
+        # With a threshold of 0 those that are impossible are left out.
+        labels = self._model.predict("a", k=-1, threshold=-1.0)[0]
+        return {self._language(label)[0] for label in labels} - {UNDETERMINED}
+
     def limited(self, languages: Sequence[str]) -> LanguageDetector:
         """Return it for texts in these languages alone, of which the others are ``und``; as it is for none.
 
@@ -121,9 +130,8 @@ class LanguageDetector:
         """
         if not languages:
             return self
-        known = {self._language(label)[0] for label in self._model.predict("a", k=-1, threshold=0.0)[0]}
         wanted = {text_language(require_tag(tag)): tag for tag in languages}
-        if unknown := [tag for language, tag in wanted.items() if language not in known or language == UNDETERMINED]:
+        if unknown := [tag for language, tag in wanted.items() if language not in self.known]:
             raise UsageError(f"{self.id} does not detect {join_words(unknown)}: name languages that it knows.")
         return LanguageDetector(self._model, self.id, self._label_tags, list(wanted))
 
@@ -139,7 +147,8 @@ class LanguageDetector:
                 taken over these alone. Another one is named only where a text that is long enough is surely in it.
 
         Returns:
-            The primary tag and its posterior; ``und`` and 0 where nothing speaks for any language.
+            The primary tag, with the text's script where that is not the language's usual one, and the posterior;
+            ``und`` and 0 where nothing speaks for any language.
         """
         line = _line(text)
         found = self._found(line, among)
@@ -147,13 +156,14 @@ class LanguageDetector:
         if among is not None and len(line.encode()) >= _LEAST_BYTES and _total(kept) < _LEAST_SHARE:
             likeliest = max(found, key=lambda language: found[language].confidence, default=UNDETERMINED)
             if likeliest in found and found[likeliest].confidence >= _SURE:
-                return Detection(likeliest, min(1.0, found[likeliest].confidence))
+                return Detection(with_script_of(likeliest, line), min(1.0, found[likeliest].confidence))
         if not kept:
             return Detection(UNDETERMINED, 0.0)
         best = max(kept, key=lambda language: kept[language].confidence)
         # The library's posteriors add up to a little more than 1.
         of = _total(kept) if among is not None or self.languages else max(1.0, kept[best].confidence)
-        return Detection(best if among is not None else kept[best].language, kept[best].confidence / of)
+        tag = best if among is not None else kept[best].language
+        return Detection(with_script_of(tag, line), kept[best].confidence / of)
 
     def posteriors(self, text: str, among: Collection[str] | None = None) -> dict[str, float]:
         """How probable each language is, as ``detect`` names and adds them up: p(ℓ) of a soft shift.
@@ -163,13 +173,15 @@ class LanguageDetector:
             among: languages as the field ``language`` holds them; the posteriors are then taken over these alone.
 
         Returns:
-            Primary tag -> posterior of at least .001, a multiple of a millionth, the likeliest first; together
-            at most 1. Empty where nothing speaks for any language.
+            Tag, as ``detect`` gives it -> posterior of at least .001, a multiple of a millionth, the likeliest first;
+            together at most 1. Empty where nothing speaks for any language.
         """
-        kept = self._allowed(self._found(_line(text), among), among)
+        line = _line(text)
+        kept = self._allowed(self._found(line, among), among)
         total = _total(kept) if among is not None or self.languages else max(1.0, _total(kept))
         named = {
-            language if among is not None else one.language: int(one.confidence / total * _PARTS) / _PARTS
+            with_script_of(language if among is not None else one.language, line): int(one.confidence / total * _PARTS)
+            / _PARTS
             for language, one in kept.items()
         }
         likeliest_first = sorted(named.items(), key=lambda item: -item[1])

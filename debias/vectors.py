@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
@@ -20,15 +20,18 @@ from langshift.debias.fingerprint import same_encoder, scales_in_words
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import write_bytes
-from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary
+from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary, script_of, with_script
 
 Vectors = Mapping[str, NDArray[np.float32]]
 #: The two sides of a search, by which ``LanguageVectors.common`` is named.
 DOCUMENTS, QUERIES = "documents", "queries"
 
 
-def vector_tag(language: str, pivot: str | None, tags: Container[str]) -> str | None:
+def vector_tag(language: str, pivot: str | None, tags: Collection[str]) -> str | None:
     """Return which vector a document of a language takes: its own, its primary tag's, or its macrolanguage's.
+
+    Of the last two, vectors in the script that the tag names or implies win over those in another: with ``zh`` and
+    ``zh-TW``, ``zh-HK`` and ``yue`` take ``zh-TW``. A script that none of them is in says nothing.
 
     Args:
         language: the document's language tag.
@@ -38,13 +41,23 @@ def vector_tag(language: str, pivot: str | None, tags: Container[str]) -> str | 
     Returns:
         None for ``und``, the pivot language and languages without a vector: those are not shifted.
     """
-    if language == UNDETERMINED:
+    if language in (UNDETERMINED, pivot):
         return None
-    for tag in (language, primary(language), macrolanguage(language)):
-        if tag is not None and tag == pivot:
-            return None
-        if tag in tags:
-            return tag
+    if language in tags:
+        return language
+    for wider in filter(None, (primary(language), macrolanguage(language))):
+        own = {tag: script_of(tag) for tag in (*tags, pivot) if tag is not None and primary(tag) == wider}
+        usual = script_of(wider)
+        script = next(
+            (one for one in (script_of(language), script_of(primary(language))) if one in own.values()), usual
+        )
+        in_script = [tag for tag in own if own[tag] == script]
+        tag = wider
+        if script is not None and script != usual:
+            # That of the script alone comes before those of regions.
+            tag = min(in_script, key=lambda tag: (tag != with_script(wider, str(script)), tag))
+        if tag in own:
+            return None if tag == pivot else tag
     return None
 
 

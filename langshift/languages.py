@@ -1,14 +1,24 @@
 """Language tags: BCP 47, as documents, files and people write them."""
 
 import json
-from functools import cache
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
 from importlib import resources
-from itertools import chain, product
+from itertools import product
 from string import ascii_lowercase
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import langcodes
-from langcodes import data_dicts
+from langcodes.data_dicts import (
+    ALL_SCRIPTS,
+    LANGUAGE_REPLACEMENTS,
+    LIKELY_SUBTAGS,
+    MACROLANGUAGES,
+    NORMALIZED_MACROLANGUAGES,
+    TERRITORY_REPLACEMENTS,
+    VALIDITY,
+)
 from langcodes.tag_parser import LanguageTagError
 
 from langshift.errors import UsageError
@@ -16,25 +26,151 @@ from langshift.errors import UsageError
 UNDETERMINED = "und"
 # ISO 15924: the scripts that are written from right to left and that a living language uses.
 _RIGHT_TO_LEFT = {"Adlm", "Arab", "Aran", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}
+# White space and control characters, as Java's ``trim`` has them.
+_BLANK = "".join(map(chr, range(33)))
+# ISO 639's codes for several, uncoded, unknown and no languages, and those for private use.
+_NO_LANGUAGES = {"mis", "mul", UNDETERMINED, "zxx"}
+_PRIVATE = re.compile("q[a-t][a-z]$")
+# Ways of writing a script that ISO 15924 gives codes of their own.
+_VARIANTS = {"Aran": "Arab", "Hanb": "Hant", "Latf": "Latn", "Latg": "Latn"}
+
+
+class Subtags(NamedTuple):
+    """The parts of a language tag that say what a text is in; None where there is none.
+
+    Attributes:
+        language: in lower case, as CLDR prefers it: ``zh`` for ``cmn``.
+        script: as ISO 15924 writes it: ``Hant``.
+        territory: in upper case, or three digits.
+    """
+
+    language: str
+    script: str | None = None
+    territory: str | None = None
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, self))
 
 
 def parse_tag(text: str) -> str | None:
-    """The canonical BCP 47 tag of ``text`` without its script, or None where it names no language.
+    """The canonical BCP 47 tag of ``text`` with its script where that is not the usual one, or None.
 
-    ``eng_Latn``, ``eng`` and ``EN`` give ``en``; ``arb`` gives ``ar`` and ``cmn`` gives ``zh``; ``iw``
-    gives ``he``; ``zho-TW``, ``zh-Hant`` and ``zh-Hant-TW`` give ``zh-TW`` (a script that is not the
-    language's usual one stands for its region).
+    ``eng_Latn``, ``eng`` and ``EN`` give ``en``; ``arb`` gives ``ar`` and ``cmn`` gives ``zh``; ``iw`` gives ``he``.
+    A script that the language with its region implies is left out: ``zho-TW``, ``zh-Hant`` and ``zh-Hant-TW`` give
+    ``zh-TW``, ``zh-Hant-HK`` gives ``zh-HK``, ``sr-Latn`` stays. None is given for what names no language (private
+    use, ``mul``, ``zxx``, ``mis``), and for tags with a part that no registry knows.
     """
+    found = read_subtags(text)
+    return None if found is None else str(_shortened(found))
+
+
+def read_subtags(text: str) -> Subtags | None:
+    """What ``text`` says as a tag, nothing left out; None where it names no language."""
+    tag = text.strip(_BLANK).replace("_", "-")
+    if not tag.isascii():
+        return None
+    head, _, rest = tag.lower().partition("-")
+    second, _, others = rest.partition("-")
+    if len(second) == 3 and second.isalpha() and tag.lower() not in LANGUAGE_REPLACEMENTS:
+        base = read_subtags(head)
+        if base is None:
+            return None
+        # A part of a language as it was once written, or, as ISO 3166 has them too, a region of three letters.
+        known, region = _extended().get(f"{base.language}-{second}"), TERRITORY_REPLACEMENTS.get(second, "")
+        # Its table has codes of languages, too, in lower case.
+        if known is None and not region.isupper():
+            return None
+        tag = "-".join(filter(None, (*((head, region) if known is None else (known,)), others)))
     try:
-        language = langcodes.Language.get(text.strip().replace("_", "-")).prefer_macrolanguage()
+        parsed = langcodes.Language.get(tag).prefer_macrolanguage()
     except LanguageTagError:
         return None
-    if not language.language or not language.is_valid():
+    language = parsed.language or ""
+    if not language.isalpha() or language in _NO_LANGUAGES or _PRIVATE.match(language):
         return None
-    territory = language.territory
-    if language.script and territory is None and language.script != langcodes.get(language.language).maximize().script:
-        territory = language.maximize().territory
-    return langcodes.Language.make(language=language.language, territory=territory).to_tag()
+    if parsed.extlangs or not parsed.is_valid():
+        return None
+    script = parsed.script
+    return Subtags(language, _VARIANTS.get(script, script) if script else None, parsed.territory)
+
+
+def _shortened(tag: Subtags) -> Subtags:
+    """Without a script that goes without saying; one that stands for a region gives way to that."""
+    without = tag._replace(script=None)
+    if tag.script is None or _usual_script(without) in (None, tag.script):
+        return without
+    region = None if tag.territory else _regions_of_scripts().get(str(tag))
+    return without._replace(territory=region) if region else tag
+
+
+def _usual_script(tag: Subtags) -> str | None:
+    return usual_scripts().get(str(tag)) or usual_scripts().get(tag.language)
+
+
+def with_script(tag: str, script: str) -> str:
+    """The canonical tag of a language that is written in this script: ``zh-TW`` of ``zh`` and ``Hant``."""
+    found = read_subtags(tag)
+    return tag if found is None else str(_shortened(found._replace(script=script)))
+
+
+@lru_cache(4096)
+def script_of(tag: str) -> str | None:
+    """The script that a canonical tag names or implies by CLDR; None where that is not known."""
+    found = read_subtags(tag)
+    if found is None:
+        return None
+    return found.script or _usual_script(found)
+
+
+@cache
+def usual_scripts() -> dict[str, str]:
+    """Language, or language with a region of another script -> its usual script.
+
+    Of languages of a macrolanguage, what that says stands where they say nothing: ``hak-TW`` is written as ``zh-TW``.
+    """
+    likely = {tag: langcodes.get(whole).script or "" for tag, whole in LIKELY_SUBTAGS.items() if _has_no_script(tag)}
+    for member, wider in MACROLANGUAGES.items():
+        for tag in [tag for tag in likely if primary(tag) == wider]:
+            likely.setdefault(member + tag.removeprefix(wider), likely[tag])
+    return {tag: script for tag, script in likely.items() if likely.get(primary(tag)) != script or "-" not in tag}
+
+
+@cache
+def scripts_of(language: str) -> frozenset[str]:
+    """The scripts that CLDR knows a language to be written in, by its primary tag."""
+    likely = (whole for tag, whole in LIKELY_SUBTAGS.items() if primary(tag) == language)
+    return frozenset(script for whole in likely if (script := langcodes.get(whole).script))
+
+
+def _has_no_script(tag: str) -> bool:
+    """``zh`` and ``zh-TW``, but not ``zh-Hant``."""
+    return primary(tag) != UNDETERMINED and all(len(part) < 4 for part in tag.split("-")[1:])
+
+
+@cache
+def _regions_of_scripts() -> dict[str, str]:
+    """Language with an unusual script -> the region that it stands for, if that implies it: ``zh-Hant`` -> ``TW``."""
+    found = {
+        tag: langcodes.get(whole) for tag, whole in LIKELY_SUBTAGS.items() if re.fullmatch("[a-z]+-[A-Z].{3}", tag)
+    }
+    return {
+        tag: likely.territory
+        for tag, likely in found.items()
+        if likely.territory and usual_scripts().get(f"{primary(tag)}-{likely.territory}") == likely.script
+    }
+
+
+@cache
+def _extended() -> dict[str, str]:
+    """Language with a second part of three letters -> what it means: ``zh-yue`` -> ``yue``."""
+    members = {f"{wider}-{member}": member for member, wider in MACROLANGUAGES.items() if len(member) == 3}
+    older = {
+        tag: known.partition("-x-")[0]
+        for tag, known in LANGUAGE_REPLACEMENTS.items()
+        if re.fullmatch("[a-z]+-[a-z]{3}", tag)
+    }
+    # Microsoft's, from before there were tags for scripts.
+    return {**members, **older, "zh-chs": "zh-Hans", "zh-cht": "zh-Hant"}
 
 
 def primary(tag: str) -> str:
@@ -44,7 +180,7 @@ def primary(tag: str) -> str:
 
 def macrolanguage(tag: str) -> str | None:
     """The macrolanguage that ISO 639-3 counts a language to: ``ar`` for ``arz``, ``no`` for ``nn``."""
-    return data_dicts.MACROLANGUAGES.get(primary(tag))
+    return MACROLANGUAGES.get(primary(tag))
 
 
 def direction(tag: str | None) -> Literal["ltr", "rtl", "auto"]:
@@ -97,20 +233,50 @@ def document_language(value: object) -> str:
 
 
 @cache
-def codes() -> dict[str, str]:
-    """Lower-case language code, or code with one more subtag -> its canonical tag, where that is another.
+def tag_tables() -> dict[str, Any]:
+    """What a program that has no CLDR needs to read tags as ``parse_tag`` does; all keys are in lower case.
 
-    Codes of two letters that no language has are ``und``.
+    Returns:
+        ``codes``: code, or code with more parts -> its tag, script included, where that is another; ``und`` for those
+        that name no language. ``languages``: all but the last letter of the codes that stand for themselves -> their
+        last letters. ``scripts``, ``regions``: a part -> as it is written. ``variants``: a list of parts.
+        ``usual``: language, or language with a region -> its usual script. ``of_scripts``: language with a script
+        -> the region that it stands for.
     """
-    pairs = ("".join(letters) for letters in product(ascii_lowercase, repeat=2))
-    scripts = (tag for tag in data_dicts.LIKELY_SUBTAGS if tag.count("-") == 1 and len(tag.partition("-")[2]) == 4)
-    others = [data_dicts.LANGUAGE_ALPHA3.values(), data_dicts.LANGUAGE_ALPHA3_BIBLIOGRAPHIC.values()]
-    replaced = [*data_dicts.NORMALIZED_MACROLANGUAGES, *data_dicts.LANGUAGE_REPLACEMENTS]
-    found = {tag.lower(): document_language(tag) for tag in (*pairs, *chain(*others), *replaced, *scripts)}
-    return {tag: canonical for tag, canonical in found.items() if canonical != tag and tag.count("-") < 2}
+    letters = ["".join(of) for length in (2, 3) for of in product(ascii_lowercase, repeat=length)]
+    subtags = [one for part in VALIDITY.pattern[2:-2].split("|") for one in _spelled_out(part)]
+    languages: dict[str, str] = {}
+    replaced = {*LANGUAGE_REPLACEMENTS, *NORMALIZED_MACROLANGUAGES, *_extended()}
+    codes = {tag: str(read_subtags(tag) or UNDETERMINED) for tag in sorted(replaced)}
+    for code in letters:
+        if code not in codes and str(read_subtags(code)) == code:
+            languages[code[:-1]] = languages.get(code[:-1], "") + code[-1]
+    regions = {part.lower(): part for part in subtags if re.fullmatch("[A-Z]{2}|[0-9]{3}", part)}
+    return {
+        "codes": codes,
+        "languages": languages,
+        "scripts": {
+            part.lower(): _VARIANTS.get(part, part)
+            for part in sorted({*ALL_SCRIPTS, *(part for part in subtags if re.fullmatch("[A-Z][a-z]{3}", part))})
+        },
+        "regions": regions | {part: now for part, now in TERRITORY_REPLACEMENTS.items() if now in regions.values()},
+        "variants": [part for part in subtags if re.fullmatch("[0-9a-z]{5,8}|[0-9][0-9a-z]{3}", part)],
+        "usual": {tag.lower(): script for tag, script in usual_scripts().items()},
+        "of_scripts": {tag.lower(): region for tag, region in _regions_of_scripts().items()},
+    }
+
+
+def _spelled_out(part: str) -> Iterator[str]:
+    """``aaa``, ``aab`` and ``aac`` of ``aa[a-c]``."""
+    before, bracket, span = part.partition("[")
+    if not bracket:
+        yield part
+        return
+    for code in range(ord(span[0]), ord(span[2]) + 1):
+        yield before + chr(code)
 
 
 @cache
 def folds() -> dict[str, str]:
     """Primary tag -> what the field ``language`` holds, where that is another: ``no`` for ``nn``."""
-    return {tag: text_language(tag) for tag in data_dicts.MACROLANGUAGES if text_language(tag) != primary(tag)}
+    return {tag: text_language(tag) for tag in MACROLANGUAGES if text_language(tag) != primary(tag)}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
-from langshift.languages import codes, folds
+from langshift.languages import folds, tag_tables
 from langshift.plugin.index_body import asset
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
@@ -77,7 +77,7 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
             "keys": new.keys,
             "vectors": _plain(new.subtrahends),
         },
-        **({"codes": codes()} if pipeline else {}),
+        **({"tags": tag_tables()} if pipeline else {}),
         "folds": folds(),
     }
 

@@ -23,7 +23,7 @@ from langshift.debias.debiaser import (
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors, vector_tag
 from langshift.errors import ClusterError, UsageError
-from langshift.languages import UNDETERMINED, text_language
+from langshift.languages import UNDETERMINED, primary, script_of, text_language, usual_scripts
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames, QuerySide, decoded, encoded, value_at
 from langshift.plugin.versions import IndexInfo, fingerprint_of
@@ -64,17 +64,22 @@ class StoredShift(Scales):
 
     @property
     def keys(self) -> dict[str, str]:
-        """What ``key`` says, for a script that knows no macrolanguages.
+        """What ``key`` says, for a script that knows neither macrolanguages nor scripts.
 
-        A document's tag is looked up in lower case, then its primary tag: the value is the vector's tag, or empty for
-        what is not shifted.
+        A document's tag is looked up in lower case, then without its region where it has a script, then its primary
+        tag: the value is the vector's tag, or empty for what is not shifted.
         """
         if self.pivot is None:
             return {}
         known = {*self.vectors, self.pivot}
-        members = {tag: self.key(tag) or "" for tag, wider in MACROLANGUAGES.items() if wider in known}
-        own = {tag: tag for tag in self.vectors if tag != UNDETERMINED}
-        return {tag.lower(): key for tag, key in {**members, **own, self.pivot: ""}.items()}
+        wide = {primary(tag) for tag in known}
+        languages = wide | {tag for tag, wider in MACROLANGUAGES.items() if wider in wide}
+        scripts = {script for tag in known if (script := script_of(tag))}
+        regional = {tag for tag in usual_scripts() if primary(tag) in languages}
+        written = {f"{language}-{script}" for language in languages for script in scripts}
+        keys = {tag: self.key(tag) or "" for tag in {*known, *languages, *regional, *written}}
+        needed = {tag for tag, key in keys.items() if tag in known or key != (keys[primary(tag)] if "-" in tag else "")}
+        return {tag.lower(): keys[tag] for tag in sorted(needed)}
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_vectors``; the scales and the pivot are in the fingerprint."""

@@ -9,7 +9,7 @@ from langshift.debias.debiaser import mean_difference
 from langshift.debias.encoders import Encoder, identity
 from langshift.debias.fitting.reliability import LanguageEvidence, reliability
 from langshift.debias.fitting.sums import BatchEncoder, LanguageSums, PairSums, add_queries
-from langshift.debias.parallel.columns import ParallelText, require_held
+from langshift.debias.parallel.columns import LeftOut, ParallelText, require_held
 from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors
 from langshift.errors import UsageError
 from langshift.output import pluralize
@@ -27,6 +27,7 @@ def fit(
     methods: Sequence[str] = ("shift",),
     documents_only: bool = False,
     on_rows: Callable[[int, int | None], None] | None = None,
+    on_omitted: Callable[[str, str, str], None] | None = None,
 ) -> dict[str, LanguageVectors]:
     """Fit V_ℓ of every language towards every pivot (Shift, Eq. 1) in one pass, each text encoded once.
 
@@ -43,13 +44,14 @@ def fit(
         documents_only: leave out the V_ℓ of queries, and the means of both sides where queries are encoded in another
             way; where queries are shifted, it is then by the V_ℓ of documents.
         on_rows: called with the rows done and how many there are, where that is known.
+        on_omitted: called with a pivot, a language that has fewer than two pairs with it, and a sentence on that.
 
     Returns:
-        The language vectors by pivot, in the order given.
+        The language vectors by pivot, in the order given, of the languages that have two pairs at least.
 
     Raises:
-        UsageError: a language or method that there is not, a language with fewer than two pairs, texts or vectors that
-            the encoder cannot take.
+        UsageError: a language or method that there is not, a pivot with which no language has two pairs, texts or
+            vectors that the encoder cannot take.
         LangshiftError: the encoder gave a vector that is not a number.
     """
     for method in methods:
@@ -83,17 +85,11 @@ def fit(
             done += len(rows.places)
             if on_rows:
                 on_rows(done, source.total)
-    for pair in pairs:
-        if (count := pair.blocks.pairs) < 2:
-            raise UsageError(
-                f"{source.shown}: {pair.language} has {pluralize(count, 'pair') if count else 'no pairs'} with the "
-                f"pivot {pair.pivot}, but a language vector needs at least two; add more, or leave "
-                f"{pair.language} out."
-            )
+    fitted = _with_enough(pairs, tags, source, on_omitted)
     return {
         pivot: _made(
             pivot,
-            [pair for pair in pairs if pair.pivot == pivot],
+            [pair for pair in fitted if pair.pivot == pivot],
             languages,
             done,
             source,
@@ -102,6 +98,39 @@ def fit(
         )
         for pivot in tags
     }
+
+
+# Of fewer pairs nothing can be said of how far they agree.
+_FEWEST = 2
+
+
+def _with_enough(
+    pairs: Sequence[PairSums],
+    pivots: Sequence[str],
+    source: ParallelText,
+    on_omitted: Callable[[str, str, str], None] | None,
+) -> list[PairSums]:
+    """Those of which a language vector can be fitted.
+
+    Raises:
+        UsageError: a pivot has none.
+    """
+    fitted = [pair for pair in pairs if pair.blocks.pairs >= _FEWEST]
+    for pivot in pivots:
+        if not any(pair.pivot == pivot for pair in fitted):
+            few = "; ".join(_too_few(pair, source) for pair in pairs if pair.pivot == pivot)
+            raise UsageError(f"{source.shown}: {few}: add more.")
+    for pair in pairs:
+        if on_omitted and pair.blocks.pairs < _FEWEST:
+            on_omitted(pair.pivot, pair.language, f"{_too_few(pair, source)}: it is left out.")
+    return fitted
+
+
+def _too_few(pair: PairSums, source: ParallelText) -> str:
+    count, left_out = pair.blocks.pairs, source.left_out.get(pair.language)
+    why = f", with {left_out.words} left out" if left_out and left_out.words else ""
+    pairs = pluralize(count, "pair") if count else "no pairs"
+    return f"{pair.language} has {pairs} with the pivot {pair.pivot}{why}, but a language vector needs at least two"
 
 
 def _made(
@@ -130,13 +159,14 @@ def _made(
         query_vectors={pair.language: found for pair in pairs if (found := pair.query_vector()) is not None},
         common=common,
         means={**means, pivot: mean},
-        directions={tag: found for tag, sums in languages.items() if (found := sums.directions()) is not None},
+        directions={tag: found for tag in (pivot, *means) if (found := languages[tag].directions()) is not None},
         maps={pair.language: pair.moments.fit() for pair in pairs if pair.moments is not None},
-        evidence={pair.language: _evidence(pair, languages, rows).to_json() for pair in pairs},
+        evidence={pair.language: _evidence(pair, languages, rows, source).to_json() for pair in pairs},
     )
 
 
-def _evidence(pair: PairSums, languages: dict[str, LanguageSums], rows: int) -> LanguageEvidence:
+def _evidence(pair: PairSums, languages: dict[str, LanguageSums], rows: int, source: ParallelText) -> LanguageEvidence:
+    left_out = source.left_out.get(pair.language, LeftOut())
     return LanguageEvidence(
         pairs=pair.blocks.pairs,
         missing=rows - pair.blocks.pairs,
@@ -144,4 +174,6 @@ def _evidence(pair: PairSums, languages: dict[str, LanguageSums], rows: int) -> 
         pivot_norm=languages[pair.pivot].norm,
         reliability=reliability(pair.blocks.sums, pair.blocks.counts),
         alignment=pair.alignment.result(),
+        identical=left_out.identical,
+        other_language=dict(sorted(left_out.detected.items())),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 import msgspec
@@ -100,6 +100,8 @@ def _curve(signal: float, variance: float, pairs: int) -> tuple[tuple[int, float
 
 
 _DIGITS = 4
+# What evidence of earlier versions lacks.
+_NONE_LEFT_OUT: Mapping[str, Any] = {"identical": 0, "other_language": {}}
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,13 @@ class LanguageEvidence:
 
     Attributes:
         pairs: pairs of which the vector is the mean.
-        missing: rows without a text in this language, in the pivot's, or in both.
+        missing: rows without a text in this language, in the pivot's, or in both, or of which one was left out.
         norm: mean norm of the language's embeddings.
         pivot_norm: mean norm of the pivot's embeddings.
         reliability: how far the pairs agree.
         alignment: which pairs look misaligned.
+        identical: texts that were left out because they are the pivot's.
+        other_language: those that were left out because they are in another language, by that.
     """
 
     pairs: Count
@@ -121,6 +125,8 @@ class LanguageEvidence:
     pivot_norm: Length
     reliability: Reliability
     alignment: Alignment
+    identical: Count = 0
+    other_language: Mapping[str, Count] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object, figures to four digits."""
@@ -134,7 +140,7 @@ class LanguageEvidence:
             ValueError: it is something else.
         """
         found = msgspec.convert(document, cls)
-        if found.alignment.count > found.alignment.checked or found.to_json() != document:
+        if found.alignment.count > found.alignment.checked or found.to_json() != {**_NONE_LEFT_OUT, **document}:
             raise ValueError("it differs from what was written")
         return found
 
@@ -208,7 +214,7 @@ def judge(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> li
         norm = float(np.linalg.norm(vector))
         known = LanguageEvidence.from_json(evidence[language]) if language in evidence else None
         agreement = None
-        if known and fitted:
+        if known and fitted and language in fitted.vectors:
             other = fitted.vectors[language]
             agreement = float(vector @ other / max(norm * float(np.linalg.norm(other)), np.finfo(np.float32).tiny))
         share = norm / (known.norm or np.inf) if known else None

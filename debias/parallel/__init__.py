@@ -3,17 +3,25 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from langshift.debias.detector import open_detector
 from langshift.debias.parallel.columns import ParallelText, by_language, chosen, file_kind, written_language
 from langshift.debias.parallel.tables import GivenArrays, ParallelJsonl, ParallelParquet
 from langshift.debias.parallel.text import AlignedById, AlignedLines, ParallelTsv, Passages
+from langshift.debias.parallel.translations import Translations
 from langshift.errors import UsageError
+from langshift.languages import parse_tag
 
 _FILES = {".tsv": ParallelTsv, ".jsonl": ParallelJsonl}
 _FOLDERS: dict[str, Callable[..., ParallelText]] = {".txt": AlignedLines, ".tsv": AlignedById, ".npy": GivenArrays}
 
 
 def open_parallel(
-    path: Path, languages: Sequence[str] | None = None, *, join_lines: int = 1, documents: Path | None = None
+    path: Path,
+    languages: Sequence[str] | None = None,
+    *,
+    pivots: Sequence[str] = (),
+    join_lines: int = 1,
+    documents: Path | None = None,
 ) -> ParallelText:
     """Open parallel text; its name, or what lies in the folder, tells the format.
 
@@ -32,6 +40,7 @@ def open_parallel(
     Args:
         path: the file or folder.
         languages: those to read, in any form of their tags; None reads all.
+        pivots: languages in any form of their tags; what is no translation of their texts is left out and counted.
         join_lines: this many consecutive rows make one passage.
         documents: file with a document id a line, one for each row; passages never cross documents.
 
@@ -44,6 +53,9 @@ def open_parallel(
     if not path.exists():
         raise UsageError(f"The parallel text {path} does not exist.")
     source = (_open_folder if path.is_dir() else _open_file)(path, languages or None)
+    if pivots:
+        tags = [parse_tag(pivot) or pivot for pivot in pivots]
+        source = Translations(source, tags, open_detector(), keep_numbers=join_lines > 1)
     return source if join_lines == 1 else Passages(source, join_lines, documents)
 
 

@@ -1,7 +1,10 @@
 """Rows of parallel text, and which columns or files of it are languages."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import langcodes
@@ -208,6 +211,31 @@ class ParallelRows(NamedTuple):
     openings: Mapping[str, Sequence[str]] = {}
 
 
+@dataclass
+class LeftOut:
+    """What was left out of a language's texts because it is no translation.
+
+    Attributes:
+        identical: texts that are the pivot's.
+        detected: texts in another language, by that.
+    """
+
+    identical: int = 0
+    detected: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def words(self) -> str:
+        """``14 identical to the pivot and 3 in another language (2 fr, 1 it)``; empty where there is nothing."""
+        languages = ", ".join(f"{count:,} {tag}" for tag, count in self.detected.most_common())
+        other = f"{self.detected.total():,} in another language ({languages})" if languages else ""
+        return " and ".join(filter(None, (f"{self.identical:,} identical to the pivot" * bool(self.identical), other)))
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.identical = 0
+        self.detected.clear()
+
+
 class ParallelText(Protocol):
     """Parallel text of any format: texts, or vectors that were made elsewhere.
 
@@ -216,12 +244,14 @@ class ParallelText(Protocol):
         languages: the tags of its languages, sorted, at least two.
         total: how many rows it has, where that is known before reading.
         dimension: the dimension of given vectors; None for texts.
+        left_out: language -> what the last reading left out; empty where nothing is looked at.
     """
 
     shown: str
     languages: Sequence[str]
     total: int | None = None
     dimension: int | None = None
+    left_out: Mapping[str, LeftOut] = MappingProxyType({})
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the rows anew, in order, at most ``size`` at a time.

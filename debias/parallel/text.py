@@ -168,7 +168,7 @@ class Passages(_PlacedTexts):
         """
         if source.dimension is not None:
             raise UsageError(f"{source.shown} contains vectors, which cannot be joined: omit --join-lines.")
-        self.shown, self.languages = source.shown, source.languages
+        self.shown, self.languages, self.left_out = source.shown, source.languages, source.left_out
         self._source, self._rows, self._documents, self._lines = source, rows, documents, 0
         self.total = None if source.total is None else -(-source.total // rows)
         if documents is not None:

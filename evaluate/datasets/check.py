@@ -380,7 +380,7 @@ class _Check:
             return count
         count.heard += 1
         heard = self.detector.detect(text)
-        same = heard.language in (tag, macrolanguage(tag)) or macrolanguage(heard.language) == tag
+        same = primary(heard.language) in (tag, macrolanguage(tag)) or macrolanguage(heard.language) == tag
         if heard.confidence < _SURE or same:
             return count
         count.out_of_step += 1

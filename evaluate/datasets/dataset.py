@@ -268,7 +268,12 @@ class DatasetDocument(NamedTuple):
 
 
 class DatasetQuery(NamedTuple):
-    """One query, with its language, translation group, article and vector where the dataset brings them."""
+    """One query, with its language, translation group, article and vector where the dataset brings them.
+
+    Attributes:
+        language: the primary tag, as measures compare it.
+        tag: the whole one, ``zh-TW``, by which its vector moves; None where that is ``language``.
+    """
 
     id: str
     text: str
@@ -276,6 +281,7 @@ class DatasetQuery(NamedTuple):
     group: str | None
     article: str | None = None
     embedding: NDArray[np.float32] | None = None
+    tag: str | None = None
 
 
 def query_vectors(encoder: Encoder, queries: Sequence[DatasetQuery]) -> NDArray[np.float32]:
@@ -486,7 +492,7 @@ def _queries(path: Path) -> Iterator[DatasetQuery]:
         if not isinstance(text, str) or not text.strip():
             raise UsageError(f"{path}, line {line}, has no text: give the query {name!r} one, or remove it.")
         seen.add(name)
-        language = primary_language(record.get("language"), f"{path}, line {line}")
+        language, tag = query_language(record.get("language"), f"{path}, line {line}")
         embedding = None
         if record.get(EMBEDDING) is not None:
             with invalid_as_usage_error(f"{path}, line {line}"):
@@ -494,7 +500,7 @@ def _queries(path: Path) -> Iterator[DatasetQuery]:
                 dimension = dimension or len(embedding)
                 require_dimension(embedding, dimension)
         group, article = optional_word(record, "group"), optional_word(record, "article")
-        yield DatasetQuery(name, text, language, group, article, embedding)
+        yield DatasetQuery(name, text, language, group, article, embedding, tag)
     if not seen:
         raise UsageError(f"{path} is empty: write one JSON object with _id and text on each line.")
 
@@ -535,6 +541,17 @@ def primary_language(value: object, where: str) -> str | None:
     """
     tag = optional_tag(value, where)
     return tag and primary(tag)
+
+
+def query_language(value: object, where: str) -> tuple[str | None, str | None]:
+    """Return what a query names as ``DatasetQuery`` has it: ``language`` and ``tag``.
+
+    Raises:
+        UsageError: beginning with ``where``, that it is no language tag.
+    """
+    tag = optional_tag(value, where)
+    language = tag and primary(tag)
+    return language, None if tag == language else tag
 
 
 class Clusters(NamedTuple):

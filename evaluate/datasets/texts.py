@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -131,15 +131,29 @@ def unknown_documents(where: str, run: Mapping[str, Mapping[str, float]], datase
     ]
 
 
-def query_languages(queries: Iterable[DatasetQuery]) -> dict[str, str | None]:
-    """Query id -> the language that the query names, else the detected one; None where it is not clear.
+def query_tags(queries: Iterable[DatasetQuery]) -> dict[str, str | None]:
+    """Query id -> the tag of the language that the query names, else of the detected one; None where it is not clear.
 
     Detection is not restricted to an index's languages, as searching does: a question in a language that
     the index lacks has no documents in its own language, and must not count as having some. Nor is a language taken
     that is less than likely, as searching does: one that is not clear is asked as of no language.
     """
     opened = cache(open_detector)  # only where it is needed
-    return {query.id: query.language or _compared(_detected(opened(), query.text)) for query in queries}
+    tags = {query.id: query.tag or query.language or _detected(opened(), query.text) for query in queries}
+    return {name: None if tag == UNDETERMINED else tag for name, tag in tags.items()}
+
+
+def query_languages(
+    queries: Sequence[DatasetQuery], tags: Mapping[str, str | None] | None = None
+) -> dict[str, str | None]:
+    """Query id -> the language that the query names, else the detected one, as measures compare it.
+
+    Args:
+        queries: the queries.
+        tags: what ``query_tags`` gives of them, where that is known.
+    """
+    tags = query_tags(queries) if tags is None else tags
+    return {query.id: query.language or _compared(tags[query.id] or UNDETERMINED) for query in queries}
 
 
 def read_texts(dataset: Dataset, wanted: Collection[str] | None = None) -> dict[str, Document]:
@@ -166,12 +180,14 @@ class DatasetLanguages:
         documents: document id -> primary tag as measures compare it, None where unknown.
         queries: query id -> primary tag, None where unknown.
         warnings: what was detected, in sentences.
+        query_tags: query id -> whole tag, ``zh-TW``, of the queries where that says more.
     """
 
     tags: Mapping[str, str]
     documents: Mapping[str, str | None]
     queries: Mapping[str, str | None]
     warnings: tuple[str, ...]
+    query_tags: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, dataset: Dataset, texts: Mapping[str, Document] | None = None) -> DatasetLanguages:
@@ -196,17 +212,18 @@ class DatasetLanguages:
                 tags[name] = (texts[name].language if name in texts else None) or language
                 documents[name] = language
         queries = {query.id: query.language for query in dataset.queries}
+        query_tags = {query.id: query.tag for query in dataset.queries if query.tag}
         among = {language for language in documents.values() if language}
         for query in unasked:
             language = opened().detect(query.text, among=among).language
-            queries[query.id] = None if language == UNDETERMINED else language
+            queries[query.id], query_tags[query.id] = _compared(language), language
         counts = ((len(unnamed), len(named), "documents"), (len(unasked), len(queries), "queries"))
         warnings = tuple(
             f"The dataset names no language for {count:,} of its {total:,} {what}; the detected ones are used."
             for count, total, what in counts
             if count
         )
-        return cls(tags, documents, queries, warnings)
+        return cls(tags, documents, queries, warnings, query_tags)
 
 
 def detected_from(text: Document, characters: int | None = None) -> str:

@@ -72,7 +72,8 @@ def debias_vectors(
     """
     move = (document_languages or encoding.given_languages(encoded)).move
     query_ids = [query.id for query in encoded.dataset.queries]
-    languages = [encoded.languages.queries[name] for name in query_ids]
+    known = encoded.languages
+    languages = [known.query_tags.get(name) or known.queries[name] for name in query_ids]
     return DebiasedVectors(
         _unit_rows(encoded.documents, encoded.ids, "Document", lambda block, rows: move(debias, block, rows)),
         _unit_rows(encoded.queries, query_ids, "Query", lambda block, rows: debias.queries(block, languages[rows])),

@@ -15,8 +15,8 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, primary_language
-from langshift.evaluate.datasets.texts import query_languages
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, query_language
+from langshift.evaluate.datasets.texts import query_languages, query_tags
 from langshift.evaluate.replay.journal import Identity, ReplayJournal, begin, resume, unfinished
 from langshift.evaluate.replay.requests import TOP_K, LoadProfile, PreparedQuery, alternating, encode, prepare
 from langshift.evaluate.runs import command
@@ -68,9 +68,10 @@ def read_log(path: Path, speed: float = 1.0) -> list[LoggedQuery]:
             raise UsageError(f"{path} has more than {MOST_QUERIES:,} queries: split it, and replay the parts in turn.")
         text = string(record, "text", where, "give the query one, or remove the line")
         lines[name] = number
+        language, tag = query_language(record.get("language"), where)
         found[name] = LoggedQuery(
             _time(record.get("timestamp"), where),
-            DatasetQuery(name, text, primary_language(record.get("language"), where), None),
+            DatasetQuery(name, text, language, None, tag=tag),
         )
     if not found:
         raise UsageError(f"{path} is empty: write one JSON object with timestamp and text on each line.")
@@ -219,9 +220,10 @@ class ReplayPlan:
         """
         queries = dataset.queries if options.log is None else merged(options.log, dataset)
         # Detect.
-        tags = query_languages(queries)
+        tags = query_tags(queries)
+        languages = query_languages(queries, tags)
         # As the index writes languages: nn as no, arz as ar.
-        written = [text_language(tags[query.id] or UNDETERMINED) for query in queries]
+        written = [text_language(languages[query.id] or UNDETERMINED) for query in queries]
         # Encode, and shift where that is asked for.
         encoded: dict[tuple[object, ...], NDArray[np.float32]] = {}
         replay_targets = []
@@ -252,7 +254,7 @@ class ReplayPlan:
         names = [target.searcher.index.index for target in replay_targets]
         due = options.load.due(len(queries), None if options.log is None else [logged.time for logged in options.log])
         requests = list(alternating(names, queries, content, due, scored))
-        return cls(replay_targets, dataset, queries, tags, scored, requests)
+        return cls(replay_targets, dataset, queries, languages, scored, requests)
 
 
 def merged(log: Sequence[LoggedQuery], dataset: Dataset) -> list[DatasetQuery]:
@@ -263,8 +265,8 @@ def merged(log: Sequence[LoggedQuery], dataset: Dataset) -> list[DatasetQuery]:
         known = queries.get(logged.id, logged)
         # A vector that the dataset brings is that of its own words.
         embedding = known.embedding if logged.text == known.text else None
-        language = logged.language or known.language
-        found.append(known._replace(text=logged.text, language=language, embedding=embedding))
+        named = logged if logged.language else known
+        found.append(known._replace(text=logged.text, language=named.language, tag=named.tag, embedding=embedding))
     return found
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, clusters, gather
-from langshift.evaluate.datasets.texts import query_languages
+from langshift.evaluate.datasets.texts import query_tags
 from langshift.evaluate.replay.requests import encode
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.calibration.calibrate import TOLERATED, score_rankings
@@ -115,7 +115,7 @@ def collect_pools(
     Raises:
         LangshiftError: a search failed.
     """
-    tags, names = query_languages(queries), clusters(dataset).of
+    tags, names = query_tags(queries), clusters(dataset).of
     part = {name: number % parts for number, name in enumerate(sorted(set(names.values())))}
     moved = searcher.move(encode(searcher, queries), [tags[one.id] for one in queries])
     deep = SearchSettings(

@@ -15,9 +15,9 @@ from langshift.client import open_cluster
 from langshift.debias.debiaser import COMMON
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import primary_language
+from langshift.evaluate.datasets.dataset import optional_tag
 from langshift.files import records, string
-from langshift.languages import require_tag
+from langshift.languages import require_tag, text_language
 from langshift.output import (
     emit_json,
     format_change,
@@ -150,11 +150,11 @@ def read_queries(path: Path, searcher: Searcher) -> list[LoggedWords]:
     for number, record in islice(records(path), _MOST_LOGGED):
         where = f"{path}, line {number}"
         words = string(record, "text", where, "give the query one, or remove the line")[:MOST_CHARACTERS]
-        tag = primary_language(record.get("language"), where)
+        tag = optional_tag(record.get("language"), where)
         name = record.get("_id")
         logged = LoggedWords(words, tag or searcher.language(words).language, None if name is None else str(name))
         try:
-            dsl.matching(words, logged.language, fields=searcher.index.fields)
+            dsl.matching(words, text_language(logged.language), fields=searcher.index.fields)
         except UsageError as error:
             note(f"{where}, is left out: {error}")
             continue

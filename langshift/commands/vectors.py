@@ -140,9 +140,9 @@ def tune(
     report.recommended().save(file)
     if plot is not None:
         reporting.plot(report, plot)
-    warn(reporting.warnings(report))
+    warn([*_left_out(source), *reporting.warnings(report)])
     if as_json:
-        emit_json({"file": str(file), **report.document()})
+        emit_json({"file": str(file), "left_out": _left_out_document(source), **report.document()})
         return
     reporting.show(report)
     note(f"Wrote the recommendation to {file}.")
@@ -162,7 +162,7 @@ def _open(pairs: Path, passages: dict[str, Any], vectors: LanguageVectors) -> tu
     if not used:
         mine = ", ".join(sorted(vectors.vectors))
         raise UsageError(f"{whole.shown} has no text in any language of the vectors ({mine}); it has {theirs}.")
-    chosen = open_parallel(pairs, [vectors.pivot, *used], **passages)
+    chosen = open_parallel(pairs, [vectors.pivot, *used], pivots=[vectors.pivot], **passages)
     return chosen, sorted(set(vectors.vectors) - set(used))
 
 
@@ -208,6 +208,18 @@ def fit_shown(
         return fit_vectors(
             source, pivots, encoder, on_rows=lambda done, _: bars.update(task, completed=done), **options
         )
+
+
+def _left_out(source: ParallelText) -> list[str]:
+    """What was left out of parallel text as no translation, a sentence for each language."""
+    return [f"{source.shown}, {tag}: {of.words} left out." for tag, of in source.left_out.items() if of.words]
+
+
+def _left_out_document(source: ParallelText) -> dict[str, Any]:
+    """The same as figures, of all languages."""
+    return {
+        tag: {"identical": of.identical, "other_language": dict(of.detected)} for tag, of in source.left_out.items()
+    }
 
 
 def _files(output: Path, pivots: Sequence[str]) -> dict[str, Path]:
@@ -279,19 +291,30 @@ def _methods(vectors: LanguageVectors) -> list[str]:
 
 
 # What a language may have -> how it is printed.
-_FIGURES = {"pairs": "{:,}", "missing": "{:,}", "norm": "{:.3f}", "query_norm": "{:.3f}", "alpha": "{:g}"}
+_FIGURES = {
+    "pairs": "{:,}",
+    "missing": "{:,}",
+    "identical": "{:,}",
+    "other_language": "{:,}",
+    "norm": "{:.3f}",
+    "query_norm": "{:.3f}",
+    "alpha": "{:g}",
+}
 
 
 def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
     """What is known of each language, sorted."""
     found: dict[str, dict[str, Any]] = {}
     for tag, vector in sorted(vectors.vectors.items()):
-        missing = vectors.evidence.get(tag, {}).get("missing")
+        evidence = vectors.evidence.get(tag, {})
+        missing, identical, others = (evidence.get(name) for name in ("missing", "identical", "other_language"))
         of_queries = vectors.query_vectors.get(tag)
         figures = {
             # Imported files do not say how many there were.
             "pairs": vectors.pairs[tag] or None,
             "missing": missing if isinstance(missing, int) else None,
+            "identical": identical if isinstance(identical, int) and identical else None,
+            "other_language": sum(others.values()) if isinstance(others, dict) and others else None,
             "norm": float(np.linalg.norm(vector)),
             "query_norm": None if of_queries is None else float(np.linalg.norm(of_queries)),
             "alpha": vectors.both_sides.alphas.get(tag) if vectors.both_sides else None,
@@ -328,7 +351,7 @@ def _source(vectors: LanguageVectors, pairs: Path, passages: dict[str, Any]) -> 
             f"{pairs} must contain the pivot {vectors.pivot} and another language of the vectors "
             f"({', '.join(sorted(vectors.vectors))}); it has {', '.join(found)}."
         )
-    return open_parallel(pairs, wanted, **passages)
+    return open_parallel(pairs, wanted, pivots=[vectors.pivot], **passages)
 
 
 def _encoder(
@@ -472,7 +495,8 @@ def fit(
 
     PATH is a folder with one file per language, such as th.txt and en.txt, whose lines are translations of
     each other; or a TSV, JSONL or Parquet file with one column per language; or mMARCO's collections; or, with
-    --encoder given, your own vectors. A pair with a missing side is left out and counted as missing.
+    --encoder given, your own vectors. A pair with a missing side is left out and counted as missing. So is a line
+    that is the pivot's or that is surely in another language; a language with fewer than two pairs is left out.
 
     With --from-index the common mean, and up to a third of each difference between languages, are measured on the
     documents of an index, and on queries if there are any.
@@ -501,9 +525,18 @@ def fit(
     encoder = encoder or parameters.default_encoder()
     files = _files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
-    source = open_parallel(pairs, wanted, **passages)
+    source = open_parallel(pairs, wanted, pivots=pivots, **passages)
     opened = open_encoder(encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source))
-    found = fit_shown(source, pivots, opened, methods=methods, documents_only=documents_only)
+    omitted: dict[str, dict[str, str]] = {}
+    found = fit_shown(
+        source,
+        pivots,
+        opened,
+        methods=methods,
+        documents_only=documents_only,
+        on_omitted=lambda pivot, language, why: omitted.setdefault(pivot, {}).update({language: why}),
+    )
+    warn([*_left_out(source), *(why for of in omitted.values() for why in of.values())])
     source_name = pairs.resolve().name
     if passages["join_lines"] > 1:
         source_name += f", {passages['join_lines']} lines a passage"
@@ -511,7 +544,10 @@ def fit(
     for vectors, file in written:
         vectors.save(file)
     if as_json:
-        shown = [_document(vectors, file) for vectors, file in written]
+        shown = [
+            _document(vectors, file) | {"left_out": _left_out_document(source), "omitted": omitted.get(pivot, {})}
+            for pivot, (vectors, file) in zip(files, written, strict=True)
+        ]
         emit_json({"files": shown} if len(shown) > 1 else shown[0])
         return
     for vectors, file in written:
@@ -559,7 +595,7 @@ def check(
       halves   mean cosine between V of random halves of the pairs, and where 95 % lie
       needed   pairs for an expected cosine of .95 with the true V
       suspect  pairs that look misaligned
-      missing  rows with a missing side
+      missing  rows of which a side is missing or left out
       cosine   with the V that --pairs gives
 
     \b
@@ -578,11 +614,16 @@ def check(
         raise UsageError("--join-lines and --documents only apply to --pairs: give --pairs too.")
     path = named_file(file)
     vectors = LanguageVectors.load(path)
-    fitted = None
+    fitted, left_out = None, {}
     if pairs is not None:
         source = _source(vectors, pairs, passages)
         opened = _encoder(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
-        fitted = fit_shown(source, [vectors.pivot], opened, documents_only=True)[vectors.pivot]
+        omitted: list[str] = []
+        fitted = fit_shown(
+            source, [vectors.pivot], opened, documents_only=True, on_omitted=lambda _, __, why: omitted.append(why)
+        )[vectors.pivot]
+        left_out = _left_out_document(source)
+        warn([*_left_out(source), *omitted])
     elif not vectors.evidence:
         raise UsageError(f"{path} contains no evidence of how it was fitted: give parallel text with --pairs.")
     try:
@@ -595,6 +636,7 @@ def check(
 
     if as_json:
         languages = {one.language: _judgement(one) for one in judged}
-        emit_json({**_identity(vectors, path), "evidence_of": evidence_source, "languages": languages})
+        about = {**_identity(vectors, path), "evidence_of": evidence_source, "left_out": left_out}
+        emit_json({**about, "languages": languages})
     else:
         _print(vectors, Path(file), evidence_source, judged)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
+from langshift.debias.scripts import with_script_of
 from langshift.errors import LangshiftError
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
@@ -244,7 +245,7 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
     for passage in passages:
         other_words.setdefault(passage.language, []).extend(_cut_up(passage.text, passage.language).parts)
     orders = [chance.permutation(len(passage.cut_out.parts)) for chance, passage in zip(chances, passages, strict=True)]
-    tags, vectors = [passage.language for passage in passages], []
+    tags, vectors = [with_script_of(passage.language, passage.text) for passage in passages], []
     for share in VAGUENESS:
         heard = [str(_reworded(one.cut_out, order, share)) for one, order in zip(passages, orders, strict=True)]
         vectors.append(searcher.move(searcher.encode(heard), tags))

@@ -4,10 +4,10 @@ import numpy as np
 
 from langshift.debias.encoders import VectorSpec
 from langshift.debias.encoders.precomputed import PrecomputedEncoder
-from langshift.debias.parallel.columns import ParallelRows
+from langshift.debias.parallel.columns import ParallelRows, ParallelText
 
 
-class Texts:
+class Texts(ParallelText):
     """Texts by language, the same row the same in every one."""
 
     shown = "made"
@@ -24,7 +24,7 @@ class Texts:
             yield ParallelRows([f"line {start + i + 1}" for i in range(len(texts[self.languages[0]]))], texts, {})
 
 
-class Vectors:
+class Vectors(ParallelText):
     """Given vectors by language, NaN in rows without one."""
 
     shown = "made"

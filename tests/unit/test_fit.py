@@ -189,22 +189,10 @@ def test_rows_done_are_reported():
         (TEXTS, ["fr"], "made has no text in the language 'fr'; it has de, en, th."),
         (TEXTS, ["en", "klingon"], "made has no text in the language 'klingon'; it has de, en, th."),
         (
-            {**TEXTS, "th": ["", "สอง", "สาม", "", ""]},
+            {"en": TEXTS["en"], "th": ["", "", "สาม", "", ""], "de": [""] * 5},
             ["en"],
-            "made: th has 1 pair with the pivot en, but a language vector needs at least two; add more, "
-            "or leave th out.",
-        ),
-        (
-            {**TEXTS, "th": ["", "", "สาม", "", ""]},
-            ["de", "en"],
-            "made: th has 1 pair with the pivot de, but a language vector needs at least two; add more, "
-            "or leave th out.",
-        ),
-        (
-            {**TEXTS, "th": ["", "", "สาม", "", ""]},
-            ["en"],
-            "made: th has no pairs with the pivot en, but a language vector needs at least two; add more, "
-            "or leave th out.",
+            "made: de has no pairs with the pivot en, but a language vector needs at least two; th has no pairs with "
+            "the pivot en, but a language vector needs at least two: add more.",
         ),
     ],
 )
@@ -243,3 +231,16 @@ def test_an_encoder_that_gives_no_number_is_caught_at_its_place():
 def test_batches_of_vectors_are_as_large_as_a_processor_likes():
     narrow, wide = (Vectors({"de": np.ones((2, d)), "en": np.ones((2, d))}) for d in (384, 100_000))
     assert [BatchEncoder(source, given_encoder()).batch for source in (narrow, wide)] == [1344, 64]
+
+
+def test_a_language_with_too_few_pairs_is_left_out():
+    notes = []
+    texts = {**TEXTS, "th": ["", "สอง", "สาม", "", ""]}
+    made = fit(
+        Texts(texts), ["de", "en"], ToyEncoder(), methods=["shift", "lir"], on_omitted=lambda *of: notes.append(of)
+    )
+    told = "th has 1 pair with the pivot {}, but a language vector needs at least two: it is left out."
+    # The third line has no English.
+    assert notes == [("en", "th", told.format("en"))]
+    assert (set(made["de"].vectors), set(made["en"].vectors)) == ({"en", "th"}, {"de"})
+    assert set(made["en"].directions) == {"de", "en"}

@@ -38,7 +38,7 @@ def test_times_in_every_form_and_any_order(tmp_path):
     assert [query for _, query in found] == [
         DatasetQuery("2", "first", None, None),
         DatasetQuery("3", "second", None, None),
-        DatasetQuery("a", "third", "zh", None),
+        DatasetQuery("a", "third", "zh", None, tag="zh-TW"),
         DatasetQuery("5", "fourth, in UTC", None, None),
     ]
 

@@ -79,8 +79,8 @@ def test_the_hash_follows_the_numbers_and_not_the_recommendation():
     [
         ("th", "th"),
         ("zh-TW", "zh-TW"),
-        ("zh-HK", "zh"),
-        ("yue", "zh"),
+        ("zh-HK", "zh-TW"),
+        ("yue", "zh-TW"),
         ("de-AT", "de"),
         ("en", None),
         ("en-GB", None),
