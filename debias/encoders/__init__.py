@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.encoders.reading import AS_KNOWN, Pooling, Reading
 from langshift.errors import UsageError, require_extra
 
 # Vectors as encoders make them, and what is made of them.
@@ -28,6 +29,8 @@ class Encoder(Protocol):
         normalised: whether the vectors have norm 1 as the model makes them.
         query_prefix: text put before every query; empty if nothing else is said.
         document_prefix: text put before every document; likewise.
+        pooling: how it pools tokens where that is not the model's own way; None as it is if nothing else is said.
+        max_tokens: how many tokens it reads where that is not the usual number; None likewise.
         longest: how many characters of a text are read; None where all are, as it is if nothing else is said.
         window: how many tokens of a text are read at a time; None where nobody knows, as it is likewise.
     """
@@ -38,6 +41,8 @@ class Encoder(Protocol):
     normalised: bool
     query_prefix: str = ""
     document_prefix: str = ""
+    pooling: Pooling | None = None
+    max_tokens: int | None = None
     longest: int | None = None
     window: int | None = None
 
@@ -65,7 +70,12 @@ class VectorSpec(NamedTuple):
 
 
 def open_encoder(
-    name: str, *, trust_remote_code: bool = False, vector_spec: VectorSpec | None = None, named_by: str = ""
+    name: str,
+    *,
+    trust_remote_code: bool = False,
+    vector_spec: VectorSpec | None = None,
+    named_by: str = "",
+    reading: Reading = AS_KNOWN,
 ) -> Encoder:
     """Open an encoder by its name.
 
@@ -75,6 +85,7 @@ def open_encoder(
         vector_spec: the vectors that came with the data, where some did (``given`` alone).
         named_by: what names the encoder where no person did, such as ``The index news``: a server is then asked only if
             it is trusted (``http:`` alone), as it is told texts and the key. Empty where a person did.
+        reading: how texts are to be read (``st:`` and, of prefixes, ``http:``).
 
     Raises:
         UsageError: there is no encoder of that name, or it cannot be used with what there is; or its server is not
@@ -82,20 +93,21 @@ def open_encoder(
         LangshiftError: its model cannot be loaded, or its server does not answer as it should.
     """
     kind, _, rest = name.partition(":")
+    if kind == "st" and rest:
+        from langshift.debias.encoders.sentence_transformers import open_st
+
+        return open_st(rest, trust_remote_code=trust_remote_code, reading=reading)
+    if kind in ("http", "https") and rest:
+        from langshift.debias.encoders.embeddings_api import HttpEncoder
+
+        return HttpEncoder(name, named_by, reading)
+    reading.require_only((), name, "only models given as st: or http: can be told how to read texts")
     if name == "use-m":
         return UseM()
     if name == "e5-small":
         from langshift.debias.encoders.e5_small import E5Small
 
         return E5Small()
-    if kind == "st" and rest:
-        from langshift.debias.encoders.sentence_transformers import open_st
-
-        return open_st(rest, trust_remote_code=trust_remote_code)
-    if kind in ("http", "https") and rest:
-        from langshift.debias.encoders.embeddings_api import HttpEncoder
-
-        return HttpEncoder(name, named_by)
     if is_given(name):
         from langshift.debias.encoders.precomputed import PrecomputedEncoder
 
@@ -108,8 +120,8 @@ def open_encoder(
 
 def identity(encoder: Encoder) -> dict[str, Any]:
     """What a fingerprint says of the encoder, by the fingerprint's names."""
-    names = ("revision", "query_prefix", "document_prefix", "dimension", "normalised")
-    return {"encoder": encoder.id, **{name: getattr(encoder, name) for name in names}}
+    names = ("revision", "query_prefix", "document_prefix", "dimension", "normalised", "pooling", "max_tokens")
+    return {"encoder": encoder.id, **{name: getattr(encoder, name, None) for name in names}}
 
 
 def is_given(name: str) -> bool:

@@ -14,6 +14,7 @@ from langshift import parameters
 from langshift.client import open_cluster
 from langshift.debias.encoders import Encoder, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
+from langshift.debias.encoders.reading import Reading
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
 from langshift.debias.index_means import measured_in_words
@@ -28,6 +29,7 @@ from langshift.parameters import (
     ENCODER_OF_INDEX,
     JSON,
     PATH,
+    READING,
     REMOTE_CODE,
     SHARE,
     THREADS,
@@ -40,6 +42,7 @@ from langshift.parameters import (
     refuse_beside,
 )
 
+_READING = option_group("reading", Reading, *READING)
 _PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
 _passage_options = option_group(
@@ -72,6 +75,7 @@ def vectors() -> None:
 @option("--budget B", "How much recall in the query's own language (SLR@20) it may cost.", SHARE, default=0.01)
 @_PAIRS_ENCODER
 @REMOTE_CODE
+@_READING
 @THREADS
 @option(
     "--sample N",
@@ -88,6 +92,7 @@ def tune(
     budget: float,
     encoder: str | None,
     trust_remote_code: bool,
+    reading: Reading,
     sample: int | None,
     plot: Path | None,
     as_json: bool,
@@ -122,7 +127,12 @@ def tune(
         )
     source, absent = _open(pairs, passages, vectors)
     named_by = "" if encoder else f"The file {file}"
-    opened = open_encoder(encoder or vectors.encoder, trust_remote_code=trust_remote_code, named_by=named_by)
+    opened = open_encoder(
+        name := encoder or vectors.encoder,
+        trust_remote_code=trust_remote_code,
+        named_by=named_by,
+        reading=_reading_of(vectors, reading, name),
+    )
     vectors.require_encoder(opened, str(file))
     used = [tag for tag in source.languages if tag != vectors.pivot]
     items = sample_items(source, vectors.pivot, used, sample or default_sample(len(used) + 1))
@@ -171,8 +181,11 @@ def _open(pairs: Path, passages: dict[str, Any], vectors: LanguageVectors) -> tu
 @option("--output FILE", "The file to write.", required=True)
 @option("--encoder NAME", "The encoder that the vectors are for. [default: st: and FILE's model]")
 @REMOTE_CODE
+@_READING
 @JSON
-def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bool, as_json: bool) -> None:
+def import_(
+    file: Path, output: Path, encoder: str | None, trust_remote_code: bool, reading: Reading, as_json: bool
+) -> None:
     """Import language vectors published with the paper's reference implementation.
 
     FILE.pt is a file saved by torch: a dict with model_name, source_lang and a tensor v_<lang> for every
@@ -189,7 +202,7 @@ def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bo
     published = read_pt(file)
     name = encoder or published.encoder
     require_model_of(published, name)
-    made = with_encoder(published, open_encoder(name, trust_remote_code=trust_remote_code))
+    made = with_encoder(published, open_encoder(name, trust_remote_code=trust_remote_code, reading=reading))
     made.save(output)
     show_vectors(made, output, as_json=as_json)
     if not as_json:
@@ -301,7 +314,7 @@ def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
 
 
 def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
-    made = ("revision", "document_prefix", "query_prefix", "dimension", "normalised", "source")
+    made = ("revision", "document_prefix", "query_prefix", "pooling", "max_tokens", "dimension", "normalised", "source")
     return _identity(vectors, path) | {
         **{name: getattr(vectors, name) for name in made},
         "methods": _methods(vectors),
@@ -331,16 +344,30 @@ def _source(vectors: LanguageVectors, pairs: Path, passages: dict[str, Any]) -> 
     return open_parallel(pairs, wanted, **passages)
 
 
+def _reading_of(vectors: LanguageVectors, asked: Reading, encoder: str) -> Reading:
+    """How the encoder of language vectors reads, as far as nothing else is asked for."""
+    found = asked.of(vectors, encoder)
+    # Vectors that were published, and not fitted here, say nothing of queries.
+    return found if any(vectors.pairs.values()) else replace(found, query_prefix=asked.query_prefix)
+
+
 def _encoder(
-    vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, *, trust_remote_code: bool
+    vectors: LanguageVectors,
+    path: Path,
+    source: ParallelText,
+    name: str | None,
+    reading: Reading,
+    *,
+    trust_remote_code: bool,
 ) -> Encoder:
     """The encoder that the file names, or another one that was asked for."""
     spec = vector_spec_of(source)
     opened = open_encoder(
-        name or vectors.encoder,
+        at := name or vectors.encoder,
         trust_remote_code=trust_remote_code,
         vector_spec=spec,
         named_by="" if name else f"The file {path}",
+        reading=_reading_of(vectors, reading, at),
     )
     if opened.dimension != vectors.dimension:
         other = opened.id != vectors.encoder
@@ -419,16 +446,16 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     "Adapt language vectors to the documents of this index.",
     dest="from_index",
 )
-@option("--queries LOG", "With --from-index: its users' queries, JSON Lines with text.", PATH)
+@option("--queries LOG", "With --from-index: its users' queries, as JSON Lines.", PATH)
 @option(
     "--vectors FILE",
-    "With --from-index: what to adapt. [default: the shipped ones]",
+    "With --from-index: what to adapt. [default: shipped]",
     dest="fitted",
 )
-@option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
+@option("--languages LIST", "Languages to fit, such as ar,de,en. [default: all]", callback=parse_list)
 @option(
     "--pivot LIST",
-    "The language to shift towards; several are fitted in one pass.",
+    "Language to shift towards, or several.",
     dest="pivots",
     default="en",
     callback=partial(parse_list, example="en,de"),
@@ -447,6 +474,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 )
 @ENCODER_OF_INDEX
 @REMOTE_CODE
+@_READING
 @THREADS
 @option(
     "--output FILE", "The file to write; with several pivots a folder, for files <pivot>.safetensors.", required=True
@@ -464,6 +492,7 @@ def fit(
     documents_only: bool,
     encoder: str,
     trust_remote_code: bool,
+    reading: Reading,
     output: Path,
     passages: dict[str, Any],
     as_json: bool,
@@ -502,7 +531,9 @@ def fit(
     files = _files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, **passages)
-    opened = open_encoder(encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source))
+    opened = open_encoder(
+        encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source), reading=reading
+    )
     found = fit_shown(source, pivots, opened, methods=methods, documents_only=documents_only)
     source_name = pairs.resolve().name
     if passages["join_lines"] > 1:
@@ -520,7 +551,10 @@ def fit(
 
 
 # What only says how to fit on parallel text, by the names of the arguments.
-_OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "join_lines", "documents")
+_OF_PAIRS = (
+    *("pairs", "languages", "pivots", "methods", "documents_only", "join_lines", "documents"),
+    *("query_prefix", "document_prefix", "pooling", "max_tokens"),
+)
 
 
 @vectors.command("show")
@@ -542,11 +576,18 @@ def show(file: str, as_json: bool) -> None:
 @option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
 @_PAIRS_ENCODER
 @REMOTE_CODE
+@_READING
 @THREADS
 @_passage_options
 @json_or_tables
 def check(
-    file: str, pairs: Path | None, encoder: str | None, trust_remote_code: bool, passages: dict[str, Any], as_json: bool
+    file: str,
+    pairs: Path | None,
+    encoder: str | None,
+    trust_remote_code: bool,
+    reading: Reading,
+    passages: dict[str, Any],
+    as_json: bool,
 ) -> None:
     """Judge FILE, or the language vectors shipped for an encoder, language by language.
 
@@ -581,7 +622,7 @@ def check(
     fitted = None
     if pairs is not None:
         source = _source(vectors, pairs, passages)
-        opened = _encoder(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
+        opened = _encoder(vectors, path, source, encoder, reading, trust_remote_code=trust_remote_code)
         fitted = fit_shown(source, [vectors.pivot], opened, documents_only=True)[vectors.pivot]
     elif not vectors.evidence:
         raise UsageError(f"{path} contains no evidence of how it was fitted: give parallel text with --pairs.")
