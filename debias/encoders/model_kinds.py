@@ -100,6 +100,10 @@ def require_reranker(folder: Path) -> None:
 
 
 def _refuse(folder: Path, refused: dict[ModelKind, str], instead: str) -> None:
-    kind = kind_of(folder)
+    try:
+        kind = kind_of(folder)
+    except UsageError:
+        # Whoever loads it says what is damaged.
+        return
     if kind in refused:
         raise UsageError(f"{folder} is {refused[kind]}: {instead}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal, Protocol
 
 from langshift.debias.encoders.prompts import Prefixes
@@ -78,7 +79,7 @@ class Reading:
         """
         given = (self.query_prefix, self.document_prefix)
         if known is None and given == (None, None):
-            note(f"No prefix is known for {encoder}: none is used (--query-prefix, --document-prefix).")
+            note_once(f"There is no prefix known for {encoder}: none is used (--query-prefix, --document-prefix).")
         return Prefixes(*(own if own is not None else of for own, of in zip(given, known or ("", ""), strict=True)))
 
     def require_only(self, allowed: tuple[str, ...], encoder: str, reason: str) -> None:
@@ -95,6 +96,12 @@ class Reading:
         refused = [name for name in _OPTIONS if name not in allowed and getattr(self, name) is not None]
         if given := [f"--{name.replace('_', '-')}" for name in refused]:
             raise UsageError(f"The encoder {encoder} takes no {' or '.join(given)}: {reason}. Leave it out.")
+
+
+@cache
+def note_once(sentence: str) -> None:
+    """Say what was assumed of a model, however often it is opened."""
+    note(sentence)
 
 
 #: As the model has it.

@@ -18,7 +18,7 @@ import numpy as np
 from langshift.debias.encoders import Encoder, Matrix, have_norm_1
 from langshift.debias.encoders.model_kinds import read_json, require_encoder
 from langshift.debias.encoders.prompts import known_prefixes
-from langshift.debias.encoders.reading import AS_KNOWN, Pooling, Reading
+from langshift.debias.encoders.reading import AS_KNOWN, Pooling, Reading, note_once
 from langshift.errors import LangshiftError, UsageError, require_extra
 from langshift.output import note
 
@@ -246,7 +246,7 @@ class SentenceTransformersEncoder(Encoder):
         self._set_prefixes(name, folder, reading)
         if reading.pooling is None and not reading.recorded and not (folder / "modules.json").is_file():
             used = next((ours for ours, theirs in _POOLINGS.items() if theirs in _modes(self._model)), "mean")
-            note(f"{self.id} has no modules.json: {used} pooling is used (--pooling).")
+            note_once(f"{self.id} has no modules.json: {used} pooling is used (--pooling).")
         self._batch = 64 if self._model.device.type == "cuda" else 32
         lengths = {reader.max_seq_length for reader in _readers(self._model)}
         # Of a copy, which cuts nothing, and which no thread that encodes is at.
