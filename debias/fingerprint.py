@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from langshift.debias.encoders.reading import Pooling
+from langshift.debias.encoders import Pooling
 from langshift.errors import FingerprintError
 from langshift.output import join_words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder, identity
-from langshift.debias.encoders.reading import Pooling
+from langshift.debias.encoders import Encoder, Pooling, Reading, identity
 from langshift.debias.fingerprint import same_encoder, scales_in_words, shown_value
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
@@ -146,6 +145,19 @@ class LanguageVectors:
             for tag in sorted(tensors):
                 digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
         return digest.hexdigest()[:16]
+
+    def reading(self, encoder: str | None, wanted: Reading) -> Reading:
+        """Return how an encoder is to read: as when these were fitted if it is that one, which None stands for.
+
+        Args:
+            encoder: its name.
+            wanted: what comes before that.
+        """
+        if encoder not in (None, self.encoder):
+            return wanted
+        found = wanted.of(self, self.encoder)
+        # Vectors that were published, and not fitted here, say nothing of queries.
+        return found if any(self.pairs.values()) else replace(found, query_prefix=wanted.query_prefix)
 
     def require_encoder(self, encoder: Encoder, place: str) -> None:
         """Refuse an encoder that these vectors were not fitted with.

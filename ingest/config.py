@@ -13,8 +13,7 @@ import orjson
 from langshift.debias import index_means
 from langshift.debias.debiaser import INDEX_SIDE, QUERY_SIDE, Debiaser, recommendation, recommended
 from langshift.debias.detector import LanguageDetector, open_detector
-from langshift.debias.encoders import Encoder, VectorSpec, identity, open_encoder
-from langshift.debias.encoders.reading import AS_KNOWN, Reading
+from langshift.debias.encoders import AS_KNOWN, Encoder, Reading, VectorSpec, identity, open_encoder
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError

@@ -13,8 +13,7 @@ import msgspec
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.debias.encoders import VectorSpec, is_given
-from langshift.debias.encoders.reading import AS_KNOWN
+from langshift.debias.encoders import AS_KNOWN, VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of

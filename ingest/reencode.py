@@ -13,8 +13,7 @@ import orjson
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import Matrix, identity, is_given, open_encoder
-from langshift.debias.encoders.reading import AS_KNOWN, Reading
+from langshift.debias.encoders import AS_KNOWN, Matrix, Reading, identity, is_given, open_encoder
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread_in_words
 from langshift.errors import ClusterError, LangshiftError, UsageError

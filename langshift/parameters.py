@@ -185,7 +185,7 @@ ENCODER_OF_INDEX = option(
 #: Where a command opens the encoder that an index was made with.
 INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if it has moved or is a server.", rare=True)
 REMOTE_CODE = flag("--trust-remote-code", "Run the code of an st: model that you trust.", rare=True)
-#: How an encoder reads texts, for what ``langshift.debias.encoders.reading.Reading`` says of them.
+#: How an encoder reads texts, for what ``langshift.debias.encoders.Reading`` says of them.
 READING = (
     option("--query-prefix T", "Put before queries. [default: the model's]", rare=True),
     option("--document-prefix T", "Put before documents. [default: the model's]", rare=True),

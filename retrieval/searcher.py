@@ -16,8 +16,7 @@ from opensearchpy.exceptions import RequestError
 from langshift.client import HYBRID_PLUGIN, cluster_version, plugins, version_tuple
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import Detection, open_detector
-from langshift.debias.encoders import Encoder, VectorSpec, identity, is_given, open_encoder
-from langshift.debias.encoders.reading import AS_KNOWN
+from langshift.debias.encoders import AS_KNOWN, Encoder, VectorSpec, identity, is_given, open_encoder
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions

@@ -1,22 +1,92 @@
 """Encoders: texts in, vectors out, as the model makes them."""
 
+from __future__ import annotations
+
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders.reading import AS_KNOWN, Pooling, Reading
+from langshift.debias.encoders.prompts import Prefixes
 from langshift.errors import UsageError, require_extra
+from langshift.output import note
+
+if TYPE_CHECKING:
+    from langshift.debias.fingerprint import Fingerprint
+    from langshift.debias.vectors import LanguageVectors
 
 # Vectors as encoders make them, and what is made of them.
 Matrix = NDArray[np.float32]
 
 _NORM_TOLERANCE = 1e-3
+
+Pooling = Literal["mean", "cls", "last"]
+#: Attributes of ``Reading``, and names of the options for them.
+READING_NAMES: Final = ("query_prefix", "document_prefix", "pooling", "max_tokens")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a model that is not langshift's own is to read texts; None leaves each to what is known of it.
+
+    Attributes:
+        query_prefix: text put before every query.
+        document_prefix: text put before every document.
+        pooling: what of the tokens' vectors becomes the text's: their mean, or the first or the last one (``st:``).
+        max_tokens: how many tokens of a text are read (``st:``).
+        recorded: whether an index or a file says so: then nothing is assumed that a person must be told of.
+    """
+
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+    pooling: Pooling | None = None
+    max_tokens: int | None = None
+    recorded: bool = False
+
+    @classmethod
+    def take(cls, values: MutableMapping[str, Any]) -> Reading:
+        """Take out of options' values what they say of it."""
+        return cls(**{name: values.pop(name) for name in READING_NAMES})
+
+    def of(self, made: Fingerprint | LanguageVectors, encoder: str) -> Reading:
+        """Return it as vectors were made with an encoder of this name, as far as nothing else is wanted."""
+        if encoder.partition(":")[0] not in ("st", "http", "https"):
+            return self
+        mine = {name: getattr(self, name) for name in READING_NAMES}
+        return Reading(**{n: getattr(made, n) if one is None else one for n, one in mine.items()}, recorded=True)
+
+    def prefixes(self, known: Prefixes | None, encoder: str) -> Prefixes:
+        """Return the prefixes to use, of which ``known`` are those of the model; say so where none are known."""
+        given = (self.query_prefix, self.document_prefix)
+        if known is None and given == (None, None):
+            note_once(f"There is no prefix known for {encoder}: none is used (--query-prefix, --document-prefix).")
+        return Prefixes(*(own if own is not None else of for own, of in zip(given, known or ("", ""), strict=True)))
+
+    def require_only(self, allowed: Sequence[str], encoder: str, reason: str) -> None:
+        """Refuse what an encoder cannot be told.
+
+        Raises:
+            UsageError: naming the options that are not allowed, and the reason.
+        """
+        refused = [name for name in READING_NAMES if name not in allowed and getattr(self, name) is not None]
+        if given := [f"--{name.replace('_', '-')}" for name in refused]:
+            raise UsageError(f"The encoder {encoder} takes no {' or '.join(given)}: {reason}. Leave it out.")
+
+
+@cache
+def note_once(sentence: str) -> None:
+    """Say what was assumed of a model, however often it is opened."""
+    note(sentence)
+
+
+#: As the model is known to.
+AS_KNOWN = Reading()
 
 
 class Encoder(Protocol):

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from urllib3 import BaseHTTPResponse
 from urllib3.util import Retry
 
-from langshift.debias.encoders import Encoder, Matrix, have_norm_1
+from langshift.debias.encoders import AS_KNOWN, Encoder, Matrix, Reading, have_norm_1
 from langshift.debias.encoders.prompts import known_prefixes
-from langshift.debias.encoders.reading import AS_KNOWN, Reading
 from langshift.debias.encoders.sentence_transformers import model_name
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import (

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from langshift.debias.encoders import Encoder, Matrix, have_norm_1
+from langshift.debias.encoders import AS_KNOWN, Encoder, Matrix, Pooling, Reading, have_norm_1, note_once
 from langshift.debias.encoders.model_kinds import read_json, require_encoder
 from langshift.debias.encoders.prompts import known_prefixes
-from langshift.debias.encoders.reading import AS_KNOWN, Pooling, Reading, note_once
 from langshift.errors import LangshiftError, UsageError, require_extra
 from langshift.output import note
 

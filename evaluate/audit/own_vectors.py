@@ -6,8 +6,7 @@ from pathlib import Path
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import VectorSpec, open_encoder
-from langshift.debias.encoders.reading import AS_KNOWN
+from langshift.debias.encoders import AS_KNOWN, VectorSpec, open_encoder
 from langshift.debias.index_means import SAMPLE, EmbeddingSums, adapted
 from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.audit.sample import read_queries

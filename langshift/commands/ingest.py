@@ -16,8 +16,7 @@ from langshift import parameters
 from langshift.client import open_cluster
 from langshift.commands.corpus_fields import FIELDS, chunked_fields, weighted_field
 from langshift.commands.search import note_calibration_due
-from langshift.debias.encoders import VectorSpec, is_given
-from langshift.debias.encoders.reading import Reading
+from langshift.debias.encoders import Reading, VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import shipped
 from langshift.errors import ClusterError, UsageError

@@ -10,8 +10,7 @@ import click
 
 from langshift.debias.debiaser import Debiaser, recommended
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import Encoder, open_encoder
-from langshift.debias.encoders.reading import Reading
+from langshift.debias.encoders import Encoder, Reading, open_encoder
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, clusters, load_dataset
 from langshift.evaluate.measures import parse_measure

@@ -15,7 +15,7 @@ from rich.progress import Progress, Task
 from langshift import output
 from langshift.client import open_cluster
 from langshift.commands.search import note_calibration_due
-from langshift.debias.encoders.reading import Reading
+from langshift.debias.encoders import Reading
 from langshift.debias.fingerprint import scales_in_words
 from langshift.debias.index_means import measured_in_words
 from langshift.errors import LangshiftError, UsageError

@@ -12,9 +12,8 @@ import numpy as np
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.debias.encoders import Encoder, is_given, open_encoder
+from langshift.debias.encoders import READING_NAMES, Encoder, Reading, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
-from langshift.debias.encoders.reading import Reading
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
 from langshift.debias.index_means import measured_in_words
@@ -42,7 +41,13 @@ from langshift.parameters import (
     refuse_beside,
 )
 
-_READING = option_group("reading", Reading, *READING)
+#: How an encoder is opened; a command is given them as ``opening``, for ``open_encoder``.
+_OPENING = option_group(
+    "opening",
+    lambda trust_remote_code, **reading: {"trust_remote_code": trust_remote_code, "reading": Reading(**reading)},
+    REMOTE_CODE,
+    *READING,
+)
 _PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
 _passage_options = option_group(
@@ -74,8 +79,7 @@ def vectors() -> None:
 @_passage_options
 @option("--budget B", "How much recall in the query's own language (SLR@20) it may cost.", SHARE, default=0.01)
 @_PAIRS_ENCODER
-@REMOTE_CODE
-@_READING
+@_OPENING
 @THREADS
 @option(
     "--sample N",
@@ -91,8 +95,7 @@ def tune(
     passages: dict[str, Any],
     budget: float,
     encoder: str | None,
-    trust_remote_code: bool,
-    reading: Reading,
+    opening: dict[str, Any],
     sample: int | None,
     plot: Path | None,
     as_json: bool,
@@ -126,13 +129,9 @@ def tune(
             "were fitted with an encoder for texts, and give texts."
         )
     source, absent = _open(pairs, passages, vectors)
+    opening["reading"] = vectors.reading(encoder, opening["reading"])
     named_by = "" if encoder else f"The file {file}"
-    opened = open_encoder(
-        name := encoder or vectors.encoder,
-        trust_remote_code=trust_remote_code,
-        named_by=named_by,
-        reading=_reading_of(vectors, reading, name),
-    )
+    opened = open_encoder(encoder or vectors.encoder, named_by=named_by, **opening)
     vectors.require_encoder(opened, str(file))
     used = [tag for tag in source.languages if tag != vectors.pivot]
     items = sample_items(source, vectors.pivot, used, sample or default_sample(len(used) + 1))
@@ -180,12 +179,9 @@ def _open(pairs: Path, passages: dict[str, Any], vectors: LanguageVectors) -> tu
 @click.argument("file", type=PATH, metavar="FILE.pt")
 @option("--output FILE", "The file to write.", required=True)
 @option("--encoder NAME", "The encoder that the vectors are for. [default: st: and FILE's model]")
-@REMOTE_CODE
-@_READING
+@_OPENING
 @JSON
-def import_(
-    file: Path, output: Path, encoder: str | None, trust_remote_code: bool, reading: Reading, as_json: bool
-) -> None:
+def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, Any], as_json: bool) -> None:
     """Import language vectors published with the paper's reference implementation.
 
     FILE.pt is a file saved by torch: a dict with model_name, source_lang and a tensor v_<lang> for every
@@ -202,7 +198,7 @@ def import_(
     published = read_pt(file)
     name = encoder or published.encoder
     require_model_of(published, name)
-    made = with_encoder(published, open_encoder(name, trust_remote_code=trust_remote_code, reading=reading))
+    made = with_encoder(published, open_encoder(name, **opening))
     made.save(output)
     show_vectors(made, output, as_json=as_json)
     if not as_json:
@@ -344,31 +340,13 @@ def _source(vectors: LanguageVectors, pairs: Path, passages: dict[str, Any]) -> 
     return open_parallel(pairs, wanted, **passages)
 
 
-def _reading_of(vectors: LanguageVectors, asked: Reading, encoder: str) -> Reading:
-    """How the encoder of language vectors reads, as far as nothing else is asked for."""
-    found = asked.of(vectors, encoder)
-    # Vectors that were published, and not fitted here, say nothing of queries.
-    return found if any(vectors.pairs.values()) else replace(found, query_prefix=asked.query_prefix)
-
-
 def _encoder(
-    vectors: LanguageVectors,
-    path: Path,
-    source: ParallelText,
-    name: str | None,
-    reading: Reading,
-    *,
-    trust_remote_code: bool,
+    vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, opening: dict[str, Any]
 ) -> Encoder:
     """The encoder that the file names, or another one that was asked for."""
-    spec = vector_spec_of(source)
-    opened = open_encoder(
-        at := name or vectors.encoder,
-        trust_remote_code=trust_remote_code,
-        vector_spec=spec,
-        named_by="" if name else f"The file {path}",
-        reading=_reading_of(vectors, reading, at),
-    )
+    opening["reading"] = vectors.reading(name, opening["reading"])
+    named_by = "" if name else f"The file {path}"
+    opened = open_encoder(name or vectors.encoder, vector_spec=vector_spec_of(source), named_by=named_by, **opening)
     if opened.dimension != vectors.dimension:
         other = opened.id != vectors.encoder
         remedy = f"use the encoder {vectors.encoder}" if other else "it is not the model that they were fitted with"
@@ -473,8 +451,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     rare=True,
 )
 @ENCODER_OF_INDEX
-@REMOTE_CODE
-@_READING
+@_OPENING
 @THREADS
 @option(
     "--output FILE", "The file to write; with several pivots a folder, for files <pivot>.safetensors.", required=True
@@ -491,8 +468,7 @@ def fit(
     methods: list[str],
     documents_only: bool,
     encoder: str,
-    trust_remote_code: bool,
-    reading: Reading,
+    opening: dict[str, Any],
     output: Path,
     passages: dict[str, Any],
     as_json: bool,
@@ -515,9 +491,8 @@ def fit(
     if from_index is not None:
         refuse_beside("--from-index", *_OF_PAIRS)
         check_output(output)
-        made = fit_to_index(
-            open_cluster(), from_index, fitted, queries, encoder=encoder, trust_remote_code=trust_remote_code
-        )
+        code = opening["trust_remote_code"]
+        made = fit_to_index(open_cluster(), from_index, fitted, queries, encoder=encoder, trust_remote_code=code)
         made.save(output)
         show_vectors(made, output, as_json=as_json)
         note(measured_in_words(made.measured))
@@ -531,9 +506,7 @@ def fit(
     files = _files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, **passages)
-    opened = open_encoder(
-        encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source), reading=reading
-    )
+    opened = open_encoder(encoder, vector_spec=vector_spec_of(source), **opening)
     found = fit_shown(source, pivots, opened, methods=methods, documents_only=documents_only)
     source_name = pairs.resolve().name
     if passages["join_lines"] > 1:
@@ -551,10 +524,7 @@ def fit(
 
 
 # What only says how to fit on parallel text, by the names of the arguments.
-_OF_PAIRS = (
-    *("pairs", "languages", "pivots", "methods", "documents_only", "join_lines", "documents"),
-    *("query_prefix", "document_prefix", "pooling", "max_tokens"),
-)
+_OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "join_lines", "documents", *READING_NAMES)
 
 
 @vectors.command("show")
@@ -575,19 +545,12 @@ def show(file: str, as_json: bool) -> None:
 @click.argument("file")
 @option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
 @_PAIRS_ENCODER
-@REMOTE_CODE
-@_READING
+@_OPENING
 @THREADS
 @_passage_options
 @json_or_tables
 def check(
-    file: str,
-    pairs: Path | None,
-    encoder: str | None,
-    trust_remote_code: bool,
-    reading: Reading,
-    passages: dict[str, Any],
-    as_json: bool,
+    file: str, pairs: Path | None, encoder: str | None, opening: dict[str, Any], passages: dict[str, Any], as_json: bool
 ) -> None:
     """Judge FILE, or the language vectors shipped for an encoder, language by language.
 
@@ -622,7 +585,7 @@ def check(
     fitted = None
     if pairs is not None:
         source = _source(vectors, pairs, passages)
-        opened = _encoder(vectors, path, source, encoder, reading, trust_remote_code=trust_remote_code)
+        opened = _encoder(vectors, path, source, encoder, opening)
         fitted = fit_shown(source, [vectors.pivot], opened, documents_only=True)[vectors.pivot]
     elif not vectors.evidence:
         raise UsageError(f"{path} contains no evidence of how it was fitted: give parallel text with --pairs.")
