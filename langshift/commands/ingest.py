@@ -14,7 +14,7 @@ from opensearchpy.exceptions import RequestError
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.commands.corpus_fields import FIELDS, chunked_fields, weighted_field
+from langshift.commands.corpus_fields import FIELDS, chunked_fields, named_fields, weighted_field
 from langshift.commands.search import note_calibration_due
 from langshift.debias.encoders import Reading, VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
@@ -401,7 +401,9 @@ def ingest(
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
         embeddings: Embeddings = "refused" if opened else "needed"
-        source = stack.enter_context(open_source(corpus, embeddings=embeddings, fields=fields))
+        # What is added to an index need not have all fields that the index has.
+        named = named_fields(metadata.USUAL if options.if_exists == "append" else fields)
+        source = stack.enter_context(open_source(corpus, embeddings=embeddings, fields=fields, named=named))
         if source.hint:
             note(source.hint)
         if not source.resumable:

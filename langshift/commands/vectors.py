@@ -425,11 +425,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     dest="from_index",
 )
 @option("--queries LOG", "With --from-index: its users' queries, as JSON Lines.", PATH)
-@option(
-    "--vectors FILE",
-    "With --from-index: what to adapt. [default: shipped]",
-    dest="fitted",
-)
+@option("--vectors FILE", "With --from-index: what to adapt. [default: shipped]", dest="fitted")
 @option("--languages LIST", "Languages to fit, such as ar,de,en. [default: all]", callback=parse_list)
 @option(
     "--pivot LIST",
