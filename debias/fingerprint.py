@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from langshift.debias.encoders import Pooling
 from langshift.errors import FingerprintError
 from langshift.output import join_words
 
@@ -21,6 +22,8 @@ def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> 
 _Scale = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # What a field of vectors may have on the server.
 _Dimension = Annotated[int, msgspec.Meta(ge=1, le=16_000)]
+_Tokens = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
+_Tokens = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
 _Method = Annotated[str, msgspec.Meta(pattern="^(none|shift|centering|lir|affine)$")]
 
 
@@ -47,6 +50,8 @@ class Fingerprint:
         means: how much of the language vectors and the common mean was taken from the index's own documents, see
             ``index_means``; empty where all was fitted on parallel text.
         languages: those that detection is limited to; empty for all.
+        pooling: how the encoder pooled tokens, ``mean``, ``cls`` or ``last``, where that was not the model's own way.
+        max_tokens: how many tokens of a text it read, where that was not the usual number.
     """
 
     encoder: str
@@ -66,6 +71,8 @@ class Fingerprint:
     gamma: _Scale = 0.0
     means: Mapping[str, Any] = field(default_factory=dict)
     languages: list[str] = field(default_factory=list)
+    pooling: Pooling | None = None
+    max_tokens: _Tokens | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift``."""

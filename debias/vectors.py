@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder, identity
-from langshift.debias.fingerprint import same_encoder, scales_in_words
+from langshift.debias.encoders import Encoder, Pooling, Reading, identity
+from langshift.debias.fingerprint import same_encoder, scales_in_words, shown_value
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import write_bytes
@@ -117,6 +117,8 @@ class LanguageVectors:
         measured: what was taken from an index's own documents, see ``index_means``: ``vectors`` (the hash of those
             that they were before), ``documents``, ``queries`` (how many) and ``shares`` (tag -> how much of its
             difference to other languages); empty where all was fitted on parallel text.
+        pooling: how the encoder pooled tokens, where that was not the model's own way.
+        max_tokens: how many tokens of a text it read, where that was not the usual number.
     """
 
     pivot: str
@@ -139,6 +141,8 @@ class LanguageVectors:
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tuning: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
+    pooling: Pooling | None = None
+    max_tokens: int | None = None
 
     def key(self, language: str) -> str | None:
         """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""
@@ -154,6 +158,19 @@ class LanguageVectors:
             for tag in sorted(tensors):
                 digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
         return digest.hexdigest()[:16]
+
+    def reading(self, encoder: str | None, wanted: Reading) -> Reading:
+        """Return how an encoder is to read: as when these were fitted if it is that one, which None stands for.
+
+        Args:
+            encoder: its name.
+            wanted: what comes before that.
+        """
+        if encoder not in (None, self.encoder):
+            return wanted
+        found = wanted.of(self, self.encoder)
+        # Vectors that were published, and not fitted here, say nothing of queries.
+        return found if any(self.pairs.values()) else replace(found, query_prefix=wanted.query_prefix)
 
     def require_encoder(self, encoder: Encoder, place: str) -> None:
         """Refuse an encoder that these vectors were not fitted with.
@@ -173,7 +190,7 @@ class LanguageVectors:
         Raises:
             FingerprintError: naming the first difference with both values.
         """
-        names = ["encoder", "dimension", "revision", "document_prefix", "normalised"]
+        names = ["encoder", "dimension", "revision", "document_prefix", "normalised", "pooling", "max_tokens"]
         if self.query_vectors:
             names.append("query_prefix")
         for name in names:
@@ -181,7 +198,7 @@ class LanguageVectors:
             elsewhere = name == "encoder" and same_encoder((mine, self.revision), (theirs, made["revision"]))
             if mine == theirs or elsewhere:
                 continue
-            difference = f"with {name} {mine}, not {theirs}"
+            difference = f"with {name} {shown_value(mine)}, not {shown_value(theirs)}"
             if name == "normalised":
                 norms = ("embeddings that are not normalised", "embeddings of norm 1")
                 difference = f"on {norms[self.normalised]}, but {made['encoder']} returns {norms[theirs]}"

@@ -13,7 +13,7 @@ import orjson
 from langshift.debias import index_means
 from langshift.debias.debiaser import INDEX_SIDE, QUERY_SIDE, Debiaser, recommendation, recommended
 from langshift.debias.detector import LanguageDetector, open_detector
-from langshift.debias.encoders import Encoder, VectorSpec, identity, open_encoder
+from langshift.debias.encoders import AS_KNOWN, Encoder, Reading, VectorSpec, identity, open_encoder
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
@@ -196,6 +196,7 @@ class PipelineOptions:
         means: whether a new index's vectors are adapted to its documents, or as fitted; None for the usual.
         languages: those that detection is limited to; empty for all, or for those that an index is limited to.
         named_by: what names the encoder where no person did, see ``open_encoder``.
+        reading: how the encoder is to read texts.
     """
 
     encoder: str
@@ -211,6 +212,7 @@ class PipelineOptions:
     means: Means | None = None
     languages: Sequence[str] = ()
     named_by: str = ""
+    reading: Reading = AS_KNOWN
 
     def open(self, vector_spec: VectorSpec | None, index_meta: Mapping[str, Any] | None = None) -> EmbeddingPipeline:
         """Open encoder, detector and language vectors.
@@ -228,6 +230,7 @@ class PipelineOptions:
             trust_remote_code=self.trust_remote_code,
             vector_spec=vector_spec,
             named_by=self.named_by,
+            reading=self.reading,
         )
         detector = open_detector(self.lid_model).limited(self.languages)
         if index_meta is not None:

@@ -13,7 +13,7 @@ import msgspec
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.debias.encoders import VectorSpec, is_given
+from langshift.debias.encoders import AS_KNOWN, VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
@@ -224,6 +224,7 @@ def _open_pipeline(
     options = replace(options, languages=options.languages or made.languages)
     if encoder:
         options = replace(options, encoder=encoder, named_by="")
+    options = replace(options, reading=AS_KNOWN.of(made, options.encoder))
     own = made.method == "shift" and StoredShift.from_meta(meta) is not None
     return options.open(VectorSpec(made.dimension, made.normalised), meta if own else None)
 

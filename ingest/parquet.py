@@ -215,6 +215,7 @@ class ParquetRows(DocumentSource):
         file: the file.
         embeddings: what becomes of vectors that come with documents.
         fields: the names of their fields.
+        named: fields that a document must have, each with the option that names it.
 
     Raises:
         UsageError: none of the first rows is a document, a column cannot be used, or the file is damaged.
@@ -223,7 +224,7 @@ class ParquetRows(DocumentSource):
 
     resumable = True
 
-    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames) -> None:
+    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames, named: Mapping[str, str]) -> None:
         self._file, self.shown = file, file.shown
         self._parser = Parser(embeddings, fields=fields)
         self.field_types = self._parser.field_types
@@ -233,7 +234,7 @@ class ParquetRows(DocumentSource):
             self._schema = as_json(opened.schema_arrow, self.shown)
         self.content = file.measure().content
         with closing(self._rows(())) as rows:
-            self.vector_spec, self.hint = sniff(self._parser, _first_rows(rows), self.shown, "row")
+            self.vector_spec, self.hint = sniff(self._parser, _first_rows(rows), self.shown, named, "row")
 
     def _open(self) -> AbstractContextManager[ParquetFile]:
         return open_parquet(Path(self.shown), self._file.reader())

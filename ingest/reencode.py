@@ -13,7 +13,7 @@ import orjson
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import Matrix, identity, is_given, open_encoder
+from langshift.debias.encoders import AS_KNOWN, Matrix, Reading, identity, is_given, open_encoder
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread_in_words
 from langshift.errors import ClusterError, LangshiftError, UsageError
@@ -161,6 +161,7 @@ class ReencodeRequest:
         gamma: scale of the common mean; None for what the vectors recommend, but 0 beside an alpha.
         documents_only: whether queries stay as they are.
         max_refused: the largest share of the documents that may be left without the vector that they have.
+        reading: how the encoder is to read texts.
     """
 
     encoder: str
@@ -170,6 +171,7 @@ class ReencodeRequest:
     gamma: float | None = None
     documents_only: bool = False
     max_refused: float = MAX_REFUSED
+    reading: Reading = AS_KNOWN
 
     def open(self, made: Fingerprint) -> EmbeddingPipeline:
         """Open encoder and language vectors, for documents that are moved by the method of an index.
@@ -183,7 +185,7 @@ class ReencodeRequest:
                 f"The encoder {self.encoder} encodes no texts: name the one that the new version is to have, such as "
                 "e5-small, st:NAME_OR_PATH or http:URL#MODEL."
             )
-        encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code)
+        encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, reading=self.reading)
         return build_pipeline(
             encoder,
             open_detector().limited(made.languages),
@@ -384,8 +386,12 @@ def reencoded_back(
             )
         try:
             debias = stored_shift.of_documents(meta, before)
-            named_by = "" if encoder else f"The index {before}"
-            opened = open_encoder(encoder or made.encoder, trust_remote_code=trust_remote_code, named_by=named_by)
+            opened = open_encoder(
+                name := encoder or made.encoder,
+                trust_remote_code=trust_remote_code,
+                named_by="" if encoder else f"The index {before}",
+                reading=AS_KNOWN.of(made, name),
+            )
             installed = replace(made, **identity(opened))
             made.require_same(installed, before, "make the same encoder available again")
         except LangshiftError as error:

@@ -331,8 +331,6 @@ class LoadSession:
         if dates := [path for path in found.dates if path not in declared]:
             named = join_words([f"{path}.date" for path in dates])
             note(f"{join_words(dates)} {_have(dates)} dates, by the first documents: {named} can be searched by range.")
-        if absent := [path for path in declared if path not in found]:
-            note(f"None of the first documents has {join_words(absent)}, which --date-field names.")
 
     def _keep_languages(self, index: str) -> None:
         """Have an index keep the languages that detection is limited to from now on, where that is new."""

@@ -38,7 +38,7 @@ from langshift.ingest.documents import (
 from langshift.languages import parse_tag
 from langshift.output import join_words
 from langshift.plugin.index_body import FieldTypes
-from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, value_at
+from langshift.plugin.metadata import USUAL, FieldNames, value_at
 
 #: How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
 #: since those of a pipe are kept meanwhile.
@@ -89,7 +89,7 @@ class Parser:
 
 
 def sniff(
-    parser: Parser, first: Iterable[SourceRow], shown: str, unit: str = "line"
+    parser: Parser, first: Iterable[SourceRow], shown: str, named: Mapping[str, str], unit: str = "line"
 ) -> tuple[VectorSpec | None, str | None]:
     """Look whether an input holds documents, what vectors they bring, and what fields of theirs nobody has named.
 
@@ -99,36 +99,40 @@ def sniff(
         parser: has made the lines.
         first: its first lines or rows; more than are looked at may follow.
         shown: how messages name it.
+        named: fields that a document must have, each with the option that names it.
         unit: what messages call a line.
 
     Returns:
-        What the vectors are, None where there are none; and sentences on fields that look like a text or the like and
-        are not used as one, and on those that were named and that no document has, None where there are none.
+        What the vectors are, None where there are none; and a sentence on fields that look like a text or the like and
+        are not used as one, None where there are none.
 
     Raises:
-        UsageError: there is none, or none of them can be used: what is wrong with the very first.
+        UsageError: there is none, or none of them can be used: what is wrong with the very first. Or no document has a
+            field that was named.
     """
     vectors: list[NDArray[np.float32]] = []
-    wrong, sound = None, False
+    wrong, sound, looked_at = None, False, False
     originals: list[Original] = []
-    documents: list[Original] = []
+    absent = dict(named)
     for line, content, original in islice(first, _SNIFFED_LINES):
         if len(originals) < _LOOKED_AT:
             originals.append(original)
+        if absent and (fields := _document(original)) is not None:
+            absent = {name: option for name, option in absent.items() if value_at(fields, name) is None}
+            looked_at = True
         if isinstance(content, InvalidRow):
             wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
             continue
         sound = True
         if isinstance(content, Delete):
             continue
-        if isinstance(content, Document) and len(documents) < _LOOKED_AT:
-            documents.append(original)
         parser.field_types.add(content.other)
         if content.embedding is not None:
             vectors.append(content.embedding)
+    if absent and looked_at:
+        raise UsageError(_absent(absent, originals, shown))
     unused = unused_fields(originals, parser.fields)
-    hints = [unused.note if unused else "", _absent(documents, parser.fields) if documents else ""]
-    hint = " ".join(filter(None, hints)) or None
+    hint = unused.note if unused else None
     if not sound:
         advice = f" {unused.advice}" if wrong and wrong.endswith(parser.columns.no_text) and unused else ""
         raise UsageError(f"{wrong}{advice}" if wrong else f"{shown} contains no documents.")
@@ -151,6 +155,7 @@ def _first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, byte
 
 
 _LOOKED_AT = 100  # lines, for fields that nobody named
+_LISTED = 20  # fields in a message
 _LONG = 150  # characters, of strings that are texts and not names or labels
 # What other systems call what a document is made of.
 _OTHER_NAMES = {
@@ -245,15 +250,24 @@ def unused_fields(originals: Iterable[Original], fields: FieldNames) -> UnusedFi
     return UnusedFields(found, texts) if found else None
 
 
-def _absent(documents: Sequence[Original], fields: FieldNames) -> str:
-    """A sentence on the fields that were named and that none of some documents has; empty where there are none."""
-    named = [(name, option) for name, option in fields.named_by() if name not in TEXT_FIELDS]
-    lines = [orjson.loads(one) if isinstance(one, bytes) else one for one in documents] if named else []
-    options = {name: option for name, option in named if all(value_at(line, name) is None for line in lines)}
-    if not options:
-        return ""
-    absent, given = list(options), join_words(list(options.values()))
-    return f"None of the first documents has {' or '.join(absent)}, which {given} name{'s' * (len(absent) == 1)}."
+def _absent(absent: Mapping[str, str], originals: Iterable[Original], shown: str) -> str:
+    """That no document has a field that was named, and which there are."""
+    there = list(dict.fromkeys(name for original in originals for name, _ in _leaves(original) if name != OPERATION))
+    more = [f"{len(there) - _LISTED:,} more"] if len(there) > _LISTED else []
+    return (
+        f"None of the first documents of {shown} has {' or '.join(absent)}, which "
+        f"{join_words(list(dict.fromkeys(absent.values())))} name{'s' * (len(absent) == 1)}: they have "
+        f"{join_words([*there[:_LISTED], *more])}."
+    )
+
+
+def _document(original: Original) -> Mapping[str, Any] | None:
+    """The fields of a line or a row; None where it is no document, or deletes or updates one."""
+    try:
+        line = orjson.loads(original) if isinstance(original, bytes) else original
+    except orjson.JSONDecodeError:
+        return None
+    return line if isinstance(line, Mapping) and OPERATION not in line else None
 
 
 def _leaves(original: Original) -> Iterator[tuple[str, Any]]:
@@ -285,6 +299,7 @@ class JsonLines(DocumentSource):
         file: the file.
         embeddings: what becomes of vectors that come with documents.
         fields: the names of their fields.
+        named: fields that a document must have, each with the option that names it.
 
     Raises:
         UsageError: none of the first lines is a document, or the file is damaged.
@@ -292,12 +307,13 @@ class JsonLines(DocumentSource):
 
     resumable = True
 
-    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames) -> None:
+    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames, named: Mapping[str, str]) -> None:
         self._file, self.shown = file, file.shown
         self._parser = Parser(embeddings, fields=fields)
         self.field_types = self._parser.field_types
         with closing(file.first_lines()) as lines:
-            self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, _first_lines(lines)), self.shown)
+            first = map(self._parser.line, _first_lines(lines))
+            self.vector_spec, self.hint = sniff(self._parser, first, self.shown, named)
         self.total, _, self.content = file.measure()
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
@@ -319,13 +335,20 @@ class Pipe(DocumentSource):
         shown: how messages name it.
         embeddings: what becomes of vectors that come with documents.
         fields: the names of their fields.
+        named: fields that a document must have, each with the option that names it.
 
     Raises:
         UsageError: none of the first lines is a document.
     """
 
     def __init__(
-        self, lines: Iterator[tuple[int, bytes]], stream: object, shown: str, embeddings: Embeddings, fields: FieldNames
+        self,
+        lines: Iterator[tuple[int, bytes]],
+        stream: object,
+        shown: str,
+        embeddings: Embeddings,
+        fields: FieldNames,
+        named: Mapping[str, str],
     ) -> None:
         self.shown = shown
         # Standard input may be a file, of which nobody knows how it began.
@@ -337,7 +360,7 @@ class Pipe(DocumentSource):
         self._was_read = False
         self._parser = Parser(embeddings, fields=fields)
         self.field_types = self._parser.field_types
-        self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, self._first), shown)
+        self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, self._first), shown, named)
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order, once; see ``DocumentSource.read``."""
@@ -380,7 +403,11 @@ def require_readable(given: str) -> None:
 
 @contextmanager
 def open_source(
-    given: str, *, embeddings: Embeddings = "refused", fields: FieldNames = USUAL
+    given: str,
+    *,
+    embeddings: Embeddings = "refused",
+    fields: FieldNames = USUAL,
+    named: Mapping[str, str] | None = None,
 ) -> Iterator[DocumentSource]:
     """Open a corpus and look at its first lines.
 
@@ -388,13 +415,17 @@ def open_source(
         given: path of a file, its first bytes tell its kind; or of a pipe; or ``-`` for standard input.
         embeddings: what becomes of vectors that come with documents.
         fields: the names of their fields.
+        named: fields of which each must be in one of the first documents, with the option that names it; None for those
+            of ``fields`` that are not the usual ones.
 
     Raises:
         UsageError: there is no such file, it holds no document, or none of its first 1,000 lines is one: then what
-            is wrong with the very first of them, so that a wrong file is refused before anything is written.
+            is wrong with the very first of them, so that a wrong file is refused before anything is written. Or none
+            of them has a field that was named.
         LangshiftError: it is Parquet, and the extra is not installed.
     """
     require_readable(given)
+    named = fields.own if named is None else named
     path = Path(given)
     with ExitStack() as stack:
         if given == STANDARD_INPUT:
@@ -403,16 +434,18 @@ def open_source(
         else:
             stream, shown = stack.enter_context(path.open("rb", buffering=0)), given
             if state_of(stream) is not None:
-                yield _in_file(stream, shown, embeddings, fields)
+                yield _in_file(stream, shown, embeddings, fields, named)
                 return
         unpacked = stack.enter_context(decompressed_stream(stream))
-        yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, embeddings, fields)
+        yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, embeddings, fields, named)
 
 
-def _in_file(file: io.FileIO, shown: str, embeddings: Embeddings, fields: FieldNames) -> DocumentSource:
+def _in_file(
+    file: io.FileIO, shown: str, embeddings: Embeddings, fields: FieldNames, named: Mapping[str, str]
+) -> DocumentSource:
     # It sniffs, too.
     from langshift.ingest.parquet import ParquetRows
 
     if file.read(len(PARQUET)) == PARQUET:
-        return ParquetRows(CorpusFile(file, shown, unpacks=False), embeddings, fields)
-    return JsonLines(CorpusFile(file, shown, unpacks=True), embeddings, fields)
+        return ParquetRows(CorpusFile(file, shown, unpacks=False), embeddings, fields, named)
+    return JsonLines(CorpusFile(file, shown, unpacks=True), embeddings, fields, named)

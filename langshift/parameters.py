@@ -185,6 +185,18 @@ ENCODER_OF_INDEX = option(
 #: Where a command opens the encoder that an index was made with.
 INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if it has moved or is a server.", rare=True)
 REMOTE_CODE = flag("--trust-remote-code", "Run the code of an st: model that you trust.", rare=True)
+#: How an encoder reads texts, for what ``langshift.debias.encoders.Reading`` says of them.
+READING = (
+    option("--query-prefix T", "Put before queries. [default: the model's]", rare=True),
+    option("--document-prefix T", "Put before documents. [default: the model's]", rare=True),
+    option(
+        "--pooling HOW",
+        "Of an st: model: mean, cls or last. [default: its own]",
+        click.Choice(["mean", "cls", "last"]),
+        rare=True,
+    ),
+    option("--max-tokens N", "Tokens that an st: model reads. [default: 512]", click.IntRange(8, 1 << 20), rare=True),
+)
 
 
 def _use_threads(_context: click.Context, _parameter: click.Parameter, threads: int | None) -> None:

@@ -342,6 +342,8 @@ def in_words(made: Fingerprint) -> list[str]:
     both = {"query": made.query_prefix, "document": made.document_prefix}
     prefixes = [f"{prefix!r} for each {what}" for what, prefix in both.items() if prefix]
     put = f", prefix {' and '.join(prefixes)}" if prefixes else ""
+    put += f", {made.pooling} pooling" if made.pooling else ""
+    put += f", {made.max_tokens:,} tokens of each text" if made.max_tokens else ""
     revision = f" (revision {made.revision})" if made.revision else ""
     return [
         f"Its vectors were computed by the encoder {made.encoder}{revision}: {made.dimension} dimensions, {norm}{put}.",

@@ -240,6 +240,8 @@ def known_vectors(meta: Mapping[str, Any], index: str) -> LanguageVectors:
         common=common,
         measured=made.means,
         name=shift.hash or "",
+        pooling=made.pooling,
+        max_tokens=made.max_tokens,
     )
 
 

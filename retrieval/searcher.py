@@ -16,7 +16,7 @@ from opensearchpy.exceptions import RequestError
 from langshift.client import HYBRID_PLUGIN, cluster_version, plugins, version_tuple
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import Detection, open_detector
-from langshift.debias.encoders import Encoder, VectorSpec, identity, is_given, open_encoder
+from langshift.debias.encoders import AS_KNOWN, Encoder, VectorSpec, identity, is_given, open_encoder
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
@@ -53,15 +53,19 @@ def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: d
     """
     made = index.fingerprint
     name = options.encoder or made.encoder
+    reading = AS_KNOWN.of(made, name)
+    # Indices of one model may have been made with different prefixes.
+    key = name if reading == AS_KNOWN else f"{name} {reading}"
     with _OPENING:
         # Vectors that came with one index say nothing of those of another.
-        encoder = None if is_given(name) else opened.get(name)
+        encoder = None if is_given(name) else opened.get(key)
         if encoder is None:
-            encoder = opened[name] = open_encoder(
+            encoder = opened[key] = open_encoder(
                 name,
                 trust_remote_code=options.trust_remote_code,
                 vector_spec=VectorSpec(made.dimension, made.normalised),
                 named_by="" if options.encoder else f"The index {index.name}",
+                reading=reading,
             )
     installed = replace(made, **identity(encoder))
     made.require_same(installed, index.name, "search with the same encoder, or index the corpus again")

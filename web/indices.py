@@ -88,6 +88,8 @@ _LABELS: Final = {
     "method": "Method",
     "soft": "Shifted by all languages that a document may be in",
     "languages": "Detection limited to",
+    "pooling": "Pooling in place of the model's own",
+    "max_tokens": "Tokens read in place of the usual number",
 }
 
 

@@ -1,17 +1,26 @@
 """Encoders: texts in, vectors out, as the model makes them."""
 
+from __future__ import annotations
+
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
 from functools import cache, wraps
 from importlib import resources
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.encoders.prompts import Prefixes
 from langshift.errors import UsageError, require_extra
 from langshift.normal_form import normal_form
+from langshift.output import note
+
+if TYPE_CHECKING:
+    from langshift.debias.fingerprint import Fingerprint
+    from langshift.debias.vectors import LanguageVectors
 
 # Vectors as encoders make them, and what is made of them.
 Matrix = NDArray[np.float32]
@@ -31,6 +40,69 @@ def _of_normal_form(read: Callable[[Any, Sequence[str]], T]) -> Callable[[Any, S
     return read_normal_form
 
 
+Pooling = Literal["mean", "cls", "last"]
+#: Attributes of ``Reading``, and names of the options for them.
+READING_NAMES: Final = ("query_prefix", "document_prefix", "pooling", "max_tokens")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a model that is not langshift's own is to read texts; None leaves each to what is known of it.
+
+    Attributes:
+        query_prefix: text put before every query.
+        document_prefix: text put before every document.
+        pooling: what of the tokens' vectors becomes the text's: their mean, or the first or the last one (``st:``).
+        max_tokens: how many tokens of a text are read (``st:``).
+        recorded: whether an index or a file says so: then nothing is assumed that a person must be told of.
+    """
+
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+    pooling: Pooling | None = None
+    max_tokens: int | None = None
+    recorded: bool = False
+
+    @classmethod
+    def take(cls, values: MutableMapping[str, Any]) -> Reading:
+        """Take out of options' values what they say of it."""
+        return cls(**{name: values.pop(name) for name in READING_NAMES})
+
+    def of(self, made: Fingerprint | LanguageVectors, encoder: str) -> Reading:
+        """Return it as vectors were made with an encoder of this name, as far as nothing else is wanted."""
+        if encoder.partition(":")[0] not in ("st", "http", "https"):
+            return self
+        mine = {name: getattr(self, name) for name in READING_NAMES}
+        return Reading(**{n: getattr(made, n) if one is None else one for n, one in mine.items()}, recorded=True)
+
+    def prefixes(self, known: Prefixes | None, encoder: str) -> Prefixes:
+        """Return the prefixes to use, of which ``known`` are those of the model; say so where none are known."""
+        given = (self.query_prefix, self.document_prefix)
+        if known is None and given == (None, None):
+            note_once(f"There is no prefix known for {encoder}: none is used (--query-prefix, --document-prefix).")
+        return Prefixes(*(own if own is not None else of for own, of in zip(given, known or ("", ""), strict=True)))
+
+    def require_only(self, allowed: Sequence[str], encoder: str, reason: str) -> None:
+        """Refuse what an encoder cannot be told.
+
+        Raises:
+            UsageError: naming the options that are not allowed, and the reason.
+        """
+        refused = [name for name in READING_NAMES if name not in allowed and getattr(self, name) is not None]
+        if given := [f"--{name.replace('_', '-')}" for name in refused]:
+            raise UsageError(f"The encoder {encoder} takes no {' or '.join(given)}: {reason}. Leave it out.")
+
+
+@cache
+def note_once(sentence: str) -> None:
+    """Say what was assumed of a model, however often it is opened."""
+    note(sentence)
+
+
+#: As the model is known to.
+AS_KNOWN = Reading()
+
+
 class Encoder(Protocol):
     """What every encoder offers. Whatever it reads is in normal form: canonically equal texts have one vector.
 
@@ -41,6 +113,8 @@ class Encoder(Protocol):
         normalised: whether the vectors have norm 1 as the model makes them.
         query_prefix: text put before every query; empty if nothing else is said.
         document_prefix: text put before every document; likewise.
+        pooling: how it pools tokens where that is not the model's own way; None as it is if nothing else is said.
+        max_tokens: how many tokens it reads where that is not the usual number; None likewise.
         longest: how many characters of a text are read; None where all are, as it is if nothing else is said.
         window: how many tokens of a text are read at a time; None where nobody knows, as it is likewise.
     """
@@ -51,6 +125,8 @@ class Encoder(Protocol):
     normalised: bool
     query_prefix: str = ""
     document_prefix: str = ""
+    pooling: Pooling | None = None
+    max_tokens: int | None = None
     longest: int | None = None
     window: int | None = None
 
@@ -85,7 +161,12 @@ class VectorSpec(NamedTuple):
 
 
 def open_encoder(
-    name: str, *, trust_remote_code: bool = False, vector_spec: VectorSpec | None = None, named_by: str = ""
+    name: str,
+    *,
+    trust_remote_code: bool = False,
+    vector_spec: VectorSpec | None = None,
+    named_by: str = "",
+    reading: Reading = AS_KNOWN,
 ) -> Encoder:
     """Open an encoder by its name.
 
@@ -95,6 +176,7 @@ def open_encoder(
         vector_spec: the vectors that came with the data, where some did (``given`` alone).
         named_by: what names the encoder where no person did, such as ``The index news``: a server is then asked only if
             it is trusted (``http:`` alone), as it is told texts and the key. Empty where a person did.
+        reading: how texts are to be read (``st:`` and, of prefixes, ``http:``).
 
     Raises:
         UsageError: there is no encoder of that name, or it cannot be used with what there is; or its server is not
@@ -102,20 +184,21 @@ def open_encoder(
         LangshiftError: its model cannot be loaded, or its server does not answer as it should.
     """
     kind, _, rest = name.partition(":")
+    if kind == "st" and rest:
+        from langshift.debias.encoders.sentence_transformers import open_st
+
+        return open_st(rest, trust_remote_code=trust_remote_code, reading=reading)
+    if kind in ("http", "https") and rest:
+        from langshift.debias.encoders.embeddings_api import HttpEncoder
+
+        return HttpEncoder(name, named_by, reading)
+    reading.require_only((), name, "only models given as st: or http: can be told how to read texts")
     if name == "use-m":
         return UseM()
     if name == "e5-small":
         from langshift.debias.encoders.e5_small import E5Small
 
         return E5Small()
-    if kind == "st" and rest:
-        from langshift.debias.encoders.sentence_transformers import open_st
-
-        return open_st(rest, trust_remote_code=trust_remote_code)
-    if kind in ("http", "https") and rest:
-        from langshift.debias.encoders.embeddings_api import HttpEncoder
-
-        return HttpEncoder(name, named_by)
     if is_given(name):
         from langshift.debias.encoders.precomputed import PrecomputedEncoder
 
@@ -128,8 +211,8 @@ def open_encoder(
 
 def identity(encoder: Encoder) -> dict[str, Any]:
     """What a fingerprint says of the encoder, by the fingerprint's names."""
-    names = ("revision", "query_prefix", "document_prefix", "dimension", "normalised")
-    return {"encoder": encoder.id, **{name: getattr(encoder, name) for name in names}}
+    names = ("revision", "query_prefix", "document_prefix", "dimension", "normalised", "pooling", "max_tokens")
+    return {"encoder": encoder.id, **{name: getattr(encoder, name, None) for name in names}}
 
 
 def is_given(name: str) -> bool:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from urllib3 import BaseHTTPResponse
 from urllib3.util import Retry
 
-from langshift.debias.encoders import Encoder, Matrix, have_norm_1
-from langshift.debias.encoders.sentence_transformers import full_name, prefixes
+from langshift.debias.encoders import AS_KNOWN, Encoder, Matrix, Reading, have_norm_1
+from langshift.debias.encoders.prompts import known_prefixes
+from langshift.debias.encoders.sentence_transformers import model_name
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import (
     CONNECTIONS,
@@ -73,23 +74,27 @@ class HttpEncoder(Encoder):
         longest: None: how much of a text is read is the server's affair.
     """
 
-    def __init__(self, name: str, named_by: str = "") -> None:
+    def __init__(self, name: str, named_by: str = "", reading: Reading = AS_KNOWN) -> None:
         """Find the model, and encode two texts, to see what the vectors are like.
 
         Args:
             name: ``http:URL#MODEL``; see ``parse_address``.
             named_by: see ``open_encoder``.
+            reading: how texts are to be read; a server leaves nothing but prefixes open.
 
         Raises:
             UsageError: the name is none, or leaves open which of several models is meant; or no person named it.
             LangshiftError: the server cannot be reached, refuses the key, has no such model, or fails.
         """
+        allowed = ("query_prefix", "document_prefix")
+        reading.require_only(allowed, name, "how its server pools and truncates is set up there")
         if named_by:
             require_trusted(name, EMBEDDING_SERVER, named_by)
         root, wanted = parse_address(name, EMBEDDING_SERVER)
         self._server = ModelServer(root, EMBEDDING_SERVER)
-        self._find_model(root, wanted)
+        known = known_prefixes({}, *self._find_model(root, wanted))
         self.id = f"http:{root}#{self._model}"
+        self.query_prefix, self.document_prefix = reading.prefixes(known, self.id)
         answer = self._ask(_PROBE, FIRST)
         if answer.status in TOO_MUCH:
             raise LangshiftError(
@@ -100,8 +105,8 @@ class HttpEncoder(Encoder):
         self.dimension = probe.shape[1]
         self.normalised = have_norm_1(probe)
 
-    def _find_model(self, root: str, wanted: str | None) -> None:
-        """Find a model on the server, or its only one, and keep what the server says of it."""
+    def _find_model(self, root: str, wanted: str | None) -> tuple[str, str]:
+        """Find a model on the server, or its only one, keep what the server says of it, and return its names."""
         server = self._server
         models = entries(server.get("/v1/models", needed=wanted is None), "data")
         listed = {entry["id"]: entry for entry in models if isinstance(entry.get("id"), str)}
@@ -114,12 +119,11 @@ class HttpEncoder(Encoder):
             raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
         entry = listed.get(model) or listed.get(model + _TAG, {})
         self.revision = _revision(server, model, entry, info)
-        # What stands behind a name that the server was told to show.
-        own = str(entry.get("root") or info.get("model_id") or model)
-        self.query_prefix, self.document_prefix = prefixes(full_name(own.removesuffix(_TAG).replace(":", "-")), {}, "")
         most = info.get("max_client_batch_size")
         # How many texts the server takes in a request.
         self._most = min(most, _MOST) if isinstance(most, int) and most > 0 else _MOST
+        # What stands behind a name that the server was told to show, then that name.
+        return model_name(str(entry.get("root") or info.get("model_id") or model)), model
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents with the document prefix, shape (len(texts), dimension), float32.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from fnmatch import fnmatchcase
@@ -16,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from langshift.debias.encoders import Encoder, Matrix, have_norm_1
+from langshift.debias.encoders import AS_KNOWN, Encoder, Matrix, Pooling, Reading, have_norm_1, note_once
+from langshift.debias.encoders.model_kinds import read_json, require_encoder
+from langshift.debias.encoders.prompts import known_prefixes
 from langshift.errors import LangshiftError, UsageError, require_extra
 from langshift.output import note
 
@@ -24,51 +25,32 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-_WEB_SEARCH = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
-
-# Name on Hugging Face -> what stands before every query, and before every document (Table 5).
-_TABLE = {
-    "google/embeddinggemma-300m": ("task: search result | query: ", "title: none | text: "),
-    "intfloat/multilingual-e5-large": ("query: ", "passage: "),
-    "BAAI/bge-m3": ("", ""),
-    "Qwen/Qwen3-Embedding-0.6B": (_WEB_SEARCH, ""),
-    "nvidia/llama-nemotron-embed-1b-v2": ("query: ", "passage: "),
-    "Alibaba-NLP/gte-Qwen2-1.5B-instruct": (_WEB_SEARCH, ""),
+# Models that are known by their own name alone, such as a copy's; of others the organisation is needed.
+_FULL = {
+    name.rpartition("/")[2].lower(): name
+    for name in (
+        "google/embeddinggemma-300m",
+        "intfloat/multilingual-e5-small",
+        "intfloat/multilingual-e5-base",
+        "intfloat/multilingual-e5-large",
+        "BAAI/bge-m3",
+        "Qwen/Qwen3-Embedding-0.6B",
+        "nvidia/llama-nemotron-embed-1b-v2",
+        "Alibaba-NLP/gte-Qwen2-1.5B-instruct",
+    )
 }
-# A copy of a model carries its name without the organisation.
-_FULL = {_name.rpartition("/")[2].lower(): _name for _name in _TABLE}
-# Names that sentence-transformers itself looks for among a model's prompts of documents, best first.
-_DOCUMENT = ("document", "passage", "corpus")
 
 
 def full_name(written: str) -> str:
     """The model's name on Hugging Face, as far as ``written`` tells it: a path ends with the model's name.
 
-    ``bge-m3`` and ``/models/bge-m3`` give ``BAAI/bge-m3`` of the table, ``/models/mine`` gives ``mine``, and
+    ``bge-m3`` and ``/models/bge-m3`` give ``BAAI/bge-m3``, ``/models/mine`` gives ``mine``, and
     ``someone/bge-m3`` is another model.
     """
     organisation, _, own = written.replace("\\", "/").rstrip("/").rpartition("/")
     if organisation and "/" not in organisation and not organisation.startswith((".", "~")):
         return f"{organisation}/{own}"
     return _FULL.get(own.lower(), own)
-
-
-def prefixes(name: str, prompts: Mapping[str, str], trained_from: str) -> tuple[str, str]:
-    """A model's prefixes of queries and of documents: by its name, its own prompts, or those of what it was made from.
-
-    Args:
-        name: the model's name, with or without an organisation.
-        prompts: prompts by their name, from the model's own configuration.
-        trained_from: what the configuration names as the model's origin, or "".
-    """
-    if known := _FULL.get(name.rpartition("/")[2].lower()):
-        return _TABLE[known]
-    document = next((prompts[name] for name in _DOCUMENT if prompts.get(name)), "")
-    own = (prompts.get("query") or "", document)
-    if any(own):
-        return own
-    origin = _FULL.get(trained_from.rstrip("/").rpartition("/")[2].lower())
-    return _TABLE[origin] if origin else own
 
 
 # What a part of a model (the transformer, a dense layer) is read from; names of files in its folder.
@@ -201,16 +183,9 @@ def _model_files(folder: Path, *, code: bool) -> Iterator[Path]:
 
 def _parts(folder: Path) -> list[Path]:
     """The model's folder and those of its modules; a router's modules lie in folders that it names."""
-    parts = {folder, *(folder / module["path"] for module in _read(folder / "modules.json", []))}
-    routed = {part / name for part in parts for name in _read(part / "router_config.json", {}).get("types", ())}
+    parts = {folder, *(folder / module["path"] for module in read_json(folder / "modules.json", []))}
+    routed = {part / name for part in parts for name in read_json(part / "router_config.json", {}).get("types", ())}
     return sorted(parts | routed)
-
-
-def _read(path: Path, default: Any) -> Any:  # noqa: ANN401 - any JSON value
-    try:
-        return json.loads(path.read_bytes()) if path.is_file() else default
-    except ValueError as error:
-        raise UsageError(f"{path} is not valid JSON, so this model is damaged: copy or download it again.") from error
 
 
 def _matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
@@ -222,6 +197,11 @@ def _matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
 _TOKENS = 512
 # A token of natural text has some four characters; beyond this nothing is left to read, but much to cut into tokens.
 _LONGEST = 20_000
+_CHARACTERS = _LONGEST // _TOKENS  # of a token
+# As langshift names it -> as sentence-transformers does.
+# A tokenizer that knows no limit names 10^30.
+_MOST_TOKENS = 1 << 20
+_POOLINGS: dict[Pooling, str] = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 # One norm may be 1 by chance, not most of them.
 _PROBE = ["The weather is fine.", "a", "How far is it from here to the sea?"]
 
@@ -236,26 +216,36 @@ class SentenceTransformersEncoder(Encoder):
         normalised: whether the vectors have norm 1 though Normalize is bypassed.
         query_prefix: text put before every query.
         document_prefix: text put before every document.
-        longest: how many characters of a text are read; of them the first 512 tokens, or fewer where the
-            model has room for fewer.
-        window: so many tokens.
+        pooling: where it is not the model's own.
+        max_tokens: where it is neither 512 nor all that the model has room for.
+        longest: how many characters of a text are read; of them the first tokens, as many as ``window`` says.
+        window: 512 tokens, or fewer where the model has room for fewer, or as many as were asked for.
     """
 
     longest = _LONGEST
 
-    def __init__(self, name: str, folder: Path, *, code: bool) -> None:
+    def __init__(self, name: str, folder: Path, *, code: bool, reading: Reading) -> None:
         """Load a model.
 
         Args:
             name: name on Hugging Face, or the absolute path of the folder.
             folder: where it lies.
             code: run code that comes with the model.
+            reading: how it is to read texts.
+
+        Raises:
+            UsageError: it is damaged or no encoder, or cannot read texts in that way.
         """
-        self._model = _load(folder, code=code)
+        require_encoder(folder)
         self.id = f"st:{name}"
+        self._model = _load(folder, code=code)
+        self.pooling = _set_pooling(self._model, reading.pooling, self.id)
+        self.max_tokens = _limit_tokens(self._model, reading.max_tokens, self.id)
         self.revision = revision(folder, code=code)
-        trained_from = str(_read(folder / "config.json", {}).get("_name_or_path", ""))
-        self.query_prefix, self.document_prefix = prefixes(model_name(name), self._model.prompts, trained_from)
+        self._set_prefixes(name, folder, reading)
+        if reading.pooling is None and not reading.recorded and not (folder / "modules.json").is_file():
+            used = next((ours for ours, theirs in _POOLINGS.items() if theirs in _modes(self._model)), "mean")
+            note_once(f"{self.id} has no modules.json: {used} pooling is used (--pooling).")
         self._batch = 64 if self._model.device.type == "cuda" else 32
         lengths = {reader.max_seq_length for reader in _readers(self._model)}
         # Of a copy, which cuts nothing, and which no thread that encodes is at.
@@ -264,9 +254,16 @@ class SentenceTransformersEncoder(Encoder):
             self._tokenizer.no_truncation()
             self._tokenizer.no_padding()
             self.window = min(lengths)
-        probe = self.encode_documents(_PROBE)
+            self.longest = max(_LONGEST, self.window * _CHARACTERS)
+        with loading(folder, _TROUBLE, code=code):
+            probe = self.encode_documents(_PROBE)
         self.dimension = probe.shape[1]
         self.normalised = have_norm_1(probe)
+
+    def _set_prefixes(self, name: str, folder: Path, reading: Reading) -> None:
+        trained_from = str(read_json(folder / "config.json", {}).get("_name_or_path", ""))
+        known = known_prefixes(self._model.prompts, model_name(name), trained_from)
+        self.query_prefix, self.document_prefix = reading.prefixes(known, self.id)
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents with the document prefix, shape (len(texts), dimension), float32."""
@@ -286,29 +283,33 @@ class SentenceTransformersEncoder(Encoder):
         # It sorts by length over the whole call, batches, and gives the vectors back in the order of the texts. A
         # prefix that is given, "" too, stands in place of every prompt of the model's own.
         vectors = encode(
-            [text[:_LONGEST] for text in texts], prompt=prefix, batch_size=self._batch, show_progress_bar=False
+            [text[: self.longest] for text in texts], prompt=prefix, batch_size=self._batch, show_progress_bar=False
         )
         return np.asarray(vectors, np.float32)
 
 
-def open_st(name_or_path: str, *, trust_remote_code: bool = False) -> SentenceTransformersEncoder:
+def open_st(
+    name_or_path: str, *, trust_remote_code: bool = False, reading: Reading = AS_KNOWN
+) -> SentenceTransformersEncoder:
     """Open a model of Hugging Face by its name, or one of a folder; a folder never touches the network.
 
     Args:
         name_or_path: such as ``intfloat/multilingual-e5-large``, or a folder.
         trust_remote_code: run code that comes with the model.
+        reading: how it is to read texts.
 
     Raises:
-        UsageError: there is no such model, its folder is damaged, or it needs code of its own that may not be run.
+        UsageError: there is no such model, its folder is damaged, it needs code of its own that may not be run, or it
+            makes no vectors, or not in the way that was asked for.
         LangshiftError: the extra is not installed, or the model cannot be fetched.
     """
     instead = "; or use an encoder that comes with langshift"
     require_extra("The encoders st:NAME need", "transformers", "sentence_transformers", otherwise=instead)
     quieten()
-    if folder := local_folder(name_or_path):
-        return SentenceTransformersEncoder(str(folder), require_model(folder), code=trust_remote_code)
-    name = hub_name(name_or_path)
-    return SentenceTransformersEncoder(name, fetch(name, code=trust_remote_code), code=trust_remote_code)
+    folder = local_folder(name_or_path)
+    name = hub_name(name_or_path) if folder is None else str(folder)
+    folder = fetch(name, code=trust_remote_code) if folder is None else require_model(folder)
+    return SentenceTransformersEncoder(name, folder, code=trust_remote_code, reading=reading)
 
 
 def quieten() -> None:
@@ -352,12 +353,15 @@ def loading(folder: Path, trouble: str, *, code: bool) -> Iterator[None]:
         ) from error
 
 
+_TROUBLE = "damaged, or sentence-transformers cannot load it"
+
+
 def _load(folder: Path, *, code: bool) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize
     from torch import nn
 
-    with loading(folder, "damaged, or sentence-transformers cannot load it", code=code):
+    with loading(folder, _TROUBLE, code=code):
         model = SentenceTransformer(
             str(folder),
             trust_remote_code=code,
@@ -369,10 +373,62 @@ def _load(folder: Path, *, code: bool) -> SentenceTransformer:
     if isinstance(model[-1], Normalize):
         # In its place, so that the other modules keep their names.
         model[-1] = nn.Identity()
-    for reader in _readers(model):
-        if reader.max_seq_length is None or reader.max_seq_length > _TOKENS:
-            reader.max_seq_length = _TOKENS
     return model
+
+
+def _poolings(model: SentenceTransformer) -> list[Any]:
+    from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
+
+    return [module for module in model.modules() if isinstance(module, PoolingModule)]
+
+
+def _modes(model: SentenceTransformer) -> list[Any]:
+    return [module.pooling_mode for module in _poolings(model)]
+
+
+def _set_pooling(model: SentenceTransformer, wanted: Pooling | None, name: str) -> Pooling | None:
+    """Let a model pool as it is wanted; None where it does so already.
+
+    Raises:
+        UsageError: it pools in no way that can be replaced.
+    """
+    if wanted is None or set(_modes(model)) == {_POOLINGS[wanted]}:
+        return None
+    if not all(isinstance(mode, str) for mode in _modes(model)) or not _modes(model):
+        raise UsageError(f"The model {name} has no pooling that --pooling {wanted} could replace: leave it out.")
+    for module in _poolings(model):
+        module.pooling_mode = _POOLINGS[wanted]
+    return wanted
+
+
+def _limit_tokens(model: SentenceTransformer, wanted: int | None, name: str) -> int | None:
+    """Let a model read so many tokens of a text, and the usual number where None is wanted; None where it is that.
+
+    Raises:
+        UsageError: it has no room for as many.
+    """
+    readers = _readers(model)
+    room = {id(reader): _room(reader) for reader in readers}
+    if wanted is not None and wanted > min(room.values(), default=0):
+        most = f"at most {min(room.values()):,} tokens" if room else "texts whole"
+        raise UsageError(f"The model {name} reads {most}, so --max-tokens {wanted} cannot be met: leave it out.")
+    for reader in readers:
+        reader.max_seq_length = min(room[id(reader)], wanted or _TOKENS)
+    return None if all(min(most, _TOKENS) == wanted for most in room.values()) else wanted
+
+
+def _room(reader: Any) -> int:  # noqa: ANN401 - sentence-transformers'
+    """How many tokens a model can read, by its tokenizer and its table of positions."""
+    from torch import nn
+
+    most = math.inf if reader.max_seq_length is None else reader.max_seq_length
+    for module in reader.modules():
+        table = getattr(module, "position_embeddings", None)
+        if isinstance(table, nn.Embedding):
+            # Models like RoBERTa count positions from there.
+            padding = getattr(module, "padding_idx", None)
+            most = min(most, table.num_embeddings - (padding + 1 if isinstance(padding, int) else 0))
+    return int(min(most, _MOST_TOKENS))
 
 
 def _readers(model: SentenceTransformer) -> list[Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import VectorSpec, open_encoder
+from langshift.debias.encoders import AS_KNOWN, VectorSpec, open_encoder
 from langshift.debias.index_means import SAMPLE, EmbeddingSums, adapted
 from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.audit.sample import read_queries
@@ -52,10 +52,11 @@ def fit_to_index(
         made = index.fingerprint
         spec = VectorSpec(made.dimension, made.normalised)
         opened = open_encoder(
-            encoder or made.encoder,
+            at := encoder or made.encoder,
             trust_remote_code=trust_remote_code,
             vector_spec=spec,
             named_by="" if encoder else f"The index {name}",
+            reading=AS_KNOWN.of(made, at),
         )
         known.require_encoder(opened, name)
         read = read_queries(queries, EmbeddingPipeline(opened, UNMOVED, open_detector()), index.languages, SAMPLE)

@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import Debiaser, Posterior
-from langshift.debias.encoders import Encoder, VectorSpec, have_norm_1, is_given
+from langshift.debias.encoders import Encoder, VectorSpec, have_norm_1, identity, is_given
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError
@@ -158,10 +158,11 @@ def encode_texts(kind: str, texts: Sequence[str], encoder: Encoder, on_texts: On
 
 
 def _key(kind: str, texts: Sequence[str], encoder: Encoder) -> str:
-    """32 hexadecimal digits of what makes the vectors: the encoder, its revision and prefix, every text."""
-    prefix = encoder.document_prefix if kind == "documents" else encoder.query_prefix
-    made_by = [encoder.id, encoder.revision, prefix, encoder.dimension, encoder.normalised]
-    digest = hashlib.sha256(orjson.dumps(made_by))
+    """32 hexadecimal digits of what makes the vectors: the encoder, its revision, how it reads, every text."""
+    made_by = identity(encoder)
+    # The prefix of the other side makes no difference.
+    del made_by["query_prefix" if kind == "documents" else "document_prefix"]
+    digest = hashlib.sha256(orjson.dumps(list(made_by.values())))
     for text in texts:
         content = text.encode()
         digest.update(len(content).to_bytes(8, "little") + content)

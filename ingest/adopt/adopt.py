@@ -19,8 +19,8 @@ from langshift.ingest.adopt.fields import (
     analyzed_languages,
     checked_fields,
     free_fields,
-    note_unused,
     one_vector_each,
+    require_used,
     sampled_languages,
 )
 from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, open_reader
@@ -129,7 +129,7 @@ def open_for_adoption(
         vector_spec = _sampled_vector_spec(old, sample, fields)
         pipeline = pipeline_options.open(vector_spec)
         _require_encoder(old, there.vector, pipeline, vector_spec)
-        note_unused(sample, fields)
+        require_used(old, sample, fields)
         if analyze or fields.declared_language is not None:
             languages = sampled_languages(old, sample, fields, pipeline)
             if analyze:

@@ -16,9 +16,9 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document
 from langshift.ingest.transform import detect_language
 from langshift.languages import UNDETERMINED, analyzers, parse_tag, text_language
-from langshift.output import note, pluralize
+from langshift.output import join_words, note, pluralize
 from langshift.plugin.index_body import engine_of, mapped
-from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
 
 
@@ -181,17 +181,31 @@ def _vectors(part: Mapping[str, Any], place: str) -> Iterator[str]:
 _OF_LANGUAGES = ("language", "lang", "locale")
 
 
-def note_unused(sample: Sequence[bytes], fields: FieldNames) -> None:
-    """Note text fields that no document fills, and a field that tells languages and was not named.
+def require_used(old: OldIndex, sample: Sequence[bytes], fields: FieldNames) -> None:
+    """Refuse fields that no document fills, and note a field that tells languages and was not named.
 
     Args:
+        old: the index.
         sample: documents as a search gives them.
         fields: the names of their fields.
+
+    Raises:
+        UsageError: a field that was named is empty in all.
     """
     sources = [parse_source(decode_hit(hit).source) for hit in sample]
-    for name in fields.texts:
-        if not any(text.strip() for source in sources for text in strings_at(source, name)):
-            note(f"No document of a sample has a text in {name!r}.")
+    named = {name: "--title-field" if name == fields.title else "--text-field" for name in fields.texts}
+    others = {fields.declared_language: "--language-field", fields.parent: "--parent-field"}
+    others |= {fields.group: "--group-field"} if fields.group != USUAL.group else {}
+    for name, option in (named | others).items():
+        # What is the same in all documents stands in the mapping alone.
+        if name is None or mapped(old.mappings, name).get("type") == "constant_keyword":
+            continue
+        if not any(value_at(source, name) or any(map(str.strip, strings_at(source, name))) for source in sources):
+            there = sorted({one for source in sources for one, value in source.items() if value not in (None, "", [])})
+            raise UsageError(
+                f"None of the first documents of {old.index} has {name}, which {option} names: they have "
+                f"{join_words(there)}."
+            )
     for name in _OF_LANGUAGES if fields.declared_language is None else ():
         tags = [declared_tag(source, name) for source in sources if any(strings_at(source, name))]
         if 2 * sum(tag is not None for tag in tags) > len(tags):

@@ -3,6 +3,8 @@
 import math
 from itertools import permutations
 
+import click
+
 from langshift.errors import UsageError
 from langshift.ingest.documents import OPERATION, name_fault
 from langshift.parameters import option, option_group
@@ -105,6 +107,17 @@ def _require_usable(texts: list[tuple[str, str]], others: list[tuple[str, str]])
                 f"{given_as} {name} and {other_as} {other} cannot be used together: a text is stored by language, so "
                 "its field can contain nothing else."
             )
+
+
+def named_fields(kept: FieldNames) -> dict[str, str]:
+    """Return the fields that the command line names, each with the option, after those of an index that are kept."""
+    given = click.get_current_context().params
+    named = {**kept.own, **dict.fromkeys(given["dates"], "--date-field")}
+    for part in ("id", "title", "text", "language", "group"):
+        values = given["texts"] if part == "text" else [given[part]]
+        option = f"--{part}-field"
+        named |= {weighted_field(option, value)[0]: option for value in values if value is not None}
+    return named
 
 
 FIELDS = option_group(

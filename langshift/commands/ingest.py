@@ -14,9 +14,9 @@ from opensearchpy.exceptions import RequestError
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.commands.corpus_fields import FIELDS, chunked_fields, weighted_field
+from langshift.commands.corpus_fields import FIELDS, chunked_fields, named_fields, weighted_field
 from langshift.commands.search import note_calibration_due
-from langshift.debias.encoders import VectorSpec, is_given
+from langshift.debias.encoders import Reading, VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import shipped
 from langshift.errors import ClusterError, UsageError
@@ -47,6 +47,7 @@ from langshift.parameters import (
     JSON,
     MEANS,
     PATIENCE,
+    READING,
     REMOTE_CODE,
     SHARE,
     THREADS,
@@ -81,7 +82,10 @@ _LANGUAGES = option(
 
 
 def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
-    return PipelineOptions(**{"method": "shift", "soft": False, **values}, least_confidence=min_confidence)
+    reading = Reading.take(values)
+    return PipelineOptions(
+        **{"method": "shift", "soft": False, **values}, least_confidence=min_confidence, reading=reading
+    )
 
 
 def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
@@ -93,7 +97,7 @@ def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
         default=0.5,
         rare=True,
     )
-    usual = (encoder, REMOTE_CODE, VECTORS, ALPHA, GAMMA, DOCUMENTS_ONLY, MEANS)
+    usual = (encoder, REMOTE_CODE, *READING, VECTORS, ALPHA, GAMMA, DOCUMENTS_ONLY, MEANS)
     return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, *more, _LID_MODEL, least_confidence)
 
 
@@ -125,7 +129,7 @@ MAX_REFUSED = option(
 @_pipeline_options(ENCODER)
 @option(
     "--if-exists WHAT",
-    "If NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
+    "NEW exists: fail, replace or new-version.",
     click.Choice(["fail", "replace", "new-version"]),
     default="fail",
 )
@@ -168,7 +172,7 @@ def adopt(
     NEW has the same fields, mapping and settings; each document's language is detected and its vector shifted.
     Nothing is encoded: --encoder only names the encoder that the vectors are from. OLD is only read. What is written
     to it later is not in NEW: send it to both (see langshift pipeline). What NEW does not accept goes to the dead
-    letters, and the exit code is 3. An interrupted run leaves nothing behind.
+    letters, and the exit code is 3.
 
     \b
     Example:
@@ -328,7 +332,7 @@ def _index_options(
 @FIELDS
 @option(
     "--chunk HOW",
-    "Cut texts: auto, paragraphs, sentences:N, words:N or off. [default: as in the index, else off]",
+    "Cut texts: auto, paragraphs, sentences:N, words:N or off.",
 )
 @_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT)
 @option_group(
@@ -336,7 +340,7 @@ def _index_options(
     LoadOptions,
     option(
         "--if-exists WHAT",
-        "If it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
+        "fail, append, replace or new-version.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
     ),
@@ -349,7 +353,7 @@ def _index_options(
 @option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
 @option(
     "--engine NAME",
-    "lucene (the default), faiss, faiss-fp16 or faiss-on-disk.",
+    "lucene, faiss, faiss-fp16 or faiss-on-disk.",
     click.Choice(ENGINES),
     rare=True,
 )
@@ -368,10 +372,8 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is JSONL (plain, gzip or zstd), Parquet, or - for standard input: _id, title, text, language, group,
-    and any other fields. A later document with the same _id wins; "_op": "update" changes single fields, "_op":
-    "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3). After a crash or Ctrl-C,
-    repeat it with --resume.
+    CORPUS is JSONL (plain, gzip or zstd), Parquet, or - (standard input): _id, title, text, language, group.
+    "_op" updates or deletes. What cannot be indexed goes to the dead letters (exit code 3). After a crash, --resume.
 
     \b
     Example:
@@ -380,14 +382,15 @@ def ingest(
     check_name(name)
     fields = _fields_of_load(name, options.if_exists, fields, chunk)
     options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
-    if not pipeline.encoder:
-        # A corpus that cannot be read is refused before anybody is asked.
-        require_readable(corpus)
+    # A corpus that cannot be read is refused before anybody is asked.
+    require_readable(corpus)
+    if not pipeline.encoder or options.if_exists == "append":
         made = _fingerprint_of_index(name)
-        if made is None:
-            pipeline = replace(pipeline, encoder=parameters.default_encoder())
-        else:
+        if not pipeline.encoder and made is not None:
             pipeline = replace(pipeline, encoder=made.encoder, named_by=f"The index {name}")
+        pipeline = replace(pipeline, encoder=pipeline.encoder or parameters.default_encoder())
+        if made is not None:
+            pipeline = replace(pipeline, reading=pipeline.reading.of(made, pipeline.encoder))
     if fields.chunking is not None and is_given(pipeline.encoder):
         raise UsageError(
             f"--chunk {fields.chunking} gives each piece of a document a vector of its own, but the vectors of "
@@ -398,7 +401,9 @@ def ingest(
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
         embeddings: Embeddings = "refused" if opened else "needed"
-        source = stack.enter_context(open_source(corpus, embeddings=embeddings, fields=fields))
+        # What is added to an index need not have all fields that the index has.
+        named = named_fields(metadata.USUAL if options.if_exists == "append" else fields)
+        source = stack.enter_context(open_source(corpus, embeddings=embeddings, fields=fields, named=named))
         if source.hint:
             note(source.hint)
         if not source.resumable:

@@ -10,7 +10,7 @@ import click
 
 from langshift.debias.debiaser import Debiaser, recommended
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import Encoder, open_encoder
+from langshift.debias.encoders import Encoder, Reading, open_encoder
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, clusters, load_dataset
 from langshift.evaluate.measures import parse_measure
@@ -27,6 +27,7 @@ from langshift.parameters import (
     ALPHA,
     ENCODER,
     PATH,
+    READING,
     REMOTE_CODE,
     SHARE,
     THREADS,
@@ -49,6 +50,7 @@ class EncodingOptions(NamedTuple):
         vectors: the file of language vectors; None takes those that come with langshift.
         pivot: the pivot language; None leaves the file's own.
         cache: where encodings are kept; None keeps none.
+        reading: how the encoder is to read texts.
     """
 
     encoder: str
@@ -56,13 +58,15 @@ class EncodingOptions(NamedTuple):
     vectors: Path | None
     pivot: str | None
     cache: Path | None
+    reading: Reading
 
 
 _encoding_options = option_group(
     "options",
-    EncodingOptions,
+    lambda **values: EncodingOptions(reading=Reading.take(values), **values),
     ENCODER,
     REMOTE_CODE,
+    *READING,
     VECTORS,
     option("--pivot LANGUAGE", "Convert the language vectors to this pivot.", rare=True),
     option("--cache FOLDER", "Keep the encodings here for the next run.", rare=True),
@@ -110,7 +114,9 @@ def open_dataset_pipeline(
     if options.cache is not None:
         check_output(options.cache, "--cache")
     spec = encoding.read_vector_spec(dataset, options.encoder)
-    encoder = open_encoder(options.encoder, trust_remote_code=options.trust_remote_code, vector_spec=spec)
+    encoder = open_encoder(
+        options.encoder, trust_remote_code=options.trust_remote_code, vector_spec=spec, reading=options.reading
+    )
     pipeline = build_pipeline(encoder, open_detector(), options.vectors, alpha)
     if options.pivot is None:
         return pipeline

@@ -15,6 +15,7 @@ from rich.progress import Progress, Task
 from langshift import output
 from langshift.client import open_cluster
 from langshift.commands.search import note_calibration_due
+from langshift.debias.encoders import Reading
 from langshift.debias.fingerprint import scales_in_words
 from langshift.debias.index_means import measured_in_words
 from langshift.errors import LangshiftError, UsageError
@@ -32,6 +33,7 @@ from langshift.parameters import (
     JSON,
     PATH,
     PATIENCE,
+    READING,
     REMOTE_CODE,
     SHARE,
     THREADS,
@@ -41,6 +43,7 @@ from langshift.parameters import (
     flag,
     json_or_tables,
     option,
+    option_group,
 )
 from langshift.plugin import retune as retuning
 from langshift.plugin.inventory import DocumentCount, count_documents
@@ -191,6 +194,7 @@ _UNMEASURED = (
 @option("--encoder NAME", "The new encoder: e5-small, use-m, st:NAME_OR_PATH or http:URL.", required=True)
 @THREADS
 @REMOTE_CODE
+@option_group("reading", Reading, *READING)
 @VECTORS
 @ALPHA
 @GAMMA
@@ -208,6 +212,7 @@ def reencode(
     name: str,
     encoder: str,
     trust_remote_code: bool,
+    reading: Reading,
     vectors: Path | None,
     alpha: float | None,
     gamma: float | None,
@@ -229,7 +234,7 @@ def reencode(
     """
     client = open_cluster()
     shift = vectors, alpha, gamma, documents_only
-    request = reencoding.ReencodeRequest(encoder, trust_remote_code, *shift, max_refused)
+    request = reencoding.ReencodeRequest(encoder, trust_remote_code, *shift, max_refused, reading)
     try:
         with output.progress() as bars:
             watch = TransferReporter(bars).update

@@ -12,7 +12,7 @@ import numpy as np
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.debias.encoders import Encoder, is_given, open_encoder
+from langshift.debias.encoders import READING_NAMES, Encoder, Reading, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
@@ -28,6 +28,7 @@ from langshift.parameters import (
     ENCODER_OF_INDEX,
     JSON,
     PATH,
+    READING,
     REMOTE_CODE,
     SHARE,
     THREADS,
@@ -40,6 +41,13 @@ from langshift.parameters import (
     refuse_beside,
 )
 
+#: How an encoder is opened; a command is given them as ``opening``, for ``open_encoder``.
+_OPENING = option_group(
+    "opening",
+    lambda trust_remote_code, **reading: {"trust_remote_code": trust_remote_code, "reading": Reading(**reading)},
+    REMOTE_CODE,
+    *READING,
+)
 _PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
 _passage_options = option_group(
@@ -71,7 +79,7 @@ def vectors() -> None:
 @_passage_options
 @option("--budget B", "How much recall in the query's own language (SLR@20) it may cost.", SHARE, default=0.01)
 @_PAIRS_ENCODER
-@REMOTE_CODE
+@_OPENING
 @THREADS
 @option(
     "--sample N",
@@ -87,7 +95,7 @@ def tune(
     passages: dict[str, Any],
     budget: float,
     encoder: str | None,
-    trust_remote_code: bool,
+    opening: dict[str, Any],
     sample: int | None,
     plot: Path | None,
     as_json: bool,
@@ -121,8 +129,9 @@ def tune(
             "were fitted with an encoder for texts, and give texts."
         )
     source, absent = _open(pairs, passages, vectors)
+    opening["reading"] = vectors.reading(encoder, opening["reading"])
     named_by = "" if encoder else f"The file {file}"
-    opened = open_encoder(encoder or vectors.encoder, trust_remote_code=trust_remote_code, named_by=named_by)
+    opened = open_encoder(encoder or vectors.encoder, named_by=named_by, **opening)
     vectors.require_encoder(opened, str(file))
     used = [tag for tag in source.languages if tag != vectors.pivot]
     items = sample_items(source, vectors.pivot, used, sample or default_sample(len(used) + 1))
@@ -170,9 +179,9 @@ def _open(pairs: Path, passages: dict[str, Any], vectors: LanguageVectors) -> tu
 @click.argument("file", type=PATH, metavar="FILE.pt")
 @option("--output FILE", "The file to write.", required=True)
 @option("--encoder NAME", "The encoder that the vectors are for. [default: st: and FILE's model]")
-@REMOTE_CODE
+@_OPENING
 @JSON
-def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bool, as_json: bool) -> None:
+def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, Any], as_json: bool) -> None:
     """Import language vectors published with the paper's reference implementation.
 
     FILE.pt is a file saved by torch: a dict with model_name, source_lang and a tensor v_<lang> for every
@@ -189,7 +198,7 @@ def import_(file: Path, output: Path, encoder: str | None, trust_remote_code: bo
     published = read_pt(file)
     name = encoder or published.encoder
     require_model_of(published, name)
-    made = with_encoder(published, open_encoder(name, trust_remote_code=trust_remote_code))
+    made = with_encoder(published, open_encoder(name, **opening))
     made.save(output)
     show_vectors(made, output, as_json=as_json)
     if not as_json:
@@ -324,7 +333,7 @@ def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
 
 
 def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
-    made = ("revision", "document_prefix", "query_prefix", "dimension", "normalised", "source")
+    made = ("revision", "document_prefix", "query_prefix", "pooling", "max_tokens", "dimension", "normalised", "source")
     return _identity(vectors, path) | {
         **{name: getattr(vectors, name) for name in made},
         "methods": _methods(vectors),
@@ -355,16 +364,12 @@ def _source(vectors: LanguageVectors, pairs: Path, passages: dict[str, Any]) -> 
 
 
 def _encoder(
-    vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, *, trust_remote_code: bool
+    vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, opening: dict[str, Any]
 ) -> Encoder:
     """The encoder that the file names, or another one that was asked for."""
-    spec = vector_spec_of(source)
-    opened = open_encoder(
-        name or vectors.encoder,
-        trust_remote_code=trust_remote_code,
-        vector_spec=spec,
-        named_by="" if name else f"The file {path}",
-    )
+    opening["reading"] = vectors.reading(name, opening["reading"])
+    named_by = "" if name else f"The file {path}"
+    opened = open_encoder(name or vectors.encoder, vector_spec=vector_spec_of(source), named_by=named_by, **opening)
     if opened.dimension != vectors.dimension:
         other = opened.id != vectors.encoder
         remedy = f"use the encoder {vectors.encoder}" if other else "it is not the model that they were fitted with"
@@ -442,16 +447,12 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     "Adapt language vectors to the documents of this index.",
     dest="from_index",
 )
-@option("--queries LOG", "With --from-index: its users' queries, JSON Lines with text.", PATH)
-@option(
-    "--vectors FILE",
-    "With --from-index: what to adapt. [default: the shipped ones]",
-    dest="fitted",
-)
-@option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
+@option("--queries LOG", "With --from-index: its users' queries, as JSON Lines.", PATH)
+@option("--vectors FILE", "With --from-index: what to adapt. [default: shipped]", dest="fitted")
+@option("--languages LIST", "Languages to fit, such as ar,de,en. [default: all]", callback=parse_list)
 @option(
     "--pivot LIST",
-    "The language to shift towards; several are fitted in one pass.",
+    "Language to shift towards, or several.",
     dest="pivots",
     default="en",
     callback=partial(parse_list, example="en,de"),
@@ -469,7 +470,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     rare=True,
 )
 @ENCODER_OF_INDEX
-@REMOTE_CODE
+@_OPENING
 @THREADS
 @option(
     "--output FILE", "The file to write; with several pivots a folder, for files <pivot>.safetensors.", required=True
@@ -486,7 +487,7 @@ def fit(
     methods: list[str],
     documents_only: bool,
     encoder: str,
-    trust_remote_code: bool,
+    opening: dict[str, Any],
     output: Path,
     passages: dict[str, Any],
     as_json: bool,
@@ -510,9 +511,8 @@ def fit(
     if from_index is not None:
         refuse_beside("--from-index", *_OF_PAIRS)
         check_output(output)
-        made = fit_to_index(
-            open_cluster(), from_index, fitted, queries, encoder=encoder, trust_remote_code=trust_remote_code
-        )
+        code = opening["trust_remote_code"]
+        made = fit_to_index(open_cluster(), from_index, fitted, queries, encoder=encoder, trust_remote_code=code)
         made.save(output)
         show_vectors(made, output, as_json=as_json)
         note(measured_in_words(made.measured))
@@ -526,7 +526,7 @@ def fit(
     files = _files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, pivots=pivots, **passages)
-    opened = open_encoder(encoder, trust_remote_code=trust_remote_code, vector_spec=vector_spec_of(source))
+    opened = open_encoder(encoder, vector_spec=vector_spec_of(source), **opening)
     omitted: dict[str, dict[str, str]] = {}
     found = fit_shown(
         source,
@@ -556,7 +556,7 @@ def fit(
 
 
 # What only says how to fit on parallel text, by the names of the arguments.
-_OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "join_lines", "documents")
+_OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "join_lines", "documents", *READING_NAMES)
 
 
 @vectors.command("show")
@@ -577,12 +577,12 @@ def show(file: str, as_json: bool) -> None:
 @click.argument("file")
 @option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
 @_PAIRS_ENCODER
-@REMOTE_CODE
+@_OPENING
 @THREADS
 @_passage_options
 @json_or_tables
 def check(
-    file: str, pairs: Path | None, encoder: str | None, trust_remote_code: bool, passages: dict[str, Any], as_json: bool
+    file: str, pairs: Path | None, encoder: str | None, opening: dict[str, Any], passages: dict[str, Any], as_json: bool
 ) -> None:
     """Judge FILE, or the language vectors shipped for an encoder, language by language.
 
@@ -617,7 +617,7 @@ def check(
     fitted, left_out = None, {}
     if pairs is not None:
         source = _source(vectors, pairs, passages)
-        opened = _encoder(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
+        opened = _encoder(vectors, path, source, encoder, opening)
         omitted: list[str] = []
         fitted = fit_shown(
             source, [vectors.pivot], opened, documents_only=True, on_omitted=lambda _, __, why: omitted.append(why)

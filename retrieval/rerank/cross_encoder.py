@@ -1,4 +1,7 @@
-"""``st:NAME_OR_PATH``: a cross-encoder of sentence-transformers, from Hugging Face or a folder."""
+"""``st:NAME_OR_PATH``: a cross-encoder of sentence-transformers, from Hugging Face or a folder.
+
+It may be a causal language model with a score module, such as Qwen3-Reranker.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.encoders.model_kinds import require_reranker
 from langshift.debias.encoders.sentence_transformers import fetch, loading, local_folder, quieten, require_model
 from langshift.errors import UsageError, require_extra
 
@@ -23,7 +27,7 @@ _LONGEST: Final = 20_000
 
 
 class CrossEncoderReranker:
-    """A cross-encoder with one logit; may be used from several threads.
+    """A cross-encoder with one score; may be used from several threads.
 
     Attributes:
         name: ``st:`` and the model's name on Hugging Face, or the absolute path of its folder.
@@ -62,8 +66,9 @@ def load_cross_encoder(folder: Path, *, code: bool) -> CrossEncoder:
     """Load a model that gives raw logits, in single precision.
 
     Raises:
-        UsageError: it is damaged, needs code of its own that may not be run, or gives several scores.
+        UsageError: it is damaged or no reranker, needs code of its own that may not be run, or gives several scores.
     """
+    require_reranker(folder)
     from sentence_transformers import CrossEncoder
     from torch import nn
 
@@ -76,8 +81,8 @@ def load_cross_encoder(folder: Path, *, code: bool) -> CrossEncoder:
             activation_fn=nn.Identity(),
             model_kwargs={"dtype": "float32"},
         )
-    labels = model.config.num_labels
-    if labels != 1:
-        raise UsageError(f"{folder} gives {labels} scores for each passage: a reranker must give one.")
+    # A causal language model's score module gives one, whatever the model's configuration says of labels.
+    if model.num_labels != 1:
+        raise UsageError(f"{folder} gives {model.num_labels} scores for each passage: a reranker must give one.")
     model.max_seq_length = min(model.max_seq_length or _TOKENS, _TOKENS)
     return model

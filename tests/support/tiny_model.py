@@ -38,23 +38,30 @@ def made_up_lines(count, script=0, seed=0):
 
 def save_tiny_model(folder, *, seed=0, prompts=None, normalize=True):
     """Build the model and save it as sentence-transformers does; returns the folder."""
-    import torch
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+
+    modules = [_tiny_transformer(folder, seed), Pooling(DIMENSION, "mean"), *([Normalize()] if normalize else [])]
+    SentenceTransformer(modules=modules, device="cpu", prompts=prompts).save(str(folder), create_model_card=False)
+    return folder
+
+
+def _tiny_transformer(folder, seed=0):
+    """The module that gives vectors of tokens; the model alone lies in a folder beside ``folder``."""
+    import torch
+    from sentence_transformers.base.modules import Transformer
     from transformers import XLMRobertaModel
 
     # Threads of so small a model wait for each other, and the longer the busier the machine is.
     torch.set_num_threads(1)
     plain = folder.with_name(f"{folder.name}-plain")
-    tokenizer = _tokenizer()
+    tokenizer = tiny_tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = XLMRobertaModel(_config(tokenizer))
     model.save_pretrained(plain)
     tokenizer.save_pretrained(plain)
-    modules = [Transformer(str(plain)), Pooling(DIMENSION, "mean"), *([Normalize()] if normalize else [])]
-    SentenceTransformer(modules=modules, device="cpu", prompts=prompts).save(str(folder), create_model_card=False)
-    return folder
+    return Transformer(str(plain))
 
 
 #: A cross-encoder of these learns in a few steps; that of the usual ones tells texts apart without having learnt.
@@ -67,12 +74,76 @@ def save_tiny_cross_encoder(folder, *, seed=0, labels=1, **config):
     from transformers import XLMRobertaForSequenceClassification
 
     torch.set_num_threads(1)
-    tokenizer = _tokenizer()
+    tokenizer = tiny_tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = XLMRobertaForSequenceClassification(_config(tokenizer, num_labels=labels, **config))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_tiny_colbert(folder):
+    """Build a late-interaction model, a vector for each token, as sentence-transformers saves it."""
+    import torch
+    from sentence_transformers import MultiVectorEncoder
+    from sentence_transformers.base.modules import Dense
+
+    transformer = _tiny_transformer(folder)
+    dense = Dense(DIMENSION, 16, bias=False, activation_function=torch.nn.Identity())
+    dense.module_input_name = dense.module_output_name = "token_embeddings"
+    MultiVectorEncoder(modules=[transformer, dense], device="cpu").save(str(folder), create_model_card=False)
+    return folder
+
+
+def save_tiny_splade(folder):
+    """Build a sparse model, a weight for each word, as sentence-transformers saves it."""
+    import torch
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sparse_encoder.modules import MLMTransformer, SpladePooling
+    from transformers import XLMRobertaForMaskedLM
+
+    torch.set_num_threads(1)
+    plain, tokenizer = folder.with_name(f"{folder.name}-plain"), tiny_tokenizer()
+    XLMRobertaForMaskedLM(_config(tokenizer)).save_pretrained(plain)
+    tokenizer.save_pretrained(plain)
+    modules = [MLMTransformer(str(plain)), SpladePooling()]
+    SparseEncoder(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+    return folder
+
+
+def save_tiny_causal_reranker(folder, *, seed=0):
+    """Build a reranker of a causal language model, as Qwen3-Reranker is; the model alone lies in ``…-plain``."""
+    import torch
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.cross_encoder.modules import LogitScore, Transformer
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    torch.set_num_threads(1)
+    plain, tokenizer = folder.with_name(f"{folder.name}-plain"), tiny_tokenizer()
+    tokenizer.chat_template = (
+        "{% for one in messages %}<s> {{ one.role }} {{ one.content }} {% endfor %}"
+        "{% if add_generation_prompt %}<unk> {% endif %}"
+    )
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=DIMENSION,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        intermediate_size=64,
+        max_position_embeddings=1024,
+        initializer_range=0.5,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen3ForCausalLM(config)
+    model.save_pretrained(plain)
+    tokenizer.save_pretrained(plain)
+    yes, no = tokenizer.convert_tokens_to_ids(["</s>", "<mask>"])
+    modules = [Transformer(str(plain), transformer_task="text-generation"), LogitScore(yes, no)]
+    CrossEncoder(modules=modules, device="cpu").save(str(folder), create_model_card=False)
     return folder
 
 
@@ -111,7 +182,7 @@ def _config(tokenizer, **more):
     )
 
 
-def _tokenizer():
+def tiny_tokenizer():
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 

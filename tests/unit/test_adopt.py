@@ -1,6 +1,7 @@
 """Documents of an index that is adopted: what is looked at, and what passes byte for byte."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -12,7 +13,7 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import VectorSpec, open_encoder
 from langshift.errors import UsageError
 from langshift.ingest.adopt.adopt import keep_norms
-from langshift.ingest.adopt.fields import note_unused, sampled_languages
+from langshift.ingest.adopt.fields import require_used, sampled_languages
 from langshift.ingest.adopt.reader import OldIndex
 from langshift.ingest.adopt.transform import document_of, strings_at
 from langshift.ingest.config import build_pipeline
@@ -22,6 +23,8 @@ from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.raw_documents import edit_source
 
 FIELDS = FieldNames("meta.vec", texts=("head", "parts.body"), declared_language="meta.lang")
+
+OLD = OldIndex("old", "old", "", {}, {})
 
 
 def hit(source):
@@ -187,13 +190,34 @@ def test_a_field_without_values_is_named(capsys):
 
 def test_a_text_that_is_nowhere_and_a_language_that_is_not_asked_for_are_named(capsys):
     hits = [hit(json.dumps({"head": "H", "lang": "de", "language": "Fortran"}).encode())] * 3
-    note_unused(hits, FieldNames("vec", texts=("head", "body")))
+    require_used(OLD, hits, FieldNames("vec", texts=("head",)))
     assert capsys.readouterr().err.splitlines() == [
-        "No document of a sample has a text in 'body'.",
         "Languages are detected, although documents name one in 'lang': give --language-field lang to take that.",
     ]
-    note_unused(hits, FieldNames("vec", texts=("head",), declared_language="lang"))
+    require_used(OLD, hits, FieldNames("vec", texts=("head",), declared_language="lang"))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("named", "option"),
+    [
+        ({"texts": ("head", "body")}, "--text-field names"),
+        ({"texts": ("body", "head"), "title": "body"}, "--title-field names"),
+        ({"texts": ("head",), "declared_language": "body"}, "--language-field names"),
+        ({"texts": ("head",), "group": "body"}, "--group-field names"),
+        ({"texts": ("head",), "parent": "body"}, "--parent-field names"),
+    ],
+)
+def test_a_field_that_was_named_and_that_no_document_has_is_refused(named, option):
+    hits = [hit(json.dumps({"head": "H", "meta": {"n": 1}, "body": ""}).encode())] * 3
+    with pytest.raises(UsageError) as refused:
+        require_used(OLD, hits, FieldNames("vec", **named))
+    assert str(refused.value) == (
+        f"None of the first documents of old has body, which {option}: they have head and meta."
+    )
+    # A field of one value for all documents stands in the mapping.
+    constant = replace(OLD, mappings={"properties": {"body": {"type": "constant_keyword"}}})
+    require_used(constant, hits, FieldNames("vec", **named))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from command_line import langshift, refusal
 from plain_index import PLAIN
 
 from langshift.commands.corpus_fields import chunked_fields, from_options
@@ -264,23 +265,51 @@ def test_who_named_the_fields_is_told_nothing_of_others():
     assert note({**CMS, "summary": LONG, "uuid": "x", "lang": "de"}, names=names) is None
 
 
-def test_fields_that_were_named_and_that_no_document_has_are_told(tmp_path):
+UPDATE = {"_op": "update", "id": 7, "price": 5}
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        (
+            ("id", "headline", ("body", "meta.teaser"), "locale", "topc"),
+            "meta.teaser or topc|--text-field and --group-field name",
+        ),
+        (("id", "headline", ("body",), "lcale", None), "lcale|--language-field names"),
+        (("ident", "headline", ("body",), "locale", None), "ident|--id-field names"),
+        (("id", "hedline", ("body",), "locale", None), "hedline|--title-field names"),
+        # Of texts that none has, too.
+        (("id", "hedline", ("bodi",), "locale", None), "hedline or bodi|--title-field and --text-field name"),
+    ],
+)
+def test_a_field_that_was_named_and_that_no_document_has_is_refused(tmp_path, named, expected):
+    path, (absent, options) = tmp_path / "export.jsonl", expected.split("|")
+    path.write_text("\n".join(map(json.dumps, (CMS, UPDATE))))
+    sentence = (
+        f"None of the first documents of {path} has {absent}, which {options}: they have id, headline, body, "
+        "locale and price."
+    )
+    names = from_options(*named)
+    with pytest.raises(UsageError) as refused, open_source(str(path), fields=names):
+        pass
+    assert str(refused.value) == sentence
+    # Updates need not have them, and a document may have them later.
+    for lines in ([UPDATE | {"ident": 7}], [CMS] * 300 + [CMS | dict.fromkeys(absent.split(" or "), "x")]):
+        path.write_text("\n".join(map(json.dumps, lines)))
+        with open_source(str(path), fields=names) as source:
+            assert source.total == len(lines)
+
+
+def test_usual_fields_that_were_named_are_looked_for_too(tmp_path):
     path = tmp_path / "export.jsonl"
-    path.write_text(json.dumps(CMS) + "\n" + json.dumps({"_op": "update", "id": 7, "price": 5}))
-    names = from_options("id", "headline", ("body", "meta.teaser"), "locale", "topc")
-    with open_source(str(path), fields=names) as source:
-        assert source.hint == (
-            "None of the first documents has meta.teaser or topc, which --text-field and --group-field name."
+    path.write_text(json.dumps({"_id": "1", "body": "x"}))
+    load = ("ingest", path, "--index", "never-made", "--encoder", "use-m", "--text-field", "body")
+    for option, name in (("--title-field", "title^2"), ("--language-field", "language"), ("--date-field", "day")):
+        done = langshift(*load, option, name)
+        assert refusal(done) == (
+            f"None of the first documents of {path} has {name.removesuffix('^2')}, which {option} names: they have "
+            "_id and body."
         )
-    with open_source(str(path), fields=from_options("id", "headline", ("body",), "lcale", None)) as source:
-        assert source.hint == (
-            "The field locale is stored but not used: give --language-field locale if it is the language. None of the "
-            "first documents has lcale, which --language-field names."
-        )
-    # Updates need not have them.
-    path.write_text(json.dumps({"_op": "update", "id": 7, "price": 5}))
-    with open_source(str(path), fields=names) as source:
-        assert source.hint is None
 
 
 def test_a_corpus_without_the_usual_fields_is_refused_with_the_options_for_its_own(tmp_path):

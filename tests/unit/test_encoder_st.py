@@ -12,7 +12,7 @@ from command_line import langshift
 from model_hub import model_hub
 from tiny_model import DIMENSION, edit_json, made_up_lines, model_fixtures, require_transformers, save_tiny_model
 
-from langshift.debias.encoders.sentence_transformers import full_name, open_st, prefixes
+from langshift.debias.encoders.sentence_transformers import open_st
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError, UsageError
 
@@ -88,41 +88,6 @@ def test_a_long_text_is_cut_before_it_is_read(encoder):
     text = "a" * 19_999
     one, other = encoder.encode_documents([f"{text}bc", f"{text}bd"])
     assert np.array_equal(one, other)
-
-
-@pytest.mark.parametrize(
-    ("model", "query", "document"),
-    [
-        ("google/embeddinggemma-300m", "task: search result | query: ", "title: none | text: "),
-        ("intfloat/multilingual-e5-large", "query: ", "passage: "),
-        ("BAAI/bge-m3", "", ""),
-        (
-            "Qwen/Qwen3-Embedding-0.6B",
-            "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ",
-            "",
-        ),
-        ("nvidia/llama-nemotron-embed-1b-v2", "query: ", "passage: "),
-        (
-            "Alibaba-NLP/gte-Qwen2-1.5B-instruct",
-            "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ",
-            "",
-        ),
-    ],
-)
-def test_the_table_of_the_paper(model, query, document):
-    own = model.partition("/")[2]
-    for name in (model, own, own.upper(), f"someone/{own}"):
-        assert prefixes(name, {"query": "another: "}, "") == (query, document)
-    assert prefixes("mine", {"query": "", "document": ""}, model) == (query, document)
-    for written in (own, own.upper(), f"/models/{own}/", f"./{own}", f"C:\\models\\{own}"):
-        assert full_name(written) == model
-    assert full_name(f"someone/{own}") == f"someone/{own}"
-
-
-def test_prompts_of_a_model_that_the_table_does_not_know():
-    assert prefixes("mine", {"query": "q: ", "passage": "p: "}, "intfloat/multilingual-e5-large") == ("q: ", "p: ")
-    assert prefixes("mine", {"document": "d: ", "passage": "p: ", "clustering": "c: "}, "") == ("", "d: ")
-    assert prefixes("mine", {}, "xlm-roberta-large") == ("", "")
 
 
 def test_the_prefix_of_the_table_is_applied_by_the_name_of_the_folder(encoder, copied):
@@ -356,10 +321,9 @@ def test_models_of_the_hub_are_fetched_once_and_are_the_same_as_a_copy(encoder, 
     # What is in the cache is not asked for again, and the libraries say nothing of their own.
     assert asked.count("/api/models/intfloat/multilingual-e5-large/revision/main") == 1
     assert not [path for path in asked if path.endswith(".md") or (path.endswith(".bin") and "multilingual" in path)]
-    assert (out, err.splitlines()) == (
-        "",
-        [f"Downloading the model {name} from Hugging Face (only needed once) ..." for name in names],
-    )
+    downloading = [f"Downloading the model {name} from Hugging Face (only needed once) ..." for name in names]
+    no_prefix = "There is no prefix known for st:someone/old: none is used (--query-prefix, --document-prefix)."
+    assert (out, err.splitlines()) == ("", [*downloading[:2], no_prefix, *downloading[2:]])
 
 
 def test_a_missing_extra_is_named(monkeypatch):
