@@ -67,13 +67,15 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
         metadata.ORIGIN: Origin("adopt", old.index, old.uuid, (), at).to_dict(),
         **stored_shift.to_metadata(pipeline.debias, pipeline.preference),
     }
-    keep_norms(body["settings"]["index"], engine_of(old.mappings, old.settings, fields.vector))
+    vector_field = engine_of(old.mappings, old.settings, fields.vector)
+    keep_norms(body["settings"]["index"], vector_field)
     field = mapped(mappings, fields.vector)
     assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
     # Shifted vectors have no common length, and their components are no whole numbers.
     field.pop("data_type", None)
-    holder = field["method"] if "space_type" in field.get("method", {}) else field
-    holder["space_type"] = COSINE
+    if vector_field is not None and vector_field.space != COSINE:
+        field.pop("space_type", None)
+        field.get("method", field)["space_type"] = COSINE
     return body
 
 
@@ -275,7 +277,7 @@ def _norms(old: OldIndex, field: str, vectors: Matrix) -> Norms | None:
         return None
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     usual, tolerance = 1.0, NORM_TOLERANCE
-    if mapped(old.mappings, field).get("data_type") == "byte":
+    if str(mapped(old.mappings, field).get("data_type")).lower() == "byte":
         # Whole numbers have length 1 in no direction but those of the axes.
         usual, tolerance = float(np.median(lengths)), _BYTE_TOLERANCE
     norms = Norms(str(vector_field.space), usual * (1 - tolerance), usual * (1 + tolerance))

@@ -4,17 +4,17 @@ from itertools import repeat
 
 import numpy as np
 import pytest
-from anchored_corpus import corpus
 from embeddings_server import embeddings_server
 from given_data import run, write_lines
 from newer_server import leaving_out, leaving_out_always, packed, packing
 from old_index import OldIndex
-from searched import make_index
 from shifted_index import DIMENSION, Corpus, language_vectors, printed, refused, require_vectors, saved, sources
 from small_dataset import index_of
 from small_old_index import ADOPTED, VECTOR, old_index
 
 from langshift.plugin.inventory import drop_all
+from langshift.retrieval.calibration.questions import draw_passages
+from langshift.retrieval.searcher import Searcher
 
 ADOPT = ("--text-field", "headline", "--text-field", "body", "--language-field", "meta.lang")
 
@@ -53,6 +53,7 @@ def test_an_index_is_adopted_and_audited(client, cluster_url, index_name, tmp_pa
     assert sum(one["documents"] for one in told["languages"]) == len(old.vectors)
     name = f"{index_name}-new"
     assert run("adopt", index_name, "--name", name, *options, "--alpha", 1).exit_code == 0
+    client.indices.put_settings(index=name, body={"index": {"max_result_window": 1000}})
     for one, source in sources(client, name).items():
         tag = old.tags[one]
         moved = {} if tag == "en" else old.offsets[tag] - old.offsets["en"]
@@ -73,7 +74,7 @@ def test_an_index_is_encoded_by_another_model_and_taken_back(client, index_name,
 
 
 @pytest.mark.usefixtures("newer")
-def test_searches_a_replay_and_a_calibration_find_what_they_find_otherwise(client, folder, proxy):
+def test_searches_a_replay_and_a_calibration_find_what_they_find_otherwise(client, through, folder, proxy):
     name = index_of(client, folder, 1.0)
     try:
         found = {}
@@ -86,15 +87,14 @@ def test_searches_a_replay_and_a_calibration_find_what_they_find_otherwise(clien
                 assert found.setdefault(mode, hits) == hits
             replayed = printed(run("evaluate", "replay", folder, "--index", name, "--measures", "nDCG@10", "--json"))
             assert found.setdefault("replay", replayed["measures"]) == replayed["measures"]
+            # What a calibration reads of documents; all else of it is searches.
+            passages = draw_passages(Searcher(through, name), 12, 100, 0)
+            vectors = {one.id: one.vector.tolist() for one in passages}
+            assert found.setdefault("calibrate", vectors) == vectors
+            assert len(vectors) == 12
+            assert run("index", "describe", name).exit_code == 0
     finally:
         drop_all(client, name)
-
-
-@pytest.mark.usefixtures("newer")
-def test_an_index_is_calibrated(index_name, client, tmp_path):
-    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus())
-    assert printed(run("anchors", "calibrate", index_name, "--sample", 30, "--json"))["questions"]
-    assert run("index", "describe", index_name).exit_code == 0
 
 
 @pytest.mark.usefixtures("loaded")
