@@ -24,6 +24,7 @@ from langshift.languages import UNDETERMINED, parse_tag
 from langshift.normal_form import normal_form
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
 from langshift.plugin.metadata import CHUNK, PARENT, TEXT_FIELDS, USUAL, FieldNames, chunk_id, value_at
+from langshift.plugin.stored_vector import parse_vector
 
 EMBEDDING = "embedding"
 OPERATION = "_op"
@@ -208,7 +209,8 @@ def parse_embedding(value: Any) -> NDArray[np.float32]:  # noqa: ANN401 - any JS
     """The field ``embedding`` of a document or query as a vector.
 
     Args:
-        value: a list of numbers, as JSON has them; or an array, shape (dimension,), of integers or floats.
+        value: a list of numbers, as JSON has them; base64 of little-endian 32-bit floats; or an array, shape
+            (dimension,), of integers or floats.
 
     Returns:
         The vector, shape (dimension,), float32; it may be read-only.
@@ -216,6 +218,10 @@ def parse_embedding(value: Any) -> NDArray[np.float32]:  # noqa: ANN401 - any JS
     Raises:
         InvalidDocument: what is wrong and what should be there.
     """
+    if isinstance(value, str):
+        value = parse_vector(value)
+        if value is None:
+            raise _no_vector("but is a string that is not base64 of little-endian 32-bit floats")
     if not isinstance(value, list | np.ndarray):
         raise _no_vector(f"but is {json_type(value)}")
     if not len(value):

@@ -30,6 +30,7 @@ from langshift.plugin.index_body import copied_body, engine_of, mapped, require_
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.raw_documents import StoredDocument, edit_source, parse_source
 from langshift.plugin.retune import require_blockable
+from langshift.plugin.stored_vector import WHOLE, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import ClientTransform, TransferListener, TransferPlan, TransferResult
 from langshift.plugin.unread import look
@@ -142,7 +143,7 @@ class DocumentEncoder:
         """Vector and stamp that the other version has of the same text; None where it has none of that."""
         if there is None or (self.text(source), self._tag(source)) != (self.text(there), self._tag(there)):
             return None
-        return _Encoded(value_at(there, self.fields.vector), value_at(there, self.fields.stamp))
+        return _Encoded(vector_at(there, self.fields.vector), value_at(there, self.fields.stamp))
 
 
 def _json(value: object) -> bytes | None:
@@ -336,10 +337,12 @@ def _require_vectors(
     Raises:
         ClusterError: a vector is another.
     """
-    body = {"size": _SAMPLED, "query": {"function_score": {"random_score": {}}}}
+    body = {"size": _SAMPLED, "query": {"function_score": {"random_score": {}}}, **WHOLE}
     hits = client.search(index=version, body=body)["hits"]["hits"]
     for hit, made in zip(hits, document_encoder.encode([hit["_source"] for hit in hits]), strict=True):
-        stored = value_at(hit["_source"], index.fields.vector)
+        stored = vector_at(hit["_source"], index.fields.vector)
+        if stored is None and made.vector is not None and is_left_out(client, version, index.fields.vector, hit["_id"]):
+            raise ClusterError(left_out(version, index.fields.vector))
         if not _agree(stored, made.vector):
             raise ClusterError(
                 f"The vector of document {hit['_id']} in {version} is not the one that {encoder} gives for its text, "
@@ -348,10 +351,10 @@ def _require_vectors(
             )
 
 
-def _agree(stored: list[float] | None, made: Matrix | None) -> bool:
+def _agree(stored: Matrix | None, made: Matrix | None) -> bool:
     if stored is None or made is None:
         return stored is None and made is None
-    vectors = np.asarray(stored, np.float64), made.astype(np.float64)
+    vectors = stored.astype(np.float64), made.astype(np.float64)
     if len(vectors[0]) != len(vectors[1]):
         return False
     return bool(np.linalg.norm(vectors[0] - vectors[1]) <= _TOLERANCE * np.linalg.norm(vectors[1]))

@@ -33,6 +33,7 @@ from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import CHUNK, USUAL, FieldNames, chunk_id, replaced_at, value_at
 from langshift.plugin.raw_documents import FoundDocument, FoundDocuments, RawSerializer, edit_source, parse_source
+from langshift.plugin.stored_vector import vector_at
 from langshift.server_errors import Retryable, not_permitted
 from langshift.settings import Settings
 
@@ -201,10 +202,9 @@ class Updater:
 
     def _raw(self, source: Source) -> Matrix | None:
         """The vector of a stored document before it was shifted; None where that is not known."""
-        value, stamp = value_at(source, self.fields.vector), value_at(source, self.fields.stamp)
-        if value is None or not isinstance(stamp, Mapping) or stamp.get("alpha") is None:
+        vector, stamp = vector_at(source, self.fields.vector), value_at(source, self.fields.stamp)
+        if vector is None or not isinstance(stamp, Mapping) or stamp.get("alpha") is None:
             return None
-        vector = np.asarray(value, np.float32)
         if not is_shifted(stamp):
             return vector
         vectors = self.pipeline.debias.vectors

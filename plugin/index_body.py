@@ -58,6 +58,7 @@ Engine = Literal["lucene", "faiss", "faiss-fp16", "faiss-on-disk"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
 LUCENE: Final[Engine] = "lucene"
 DERIVED = "knn.derived_source.enabled"
+COSINE: Final = "cosinesimil"
 
 # Beside the method. Encoders are left to the server: from 3.6 on it demands `bits`, and refuses them before.
 _STORAGE: dict[Engine, dict[str, str]] = {
@@ -76,11 +77,14 @@ class VectorField(NamedTuple):
         engine: ``lucene``, ``faiss`` or ``nmslib``.
         space: such as ``cosinesimil``; None where only a trained model knows.
         derived: whether ``_source`` has the vectors no more, and they are put in from the engine's own files.
+        mixed_case: whether the field has capital letters in its name; with derived source, OpenSearch before 3.7
+            returns 1 for it (k-NN #3268).
     """
 
     engine: str
     space: str | None
     derived: bool
+    mixed_case: bool = False
 
     @property
     def comes_back_normalised(self) -> bool:
@@ -111,7 +115,7 @@ def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: s
     space = method.get("space_type") or found.get("space_type") or (None if "model_id" in found else "l2")
     # The second has every field put in, not only vectors.
     derived = any(metadata.is_on(settings.get(f"index.{name}")) for name in (DERIVED, "derived_source.enabled"))
-    return VectorField(_engine(found), space, derived)
+    return VectorField(_engine(found), space, derived, field != field.lower())
 
 
 def vectors_come_back_normalised(client: OpenSearch, index: str, field: str) -> bool:

@@ -16,6 +16,7 @@ from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, own_tag
+from langshift.plugin.stored_vector import require_unmasked, vector_required
 from langshift.plugin.versions import IndexInfo
 
 Source = Mapping[str, Any]
@@ -58,7 +59,7 @@ def draw(
             sources = [hit["_source"] for hit in answer.get("hits", {}).get("hits", [])]
             sources = [one for one in sources if _is_known(value_at(one, fields.stamp), shift)]
             if sources:
-                found[tag] = sources, np.stack([_unshifted(one, fields, shift) for one in sources])
+                found[tag] = sources, np.stack([_unshifted(one, fields, shift, index) for one in sources])
     return found
 
 
@@ -68,8 +69,8 @@ def _is_known(stamp: Source | None, shift: StoredShift | None) -> bool:
     return shift is None or stamp["vectors"] == shift.hash or not is_shifted(stamp)
 
 
-def _unshifted(source: Source, fields: FieldNames, shift: StoredShift | None) -> NDArray[np.float32]:
-    stored, stamp = np.array(value_at(source, fields.vector), np.float32), value_at(source, fields.stamp)
+def _unshifted(source: Source, fields: FieldNames, shift: StoredShift | None, index: str) -> NDArray[np.float32]:
+    stored, stamp = vector_required(source, fields.vector, index), value_at(source, fields.stamp)
     return stored if shift is None or not is_shifted(stamp) else undo(stored, stamp, shift.subtrahends)
 
 
@@ -102,6 +103,7 @@ def require_vectors_as_written(client: OpenSearch, index: IndexInfo) -> None:
     Raises:
         ClusterError: saying how to make one that does.
     """
+    require_unmasked(client, index.index, index.fields.vector)
     if vectors_come_back_normalised(client, index.index, index.fields.vector):
         raise ClusterError(
             f"Index {index.index} stores its vectors with the engine faiss, cosinesimil and derived source, which "

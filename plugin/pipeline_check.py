@@ -17,6 +17,7 @@ from langshift.plugin import metadata, pipelines, shift_script
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, Vector, matching_tag, shift_of
+from langshift.plugin.stored_vector import vector_required
 from langshift.plugin.versions import IndexInfo, live
 
 # Painless and NumPy round alike but for the last place of float32.
@@ -136,7 +137,7 @@ def _raw_document(hit: Mapping[str, Any], raw: Vector, index: IndexInfo) -> dict
 
 
 def _vector(hit: Mapping[str, Any], fields: FieldNames) -> Vector:
-    return np.asarray(value_at(hit["_source"], fields.vector), np.float32)
+    return vector_required(hit["_source"], fields.vector, hit["_index"])
 
 
 def _stamp(hit: Mapping[str, Any], fields: FieldNames) -> Mapping[str, Any]:

@@ -26,6 +26,7 @@ from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, primary, script_of, text_language, usual_scripts
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames, QuerySide, decoded, encoded, value_at
+from langshift.plugin.stored_vector import vector_at
 from langshift.plugin.versions import IndexInfo, fingerprint_of
 
 Vector = NDArray[np.float32]
@@ -302,7 +303,7 @@ def expected(
     """
 
     def one(source: Source) -> Vector | None:
-        stored = value_at(source, fields.vector)
+        stored = vector_at(source, fields.vector)
         if stored is None:
             return None
         stamp = value_at(source, fields.stamp)
@@ -311,7 +312,7 @@ def expected(
         # What was not moved may name vectors that this index never had.
         before = subtracted(stamp, old.subtrahends) if is_shifted(stamp) else 0.0
         # In one step, so that nothing is rounded between.
-        made: Vector = (np.float64(np.float32(stored)) + before - subtracted(other, new.subtrahends)).astype(np.float32)
+        made: Vector = (stored.astype(np.float64) + before - subtracted(other, new.subtrahends)).astype(np.float32)
         return made
 
     return lambda sources: [one(source) for source in sources]

@@ -16,6 +16,7 @@ from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, from_metadata
+from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl
 from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, ModeOrigin, SearchSettings
 from langshift.retrieval.steps import HttpRequest, Response, SearchPlan
@@ -563,10 +564,10 @@ def effects(
     among = dsl.named(ids, fields, brought)
     found: dict[str, ShiftEffect] = {}
     for name, source in sources((yield nearest, among)).items():
-        vector, stamp = value_at(source, fields.vector), value_at(source, fields.stamp) or {}
-        if vector is None:
+        stored, stamp = vector_at(source, fields.vector), value_at(source, fields.stamp) or {}
+        if stored is None:
             continue
-        stored, by = np.array(vector, np.float32), nonzero_scales(stamp)
+        by = nonzero_scales(stamp)
         made = unshifted_vector(stored, stamp, by, shift)
         found[name] = ShiftEffect(by, None if made is None else _cosine(raw, made), _cosine(moved, stored), None, 0)
     known = {name: one.similarity_before for name, one in found.items() if one.similarity_before is not None}

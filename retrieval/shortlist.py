@@ -14,6 +14,7 @@ from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import value_at
 from langshift.plugin.stored_shift import StoredShift, proportions
+from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits, settings
 from langshift.retrieval.dense import rank_balanced, rank_dense, vector_of
 from langshift.retrieval.hybrid import Parts, fuse, nearest_bodies, word_bodies
@@ -320,7 +321,9 @@ def _numbers(
     searched = vector_of(shortlist.question).astype(np.float64)
     mean = np.zeros(len(searched)) if query_mean is None else query_mean.astype(np.float64)
     query = np.stack([searched + shift.gamma * mean, mean])
-    bearing = {name: one.source for name, one in found.items() if value_at(one.source, fields.vector) is not None}
+    read = {name: vector_at(one.source, fields.vector) for name, one in found.items()}
+    vectors = {name: vector for name, vector in read.items() if vector is not None}
+    bearing = {name: found[name].source for name in vectors}
     stamps = {name: value_at(source, fields.stamp) or {} for name, source in bearing.items()}
     by = {name: nonzero_scales(stamp) for name, stamp in stamps.items()}
     # A document that was not shifted by langshift has no stamp, and any client may write one without a scale.
@@ -329,8 +332,8 @@ def _numbers(
     known = {tag: vector.astype(np.float64) for tag, vector in shift.subtrahends.items()}
     # Shape (documents, 4, dimension): each one's z, V, U and m_D.
     rows = np.zeros((len(bearing), 4, len(searched)))
-    for row, (name, source) in zip(rows, bearing.items(), strict=True):
-        row[0] = np.array(value_at(source, fields.vector), np.float32)
+    for row, name in zip(rows, bearing, strict=True):
+        row[0] = vectors[name]
         if name in unmovable:
             continue
         for place, scales in ((1, shares[name]), (2, by[name])):

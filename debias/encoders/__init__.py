@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Vectors as encoders make them, and what is made of them.
 Matrix = NDArray[np.float32]
 
-_NORM_TOLERANCE = 1e-3
+NORM_TOLERANCE = 1e-3
 
 T = TypeVar("T")
 
@@ -224,7 +224,7 @@ def have_norm_1(vectors: Matrix) -> bool:
     """Whether vectors, shape (n, d), are normalised, as far as rounding them for transport leaves them so."""
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
     # A single broken vector does not make the others another model's.
-    return bool(np.median(np.abs(norms - 1)) < _NORM_TOLERANCE)
+    return bool(np.median(np.abs(norms - 1)) < NORM_TOLERANCE)
 
 
 # The model adds up what it reads, so that more of a long text says little more about it, while the

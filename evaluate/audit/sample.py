@@ -112,7 +112,7 @@ def draw(opened: AdoptableIndex, size: int) -> Sample:
         UsageError: none of them can be used.
     """
     hits = opened.reader.sample(size, {"exists": {"field": opened.fields.vector}}, _SEED)
-    read = (document_of(hit, opened.fields, opened.vector_spec.dimension) for hit in hits)
+    read = (document_of(hit, opened.fields, opened.vector_spec.dimension, opened.norms) for hit in hits)
     documents, vectors, texts = [], [], []
     for document in (one for one in read if isinstance(one, Document)):
         vector = document.embedding

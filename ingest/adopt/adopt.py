@@ -11,9 +11,9 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.debias import index_means
-from langshift.debias.encoders import VectorSpec, have_norm_1
+from langshift.debias.encoders import NORM_TOLERANCE, Matrix, VectorSpec, have_norm_1
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.adopt.fields import (
     add_views,
     analyzed_languages,
@@ -24,7 +24,7 @@ from langshift.ingest.adopt.fields import (
     sampled_languages,
 )
 from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, open_reader
-from langshift.ingest.adopt.transform import IndexDocuments, StoredDocumentBuilder, document_of
+from langshift.ingest.adopt.transform import IndexDocuments, Norms, StoredDocumentBuilder, document_of, is_in_list
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Document
 from langshift.ingest.load import load_source
@@ -34,9 +34,19 @@ from langshift.ingest.resume import LoadOptions, LoadStrategy
 from langshift.ingest.transform import detect_language
 from langshift.output import note, pluralize
 from langshift.plugin import live_writes, metadata, stored_shift
-from langshift.plugin.index_body import DERIVED, LUCENE, VectorField, copied_body, engine_of, mapped, own_mappings
+from langshift.plugin.index_body import (
+    COSINE,
+    DERIVED,
+    LUCENE,
+    VectorField,
+    copied_body,
+    engine_of,
+    mapped,
+    own_mappings,
+)
 from langshift.plugin.metadata import USUAL, FieldNames, Origin, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
+from langshift.plugin.stored_vector import left_out, masked
 from langshift.plugin.versions import version_behind
 from langshift.server_errors import Unreadable
 
@@ -57,20 +67,29 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
         metadata.ORIGIN: Origin("adopt", old.index, old.uuid, (), at).to_dict(),
         **stored_shift.to_metadata(pipeline.debias, pipeline.preference),
     }
-    keep_norms(body["settings"]["index"], engine_of(old.mappings, old.settings, fields.vector))
+    vector_field = engine_of(old.mappings, old.settings, fields.vector)
+    keep_norms(body["settings"]["index"], vector_field)
+    field = mapped(mappings, fields.vector)
+    assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
+    # Shifted vectors have no common length, and their components are no whole numbers.
+    field.pop("data_type", None)
+    if vector_field is not None and vector_field.space != COSINE:
+        field.pop("space_type", None)
+        field.get("method", field)["space_type"] = COSINE
     return body
 
 
 def keep_norms(settings: dict[str, Any], vector_field: VectorField | None) -> None:
-    """Have vectors come back from the new version as they are written, by switching derived source off for faiss.
+    """Have vectors come back from the new version as they are written, by switching derived source off where needed.
 
-    What is read would have norm 1 otherwise, and a later change of alpha would be wrong without a word.
+    What faiss returns would have norm 1 otherwise, and a later change of alpha would be wrong without a word; of a
+    field with capital letters in its name, nothing would come back.
 
     Args:
         settings: of the new version, the part ``index``; changed in place.
         vector_field: how the old index keeps its vectors.
     """
-    if vector_field is not None and vector_field.engine != LUCENE:
+    if vector_field is not None and (vector_field.engine != LUCENE or vector_field.mixed_case):
         settings.pop(DERIVED.rpartition(".")[0], None)
         settings[DERIVED] = False
 
@@ -84,6 +103,7 @@ class AdoptableIndex(NamedTuple):
         fields: the names of its fields, and of those that its documents are to get.
         pipeline: how its vectors were made, and are moved.
         vector_spec: what a sample of its vectors tells.
+        norms: those that its vectors may have; None for any.
     """
 
     old: OldIndex
@@ -91,6 +111,7 @@ class AdoptableIndex(NamedTuple):
     fields: FieldNames
     pipeline: EmbeddingPipeline
     vector_spec: VectorSpec
+    norms: Norms | None = None
 
 
 @contextmanager
@@ -126,7 +147,7 @@ def open_for_adoption(
             raise UsageError(f"No document of {old.index} has a vector in {there.vector!r}: there is nothing to shift.")
         unmapped = {name for hit in sample for name in parse_source(decode_hit(hit).source)}
         fields = free_fields(old, there, unmapped)
-        vector_spec = _sampled_vector_spec(old, sample, fields)
+        vector_spec, norms = _sampled_vector_spec(old, sample, fields)
         pipeline = pipeline_options.open(vector_spec)
         _require_encoder(old, there.vector, pipeline, vector_spec)
         require_used(old, sample, fields)
@@ -136,7 +157,7 @@ def open_for_adoption(
                 fields = analyzed_languages(old, fields, languages)
         if pipeline.measures:
             pipeline = _measured(reader, fields, pipeline)
-        yield AdoptableIndex(old, reader, fields, pipeline, vector_spec)
+        yield AdoptableIndex(old, reader, fields, pipeline, vector_spec, norms)
 
 
 # An audit judges by other documents than these.
@@ -193,7 +214,7 @@ def adopt(
     # Until it is loaded: its documents have been through the pipeline once.
     during = {_FINAL: "_none"} if _FINAL in body["settings"]["index"] else {}
     kind = LoadStrategy(partial(StoredDocumentBuilder, fields=fields), body, during, keeps_versions=True)
-    source = IndexDocuments(opened.reader, fields, opened.vector_spec)
+    source = IndexDocuments(opened.reader, fields, opened.vector_spec, opened.norms)
     try:
         summary = load_source(client, source, name, pipeline, no_progress, options, watch, kind)
     except (UsageError, LoadNotPublished):
@@ -218,21 +239,57 @@ def _note_late_writes(client: OpenSearch, reader: IndexReader, name: str) -> Non
             )
 
 
-def _sampled_vector_spec(old: OldIndex, sample: Sequence[bytes], fields: FieldNames) -> VectorSpec:
+def _sampled_vector_spec(old: OldIndex, sample: Sequence[bytes], fields: FieldNames) -> tuple[VectorSpec, Norms | None]:
     dimension = int(mapped(old.mappings, fields.vector)["dimension"])
     found = [document_of(hit, fields, dimension) for hit in sample]
     vectors = [one.embedding for one in found if isinstance(one, Document) and one.embedding is not None]
     if not vectors:
-        outer = fields.vector.rpartition(".")[0]
-        several = any(isinstance(value_at(parse_source(decode_hit(hit).source), outer), list) for hit in sample)
+        if any(is_in_list(hit, fields.vector) for hit in sample):
+            raise UsageError(
+                f"The documents of {old.index} hold {fields.vector!r} in a list of objects, so one may have several: "
+                f"{one_vector_each(fields.vector.rpartition('.')[0])}."
+            )
+        values = [value_at(parse_source(decode_hit(hit).source), fields.vector) for hit in sample]
+        if all(value is None for value in values):
+            raise ClusterError(left_out(old.index, fields.vector))
+        why = next(filter(None, (masked(fields.vector, value) for value in values)), "")
         raise UsageError(
-            f"The documents of {old.index} hold {fields.vector!r} in a list of objects, so one may have several: "
-            f"{one_vector_each(outer)}."
-            if several
-            else f"The documents of {old.index} do not hold {fields.vector!r} as one list of {dimension} numbers: such "
-            "vectors cannot be shifted."
+            f"The documents of {old.index} do not hold {fields.vector!r} as one list of {dimension} numbers: "
+            f"{why or 'such vectors cannot be shifted'}."
         )
-    return VectorSpec(dimension, have_norm_1(np.stack(vectors)))
+    return VectorSpec(dimension, have_norm_1(np.stack(vectors))), _norms(old, fields.vector, np.stack(vectors))
+
+
+# Beyond this share of a sample, an index is refused whose vectors differ in length; of fewer each is refused.
+_OFF = 0.01
+# What rounding components to whole numbers changes of a vector's length, at most.
+_BYTE_TOLERANCE = 0.01
+
+
+def _norms(old: OldIndex, field: str, vectors: Matrix) -> Norms | None:
+    """Which norms vectors must have to be ranked by cosine similarity as they were before; None for any.
+
+    Raises:
+        UsageError: those of the sample, shape (n, d), float32, do not have them.
+    """
+    vector_field = engine_of(old.mappings, old.settings, field)
+    if vector_field is None or vector_field.space in (COSINE, None):
+        return None
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    usual, tolerance = 1.0, NORM_TOLERANCE
+    if str(mapped(old.mappings, field).get("data_type")).lower() == "byte":
+        # Whole numbers have length 1 in no direction but those of the axes.
+        usual, tolerance = float(np.median(lengths)), _BYTE_TOLERANCE
+    norms = Norms(str(vector_field.space), usual * (1 - tolerance), usual * (1 + tolerance))
+    off = sum(not norms.hold(vector) for vector in vectors)
+    if not usual or off > _OFF * len(vectors):
+        raise UsageError(
+            f"The vectors in {field!r} of {old.index} are compared by {vector_field.space}, and {off:,} of "
+            f"{len(vectors):,} of a sample do not have length {usual:.4g}: cosine similarity, which langshift uses, "
+            "would rank them otherwise. If that is what you want, copy the index with _reindex into one whose "
+            f'mapping has "space_type": "{COSINE}" (nothing is encoded again), and adopt the copy.'
+        )
+    return norms
 
 
 def _require_encoder(old: OldIndex, vector: str, pipeline: EmbeddingPipeline, vector_spec: VectorSpec) -> None:

@@ -17,7 +17,7 @@ from langshift.ingest.documents import Document
 from langshift.ingest.transform import detect_language
 from langshift.languages import UNDETERMINED, analyzers, parse_tag, text_language
 from langshift.output import join_words, note, pluralize
-from langshift.plugin.index_body import engine_of, mapped
+from langshift.plugin.index_body import COSINE, engine_of, mapped
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
 
@@ -53,7 +53,8 @@ _EXACT = {"keyword", "constant_keyword", "wildcard", "long", "integer", "short",
 # Of these alone the server collapses hits to one.
 _COLLECTED = {"keyword", "long", "integer", "short", "byte"}
 _TEXTS = {"text", "keyword", "match_only_text", "wildcard", "constant_keyword"}
-_SPACE = "cosinesimil"
+# With vectors of one length, all of these rank alike.
+_SPACES = {COSINE, "l2", "innerproduct"}
 
 
 def checked_fields(old: OldIndex, there: FieldNames) -> FieldNames:
@@ -110,6 +111,11 @@ def _require_exact(old: OldIndex, name: str, option: str, kinds: Collection[str]
 
 def _require_vector(old: OldIndex, name: str) -> None:
     found, index = mapped(old.mappings, name), old.index
+    if semantic := _semantic_over(old.mappings, name):
+        raise UsageError(
+            f"The vectors in {name!r} of {index} belong to the semantic field {semantic!r}, whose own pipeline would "
+            "write over a shifted vector at every write: load the original documents with `langshift ingest`."
+        )
     # The field itself may be the nested one.
     nested = _nested_in(old, f"{name}.vector")
     if nested is not None and any(_vectors({"properties": {name: found}}, "")):
@@ -123,17 +129,29 @@ def _require_vector(old: OldIndex, name: str) -> None:
         kind = found.get("type", "object")
         raise UsageError(f"The field {name!r} of {index} is of type {kind}, not knn_vector: {_vectors_there(old)}.")
     kind = str(found.get("data_type", "float")).lower()
-    if "dimension" not in found or kind != "float":
+    if "dimension" not in found or kind not in ("float", "byte"):
         problem = f"are of the data type {kind}" if "dimension" in found else "belong to a trained model"
-        raise UsageError(f"The vectors in {name!r} of {index} {problem}: only float vectors can be shifted.")
+        raise UsageError(f"The vectors in {name!r} of {index} {problem}: only float and byte vectors can be shifted.")
     vector_field = engine_of(old.mappings, old.settings, name)
     assert vector_field is not None  # noqa: S101 - it is a knn_vector
-    if vector_field.space != _SPACE:
+    if vector_field.space not in _SPACES:
         raise UsageError(
             f"The vectors in {name!r} of {index} are compared by {vector_field.space}, but langshift uses "
             "cosine similarity, and shifted vectors differ in length. Copy the index with _reindex into one whose "
-            f'mapping has "space_type": "{_SPACE}" (nothing is encoded again), and adopt the copy.'
+            f'mapping has "space_type": "{COSINE}" (nothing is encoded again), and adopt the copy.'
         )
+
+
+def _semantic_over(mappings: Mapping[str, Any], name: str) -> str | None:
+    """The semantic field that a field is, or whose vectors it holds; None where it is of no such field."""
+    parts = name.split(".")
+    for depth in range(len(parts)):
+        outer = ".".join(parts[:depth])
+        for sibling, found in (mapped(mappings, outer) if outer else mappings).get("properties", {}).items():
+            info = found.get("semantic_info_field_name") or f"{sibling}_semantic_info"
+            if found.get("type") == "semantic" and parts[depth] in (sibling, info):
+                return f"{outer}.{sibling}".lstrip(".")
+    return None
 
 
 def one_vector_each(field: str) -> str:

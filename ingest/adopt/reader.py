@@ -17,6 +17,7 @@ from langshift.errors import ClusterError, UsageError
 from langshift.plugin import live_writes, metadata
 from langshift.plugin.metadata import is_on
 from langshift.plugin.raw_documents import RawPage, RawSerializer, decode_hit, hit_bytes
+from langshift.plugin.stored_vector import WHOLE
 from langshift.retry import RetryBudget, retry_until_available
 from langshift.server_errors import Unreadable, reason
 from langshift.settings import Settings
@@ -207,7 +208,7 @@ class IndexReader:
 
     def _search(self, body: dict[str, Any], after: list[Any] | None = None) -> RawPage:
         pit = {"id": self._pit, "keep_alive": _keep_alive(self._seconds)}
-        request_body = {**body, "pit": pit, "version": True, **({"search_after": after} if after else {})}
+        request_body = {**body, **WHOLE, "pit": pit, "version": True, **({"search_after": after} if after else {})}
 
         def search() -> RawPage:
             page: RawPage = self._client.search(body=request_body, params=_WHOLE)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import orjson
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.debiaser import is_shifted
 from langshift.debias.encoders import VectorSpec
-from langshift.errors import LangshiftError
+from langshift.errors import ClusterError, LangshiftError
 from langshift.files import LineNumbers
 from langshift.ingest.adopt.reader import IndexReader
 from langshift.ingest.bulk.writer import BulkAction, action_line
@@ -20,15 +20,29 @@ from langshift.languages import UNDETERMINED, parse_tag, text_language
 from langshift.normal_form import normal_form, normal_texts
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, edit_source, parse_source
+from langshift.plugin.stored_vector import left_out, masked, parse_vector
 
 
-def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | InvalidRow:
+class Norms(NamedTuple):
+    """Which norms the vectors of an index may have, so that its space ranks them as cosine similarity does."""
+
+    space: str
+    least: float
+    most: float
+
+    def hold(self, vector: NDArray[np.float32]) -> bool:
+        """Whether a vector has one of them."""
+        return self.least <= float(np.linalg.norm(vector.astype(np.float64))) <= self.most
+
+
+def document_of(hit: bytes, fields: FieldNames, dimension: int, norms: Norms | None = None) -> Document | InvalidRow:
     """Look at a document.
 
     Args:
         hit: as a search gives it.
         fields: the names of its fields, and of those that it is to get.
         dimension: the length of its vector.
+        norms: those that its vector may have; None for any.
 
     Returns:
         The document, its texts joined as ``text``, and in ``other`` what is filled in; or why it cannot be adopted.
@@ -41,9 +55,12 @@ def document_of(hit: bytes, fields: FieldNames, dimension: int) -> Document | In
             return InvalidRow("field_taken", why, stored.id)
     value, vector = value_at(source, fields.vector), None
     if value is not None:
-        vector = _vector(value, dimension)
-        if vector is None:
-            why = f"the field {fields.vector!r} is not one list of {dimension} numbers."
+        vector = parse_vector(value)
+        if vector is None or len(vector) != dimension:
+            why = masked(fields.vector, value) or f"the field {fields.vector!r} is not one list of {dimension} numbers"
+            return InvalidRow("invalid_embedding", f"{why}.", stored.id)
+        if norms is not None and not norms.hold(vector):
+            why = f"the vector in {fields.vector!r} has another length than the others, which {norms.space} counts."
             return InvalidRow("invalid_embedding", why, stored.id)
     other = {}
     if fields.parent is not None:
@@ -87,13 +104,10 @@ def texts_in_normal_form(source: Mapping[str, Any], fields: FieldNames) -> dict[
     return {name: orjson.dumps(value) for name, value in made.items() if value != source[name]}
 
 
-def _vector(value: Any, dimension: int) -> NDArray[np.float32] | None:  # noqa: ANN401 - any JSON
-    if not isinstance(value, list) or len(value) != dimension:
-        return None
-    try:
-        return np.array(value, np.float32)
-    except (TypeError, ValueError):
-        return None
+def is_in_list(hit: bytes, field: str) -> bool:
+    """Whether a document, as a search gives it, has a list where the field's objects are."""
+    outer = field.rpartition(".")[0]
+    return bool(outer) and isinstance(value_at(parse_source(decode_hit(hit).source), outer), list)
 
 
 def _language(source: Mapping[str, Any], fields: FieldNames) -> str | None:
@@ -121,9 +135,13 @@ class IndexDocuments(DocumentSource):
         reader: reads the index.
         fields: the names of the documents' fields, and of those that they are to get.
         vector_spec: what is known of their vectors.
+        norms: those that their vectors may have; None for any.
     """
 
-    def __init__(self, reader: IndexReader, fields: FieldNames, vector_spec: VectorSpec) -> None:
+    def __init__(
+        self, reader: IndexReader, fields: FieldNames, vector_spec: VectorSpec, norms: Norms | None = None
+    ) -> None:
+        self._norms = norms
         self.shown, self.total = reader.old.name, reader.total
         self.vector_spec = vector_spec
         self._reader, self._fields, self._dimension = reader, fields, vector_spec.dimension
@@ -135,13 +153,18 @@ class IndexDocuments(DocumentSource):
             ClusterError: they cannot all be read.
             LangshiftError: the cluster finds vectors in more documents than are found here.
         """
-        bearing = 0
+        bearing, in_lists = 0, False
         for number, hit in enumerate(self._reader.documents(), 1):
-            content = document_of(hit, self._fields, self._dimension)
-            bearing += not isinstance(content, Document) or content.embedding is not None
+            content = document_of(hit, self._fields, self._dimension, self._norms)
+            if not isinstance(content, Document) or content.embedding is not None:
+                bearing += 1
+            else:
+                in_lists = in_lists or is_in_list(hit, self._fields.vector)
             if number not in skip:
                 yield SourceRow(number, content, hit)
         if bearing < self._reader.bearing:
+            if not in_lists:
+                raise ClusterError(left_out(self._reader.old.index, self._fields.vector))
             lacking = self._reader.bearing - bearing
             raise LangshiftError(
                 f"{lacking:,} of {self._reader.bearing:,} documents with a vector store it in a list of objects, where "
@@ -185,7 +208,8 @@ class StoredDocumentBuilder(ActionBuilder):
         if document.embedding is not None:
             changes[fields.stamp] = orjson.dumps(made.stamp)
             tallies = self._tallies(document, made.detection, made.stamp)
-            if is_shifted(made.stamp):
+            # A string is base64, which servers before 3.7 refuse.
+            if is_shifted(made.stamp) or isinstance(value_at(parse_source(stored.source), fields.vector), str):
                 changes[fields.vector] = orjson.dumps(made.shifted, option=orjson.OPT_SERIALIZE_NUMPY)
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.

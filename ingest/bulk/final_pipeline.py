@@ -15,6 +15,7 @@ from langshift.errors import ClusterError
 from langshift.ingest.bulk.writer import BulkChunk
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.stored_vector import parse_vector
 from langshift.plugin.versions import Target
 from langshift.server_errors import reason
 
@@ -84,17 +85,17 @@ def sampled(vector: NDArray[np.float32], source: Mapping[str, Any], fields: Fiel
 
 def is_same(stored: Mapping[str, Any], sent: bytes, fields: FieldNames) -> bool:
     """Whether a stored document is what was sent, by what ``sampled`` has kept, or by its vector's bytes alone."""
-    there = value_at(stored, fields.vector)
-    size = 4 * len(there) if isinstance(there, list) else 0
+    there = parse_vector(value_at(stored, fields.vector))
+    size = 0 if there is None else there.nbytes
     vector, content = np.frombuffer(sent[:size], np.float32), sent[size:]
     return bool(size) and same_vector(there, vector) and content in (b"", content_hash(stored, fields))
 
 
-def same_vector(stored: object, sent: NDArray[np.float32]) -> bool:
+def same_vector(stored: NDArray[np.float32] | None, sent: NDArray[np.float32]) -> bool:
     """Whether a stored vector is what was sent but for rounding."""
-    if not isinstance(stored, list) or len(stored) != len(sent):
+    if stored is None or len(stored) != len(sent):
         return False
-    difference = np.abs(np.asarray(stored, dtype=np.float32) - sent).max(initial=0)
+    difference = np.abs(stored - sent).max(initial=0)
     return bool(difference <= _TOLERANCE * np.abs(sent).max(initial=0))
 
 
@@ -157,7 +158,7 @@ class FinalPipelineCheck:
 
 
 def _same_or_none(there: object, sent: object) -> bool:
-    return there is None if sent is None else same_vector(there, np.asarray(sent, np.float32))
+    return there is None if sent is None else same_vector(parse_vector(there), np.asarray(sent, np.float32))
 
 
 def _document(body: bytes) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from opensearchpy.exceptions import NotFoundError
 
 from langshift.client import address, make_client
 from langshift.plugin.raw_documents import RawPage, RawSerializer, StoredDocument, decode_hit, hit_bytes
+from langshift.plugin.stored_vector import WHOLE
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted
 from langshift.plugin.transfer.state import ClientTransform, Transfer, TransferAborted
@@ -110,7 +111,7 @@ def _pages(run: Transfer, reading: OpenSearch, source: Mapping[str, Any], *, who
         pit = run.retry(lambda: stack.enter_context(reindex_tasks.point_in_time(run.client, run.source, _KEPT)))
         most = min(_PAGE, run.retry(reindex_tasks.page_size, run.client, run.source))
         size = min(_FIRST, most)
-        request = {**source, **pit, "version": True}
+        request = {**source, **pit, **WHOLE, "version": True}
         while True:
             hits = run.retry(_search, run.source, reading, {**request, "size": size})
             if hits:

@@ -14,6 +14,7 @@ from opensearchpy.exceptions import NotFoundError, TransportError
 from langshift.normal_form import normal_texts
 from langshift.output import pluralize
 from langshift.plugin import metadata
+from langshift.plugin.stored_vector import WHOLE, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.copying import catch_up, delete_gone, document_key
 from langshift.plugin.transfer.state import ClientTransform, ScriptTransform, Transfer, TransferAborted
@@ -127,7 +128,7 @@ def verify(run: Transfer) -> int:
     if any(shard.latest > known for shard, known in zip(now, run.checkpoint, strict=True)):
         raise _differs(run, f"{run.source} was written to although it is read-only")
     size = min(_SAMPLED, run.retry(reindex_tasks.page_size, run.client, run.source))
-    body = {"size": size, "version": True, "query": {"function_score": {"random_score": {}}}}
+    body = {"size": size, "version": True, "query": {"function_score": {"random_score": {}}}, **WHOLE}
     sample = run.retry(reindex_tasks.search, run.client, body, index=run.source)["hits"]["hits"]
     expected = _expected_vectors(run, [hit["_source"] for hit in sample])
     wanted = {"docs": [document_key(hit) for hit in sample]}
@@ -156,21 +157,26 @@ def _difference(run: Transfer, hit: Mapping[str, Any], expected: _Vector, copy: 
     if copy["_version"] != hit["_version"]:
         return f"has version {copy['_version']}, not {hit['_version']}"
     vector = run.transform.vector_field
-    live, here = metadata.value_at(hit["_source"], vector), metadata.value_at(copy["_source"], vector)
-    if isinstance(run.transform, ScriptTransform) and not _same(here, expected, live):
-        return f"has an unexpected {vector}"
+    if isinstance(run.transform, ScriptTransform):
+        live, here = vector_at(hit["_source"], vector), vector_at(copy["_source"], vector)
+        if (live is None) != (here is None):
+            index = run.source if live is None else run.target
+            if run.retry(is_left_out, run.client, index, vector, hit["_id"]):
+                raise TransferAborted(left_out(index, vector))
+        if not _same(here, expected, live):
+            return f"has an unexpected {vector}"
     ours, theirs = (_others(run, source) for source in (copy["_source"], hit["_source"]))
     differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
     return f"has a different {differing[0]}" if differing else ""
 
 
-def _same(here: Any, expected: _Vector, live: Any) -> bool:  # noqa: ANN401 - any JSON
-    if expected is None or here is None:
-        return expected is None and bool(here == live)
-    if not isinstance(here, list) or len(here) != len(expected):
+def _same(here: _Vector, expected: _Vector, live: _Vector) -> bool:
+    if here is None or expected is None or live is None:
+        return here is expected is live
+    if len(here) != len(expected):
         return False
-    norm = max(np.linalg.norm(expected), np.linalg.norm(np.asarray(live, dtype=np.float64)))
-    return bool(np.linalg.norm(np.asarray(here, dtype=np.float64) - expected) <= _TOLERANCE * norm)
+    norm = max(np.linalg.norm(expected), np.linalg.norm(live.astype(np.float64)))
+    return bool(np.linalg.norm(here.astype(np.float64) - expected) <= _TOLERANCE * norm)
 
 
 def _others(run: Transfer, source: Mapping[str, Any]) -> dict[str, Any]:

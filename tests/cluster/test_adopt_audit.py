@@ -397,7 +397,8 @@ def test_queries_of_a_file_bring_their_vectors(old, vectors, tmp_path):
     [
         ({"_id": "1"}, "{}, line 1: has no text: give the query one, or remove it."),
         ({"_id": "1", "text": "sea", "embedding": "no"},
-         "{}, line 1: the field 'embedding' must be a list of numbers, but is a string."),
+         "{}, line 1: the field 'embedding' must be a list of numbers, but is a string that is not base64 "
+         "of little-endian 32-bit floats."),
         ({"_id": "1", "text": "sea"},
          "Query '1' has no 'embedding', which the encoder given needs: add one of 160 numbers."),
         (None, "{} is empty: write one JSON object with _id and text on each line."),

@@ -133,19 +133,22 @@ def test_an_index_without_vectors(refused, old):
     )
 
 
-def test_vectors_of_bytes(refused, old):
-    name = old({**SIMPLE, "vec": {**VECTOR, "data_type": "byte"}})
+def test_vectors_of_bits(refused, old):
+    bits = {"type": "knn_vector", "dimension": 8, "data_type": "binary", "space_type": "hamming"}
+    method = {"name": "hnsw", "engine": "faiss", "space_type": "hamming"}
+    name = old({**SIMPLE, "vec": {**bits, "method": method}}, {"body": "The sea."})
     assert refused(name) == (
-        f"The vectors in 'vec' of {name} are of the data type byte: only float vectors can be shifted."
+        f"The vectors in 'vec' of {name} are of the data type binary: only float and byte vectors can be shifted."
     )
 
 
 def test_vectors_compared_otherwise_than_by_the_cosine(refused, old):
     name = old({**SIMPLE, "vec": COMPARED})
     assert refused(name) == (
-        f"The vectors in 'vec' of {name} are compared by l2, but langshift uses cosine similarity, and "
-        "shifted vectors differ in length. Copy the index with _reindex into one whose mapping has "
-        '"space_type": "cosinesimil" (nothing is encoded again), and adopt the copy.'
+        f"The vectors in 'vec' of {name} are compared by l2, and 1 of 1 of a sample do not have length 1: cosine "
+        "similarity, which langshift uses, would rank them otherwise. If that is what you want, copy the index with "
+        "_reindex into one whose "
+        'mapping has "space_type": "cosinesimil" (nothing is encoded again), and adopt the copy.'
     )
 
 

@@ -123,7 +123,7 @@ BAD_VECTORS = {
     b"[1, true]": f"{NUMBERS}, but contains true or false.",
     b"[false, 0.5]": f"{NUMBERS}, but contains true or false.",
     b"[]": f"{NUMBERS}, but is empty.",
-    b'"AAAA"': f"{NUMBERS}, but is a string.",
+    b'"AAAA"': f"{NUMBERS}, but is a string that is not base64 of little-endian 32-bit floats.",
     b"null": "the document has no 'embedding', which --encoder given needs; add one.",
     b"[1, 2, 3]": "the field 'embedding' has 3 numbers, but others in the file have 2: "
     "all must come from the same model.",

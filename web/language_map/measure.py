@@ -16,6 +16,7 @@ from langshift.errors import ClusterError, LangshiftError
 from langshift.output import pluralize
 from langshift.plugin.metadata import FieldNames, read_metadata, value_at
 from langshift.plugin.stored_shift import StoredShift
+from langshift.plugin.stored_vector import vector_at
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.questions import extract_question, text_of
@@ -126,10 +127,9 @@ def draw(
 def _read(response: Response, language: str, fields: FieldNames, shift: StoredShift | None) -> list[DrawnDocument]:
     made = list[DrawnDocument]()
     for found in without_legs(response, fields):
-        vector, stamp = value_at(found.source, fields.vector), value_at(found.source, fields.stamp) or {}
-        if vector is None:
+        stored, stamp = vector_at(found.source, fields.vector), value_at(found.source, fields.stamp) or {}
+        if stored is None:
             continue
-        stored = np.array(vector, np.float32)
         words = extract_question(text_of(found, fields), language, found.id)
         raw = unshifted_vector(stored, stamp, nonzero_scales(stamp), shift)
         made.append(DrawnDocument(found.document, language, group_of(found.source, fields), words, stored, raw))
