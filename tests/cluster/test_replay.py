@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from functools import partial
 from typing import Any
 
@@ -15,13 +16,20 @@ from opensearchpy.exceptions import ConnectionError as UnreachableError
 from small_dataset import replayed
 
 from langshift.commands.evaluate import evaluate
+from langshift.debias.detector import open_detector
+from langshift.debias.encoders import open_encoder
 from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.evaluate.convert.pool import write_corpus, write_questions
 from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material
 from langshift.evaluate.replay.load_generator import GIVE_UP_AFTER, send_all
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import WARM_UP, PreparedQuery, SerializedStep, send_query
+from langshift.evaluate.runs import read_run, score_run
+from langshift.files import json_lines
+from langshift.ingest.config import build_pipeline
+from langshift.ingest.load import load
 from langshift.retrieval.hits import RankedHits, candidates
 from langshift.retrieval.searcher import Searcher
 
@@ -48,7 +56,7 @@ def test_files_and_figures(folder, dataset, index, tmp_path):
     assert set(document) == {
         *("index", "version", "mode", "top_k", "measures", "queries", "by_language", "latency_ms", "errors"),
         *("warnings", "fingerprint", "versions", "command", "complete", "load", "dataset", "shift_queries"),
-        *("gamma", "setting", "trust", "unread", "mode_from", "mode_reason", "resolved"),
+        *("gamma", "setting", "trust", "unread", "mode_from", "mode_reason", "resolved", "failed"),
     }
     assert (document["index"], document["version"], document["mode"]) == (index, f"{index}-v0001", "dense")
     assert (document["mode_from"], document["resolved"]) == ("asked", document["setting"])
@@ -225,3 +233,45 @@ def test_the_command_fails_when_queries_failed_and_still_writes(client, folder, 
         f"2 of 20 queries failed and count as empty answers; the first, {first}: The cluster cannot be reached"
     )
     assert json.loads((tmp_path / "out" / "result.json").read_text())["errors"] == 2
+
+
+ODD_IDS = ("a b", "tab\there", "line\nbreak", "sep\u2028x", "50%20off")
+
+
+@pytest.fixture(scope="module")
+def arguments(client, tmp_path_factory):
+    """A dataset of which one query is a document and one has too many words, and an index that has more documents."""
+    folder = tmp_path_factory.mktemp("arguments")
+    texts = {"a1": "Plastic bags harm the sea.", "a2": "Plastic bags are useful.", "2": "School uniforms are equal."}
+    asked = {"a1": texts["a1"], "2": "Do bags harm?", "long": "bags " * 501}
+    write_corpus(folder, [{"_id": name, "text": text, "language": "en"} for name, text in texts.items()])
+    queries = [{"_id": name, "text": text, "language": "en"} for name, text in asked.items()]
+    write_questions(folder, queries, [("a1", "a2", 1), ("2", "a1", 1), ("long", "a2", 1)])
+    corpus = folder / "more.jsonl"
+    more = [{"_id": name, "text": f"Bags of number {n}.", "language": "en"} for n, name in enumerate(ODD_IDS)]
+    corpus.write_bytes((folder / "corpus.jsonl").read_bytes() + json_lines(more))
+    name = f"langshift-test-arguments-{uuid.uuid4().hex[:8]}"
+    load(client, str(corpus), name, build_pipeline(open_encoder("use-m"), open_detector(), None, 0.0))
+    yield folder, name
+    client.indices.delete(index=f"{name}*")
+
+
+@pytest.mark.usefixtures("cluster_env")
+@pytest.mark.parametrize("mode", ["dense", "lexical", "hybrid", "anchored"])
+def test_own_documents_odd_ids_and_a_query_of_too_many_words(arguments, tmp_path, mode):
+    folder, name = arguments
+    out = tmp_path / "out"
+    options = ["--index", name, "--mode", mode, "--output", str(out), "--measures", "RR nDCG@20", "--json"]
+    said = CliRunner().invoke(evaluate, ["replay", str(folder), *options])
+    document = json.loads(said.stdout)
+    refused = (
+        {} if mode == "dense" else {"long": "The query has too many words for a lexical search: the limit is 500."}
+    )
+    assert (document["failed"], document["errors"], document["dataset"]["own_documents"]) == (refused, len(refused), 1)
+    assert document["queries"] == {"asked": 3, "RR": 3, "nDCG@20": 3}
+    assert (said.exit_code, isinstance(said.exception, LangshiftError)) == ((1, True) if refused else (0, False))
+    found = read_run(out / "run.trec")
+    assert ("a1" in found["a1"], "2" in found["2"] or mode == "lexical") == (False, True)
+    assert mode == "lexical" or set(ODD_IDS) <= set(found["a1"])
+    again = score_run(out / "run.trec", folder, "RR nDCG@20")
+    assert {measure: scores.mean for measure, scores in again.scores.items()} == document["measures"]
