@@ -137,7 +137,7 @@ def collect_pools(
             return None
         documents, numbers = list(others), numbers.only(np.array([*others.values()], dtype=np.intp))
         kept = numbers if vectors else numbers._replace(vectors=np.empty((len(documents), 0)))
-        return TrainingPool(query.id, query.text, part[names[query.id]], language, documents, kept)
+        return TrainingPool(query.id, request.question.words, part[names[query.id]], language, documents, kept)
 
     plans = (plan(query, vector) for query, vector in zip(queries, moved, strict=True))
     return [pool for pool in execute_all(searcher, plans, on_query) if pool is not None]

@@ -45,6 +45,7 @@ FORMS = {
     "mathematical bold": styled,
     "with soft hyphens": "\u00ad".join,
     "with zero-width spaces": "\u200b".join,
+    "with zero-width joiners": "\u200d".join,
     "with RTL marks": lambda text: f"\u200f{text}".replace(" ", " \u200f"),
     "in HTML": lambda text: f'<p class="lead">{text.replace(". ", ".</p><p>")}<br/>&nbsp;</p>',
     "in escaped HTML": lambda text: f"&lt;p class=&quot;lead&quot;&gt;{text}&lt;/p&gt;",
@@ -71,7 +72,6 @@ def detector():
         ("真的吃一颗花生就会死人吗？", "zh"),
         ("ﺍﻟﺴﻼﻡ ﻋﻠﻴﻜﻢ ﻭﺭﺣﻤﺔ ﺍﻟﻠﻪ", "ar"),
         ("ｶﾞｯｺｳﾉ ﾊﾟﾝﾊ ｵｲｼｲﾃﾞｽ｡", "ja"),
-        # Joiners stay where they belong.
         ("می‌خواهم کتاب‌های تازه‌ای بخوانم", "fa"),
         ("ทะเลขึ้นและลงวันละสองครั้ง ทำให้น้ำลึก", "th"),
         ("<script>var the = 'only of the script';</script><p>Das Meer steigt und fällt.", "de"),
