@@ -20,7 +20,7 @@ from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
 from langshift.files import LineNumbers
 from langshift.ingest.bulk.writer import Original
-from langshift.languages import UNDETERMINED, parse_tag
+from langshift.languages import UNDETERMINED, names_none, parse_tag
 from langshift.normal_form import normal_form
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
 from langshift.plugin.metadata import CHUNK, PARENT, TEXT_FIELDS, USUAL, FieldNames, chunk_id, value_at
@@ -150,14 +150,14 @@ def _content_id(fields: Mapping[str, Any]) -> str:
 
 
 def language_field(fields: Mapping[str, Any]) -> str | None:
-    """The tag that a document names, ``und``, or None where it names none.
+    """The tag that a document names, ``und``, or None where it names none, be it by a tag such as ``x-default``.
 
     Raises:
         InvalidDocument: what it names is no language.
     """
     given = string_field(fields, "language").strip()
     tag = _tag_or_und(given) if given else None
-    if given and tag is None:
+    if given and tag is None and not names_none(given):
         raise InvalidDocument(
             f"{_cut(given)} is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
             "or leave the field out to have it detected."
@@ -442,7 +442,9 @@ def parse_fields(
     identifier = given or _content_id(fields)
     if not columns.of_their_own:
         language = language_field(fields)
-        return Document(identifier, texts["title"], texts["text"], language, other, _embedding(fields, embeddings))
+        embedding = _embedding(fields, embeddings)
+        no_tag = None if language else _declared(fields, ("language",))[1]
+        return Document(identifier, texts["title"], texts["text"], language, other, embedding, no_tag=no_tag)
     title = texts.get(columns.title, "")
     text = " ".join([text for name, text in texts.items() if text and name != columns.title])
     language, no_tag = _declared(values, columns.languages)

@@ -28,11 +28,20 @@ UNDETERMINED = "und"
 _RIGHT_TO_LEFT = {"Adlm", "Arab", "Aran", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}
 # White space and control characters, as Java's ``trim`` has them.
 _BLANK = "".join(map(chr, range(33)))
-# ISO 639's codes for several, uncoded, unknown and no languages, and those for private use.
-_NO_LANGUAGES = {"mis", "mul", UNDETERMINED, "zxx"}
-_PRIVATE = re.compile("q[a-t][a-z]$")
 # Ways of writing a script that ISO 15924 gives codes of their own.
 _VARIANTS = {"Aran": "Arab", "Hanb": "Hant", "Latf": "Latn", "Latg": "Latn"}
+
+
+# Tags that say of no language in particular, or for whom alone; und says that a language is not known.
+_OF_NONE = re.compile("(x(?=-)|root|mis|mul|zxx|q[a-t][a-z])(-[a-z0-9]{1,8})*")
+
+
+def names_none(text: str) -> bool:
+    """Whether ``text`` is a tag that says nothing of a language: ``mul``, ``mis``, ``zxx``, of private use.
+
+    Where one stands (``x-default``), the language is as unknown as where none stands; what is no tag is an error.
+    """
+    return _OF_NONE.fullmatch(text.strip(_BLANK).replace("_", "-").lower()) is not None
 
 
 class Subtags(NamedTuple):
@@ -86,7 +95,7 @@ def read_subtags(text: str) -> Subtags | None:
     except LanguageTagError:
         return None
     language = parsed.language or ""
-    if not language.isalpha() or language in _NO_LANGUAGES or _PRIVATE.match(language):
+    if not language.isalpha() or language == UNDETERMINED or names_none(language):
         return None
     if parsed.extlangs or not parsed.is_valid():
         return None

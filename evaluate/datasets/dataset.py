@@ -35,7 +35,7 @@ from langshift.errors import UsageError
 from langshift.files import identifier, read_columns, records, write_table
 from langshift.ingest.documents import EMBEDDING, invalid_as_usage_error, parse_embedding, require_dimension
 from langshift.ingest.transform import given_vectors
-from langshift.languages import UNDETERMINED, parse_tag, primary
+from langshift.languages import UNDETERMINED, names_none, parse_tag, primary
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -525,7 +525,7 @@ def optional_tag(value: object, where: str) -> str | None:
     Raises:
         UsageError: beginning with ``where``, that it is no tag.
     """
-    if value is None or value in ("", UNDETERMINED):
+    if value is None or value in ("", UNDETERMINED) or (isinstance(value, str) and names_none(value)):
         return None
     tag = parse_tag(value) if isinstance(value, str) else None
     if tag is None:

@@ -75,7 +75,8 @@ def test_the_same_content_gets_the_same_id():
 
 @pytest.mark.parametrize(
     ("given", "language"),
-    [('"de"', "de"), ('"deu_Latn"', "de"), ('"zh-TW"', "zh-TW"), ('"und"', "und"), ("null", None), ('""', None)],
+    [('"de"', "de"), ('"deu_Latn"', "de"), ('"zh-TW"', "zh-TW"), ('"und"', "und"), ("null", None), ('""', None)]
+    + [(f'"{tag}"', None) for tag in ("x-default", "X_unknown", "mul", "zxx", "qaa")],
 )
 def test_a_documents_own_language(given, language):
     assert parse_document(b'{"text": "t", "language": %s}' % given.encode(), "x").language == language
