@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
-from langshift.files import LineNumbers
+from langshift.files import LineNumbers, not_utf8
 from langshift.ingest.bulk.writer import Original
 from langshift.languages import UNDETERMINED, parse_tag
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
@@ -336,6 +336,8 @@ def parse_object(line: bytes) -> dict[str, Any]:
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
+        if fault := not_utf8(line):
+            raise InvalidDocument(f"{fault}.", "invalid_json") from None
         raise InvalidDocument(f"not valid JSON ({error.msg} at character {error.pos + 1}).", "invalid_json") from None
     if not isinstance(fields, dict):
         raise InvalidDocument(f"must be a JSON object with a text, but is {json_type(fields)}.")

@@ -7,6 +7,7 @@ import json
 
 import pytest
 from command_line import langshift, refusal
+from encoded_files import NOT_UTF8
 
 from langshift.errors import UsageError
 from langshift.evaluate.runs import format_run, read_group_scores, read_passages, read_run
@@ -113,7 +114,7 @@ def test_other_files_that_are_no_run(tmp_path, run):
     for path, text, expected in (
         (tmp_path / "none", None, f"There is no run {tmp_path / 'none'}: name a file with TREC's six columns."),
         (run, b" \n", f"{run} is empty: {COLUMNS}."),
-        (run, RUN.encode() + b"q Q0 r\xe4in 1 1 x\n", f"{run}, line 7, is not UTF-8: save the file as UTF-8."),
+        (run, RUN.encode() + b"q Q0 r\xe4in 1 1 x\n", f"{run}, line 7, is {NOT_UTF8}."),
     ):
         if text is not None:
             path.write_bytes(text)
