@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import VectorSpec
 from langshift.errors import UsageError
-from langshift.files import LineNumbers
+from langshift.files import LineNumbers, not_utf8
 from langshift.ingest.bulk.writer import Original
 from langshift.languages import UNDETERMINED, names_none, parse_tag
 from langshift.normal_form import normal_form
@@ -343,6 +343,8 @@ def parse_object(line: bytes) -> dict[str, Any]:
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
+        if fault := not_utf8(line):
+            raise InvalidDocument(f"{fault}.", "invalid_json") from None
         raise InvalidDocument(f"not valid JSON ({error.msg} at character {error.pos + 1}).", "invalid_json") from None
     if not isinstance(fields, dict):
         raise InvalidDocument(f"must be a JSON object with a text, but is {json_type(fields)}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import io
@@ -34,6 +35,28 @@ def numbered_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     return lines_of(path, damaged="{0} is truncated or damaged after line {1}: download the file again.")
 
 
+def not_utf8(line: bytes) -> str | None:
+    """Say that a line is not UTF-8, and how to convert its file; None where it is."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        # Programs that write UTF-16 begin a file with a mark.
+        written = "UTF-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "WINDOWS-1252"
+        return f"not UTF-8: save the file as UTF-8, for example with iconv -f {written} -t UTF-8 FILE > NEW"
+    return None
+
+
+def decode_line(line: bytes, where: str) -> str:
+    """Return a line as text.
+
+    Raises:
+        UsageError: beginning with ``where``, that it is not UTF-8.
+    """
+    if fault := not_utf8(line):
+        raise UsageError(f"{where}, is {fault}.")
+    return line.decode("utf-8")
+
+
 def parse_record(line: bytes, where: str) -> dict[str, Any]:
     """The JSON object of a line.
 
@@ -43,6 +66,7 @@ def parse_record(line: bytes, where: str) -> dict[str, Any]:
     try:
         record = orjson.loads(line.strip())
     except orjson.JSONDecodeError as error:
+        decode_line(line, where)
         raise UsageError(
             f"{where}, is not valid JSON ({error.msg} at character {error.pos + 1}): correct or remove the line."
         ) from error
@@ -68,10 +92,7 @@ def read_columns(path: Path) -> Iterator[tuple[int, list[str]]]:
         UsageError: the file is not UTF-8.
     """
     for number, line in numbered_raw_lines(path):
-        try:
-            yield number, line.decode("utf-8").split("\t")
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{path}, line {number}, is not UTF-8: save the file as UTF-8.") from error
+        yield number, decode_line(line, f"{path}, line {number}").split("\t")
 
 
 def string(record: Mapping[str, Any], field: str, where: str, remedy: str) -> str:
@@ -402,10 +423,7 @@ def text_lines(path: Path) -> Generator[str]:
         UsageError: a line is not UTF-8, or the compressed data are damaged.
     """
     for number, line in lines_of(path, blank=True):
-        try:
-            yield line.decode("utf-8")
-        except UnicodeDecodeError:
-            raise UsageError(f"{path}, line {number}, is not UTF-8: save the file as UTF-8.") from None
+        yield decode_line(line, f"{path}, line {number}")
 
 
 def count_lines(path: Path) -> int:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from opensearchpy.exceptions import RequestError
 
 from langshift.errors import ClusterError, UsageError
+from langshift.files import not_utf8
 from langshift.languages import parse_tag, text_language
 from langshift.plugin.index_body import mapped, own_mappings
 from langshift.plugin.metadata import CHUNK, PARENT, USUAL, FieldNames, is_on
@@ -249,6 +250,8 @@ class Template(NamedTuple):
             where = f"{path}, line {error.lineno}, column {error.colno}"
             raise UsageError(f"{where}: is not valid JSON ({error.msg}); correct it.") from None
         except (UnicodeDecodeError, RecursionError):
+            if fault := not_utf8(path.read_bytes()):
+                raise UsageError(f"{path}: is {fault}.") from None
             raise UsageError(f"{path}: is not valid JSON; correct it.") from None
         try:
             content = check_top(content)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.parallel.columns import PEEKED, ParallelRows, ParallelText, chosen, is_language, language_columns
 from langshift.errors import UsageError
-from langshift.files import lines_of, open_parquet
+from langshift.files import decode_line, lines_of, open_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -279,6 +279,7 @@ class ParallelJsonl(ParallelText):
             try:
                 row = orjson.loads(line)
             except orjson.JSONDecodeError as error:
+                decode_line(line, f"{self._path}, line {number}")
                 reason = f"is not valid JSON ({error.msg} at character {error.pos + 1})"
                 raise UsageError(f"{self._path}, line {number}, {reason}.") from None
             if not isinstance(row, dict):

@@ -55,7 +55,9 @@ def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
             for row in table:
                 yield f"{path}, line {table.line_num}", row
         except UnicodeDecodeError as error:
-            raise UsageError(f"{path} is not UTF-8 after line {table.line_num}: fetch the file again.") from error
+            raise UsageError(
+                f"{path} is not UTF-8 after line {table.line_num}: fetch the file again, or convert it with iconv."
+            ) from error
         except csv.Error as error:
             raise UsageError(
                 f"{path}, line {table.line_num}, cannot be read ({error}): fetch the file again."

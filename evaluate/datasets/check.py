@@ -19,7 +19,7 @@ from langshift.debias.detector import LanguageDetector
 from langshift.errors import UsageError
 from langshift.evaluate.datasets import dataset
 from langshift.evaluate.datasets.dataset import ANSWERS, CORPUS, EVIDENCE, FACTS, HOLDS, LANGUAGES, QRELS, QUERIES
-from langshift.files import identifier, numbered_raw_lines, parse_record
+from langshift.files import identifier, not_utf8, numbered_raw_lines, parse_record
 from langshift.ingest.documents import Document, InvalidDocument, parse_fields
 from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary
 from langshift.retrieval import dsl
@@ -339,14 +339,17 @@ class _Check:
     def _columns(self, name: str) -> Iterator[tuple[str, list[str]]]:
         """Place and tab-parted columns of each line of a file, if it is there."""
         for place, line in self._lines(name, self.found):
-            try:
+            if fault := not_utf8(line):
+                self.found.add("line that cannot be read", name, f"{place}: {fault}")
+            else:
                 yield place, line.decode("utf-8").split("\t")
-            except UnicodeDecodeError:
-                self.found.add("line that cannot be read", name, f"{place}: not UTF-8")
 
     def _records(self, file: str, found: DatasetProblems) -> Iterator[_Line]:
         """The lines that are JSON objects; what is wrong with a line, its id or its language is told to ``found``."""
         for place, line in self._lines(file, found):
+            if fault := not_utf8(line):
+                found.add("line that cannot be read", file, f"{place}: {fault}")
+                continue
             try:
                 record = parse_record(line, place)
             except UsageError:

@@ -18,7 +18,7 @@ from langshift.evaluate.generation.answers import trigram_recall
 from langshift.evaluate.generation.generators import Answer, answer_prompt
 from langshift.evaluate.generation.rag import oracle_languages
 from langshift.evaluate.measures.fairness import Distribution
-from langshift.files import json_lines, numbered_raw_lines, write_bytes
+from langshift.files import decode_line, json_lines, numbered_raw_lines, write_bytes
 from langshift.languages import UNDETERMINED
 
 #: The documents that one search gives a question.
@@ -168,6 +168,7 @@ def read_labels(path: Path) -> list[Labels]:
         try:
             one = msgspec.json.decode(line, type=Labels)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            decode_line(line, f"{path}, line {number}")
             raise UsageError(f"{where} holds no labels ({error}): write the file anew with rerank label.") from error
         if strange := {*one.utilities, *one.positives} - {*one.candidates}:
             raise UsageError(f"{where} labels {min(strange)!r}, which is no candidate: correct or remove the line.")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from encoded_files import NOT_UTF8
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.check import check_dataset
@@ -168,7 +169,7 @@ def test_a_bad_line_is_named_with_its_remedy(folder, name, text, expected):
 def test_bytes_that_are_not_utf_8(folder):
     path = folder / "qrels/test.tsv"
     path.write_bytes(b"query-id\tcorpus-id\tscore\nq1\tr\xe4in\t1\n")
-    assert refusal(folder) == f"{path}, line 2, is not UTF-8: save the file as UTF-8."
+    assert refusal(folder) == f"{path}, line 2, is {NOT_UTF8}."
 
 
 EMPTY = {

@@ -137,9 +137,13 @@ def test_bad_lines_are_refused_with_their_place(line, message):
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("line", [b'{"text": "\xff"}', b'{"text": "\\ud800"}'], ids=["not UTF-8", "lone surrogate"])
-def test_bad_characters_are_refused(line):
-    with pytest.raises(UsageError, match=r"^f, line 7: not valid JSON \("):
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [(b'{"text": "\xff"}', r"UTF-8: save the file as UTF-8, for "), (b'{"text": "\\ud800"}', r"valid JSON \(")],
+    ids=["not UTF-8", "lone surrogate"],
+)
+def test_bad_characters_are_refused(line, said):
+    with pytest.raises(UsageError, match=f"^f, line 7: not {said}"):
         parse_document(line, "f, line 7")
 
 

@@ -1,6 +1,7 @@
 """Parallel text as one file a language, aligned by line."""
 
 import pytest
+from encoded_files import NOT_UTF8
 from parallel_data import read, refusal
 
 from langshift.debias.parallel import open_parallel
@@ -67,7 +68,7 @@ def test_files_that_change_between_counting_and_reading_are_refused(pairs):
 
 def test_bad_bytes_are_named_by_line(pairs):
     (pairs / "eng_Latn.txt").write_bytes(b"one\ntwo\nthr\xffee\nfour\n")
-    assert refusal(pairs) == f"{pairs / 'eng_Latn.txt'}, line 3, is not UTF-8: save the file as UTF-8."
+    assert refusal(pairs) == f"{pairs / 'eng_Latn.txt'}, line 3, is {NOT_UTF8}."
 
 
 def test_empty_files_and_a_single_language_are_refused(tmp_path):

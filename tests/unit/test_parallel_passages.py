@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from encoded_files import NOT_UTF8
 from hypothesis import given
 from hypothesis import strategies as st
 from parallel_data import read, refusal
@@ -97,7 +98,7 @@ def test_document_ids_must_fit(folder, jsonl, tmp_path):
         f"{ids} has 1,200 lines, but the parallel text has 5: one id per line is needed."
     )
     ids.write_bytes(b"a\n\xff\n")
-    assert refusal(folder, join_lines=2, documents=ids) == f"{ids}, line 2, is not UTF-8: save the file as UTF-8."
+    assert refusal(folder, join_lines=2, documents=ids) == f"{ids}, line 2, is {NOT_UTF8}."
 
 
 def test_document_ids_without_joining_are_refused(folder, tmp_path):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from encoded_files import NOT_UTF8
 from parallel_data import read, refusal
 
 
@@ -57,7 +58,7 @@ def test_a_table_without_what_is_needed_is_refused(tsv):
     tsv("de\tscore", "eins\t1")
     assert refusal(path) == f"{path} contains text in de only; a second language is needed."
     path.write_bytes(b"de\ten\neins\tone\nzw\xffei\ttwo\n")
-    assert refusal(path) == f"{path}, line 3, is not UTF-8: save the file as UTF-8."
+    assert refusal(path) == f"{path}, line 3, is {NOT_UTF8}."
 
 
 def test_columns_named_like_a_rare_language_are_none_unless_that_is_meant(tsv):
@@ -113,9 +114,7 @@ def test_objects_that_cannot_be_used_are_refused_by_line(jsonl):
     jsonl(pair, {"de": 2, "en": "two"})
     assert refusal(path) == f"{path}, line 2: 'de' must be a text or null."
     path.write_bytes(b'{"de": "\xff", "en": "one"}')
-    assert refusal(path) == (
-        f"{path}, line 1, is not valid JSON (str is not valid UTF-8: surrogates not allowed at character 1)."
-    )
+    assert refusal(path) == f"{path}, line 1, is {NOT_UTF8}."
 
 
 def test_a_file_of_objects_without_what_is_needed_is_refused(jsonl):

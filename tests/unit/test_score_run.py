@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from command_line import langshift, refusal
 from data_folder import write_dataset
+from encoded_files import NOT_UTF8
 
 from langshift.errors import UsageError
 from langshift.evaluate.compare.comparison import load
@@ -161,7 +162,7 @@ def test_other_files_that_are_no_run(tmp_path, run):
     for path, text, expected in (
         (tmp_path / "none", None, f"There is no run {tmp_path / 'none'}: name a file with TREC's six columns."),
         (run, b" \n", f"{run} is empty: {COLUMNS}."),
-        (run, RUN.encode() + b"q Q0 r\xe4in 1 1 x\n", f"{run}, line 7, is not UTF-8: save the file as UTF-8."),
+        (run, RUN.encode() + b"q Q0 r\xe4in 1 1 x\n", f"{run}, line 7, is {NOT_UTF8}."),
     ):
         if text is not None:
             path.write_bytes(text)

@@ -313,7 +313,7 @@ def test_a_file_that_is_no_json_is_refused_with_the_place(file):
     assert str(refused.value) == (
         f"{path}, line 2, column 16: is not valid JSON (Expecting property name enclosed in double quotes); correct it."
     )
-    path.write_bytes(b"\xff\xfe\x00{")
+    path.write_text("[" * 100_000)
     with pytest.raises(UsageError) as refused:
         Template.read(path)
     assert str(refused.value) == f"{path}: is not valid JSON; correct it."
