@@ -151,7 +151,7 @@ def _unblocking(error: exceptions.TransportError) -> str:
     name = next((name for code, name in _CLUSTER_BLOCKS.items() if code in reason(error)), None)
     if error.error != _BLOCKED or name is None:
         return ""
-    body = json.dumps(dict.fromkeys(("persistent", "transient"), {name: None}))
+    body = json.dumps({kind: {name: None} for kind in ("persistent", "transient")})
     return f": the cluster has the setting {name}; remove it with `PUT /_cluster/settings` and {body}"
 
 

@@ -62,8 +62,8 @@ LUCENE: Final[Engine] = "lucene"
 DERIVED = "knn.derived_source.enabled"
 COSINE: Final = "cosinesimil"
 
-# Said beside the method, as what a server takes where nothing is said may change (k-NN #3290); `mode` is deprecated since
-# 3.8. Encoders are left to the server: from 3.6 on it demands `bits`, and refuses them before.
+# Said beside the method, as what a server takes where nothing is said may change (k-NN #3290); `mode` is deprecated
+# since 3.8. Encoders are left to the server: from 3.6 on it demands `bits`, and refuses them before.
 _FULL, _BITS = "1x", "32x"
 _COMPRESSION: dict[Engine, str] = {"faiss-fp16": "2x", "faiss-on-disk": _BITS}
 # How many times as many candidates as are asked for k-NN compares anew by whole vectors, with `mode: on_disk`, in up to
@@ -106,11 +106,13 @@ def mapped(mappings: Mapping[str, Any], field: str, *, views: bool = False) -> M
 
 def state_compression(field: Mapping[str, Any]) -> None:
     """Have the mapping of a field of vectors say that they are kept whole, where it says nothing of that."""
-    parts = {*field, *field.get("method", {}).get("parameters", {})}
-    whole = str(field.get("data_type", "float")).lower() == "float" and _engine(field) in (LUCENE, "faiss")
-    if isinstance(field, dict) and field.get("type") == "knn_vector" and whole:
-        if not parts & {"compression_level", "mode", "encoder", "model_id"}:
-            field["compression_level"] = _FULL
+    told = {"compression_level", "mode", "encoder", "model_id"} & {
+        *field,
+        *field.get("method", {}).get("parameters", {}),
+    }
+    floats = field.get("type") == "knn_vector" and str(field.get("data_type", "float")).lower() == "float"
+    if isinstance(field, dict) and floats and not told and _engine(field) in (LUCENE, "faiss"):
+        field["compression_level"] = _FULL
 
 
 def oversample(mappings: Mapping[str, Any], field: str) -> float | None:
