@@ -35,6 +35,7 @@ from langshift.output import emit_json, line, log_to, note, pluralize
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
+from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.versions import Target, check_name, live
 from langshift.settings import Settings
 
@@ -197,6 +198,7 @@ def run_replay(name: str, encoder: str | None, *, as_json: bool) -> int:
             corpus = journal.identity.get("corpus")
             raise UsageError(f"The load of {corpus} into {name} was interrupted: continue it with --resume first.")
         index = live(client, name)
+        require_unblocked(client, name, index.index, appending=True)
         pipeline = _open_pipeline(place, encoder, index.fingerprint, metadata.read_metadata(client, index.index))
         pipeline = pipeline.for_fields(index.fields)
         index.fingerprint.require_same(

@@ -24,6 +24,7 @@ from langshift.output import join_words, note, pluralize
 from langshift.plugin import metadata, stored_shift, version_writer
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
 from langshift.plugin.metadata import FieldNames
+from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.versions import IfExists, Target, remove_impostor, version_behind
 from langshift.retry import waiting
 from langshift.server_errors import failure
@@ -258,6 +259,8 @@ class LoadSession:
         journal, name = self.journal, self.place.name
         journal.require_same(identity)
         index, uuid = journal.fact("index"), journal.fact("uuid")
+        if version_writer.may_reopen(self.client, name, index, uuid):
+            require_unblocked(self.client, name, index, appending=True)
         self.target = version_writer.reopen(self.client, name, index, uuid, fast=journal.fact("fast"))
         meta = metadata.read_metadata(self.client, index)
         # A version of its own that was not yet measured has no document.
@@ -279,7 +282,10 @@ class LoadSession:
 
     def _begin(self, identity: dict[str, Any]) -> None:
         journal, options = self.journal, self.options
-        if options.if_exists == "append" and (live := version_behind(self.client, self.place.name)) is not None:
+        live, appending = version_behind(self.client, self.place.name), options.if_exists == "append"
+        if live is not None and options.if_exists != "fail":
+            require_unblocked(self.client, self.place.name, live, appending=appending)
+        if live is not None and appending:
             self.pipeline = self.pipeline.of_index(metadata.read_metadata(self.client, live), live)
         token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias, self.pipeline.preference)
         # Who is killed between the two leaves a version that the next run knows for its own.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from datetime import datetime, timedelta
 from queue import Full, Queue
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_e
 from tenacity.nap import sleep_using_event
 
 from langshift.answers import WrongAnswer
+from langshift.output import note
 from langshift.server_errors import Retryable, Unreadable, classify
 
 T = TypeVar("T")
@@ -60,8 +62,12 @@ def prefetch(things: Iterator[T]) -> Generator[T, None, None]:
 BACKOFF = wait_random_exponential(multiplier=0.25, max=10)
 
 
+# Seconds after which a person is told of trouble, and told again.
+_QUIET, _EVERY = 5.0, 30.0
+
+
 class RetryBudget:
-    """Counts from the first trouble after something was last taken, whichever request met it.
+    """Counts from the first trouble after something was last taken, whichever request met it, and tells of it.
 
     Attributes:
         seconds: how long trouble is borne.
@@ -70,6 +76,7 @@ class RetryBudget:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._since: float | None = None
+        self._told = 0.0
         self._lock = threading.Lock()
 
     def taken(self) -> None:
@@ -77,10 +84,19 @@ class RetryBudget:
         with self._lock:
             self._since = None
 
-    def trouble(self) -> None:
-        """The cluster has taken nothing of a request."""
+    def trouble(self, why: object) -> None:
+        """The cluster has taken nothing of a request; once this has gone on for some seconds, a person is told why."""
         with self._lock:
-            self._since = time.monotonic() if self._since is None else self._since
+            now = time.monotonic()
+            if self._since is None:
+                self._since, self._told = now, now + _QUIET - _EVERY
+            if now - self._told < _EVERY:
+                return
+            self._told = now
+            began = datetime.now().astimezone() - timedelta(seconds=now - self._since)
+        words = " ".join(str(why).split()).rstrip(".") or "no answer"
+        until = began + timedelta(seconds=self.seconds)
+        note(f"Waiting for the cluster since {began:%H:%M:%S}, until {until:%H:%M:%S} at the latest: {words}.")
 
     @property
     def over(self) -> bool:
@@ -143,9 +159,10 @@ def retry_until_available(
     """
     stopped = stopping or threading.Event()
 
-    def note(state: RetryCallState) -> None:
-        patience.trouble()
-        _log.warning("asked again: %s", state.outcome.exception() if state.outcome else None)
+    def before_sleep(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        patience.trouble(classify(error, "") if isinstance(error, OpenSearchException) else error)
+        _log.warning("asked again: %s", error)
 
     wrong = Counter[str]()
 
@@ -161,7 +178,7 @@ def retry_until_available(
         stop=enough,
         sleep=sleep_using_event(stopped),
         retry=retry_if_exception(passes or is_passing),
-        before_sleep=note,
+        before_sleep=before_sleep,
         reraise=True,
     )
     with waiting(None):

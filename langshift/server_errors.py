@@ -1,8 +1,9 @@
 """What the server's and the client library's errors mean: a sentence, a missing permission, something that passes."""
 
+import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -92,6 +93,10 @@ def _group(permission: str) -> str | None:
 _NOT_LET_IN = (exceptions.AuthenticationException, exceptions.AuthorizationException)
 # A 403 that is no matter of permissions: the index, or the whole cluster, takes no writes.
 _BLOCKED = "cluster_block_exception"
+#: The settings that let an index be read only, of which a block of writes alone leaves its alias to be moved.
+INDEX_BLOCKS: Final = ("read_only", "read_only_allow_delete", "write")
+# What the server calls the blocks of the whole cluster.
+_CLUSTER_BLOCKS = {"/6/": "cluster.blocks.read_only", "/13/": "cluster.blocks.read_only_allow_delete"}
 # Too much at once, a gateway whose cluster is away, a cluster that is still starting.
 _FOR_NOW = (429, 502, 503, 504)
 
@@ -128,10 +133,26 @@ def failure(error: exceptions.OpenSearchException, url: str | None = None, *, an
         )
     if isinstance(error, exceptions.TransportError):
         kind = UnavailableError if error.status_code in _FOR_NOW else ClusterError
-        return kind(f"{place} answered {error.status_code}: {reason(error)}.")
+        return kind(f"{place} answered {error.status_code}: {reason(error)}{_unblocking(error)}.")
     if isinstance(error, WrongAnswer | Redirected):
         return ClusterError(f"{error}.")
     return ClusterError(f"{place} gave an unreadable answer: {' '.join(str(error).split())[:200]}.")
+
+
+def unblocking(index: str, names: Sequence[str]) -> str:
+    """How to let an index be written to that has these blocks, as the end of a sentence without its full stop."""
+    body = json.dumps(dict.fromkeys(names))
+    disk = "free space on its nodes, then " if any("allow_delete" in name for name in names) else ""
+    return f"{disk}remove {'it' if len(names) == 1 else 'them'} with `PUT /{index}/_settings` and {body}"
+
+
+def _unblocking(error: exceptions.TransportError) -> str:
+    """How to let a whole cluster be written to; empty where that is not what an error is about."""
+    name = next((name for code, name in _CLUSTER_BLOCKS.items() if code in reason(error)), None)
+    if error.error != _BLOCKED or name is None:
+        return ""
+    body = json.dumps({kind: {name: None} for kind in ("persistent", "transient")})
+    return f": the cluster has the setting {name}; remove it with `PUT /_cluster/settings` and {body}"
 
 
 def not_permitted(words: str, url: str | None = None) -> ClusterError | None:

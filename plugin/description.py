@@ -21,6 +21,7 @@ from langshift.plugin.metadata import CHUNK, USUAL, FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift, moves_queries, queries_of
+from langshift.plugin.stored_vector import masked_in
 from langshift.plugin.versions import alias_of, check_mapping, check_name, version_behind
 
 BINS: Final = 10
@@ -128,6 +129,7 @@ class Description:
         without_vector: how many entries have no vector.
         stamps: how those with one are stamped; None where the index does not tell what its language vectors are of.
         vector: how it keeps vectors; None where its field of vectors is none.
+        masked: why the server does not return them; empty where it does.
         texts: the text fields that documents fill.
         default_pipeline: through which documents come that name no other; None where there is none.
         shards: how many.
@@ -146,6 +148,7 @@ class Description:
     without_vector: int
     stamps: StampCounts | None
     vector: VectorField | None
+    masked: str
     texts: Sequence[TextField]
     default_pipeline: str | None
     shards: int
@@ -226,6 +229,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         stamps=None if shift is None else count_stamps(client, index, shift, fields),
         unread=unread(version.fingerprint.encoder, languages, meta.get(metadata.UNREAD, ())),
         vector=engine_of(found, settings, fields.vector),
+        masked=masked_in(client, index, fields.vector),
         texts=[
             TextField(field, analyzer, int(filled[field]["doc_count"]))
             for field, analyzer in analyzers.items()
@@ -516,6 +520,8 @@ def of_searchers(name: str, meta: Mapping[str, Any], ingest: str | None, search:
 
 def _of_documents(found: Description) -> Iterator[str]:
     name, made = found.version.name, found.version.fingerprint
+    if found.masked:
+        yield f"No vector of {found.version.version} can be read, so its shift cannot be changed: {found.masked}."
     if found.without_vector:
         entries = f"{found.fields.entry}s"
         yield f"{_have(found, found.without_vector)} no vector: dense search finds only {entries} with a vector."

@@ -48,6 +48,8 @@ def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
     for name in (*_SET_BY_THE_SERVER, *_HOW_IT_CAME_TO_BE):
         metadata.remove_at(settings, name)
     settings.update(unfinished.get("restore", {}))
+    for _, field in list(_vector_fields(mappings, "")):
+        state_compression(field)
     return {
         "settings": {"index": {name: value for name, value in settings.items() if value is not None}},
         "mappings": mappings,
@@ -60,11 +62,13 @@ LUCENE: Final[Engine] = "lucene"
 DERIVED = "knn.derived_source.enabled"
 COSINE: Final = "cosinesimil"
 
-# Beside the method. Encoders are left to the server: from 3.6 on it demands `bits`, and refuses them before.
-_STORAGE: dict[Engine, dict[str, str]] = {
-    "faiss-fp16": {"compression_level": "2x"},
-    "faiss-on-disk": {"mode": "on_disk"},
-}
+# Said beside the method, as what a server takes where nothing is said may change (k-NN #3290); `mode` is deprecated
+# since 3.8. Encoders are left to the server: from 3.6 on it demands `bits`, and refuses them before.
+_FULL, _BITS = "1x", "32x"
+_COMPRESSION: dict[Engine, str] = {"faiss-fp16": "2x", "faiss-on-disk": _BITS}
+# How many times as many candidates as are asked for k-NN compares anew by whole vectors, with `mode: on_disk`, in up to
+# 1,000 dimensions and in more.
+_OVERSAMPLED = (5.0, 3.0)
 # Types of fields that hold vectors; `semantic` makes fields of the other type.
 _OF_VECTORS = {"knn_vector", "semantic"}
 _BETWEEN = {"properties", "fields", "dynamic_templates", "mapping"}
@@ -98,6 +102,30 @@ def mapped(mappings: Mapping[str, Any], field: str, *, views: bool = False) -> M
     for part in field.split("."):
         found = found.get("properties", {}).get(part) or (found.get("fields", {}).get(part, {}) if views else {})
     return found
+
+
+def state_compression(field: Mapping[str, Any]) -> None:
+    """Have the mapping of a field of vectors say that they are kept whole, where it says nothing of that."""
+    told = {"compression_level", "mode", "encoder", "model_id"} & {
+        *field,
+        *field.get("method", {}).get("parameters", {}),
+    }
+    floats = field.get("type") == "knn_vector" and str(field.get("data_type", "float")).lower() == "float"
+    if isinstance(field, dict) and floats and not told and _engine(field) in (LUCENE, "faiss"):
+        field["compression_level"] = _FULL
+
+
+def oversample(mappings: Mapping[str, Any], field: str) -> float | None:
+    """How many times as many hits a search must have compared anew by whole vectors; None where the server sees to it.
+
+    Args:
+        mappings: of the index, as ``GET /index/_mapping`` gives them.
+        field: the field of vectors.
+    """
+    found = mapped(mappings, field)
+    if found.get("compression_level") != _BITS or "mode" in found:
+        return None
+    return _OVERSAMPLED[int(found.get("dimension", 0)) > 1000]
 
 
 def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: str) -> VectorField | None:
@@ -277,7 +305,7 @@ class IndexOptions(NamedTuple):
         if self.engine is not None and self.engine != LUCENE:
             embedding = body["mappings"]["properties"]["embedding"]
             embedding["method"]["engine"] = "faiss"
-            embedding.update(_STORAGE.get(self.engine, {}))
+            embedding["compression_level"] = _COMPRESSION.get(self.engine, _FULL)
             # What is read would have norm 1 otherwise, and every later change of alpha would be wrong without a word.
             body["settings"]["index"][DERIVED] = False
         if self.template is not None:

@@ -16,7 +16,7 @@ from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, own_tag
-from langshift.plugin.stored_vector import require_unmasked, vector_required
+from langshift.plugin.stored_vector import masked_in, vector_required
 from langshift.plugin.versions import IndexInfo
 
 Source = Mapping[str, Any]
@@ -103,7 +103,8 @@ def require_vectors_as_written(client: OpenSearch, index: IndexInfo) -> None:
     Raises:
         ClusterError: saying how to make one that does.
     """
-    require_unmasked(client, index.index, index.fields.vector)
+    if why := masked_in(client, index.index, index.fields.vector):
+        raise ClusterError(f"Index {index.index} does not return its vectors as they were written: {why}.")
     if vectors_come_back_normalised(client, index.index, index.fields.vector):
         raise ClusterError(
             f"Index {index.index} stores its vectors with the engine faiss, cosinesimil and derived source, which "

@@ -47,6 +47,8 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         parent_keyword: the view of ``parent`` that searches collect by; None for ``parent`` itself.
         chunking: how documents are cut into chunks, as ``langshift ingest --chunk`` has it; None where none are, and
             where somebody else has cut them.
+        oversample: how many times as many hits searches by vector have compared anew by whole vectors, as the mapping
+            demands; never kept with the names.
     """
 
     vector: str = "embedding"
@@ -65,6 +67,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
     parent: str | None = None
     parent_keyword: str | None = None
     chunking: str | None = None
+    oversample: float | None = None
 
     @property
     def split(self) -> bool:
@@ -134,7 +137,9 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
-        return dict(msgspec.to_builtins(self))
+        kept: dict[str, Any] = msgspec.to_builtins(self)
+        del kept["oversample"]
+        return kept
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> FieldNames:

@@ -12,8 +12,8 @@ from langshift.debias.debiaser import Debiaser, recommendation, recommended
 from langshift.debias.index_means import adapted
 from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
 from langshift.errors import ClusterError, UsageError
-from langshift.output import pluralize
-from langshift.plugin import metadata, pipelines, shift_script, stored_shift
+from langshift.output import join_words, pluralize
+from langshift.plugin import metadata, pipelines, shift_script, stored_shift, unfinished
 from langshift.plugin.index_body import copied_body, require_engine
 from langshift.plugin.index_sample import measure, require_vectors_as_written
 from langshift.plugin.inventory import find_version, versions_of
@@ -28,6 +28,7 @@ from langshift.plugin.transfer.state import (
     TransferResult,
 )
 from langshift.plugin.versions import IndexInfo, live, read_fingerprint, version_behind
+from langshift.server_errors import unblocking
 from langshift.settings import VERSION
 
 
@@ -55,11 +56,10 @@ def require_blockable(client: OpenSearch, index: str, kind: Literal["retune", "r
     Raises:
         ClusterError: saying what to change.
     """
-    block = "index.blocks.read_only"
-    if metadata.is_on(metadata.read_settings(client, index).get("blocks", {}).get("read_only")):
+    if blocks := unfinished.blocks_of(client, index, appending=False):
         raise ClusterError(
-            f"Index {index} has the block {block}, with which a {kind} cannot hold back the last writes: remove it "
-            f'with `PUT /{index}/_settings` and {{"{block}": null}}, then run the command again.'
+            f"Index {index} has the block {join_words(blocks)}, with which a {kind} cannot hold back the last writes: "
+            f"{unblocking(index, blocks)}, then run the command again."
         )
 
 

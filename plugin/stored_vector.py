@@ -77,16 +77,13 @@ def masked(field: str, value: object) -> str:
     )
 
 
-def require_unmasked(client: OpenSearch, index: str, field: str) -> None:
-    """Refuse an index whose server returns 1 for its vectors; see ``masked``.
-
-    Raises:
-        ClusterError: saying what to do.
-    """
-    if field != field.lower():
-        body = {"size": 1, "query": {"exists": {"field": field}}, "_source": [field]}
-        for hit in client.search(index=index, body=body)["hits"]["hits"]:
-            vector_required(hit["_source"], field, index)
+def masked_in(client: OpenSearch, index: str, field: str) -> str:
+    """Why the server returns 1 for the vectors of an index, and what to do; empty where it does not."""
+    if field == field.lower():
+        return ""
+    body = {"size": 1, "query": {"exists": {"field": field}}, "_source": [field]}
+    hits = client.search(index=index, body=body)["hits"]["hits"]
+    return masked(field, value_at(hits[0]["_source"], field)) if hits else ""
 
 
 def left_out(index: str, field: str) -> str:

@@ -7,8 +7,11 @@ from opensearchpy import OpenSearch
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
+from langshift.output import join_words
+from langshift.plugin import metadata
 from langshift.plugin.inventory import Version, versions_of
 from langshift.plugin.transfer.state import is_running
+from langshift.server_errors import INDEX_BLOCKS, unblocking
 
 
 def remarks(versions: Sequence[Version], *, loads: bool = True) -> Iterator[str]:
@@ -81,6 +84,47 @@ def block_remark(one: Version, versions: Sequence[Version]) -> str | None:
 
 def _blocking(one: Version, versions: Sequence[Version]) -> Version | None:
     return next((other for other in versions if other.blocks == one.version and other.state == "unfinished"), None)
+
+
+def blocks_of(client: OpenSearch, index: str, *, appending: bool) -> list[str]:
+    """The blocks of an index with which nothing can be added to it, or with which its alias cannot be moved.
+
+    Args:
+        client: the cluster.
+        index: the index.
+        appending: whether a block of writes alone counts.
+    """
+    there = metadata.read_settings(client, index).get("blocks", {})
+    names = INDEX_BLOCKS if appending else INDEX_BLOCKS[:-1]
+    return [f"index.blocks.{name}" for name in names if metadata.is_on(there.get(name))]
+
+
+def require_unblocked(client: OpenSearch, name: str, index: str, *, appending: bool) -> None:
+    """Refuse at once to load where nothing could be written, or published, for as long as a person leaves a block.
+
+    A block that another command has set for its last step is gone in a moment, or is told of by ``explain_block``.
+
+    Args:
+        client: the cluster.
+        name: the index's name.
+        index: the live version, or the one that a load which was cut off writes to.
+        appending: whether the load writes to this one; else another is to take its place.
+
+    Raises:
+        ClusterError: naming the blocks, and how to remove them.
+    """
+    if not (blocks := blocks_of(client, index, appending=appending)):
+        return
+    versions = versions_of(client, name)
+    one = next((one for one in versions if one.version == index), None)
+    if one is not None and _blocking(one, versions) is not None:
+        explain_block(client, name, index)
+        return
+    effect = "nothing can be written to it" if appending else "no other version can take its place"
+    raise ClusterError(
+        f"Index {index} has the block {join_words(blocks)}, so {effect}: {unblocking(index, blocks)}, then run the "
+        "command again."
+    )
 
 
 def explain_block(client: OpenSearch, name: str, index: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+import msgspec
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
@@ -15,7 +16,7 @@ from langshift.debias.readable import unread
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
-from langshift.plugin.index_body import mapped
+from langshift.plugin.index_body import mapped, oversample
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata, uuid_of
 
 IfExists = Literal["fail", "append", "replace", "new-version"]
@@ -144,6 +145,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
             )
     fingerprint, fields = fingerprint_of(index, meta), FieldNames.from_meta(meta)
     check_mapping(index, mappings, fingerprint, fields)
+    fields = msgspec.structs.replace(fields, oversample=oversample(mappings, fields.vector))
     by_language = {"languages": {"terms": {"field": fields.language, "size": 1000}}}
     answer = client.search(index=index, body={"size": 0, "track_total_hits": True, "aggs": by_language})
     buckets = answer["aggregations"]["languages"]["buckets"]

@@ -34,6 +34,8 @@ def knn(vector: NDArray[np.float32], k: int, clauses: Clauses = (), fields: Fiel
     parameters: dict[str, Any] = {"vector": vector.tolist(), "k": k}
     if clauses:
         parameters["filter"] = {"bool": {"filter": list(clauses)}}
+    if fields.oversample is not None:
+        parameters["rescore"] = {"oversample_factor": fields.oversample}
     return {"knn": {fields.vector: parameters}}
 
 

@@ -43,6 +43,7 @@ from langshift.plugin.index_body import (
     engine_of,
     mapped,
     own_mappings,
+    state_compression,
 )
 from langshift.plugin.metadata import USUAL, FieldNames, Origin, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
@@ -73,6 +74,7 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
     assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
     # Shifted vectors have no common length, and their components are no whole numbers.
     field.pop("data_type", None)
+    state_compression(field)
     if vector_field is not None and vector_field.space != COSINE:
         field.pop("space_type", None)
         field.get("method", field)["space_type"] = COSINE

@@ -312,7 +312,7 @@ class ChunkSender:
                 with suppress(OpenSearchException):
                     self._blocked = self.on_block()
             if not verdict.results:
-                self.patience.trouble()
+                self.patience.trouble(self._blocked or verdict.why)
             rest.chunk = BulkChunk(verdict.again)
             # A shard may have written what it could not confirm.
             rest.unsure |= verdict.unsure
@@ -353,7 +353,7 @@ class ChunkSender:
             return False
 
     def _again(self, rest: ChunkState, trouble: Retryable) -> Retryable:
-        self.patience.trouble()
+        self.patience.trouble(trouble)
         rest.failed_in_a_row = rest.failed_in_a_row + 1 if trouble.failed else 0
         if trouble.lost:
             rest.unsure = True

@@ -325,9 +325,9 @@ def _going_on(run: Transfer) -> str | None:
 def _until_done(run: Transfer, action: Callable[[], T]) -> T:
     """Do it again where a node died meanwhile, until nothing has moved for as long as patience lasts."""
 
-    def note(_: RetryCallState) -> None:
+    def note(state: RetryCallState) -> None:
         run.require_unchanged()
-        run.patience.trouble()
+        run.patience.trouble(state.outcome.exception() if state.outcome else "")
 
     run.patience.taken()
     trying = Retrying(

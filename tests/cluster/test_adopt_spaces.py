@@ -86,5 +86,5 @@ def test_one_of_another_length_among_many_is_a_dead_letter(client, index_name):
     new = f"{index_name}-new"
     assert run("adopt", index_name, "--name", new, *OPTIONS, "--alpha", 0, "--max-refused", 0.1).exit_code == 3
     assert set(sources(client, new)) == {str(n) for n in range(len(made)) if n != 7}
-    (letter,) = printed(run("dead-letters", "list", "--index", new, "--json"))["letters"]
-    assert letter["reason"] == "the vector in 'vec' has another length than the others, which l2 counts."
+    (group,) = printed(run("dead-letters", "list", "--index", new, "--json"))["groups"]
+    assert group["example"]["reason"] == "the vector in 'vec' has another length than the others, which l2 counts."

@@ -35,7 +35,8 @@ def loaded(index_name, pipelines, tmp_path):  # noqa: ARG001 - what the tests in
     return made, vectors
 
 
-def test_a_pipeline_is_verified_and_an_index_retuned_and_taken_back(client, newer, index_name, loaded):
+@pytest.mark.usefixtures("newer")
+def test_a_pipeline_is_verified_and_an_index_retuned_and_taken_back(client, index_name, loaded):
     made, vectors = loaded
     assert run("pipeline", "install", index_name).exit_code == 0
     compared = printed(run("pipeline", "verify", index_name, "--json"))

@@ -34,6 +34,7 @@ WELL = Description(
     languages={"en": 6, "und": 3},
     without_vector=0,
     stamps=StampCounts(9, 0, 0, 0),
+    masked="",
     vector=VectorField("lucene", "cosinesimil", derived=True),
     texts=[],
     default_pipeline=None,

@@ -1,10 +1,21 @@
 """What indexes the vectors: the bodies, and which clusters can hold them."""
 
+import numpy as np
 import pytest
 from plain_index import PLAIN
 
 from langshift.errors import ClusterError
-from langshift.plugin.index_body import ENGINES, IndexOptions, engine_of, index_body, require_engine
+from langshift.plugin.index_body import (
+    ENGINES,
+    IndexOptions,
+    engine_of,
+    index_body,
+    oversample,
+    require_engine,
+    state_compression,
+)
+from langshift.plugin.metadata import FieldNames
+from langshift.retrieval import dsl
 
 COSINE = {"name": "hnsw", "engine": "faiss", "space_type": "cosinesimil"}
 OFFICIAL = {"attributes": {}, "settings": {"cluster": {"name": "docker-cluster"}, "node": {"name": "a"}}}
@@ -32,18 +43,63 @@ def body(engine):
 
 
 @pytest.mark.parametrize(
-    ("engine", "beside"),
-    [("faiss", {}), ("faiss-fp16", {"compression_level": "2x"}), ("faiss-on-disk", {"mode": "on_disk"})],
+    ("engine", "compression"),
+    [("faiss", "1x"), ("faiss-fp16", "2x"), ("faiss-on-disk", "32x")],
 )
-def test_faiss_keeps_vectors_in_the_source_where_they_stay_as_they_are(engine, beside):
+def test_faiss_keeps_vectors_in_the_source_where_they_stay_as_they_are(engine, compression):
     made = body(engine)
     assert made["mappings"]["properties"]["embedding"] == {
         "type": "knn_vector",
         "dimension": 4,
         "method": COSINE,
-        **beside,
+        "compression_level": compression,
     }
     assert made["settings"]["index"]["knn.derived_source.enabled"] is False
+
+
+def test_a_mapping_says_how_its_vectors_are_kept_whatever_a_newer_server_takes():
+    made = index_body(PLAIN)["mappings"]["properties"]["embedding"]
+    assert (made["method"]["engine"], made["compression_level"], "mode" in made) == ("lucene", "1x", False)
+
+
+def knn(**more):
+    return {"type": "knn_vector", "dimension": 4, **more}
+
+
+@pytest.mark.parametrize(
+    ("field", "stated"),
+    [
+        (knn(), "1x"),
+        (knn(method={"name": "hnsw", "engine": "lucene", "parameters": {"m": 24}}), "1x"),
+        (knn(compression_level="16x"), "16x"),
+        (knn(mode="on_disk"), None),
+        (knn(model_id="trained"), None),
+        (knn(data_type="byte"), None),
+        (knn(method={"name": "hnsw", "engine": "faiss", "parameters": {"encoder": {"name": "sq"}}}), None),
+        (knn(method={"name": "hnsw", "engine": "nmslib"}), None),
+        ({"type": "text"}, None),
+    ],
+)
+def test_a_copy_says_it_of_fields_that_say_nothing(field, stated):
+    state_compression(field)
+    assert field.get("compression_level") == stated
+
+
+@pytest.mark.parametrize(
+    ("field", "factor"),
+    [
+        (knn(compression_level="32x"), 5.0),
+        (knn(compression_level="32x", dimension=1024), 3.0),
+        (knn(compression_level="32x", mode="on_disk"), None),
+        (knn(mode="on_disk"), None),
+        (knn(compression_level="1x"), None),
+    ],
+)
+def test_what_is_kept_by_bits_is_compared_anew_as_with_the_mode_of_before(field, factor):
+    fields = FieldNames(oversample=oversample({"properties": {"embedding": field}}, "embedding"))
+    query = dsl.knn(np.ones(4, np.float32), 7, (), fields)["knn"]["embedding"]
+    assert query.get("rescore") == (factor and {"oversample_factor": factor})
+    assert fields.to_dict() == FieldNames().to_dict()
 
 
 def test_lucene_is_the_usual_engine():
