@@ -1,7 +1,5 @@
 """The commands of ``vectors``."""
 
-import os
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -12,17 +10,24 @@ import numpy as np
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.debias.encoders import READING_NAMES, Encoder, Reading, is_given, open_encoder
+from langshift.commands.fitting import (
+    check_output,
+    encoder_for,
+    fit_shown,
+    left_out_document,
+    left_out_in_words,
+    open_for,
+    output_files,
+    parallel_for,
+)
+from langshift.debias.encoders import READING_NAMES, Reading, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
-from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
 from langshift.debias.index_means import measured_in_words
 from langshift.debias.parallel import open_parallel
-from langshift.debias.parallel.columns import ParallelText
 from langshift.debias.vectors import LanguageVectors, shipped
-from langshift.errors import FingerprintError, UsageError
+from langshift.errors import UsageError
 from langshift.evaluate.audit.own_vectors import fit_to_index
-from langshift.languages import parse_tag
 from langshift.output import emit_json, line, note, out, pluralize, progress, table, warn
 from langshift.parameters import (
     ENCODER_OF_INDEX,
@@ -128,7 +133,7 @@ def tune(
             f"{file} was fitted on given vectors, and no query can be cut out of a vector: tune language vectors that "
             "were fitted with an encoder for texts, and give texts."
         )
-    source, absent = _open(pairs, passages, vectors)
+    source, absent = open_for(pairs, passages, vectors)
     opening["reading"] = vectors.reading(encoder, opening["reading"])
     named_by = "" if encoder else f"The file {file}"
     opened = open_encoder(encoder or vectors.encoder, named_by=named_by, **opening)
@@ -149,30 +154,14 @@ def tune(
     report.recommended().save(file)
     if plot is not None:
         reporting.plot(report, plot)
-    warn([*_left_out(source), *reporting.warnings(report)])
+    warn([*left_out_in_words(source), *reporting.warnings(report)])
     if as_json:
-        emit_json({"file": str(file), "left_out": _left_out_document(source), **report.document()})
+        emit_json({"file": str(file), "left_out": left_out_document(source), **report.document()})
         return
     reporting.show(report)
     note(f"Wrote the recommendation to {file}.")
     if plot is not None:
         note(f"Wrote the plot of the curves to {plot}.")
-
-
-def _open(pairs: Path, passages: dict[str, Any], vectors: LanguageVectors) -> tuple[ParallelText, list[str]]:
-    """The parallel text in the languages of the vectors, and those of them that it does not have."""
-    whole = open_parallel(pairs, **passages)
-    if whole.dimension is not None:
-        raise UsageError(f"{whole.shown} contains vectors, and no query can be cut out of a vector: give texts.")
-    theirs = ", ".join(whole.languages)
-    if vectors.pivot not in whole.languages:
-        raise UsageError(f"{whole.shown} has no text in the vectors' pivot language {vectors.pivot}; it has {theirs}.")
-    used = sorted(set(vectors.vectors) & set(whole.languages))
-    if not used:
-        mine = ", ".join(sorted(vectors.vectors))
-        raise UsageError(f"{whole.shown} has no text in any language of the vectors ({mine}); it has {theirs}.")
-    chosen = open_parallel(pairs, [vectors.pivot, *used], pivots=[vectors.pivot], **passages)
-    return chosen, sorted(set(vectors.vectors) - set(used))
 
 
 @vectors.command("import")
@@ -203,64 +192,6 @@ def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, An
     show_vectors(made, output, as_json=as_json)
     if not as_json:
         note(f"Use it: langshift ingest CORPUS --index NAME --encoder {name} --vectors {output}")
-
-
-def fit_shown(
-    source: ParallelText,
-    pivots: Sequence[str],
-    encoder: Encoder,
-    **options: Any,  # noqa: ANN401 - fit's
-) -> dict[str, LanguageVectors]:
-    """Fit with a progress bar over the rows; ``options`` are for ``langshift.debias.fitting.fit.fit``."""
-    with progress() as bars:
-        task = bars.add_task("rows", total=source.total, rate="")
-        return fit_vectors(
-            source, pivots, encoder, on_rows=lambda done, _: bars.update(task, completed=done), **options
-        )
-
-
-def _left_out(source: ParallelText) -> list[str]:
-    """What was left out of parallel text as no translation, a sentence for each language."""
-    return [f"{source.shown}, {tag}: {of.words} left out." for tag, of in source.left_out.items() if of.words]
-
-
-def _left_out_document(source: ParallelText) -> dict[str, Any]:
-    """The same as figures, of all languages."""
-    return {
-        tag: {"identical": of.identical, "other_language": dict(of.detected)} for tag, of in source.left_out.items()
-    }
-
-
-def _files(output: Path, pivots: Sequence[str]) -> dict[str, Path]:
-    """Where each pivot's vectors go, found before the work to be free for them."""
-    tags = list(dict.fromkeys(parse_tag(pivot) or pivot for pivot in pivots))
-    if len(tags) == 1:
-        check_output(output)
-        return {tags[0]: output}
-    if output.exists() and not output.is_dir():
-        raise UsageError(f"{output} is a file: with several pivots, --output takes the name of a folder.")
-    files = {tag: output / f"{tag}.safetensors" for tag in tags}
-    for file in files.values():
-        check_output(file)
-    return files
-
-
-def check_output(output: Path) -> None:
-    """Refuse, before the work, a file that cannot be written or that holds something else.
-
-    Raises:
-        UsageError: saying why.
-    """
-    if output.is_dir():
-        raise UsageError(f"{output} is a folder: --output takes the name of a file, such as mine.safetensors.")
-    if output.exists():
-        try:
-            LanguageVectors.load(output)
-        except UsageError:
-            raise UsageError(f"{output} exists and does not contain language vectors: name another file.") from None
-    folder = next(parent for parent in output.absolute().parents if parent.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UsageError(f"{output} cannot be written: {folder} is not a writable folder.")
 
 
 def named_file(file: str) -> Path:
@@ -349,41 +280,6 @@ def _identity(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
 
 # In the terminal; all that are known are in --json.
 _LISTED = 10
-
-
-def _source(vectors: LanguageVectors, pairs: Path, passages: dict[str, Any]) -> ParallelText:
-    """The parallel text in the pivot and those languages of the file that it has."""
-    found = open_parallel(pairs, **passages).languages
-    wanted = [tag for tag in (vectors.pivot, *vectors.vectors) if tag in found]
-    if vectors.pivot not in wanted or len(wanted) < 2:
-        raise UsageError(
-            f"{pairs} must contain the pivot {vectors.pivot} and another language of the vectors "
-            f"({', '.join(sorted(vectors.vectors))}); it has {', '.join(found)}."
-        )
-    return open_parallel(pairs, wanted, pivots=[vectors.pivot], **passages)
-
-
-def _encoder(
-    vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, opening: dict[str, Any]
-) -> Encoder:
-    """The encoder that the file names, or another one that was asked for."""
-    opening["reading"] = vectors.reading(name, opening["reading"])
-    named_by = "" if name else f"The file {path}"
-    opened = open_encoder(name or vectors.encoder, vector_spec=vector_spec_of(source), named_by=named_by, **opening)
-    if opened.dimension != vectors.dimension:
-        other = opened.id != vectors.encoder
-        remedy = f"use the encoder {vectors.encoder}" if other else "it is not the model that they were fitted with"
-        raise UsageError(
-            f"{path} contains vectors of {vectors.dimension} dimensions, but {opened.id} returns {opened.dimension}; "
-            f"{remedy}."
-        )
-    try:
-        vectors.require_encoder(opened, str(path))
-    except FingerprintError:
-        if name is None:
-            raise
-        note(f"Warning: {path} was fitted with {vectors.encoder}, and is compared with vectors of {opened.id}.")
-    return opened
 
 
 def _print(vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]) -> None:
@@ -523,7 +419,7 @@ def fit(
     if pairs is None:
         raise UsageError("Give parallel text with --pairs, or an index with --from-index.")
     encoder = encoder or parameters.default_encoder()
-    files = _files(output, pivots)
+    files = output_files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, pivots=pivots, **passages)
     opened = open_encoder(encoder, vector_spec=vector_spec_of(source), **opening)
@@ -536,7 +432,7 @@ def fit(
         documents_only=documents_only,
         on_omitted=lambda pivot, language, why: omitted.setdefault(pivot, {}).update({language: why}),
     )
-    warn([*_left_out(source), *(why for of in omitted.values() for why in of.values())])
+    warn([*left_out_in_words(source), *(why for of in omitted.values() for why in of.values())])
     source_name = pairs.resolve().name
     if passages["join_lines"] > 1:
         source_name += f", {passages['join_lines']} lines a passage"
@@ -545,7 +441,7 @@ def fit(
         vectors.save(file)
     if as_json:
         shown = [
-            _document(vectors, file) | {"left_out": _left_out_document(source), "omitted": omitted.get(pivot, {})}
+            _document(vectors, file) | {"left_out": left_out_document(source), "omitted": omitted.get(pivot, {})}
             for pivot, (vectors, file) in zip(files, written, strict=True)
         ]
         emit_json({"files": shown} if len(shown) > 1 else shown[0])
@@ -616,14 +512,14 @@ def check(
     vectors = LanguageVectors.load(path)
     fitted, left_out = None, {}
     if pairs is not None:
-        source = _source(vectors, pairs, passages)
-        opened = _encoder(vectors, path, source, encoder, opening)
+        source = parallel_for(vectors, pairs, passages)
+        opened = encoder_for(vectors, path, source, encoder, opening)
         omitted: list[str] = []
         fitted = fit_shown(
             source, [vectors.pivot], opened, documents_only=True, on_omitted=lambda _, __, why: omitted.append(why)
         )[vectors.pivot]
-        left_out = _left_out_document(source)
-        warn([*_left_out(source), *omitted])
+        left_out = left_out_document(source)
+        warn([*left_out_in_words(source), *omitted])
     elif not vectors.evidence:
         raise UsageError(f"{path} contains no evidence of how it was fitted: give parallel text with --pairs.")
     try:
