@@ -187,8 +187,8 @@ INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if it ha
 REMOTE_CODE = flag("--trust-remote-code", "Run the code of an st: model that you trust.", rare=True)
 #: How an encoder reads texts, for what ``langshift.debias.encoders.Reading`` says of them.
 READING = (
-    option("--query-prefix T", "Put before queries. [default: the model's]", rare=True),
-    option("--document-prefix T", "Put before documents. [default: the model's]", rare=True),
+    option("--query-prefix T", "Put before each query. [default: the model's]", rare=True),
+    option("--document-prefix T", "Put before each document. [default: the model's]", rare=True),
     option(
         "--pooling HOW",
         "Of an st: model: mean, cls or last. [default: its own]",

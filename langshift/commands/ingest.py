@@ -129,7 +129,7 @@ MAX_REFUSED = option(
 @_pipeline_options(ENCODER)
 @option(
     "--if-exists WHAT",
-    "NEW exists: fail, replace or new-version.",
+    "If NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
     click.Choice(["fail", "replace", "new-version"]),
     default="fail",
 )
@@ -172,7 +172,7 @@ def adopt(
     NEW has the same fields, mapping and settings; each document's language is detected and its vector shifted.
     Nothing is encoded: --encoder only names the encoder that the vectors are from. OLD is only read. What is written
     to it later is not in NEW: send it to both (see langshift pipeline). What NEW does not accept goes to the dead
-    letters, and the exit code is 3.
+    letters, and the exit code is 3. An interrupted run leaves nothing behind.
 
     \b
     Example:
@@ -332,7 +332,7 @@ def _index_options(
 @FIELDS
 @option(
     "--chunk HOW",
-    "Cut texts: auto, paragraphs, sentences:N, words:N or off.",
+    "Cut texts: auto, paragraphs, sentences:N, words:N or off. [default: as in the index, else off]",
 )
 @_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT)
 @option_group(
@@ -340,7 +340,7 @@ def _index_options(
     LoadOptions,
     option(
         "--if-exists WHAT",
-        "fail, append, replace or new-version.",
+        "If it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
     ),
@@ -353,7 +353,7 @@ def _index_options(
 @option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
 @option(
     "--engine NAME",
-    "lucene, faiss, faiss-fp16 or faiss-on-disk.",
+    "lucene (the default), faiss, faiss-fp16 or faiss-on-disk.",
     click.Choice(ENGINES),
     rare=True,
 )
@@ -372,8 +372,10 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is JSONL (plain, gzip or zstd), Parquet, or - (standard input): _id, title, text, language, group.
-    "_op" updates or deletes. What cannot be indexed goes to the dead letters (exit code 3). After a crash, --resume.
+    CORPUS is JSONL (plain, gzip or zstd), Parquet, or - for standard input: _id, title, text, language, group,
+    and any other fields. A later document with the same _id wins; "_op": "update" changes single fields, "_op":
+    "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3). After a crash or Ctrl-C,
+    repeat it with --resume.
 
     \b
     Example:

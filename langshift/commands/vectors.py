@@ -344,11 +344,11 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     dest="from_index",
 )
 @option("--queries LOG", "With --from-index: its users' queries, as JSON Lines.", PATH)
-@option("--vectors FILE", "With --from-index: what to adapt. [default: shipped]", dest="fitted")
-@option("--languages LIST", "Languages to fit, such as ar,de,en. [default: all]", callback=parse_list)
+@option("--vectors FILE", "With --from-index: what to adapt. [default: the shipped ones]", dest="fitted")
+@option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
 @option(
     "--pivot LIST",
-    "Language to shift towards, or several.",
+    "The language to shift towards; several are fitted in one pass.",
     dest="pivots",
     default="en",
     callback=partial(parse_list, example="en,de"),
