@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from urllib3 import BaseHTTPResponse, PoolManager, exceptions
 from urllib3.util import Retry, Timeout, Url, parse_url
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.output import escaped
+from langshift.output import escaped, note
 from langshift.settings import on_this_machine
 
 
@@ -42,6 +43,8 @@ CONNECTIONS = 4
 TOO_MUCH = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _SECONDS = 120
 _LONGEST_WAIT = 30.0
+# Seconds of which nobody need be told.
+_QUIET = 5.0
 _SHOWN = 200
 
 
@@ -54,6 +57,14 @@ class _Retry(Retry):
             return min(super().parse_retry_after(retry_after), _LONGEST_WAIT)
         except exceptions.InvalidHeader:
             return 0.0
+
+    def sleep_for_retry(self, response: BaseHTTPResponse) -> bool:
+        """Wait as long as the server asks for, and tell a person of it where that is long."""
+        seconds = self.get_retry_after(response) or 0.0
+        if seconds > _QUIET:
+            until = datetime.now().astimezone() + timedelta(seconds=seconds)
+            note(f"Waiting for the model's server, which answered {response.status}, until {until:%H:%M:%S}.")
+        return super().sleep_for_retry(response)
 
 
 # The first tries follow quickly; a server that starts again has some 15 seconds, one that says when to come more.

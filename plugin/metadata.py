@@ -45,10 +45,8 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         parent: the id of the document that a chunk is of, in an index of chunks; None where every entry of the index is
             a whole document.
         parent_keyword: the view of ``parent`` that searches collect by; None for ``parent`` itself.
-        chunking: how documents are cut into chunks, as ``langshift ingest --chunk`` has it; None where none are, and
-            where somebody else has cut them.
-        oversample: how many times as many hits searches by vector have compared anew by whole vectors, as the mapping
-            demands; never kept with the names.
+        chunking: how documents are cut into chunks, as ``langshift ingest --chunk`` has it; None where it cuts none.
+        oversample: the rescoring that the mapping demands of searches, see ``index_body.oversample``; never kept.
     """
 
     vector: str = "embedding"
@@ -137,9 +135,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
-        kept: dict[str, Any] = msgspec.to_builtins(self)
-        del kept["oversample"]
-        return kept
+        return {name: value for name, value in msgspec.to_builtins(self).items() if name != "oversample"}
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> FieldNames:

@@ -567,8 +567,7 @@ def effects(
         stored, stamp = vector_at(source, fields.vector), value_at(source, fields.stamp) or {}
         if stored is None:
             continue
-        by = nonzero_scales(stamp)
-        made = unshifted_vector(stored, stamp, by, shift)
+        made = unshifted_vector(stored, stamp, by := nonzero_scales(stamp), shift)
         found[name] = ShiftEffect(by, None if made is None else _cosine(raw, made), _cosine(moved, stored), None, 0)
     known = {name: one.similarity_before for name, one in found.items() if one.similarity_before is not None}
     # A rank among some of them only would be too good.

@@ -38,6 +38,8 @@ WRONG = {
     "langshift.soft": ["no"],
     "langshift.means": ["index", {"vectors": 3}],
     "langshift.languages": ["de", [1]],
+    "langshift.pooling": ["max", 3],
+    "langshift.max_tokens": ["512", 0, 5.5, 10**30],
     "langshift_fields": ["embedding", None],
     "langshift_fields.vector": ["", "nowhere", "language", 3],
     "langshift_fields.language": ["nowhere", "text_of_somebody"],

@@ -7,7 +7,7 @@ from importlib.metadata import metadata
 
 import pytest
 from console_process import serving
-from documents import CONSOLE, DOCUMENTS
+from documents import CONSOLE, DOCUMENTS, console_commands
 from screenshots import IMAGES, MOST_BYTES, PICTURES
 
 from langshift.commands.serve import serve
@@ -64,6 +64,16 @@ def test_what_it_says_to_a_reverse_proxy_is_what_the_console_asks_for(console):
 def test_the_extras_that_it_names_are_there(document):
     named = re.findall(r"""pip install ['"](?:langshift|\.)\[([\w-]+)\]['"]""", document.read_text(encoding="utf-8"))
     assert set(named) <= set(metadata("langshift").get_all("Provides-Extra"))
+
+
+def test_packages_are_installed_in_a_virtual_environment():
+    pages = 0
+    for document in DOCUMENTS:
+        commands = [command for command, _ in console_commands(document)]
+        if installing := [place for place, command in enumerate(commands) if command.startswith("pip install")]:
+            assert commands[installing[0] - 1].startswith("python3 -m venv .venv && . .venv/bin/activate"), document
+            pages += 1
+    assert pages == 3
 
 
 def test_what_is_for_use_as_a_library_is_had_from_the_import_alone():

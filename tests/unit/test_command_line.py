@@ -59,6 +59,23 @@ def test_help_names_every_command():
     assert all(re.search(rf"^  {name} ", told, re.MULTILINE) for name in COMMANDS)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["serach", "x"], "No such command 'serach'. Did you mean 'search'?"),
+        (["reencde"], "No such command 'reencde'. Did you mean one of: 'reencode', 'retune'?"),
+        (["vectors", "fti"], "No such command 'fti'. Did you mean 'fit'?"),
+        (["evaluate", "reply"], "No such command 'reply'. Did you mean 'replay'?"),
+        (["index", "pipeline"], "No such command 'pipeline'."),
+        (["ingest", "--chnk", "x"], "No such option '--chnk'. Did you mean '--chunk'?"),
+        (["frobnicate"], "No such command 'frobnicate'."),
+    ],
+)
+def test_what_is_mistyped_is_suggested(given, said):
+    done = langshift(*given)
+    assert (done.returncode, done.stderr.splitlines()[-1].replace("(", "").replace(")", "")) == (2, f"Error: {said}")
+
+
 def test_help_loads_nothing_heavy():
     loaded = subprocess.run(
         [sys.executable, "-c", "import sys; from langshift.cli import root; root(['--help'], standalone_mode=False); "

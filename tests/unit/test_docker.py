@@ -107,6 +107,18 @@ def test_data_outlives_the_container(compose):
     assert target == "/usr/share/opensearch/data"
 
 
+def test_journals_and_dead_letters_outlive_the_container(compose, instructions):
+    home = next(word for name, *words in instructions if name == "ENV" for word in words if "LANGSHIFT_HOME" in word)
+    mounts = dict(mount.partition(":")[::2] for mount in compose["services"]["langshift"]["volumes"][1:])
+    ((volume, target),) = mounts.items()
+    assert volume in compose["volumes"]
+    assert home == f"LANGSHIFT_HOME={target}"
+    # A new volume has the owner of the folder in the image, which the user of the image must be, before it is one.
+    (made,) = [words for name, *words in instructions if name == "RUN" and target in words]
+    assert made[made.index("install") :] == ["install", "--directory", "--owner=1000", "--mode=0700", target]
+    assert instructions.index(["RUN", *made]) < instructions.index(["USER", "1000"])
+
+
 def test_variables_used_and_variables_documented_are_the_same():
     used = {match[1] for match in VARIABLE.finditer((DOCKER / "compose.yml").read_text(encoding="utf-8"))}
     example = (DOCKER / ".env.example").read_text(encoding="utf-8")
