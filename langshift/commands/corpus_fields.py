@@ -109,10 +109,10 @@ def _require_usable(texts: list[tuple[str, str]], others: list[tuple[str, str]])
             )
 
 
-def named_fields(kept: FieldNames) -> dict[str, str]:
-    """Return the fields that the command line names, each with the option, after those of an index that are kept."""
+def named_fields(existing: FieldNames) -> dict[str, str]:
+    """Return the fields that the command line names, each with the option, after those that an index has."""
     given = click.get_current_context().params
-    named = {**kept.own, **dict.fromkeys(given["dates"], "--date-field")}
+    named = {**existing.own, **dict.fromkeys(given["dates"], "--date-field")}
     for part in ("id", "title", "text", "language", "group"):
         values = given["texts"] if part == "text" else [given[part]]
         option = f"--{part}-field"

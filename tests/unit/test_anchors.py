@@ -395,7 +395,7 @@ DETECTING = SimpleNamespace(
 def test_a_log_is_read_with_languages_or_without(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"text": "why tides", "language": "en-GB", "_id": 7}\n\n{"text": "Flut", "clicks": 3}\n')
-    assert read_queries(path, DETECTING) == [("why tides", "en", "7"), ("Flut", "of Flut", None)]
+    assert read_queries(path, DETECTING) == [("why tides", "en-GB", "7"), ("Flut", "of Flut", None)]
     path.write_text('{"text": "tide", "language": "en"}\n' * 2_001)
     assert len(read_queries(path, DETECTING)) == 2_000
     path.write_text('{"text": "' + "x" * 20_000 + '", "language": "en"}\n')

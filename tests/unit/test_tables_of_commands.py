@@ -88,7 +88,17 @@ def dataset_check():
     languages = [Of(language=tag, documents=COUNT, queries=COUNT, heard=COUNT, out_of_step=COUNT) for tag in LANGUAGES]
     problem = Of(problem=SENTENCE, language="zh-Hant", file=f"{NAME}.tsv", count=COUNT, examples=[*NAMES])
     dataset._print(
-        Of(languages=languages, clean=False, documents=1, queries=1, judgements=1, problems=[problem], folder=NAME)
+        Of(
+            languages=languages,
+            clean=False,
+            documents=1,
+            queries=COUNT,
+            judgements=1,
+            own_documents=COUNT,
+            same_ids=COUNT,
+            problems=[problem],
+            folder=NAME,
+        )
     )
 
 
