@@ -42,7 +42,7 @@ def require_query(words: object, size: object) -> None:
     # From Python anything may come.
     if not isinstance(words, str):
         raise UsageError(f"The query is {words!r}, but it must be a string.")
-    if not words.strip():
+    if not normal_form(words).strip():
         raise UsageError("The query is empty: give the words to search for.")
     if not is_text(words):
         raise UsageError("The query is not UTF-8 text.")

@@ -13,6 +13,7 @@ from opensearchpy.exceptions import OpenSearchException
 
 from langshift.errors import LangshiftError, UnavailableError
 from langshift.languages import UNDETERMINED
+from langshift.normal_form import normal_form
 from langshift.plugin.inventory import all_versions
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.hits import Hit, SearchResult, group_of, title_and_text, to_hit
@@ -248,6 +249,7 @@ def _first_word(text: str, words: str, most: int) -> int | None:
     """Where the first of the query's words begins in a text; None where it is in the beginning, or there is none."""
     if len(text) <= most:
         return None
+    words = normal_form(words)
     lowered = text.lower()
     # Of some letters it makes two.
     searched = lowered if len(lowered) == len(text) else text

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from langshift.errors import UsageError
 from langshift.languages import require_tag, text_language
-from langshift.normal_form import normal_form
 from langshift.plugin.inventory import Version
 from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, Filters, Mode, SearchSettings
 
@@ -113,7 +112,7 @@ def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
     tags = [value for name, value in pairs if name == "filter"]
     if len(tags) > _TAGS:
         raise UsageError(f"filter is given {len(tags):,} times, but at most {_TAGS} languages can be chosen.")
-    words = normal_form(values.get("q", ""))
+    words = values.get("q", "")
     return SearchState(
         words=words if words.strip() else "",
         language=None if language is None else _tag("lang", language),
