@@ -198,9 +198,9 @@ _TOKENS = 512
 # A token of natural text has some four characters; beyond this nothing is left to read, but much to cut into tokens.
 _LONGEST = 20_000
 _CHARACTERS = _LONGEST // _TOKENS  # of a token
-# As langshift names it -> as sentence-transformers does.
 # A tokenizer that knows no limit names 10^30.
 _MOST_TOKENS = 1 << 20
+# As langshift names it -> as sentence-transformers does.
 _POOLINGS: dict[Pooling, str] = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 # One norm may be 1 by chance, not most of them.
 _PROBE = ["The weather is fine.", "a", "How far is it from here to the sea?"]
