@@ -23,7 +23,6 @@ _Scale = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # What a field of vectors may have on the server.
 _Dimension = Annotated[int, msgspec.Meta(ge=1, le=16_000)]
 _Tokens = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
-_Tokens = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
 _Method = Annotated[str, msgspec.Meta(pattern="^(none|shift|centering|lir|affine)$")]
 
 

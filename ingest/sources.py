@@ -38,7 +38,7 @@ from langshift.ingest.documents import (
 from langshift.languages import parse_tag
 from langshift.output import join_words
 from langshift.plugin.index_body import FieldTypes
-from langshift.plugin.metadata import USUAL, FieldNames, value_at
+from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, value_at
 
 #: How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
 #: since those of a pipe are kept meanwhile.
@@ -250,6 +250,11 @@ def unused_fields(originals: Iterable[Original], fields: FieldNames) -> UnusedFi
     return UnusedFields(found, texts) if found else None
 
 
+def own_fields(fields: FieldNames) -> dict[str, str]:
+    """Each field that is not a usual one, with the option that names it."""
+    return {name: option for name, option in fields.named_by() if name not in TEXT_FIELDS}
+
+
 def _absent(absent: Mapping[str, str], originals: Iterable[Original], shown: str) -> str:
     """That no document has a field that was named, and which there are."""
     there = list(dict.fromkeys(name for original in originals for name, _ in _leaves(original) if name != OPERATION))
@@ -425,7 +430,7 @@ def open_source(
         LangshiftError: it is Parquet, and the extra is not installed.
     """
     require_readable(given)
-    named = fields.own if named is None else named
+    named = own_fields(fields) if named is None else named
     path = Path(given)
     with ExitStack() as stack:
         if given == STANDARD_INPUT:

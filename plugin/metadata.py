@@ -127,11 +127,6 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         group = [] if self.group == USUAL.group else [(self.group, "--group-field")]
         return [*own_id, *texts, *language, *group]
 
-    @property
-    def own(self) -> dict[str, str]:
-        """Each field that is not a usual one, with the option that names it."""
-        return {name: option for name, option in self.named_by() if name not in TEXT_FIELDS}
-
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
         return dict(msgspec.to_builtins(self))

@@ -7,6 +7,7 @@ import click
 
 from langshift.errors import UsageError
 from langshift.ingest.documents import OPERATION, name_fault
+from langshift.ingest.sources import own_fields
 from langshift.parameters import option, option_group
 from langshift.plugin.index_body import RESERVED_FIELDS
 from langshift.plugin.metadata import CHUNK, PARENT, FieldNames
@@ -109,10 +110,10 @@ def _require_usable(texts: list[tuple[str, str]], others: list[tuple[str, str]])
             )
 
 
-def named_fields(kept: FieldNames) -> dict[str, str]:
-    """Return the fields that the command line names, each with the option, after those of an index that are kept."""
+def named_fields(fields: FieldNames) -> dict[str, str]:
+    """Return the fields that the command line names, each with the option, after those of ``fields``."""
     given = click.get_current_context().params
-    named = {**kept.own, **dict.fromkeys(given["dates"], "--date-field")}
+    named = {**own_fields(fields), **dict.fromkeys(given["dates"], "--date-field")}
     for part in ("id", "title", "text", "language", "group"):
         values = given["texts"] if part == "text" else [given[part]]
         option = f"--{part}-field"
