@@ -250,6 +250,11 @@ def unused_fields(originals: Iterable[Original], fields: FieldNames) -> UnusedFi
     return UnusedFields(found, texts) if found else None
 
 
+def own_fields(fields: FieldNames) -> dict[str, str]:
+    """Each field that is not a usual one, with the option that names it."""
+    return {name: option for name, option in fields.named_by() if name not in TEXT_FIELDS}
+
+
 def _absent(absent: Mapping[str, str], originals: Iterable[Original], shown: str) -> str:
     """That no document has a field that was named, and which there are."""
     there = list(dict.fromkeys(name for original in originals for name, _ in _leaves(original) if name != OPERATION))
@@ -399,11 +404,6 @@ def require_readable(given: str) -> None:
         raise UsageError(f"{given}: there is no such file.")
     elif not os.access(path, os.R_OK):
         raise UsageError(f"{given}: permission denied; change its permissions, or copy it to a readable place.")
-
-
-def own_fields(fields: FieldNames) -> dict[str, str]:
-    """Each field that is not a usual one, with the option that names it."""
-    return {name: option for name, option in fields.named_by() if name not in TEXT_FIELDS}
 
 
 @contextmanager
