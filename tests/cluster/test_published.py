@@ -117,7 +117,8 @@ DATED = ("--date-field", "when")
     ids=["all refused", "all refused, too", "all deleted", "refused and deleted"],
 )
 def test_a_first_load_that_ends_empty_leaves_no_index(client, cluster_env, index_name, tmp_path, lines, found):
-    done = ingest(cluster_env, corpus(tmp_path / "empty.jsonl", lines), index_name, *DATED)
+    dated = DATED if UNDATED in lines else ()
+    done = ingest(cluster_env, corpus(tmp_path / "empty.jsonl", lines), index_name, *dated)
     told = f" (langshift dead-letters list --index {index_name} shows why)" if "refused" in found else ""
     assert (done.returncode, done.stdout) == (1, "")
     sentence = done.stderr.splitlines()[-1]

@@ -17,7 +17,11 @@ from langshift.plugin.index_body import copied_body
 from langshift.plugin.transfer.state import ScriptTransform, TransferPlan, TransferProgress
 from langshift.plugin.versions import Target
 
-_METHOD = {"space_type": "cosinesimil", "method": {"name": "hnsw", "engine": "lucene"}}
+_METHOD = {
+    "space_type": "cosinesimil",
+    "compression_level": "1x",
+    "method": {"name": "hnsw", "engine": "lucene"},
+}
 SCRIPT = "langshift-test-transfer"
 _SOURCE = """
     if (ctx._source.embedding == null) { return; }

@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
-from embeddings_server import MODEL, embeddings_server
+from embeddings_server import embeddings_server
 from tiny_model import (
     edit_json,
     made_up_lines,
@@ -355,12 +355,13 @@ def test_a_server(capsys):
         assert open_encoder(f"http:{server.url}#multilingual-e5-base").query_prefix == "query: "
         assert capsys.readouterr().err == ""
 
-        server.models = [{"id": MODEL, "object": "model"}]
-        open_encoder(server.name)
+        server.models = [{"id": "org/tiny", "object": "model"}]
+        name = f"http:{server.url}#org/tiny"
+        open_encoder(name)
         assert capsys.readouterr().err == (
-            f"There is no prefix known for {server.name}: none is used (--query-prefix, --document-prefix).\n"
+            f"There is no prefix known for {name}: none is used (--query-prefix, --document-prefix).\n"
         )
-        named = open_encoder(server.name, reading=Reading(query_prefix="q: ", document_prefix="d: "))
+        named = open_encoder(name, reading=Reading(query_prefix="q: ", document_prefix="d: "))
         named.encode_documents(["Mond"])
         assert server.asked[-1] == ["d: Mond"]
         assert (identity(named)["query_prefix"], capsys.readouterr().err) == ("q: ", "")
