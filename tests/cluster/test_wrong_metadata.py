@@ -121,7 +121,8 @@ def made(client, good, name, meta):
     """An index without documents that is like the good one but for its ``_meta``."""
     (mappings,) = (one["mappings"] for one in client.indices.get_mapping(index=good).values())
     fields = {**mappings["properties"], "text_of_somebody": {"type": "text"}}
-    settings = {"index.knn": True, "number_of_shards": 1, "number_of_replicas": 0}
+    (told,) = (one["settings"]["index"] for one in client.indices.get_settings(index=good).values())
+    settings = {"knn": True, "number_of_shards": 1, "number_of_replicas": 0, "analysis": told["analysis"]}
     body = {"mappings": {**mappings, "properties": fields, "_meta": meta}, "settings": settings, "aliases": {name: {}}}
     client.indices.create(index=f"{name}-v0001", body=body)
 
