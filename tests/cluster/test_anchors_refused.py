@@ -108,6 +108,7 @@ def test_an_adopted_index_is_calibrated_by_its_own_fields(client, index_name, tm
         (text,) = source["text"].values()
         body = {
             "vec": source["embedding"],
+            "head": "-",
             "body": [text[:300] + "\ud83d"],
             "group": "all of it",
             "lang": source["language"],

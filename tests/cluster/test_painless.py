@@ -298,7 +298,8 @@ def test_what_a_pipeline_refuses(client):
         "encoder."
         for place, size in dimensions.items()
     }
-    told |= {place: f"Document {place} holds no list of numbers in embedding: give it a vector." for place in (3, 4, 5)}
+    told[3] = "Document 3 has a string in embedding that is no base64 of little-endian 32-bit floats: give it a vector."
+    told |= {place: f"Document {place} holds no list of numbers in embedding: give it a vector." for place in (4, 5)}
     strange = {6: '"NaN"', 7: "null", 8: '"[2]"'}
     told |= {
         place: f"Document {place} has {what} in embedding, which is no number: give it a vector."

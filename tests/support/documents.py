@@ -301,7 +301,16 @@ SHIFT = StoredShift(
 )
 FINGERPRINT = fingerprint_of(SHIFT)
 # What of the tables of spellings it shows.
-SHOWN = {"keys": ("de", "th", "en"), "codes": ("deu", "ger", "tha", "eng"), "folds": ("nn", "nb")}
+SHOWN = {
+    "keys": ("de", "th", "en"),
+    "codes": ("deu", "ger", "tha", "eng"),
+    "scripts": ("latn",),
+    "regions": ("at",),
+    "usual": ("de", "en", "th"),
+    "of_scripts": (),
+    "folds": ("nn", "nb"),
+}
+LETTERS = {"d": "e", "e": "n", "t": "h"}
 _REQUEST = re.compile(r"(GET|PUT|POST) (/\S+)\n?")
 
 
@@ -321,8 +330,11 @@ def cut_short(body):
     made = json.loads(json.dumps(body))
     params = made["processors"][-1]["script"]["params"]
     for table, names in SHOWN.items():
-        holder = params["new"] if table == "keys" else params
+        holder = next(one for one in (params["new"], params["tags"], params) if table in one)
         holder[table] = {name: holder[table][name] for name in names}
+    assert all(last in params["tags"]["languages"][first] for first, last in LETTERS.items())
+    assert "1996" in params["tags"]["variants"]
+    params["tags"] |= {"languages": LETTERS, "variants": ["1996"]}
     return made
 
 
