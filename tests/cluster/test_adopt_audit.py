@@ -354,7 +354,7 @@ def test_one_language_only(client, index_name, vectors):
 
 
 def test_few_documents_and_none_of_a_clear_language(client, index_name, vectors):
-    name = create(client, f"{index_name}-old", [{"body": "12345", "vec": 2 * axis(1)}])
+    name = create(client, f"{index_name}-old", [{"body": "12345", "lang": "und", "vec": 2 * axis(1)}])
     told = audited(name, "--vectors", vectors())
     assert sentences(told, "unmoved") == [UNMOVED.format("none is in a language that has a vector")]
     assert told["similarity"]["documents"] == []

@@ -166,8 +166,8 @@ def test_a_block_of_somebody_else_is_told_to_who_appends(client, cluster_url, na
     client.indices.put_settings(index=f"{name}-v0001", body={"index.blocks.write": True})
     said = last_word(langshift(*append, "--if-exists", "append", "--patience", "1", url=cluster_url))
     assert said == (
-        f"Nothing can be written to {name}-v0001: an administrator or a full disk has blocked it (index.blocks). Lift "
-        f"the block with PUT /{name}-v0001/_settings when the cause is gone, and run the command again."
+        f"Index {name}-v0001 has the block index.blocks.write, so nothing can be written to it: remove it with `PUT "
+        f'/{name}-v0001/_settings` and {{"index.blocks.write": null}}, then run the command again.'
     )
     rows = json.loads(langshift("doctor", "--json", url=cluster_url).stdout)["findings"]
     (row,) = (row for row in rows if row["name"] == f"index {name}")
