@@ -63,10 +63,10 @@ class ClosePair(NamedTuple):
 
 CLOSE_PAIRS = (
     ClosePair("id", "ms", 0.626, 0.630),
-    ClosePair("da", "no", 0.897, 0.972),
-    ClosePair("hr", "sr", 0.731, 0.821),
+    ClosePair("da", "no", 0.898, 0.972),
+    ClosePair("hr", "sr", 0.739, 0.821),
     ClosePair("bs", "hr", 0.261, 0.333),
-    ClosePair("bs", "sr", 0.492, 0.500),
+    ClosePair("bs", "sr", 0.500, 0.500),
     ClosePair("cs", "sk", 0.926, 0.975),
     ClosePair("gl", "pt", 0.931, 1.0),
     ClosePair("ca", "es", 0.972, 0.999),
