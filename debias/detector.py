@@ -6,13 +6,14 @@ import hashlib
 import importlib.util
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift.debias.scripts import with_script_of
-from langshift.debias.unprepared import cannot_be_japanese, in_lower_case, plain
+from langshift.debias.unprepared import cannot_be_japanese, in_lower_case, needs_preparing, plain
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, parse_tag, primary, require_tag, text_language
 from langshift.output import join_words
@@ -236,7 +237,11 @@ def _within(found: Mapping[str, Detection], allowed: Collection[str]) -> dict[st
 
 
 def _line(text: str) -> str:
-    return in_lower_case(piece(plain(text, _BEGINNING)))
+    beginning = text[:_BEGINNING]
+    line = piece(beginning)
+    if needs_preparing(beginning, line):
+        line = piece(plain(text))
+    return in_lower_case(unicodedata.normalize("NFC", line))
 
 
 def piece(text: str) -> str:

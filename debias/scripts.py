@@ -1,26 +1,26 @@
 """In which script a text is written, of those that its language has."""
 
-import unicodedata
-from collections import Counter
+import re
 from functools import cache, lru_cache
 
 from langshift.languages import UNDETERMINED, macrolanguage, scripts_of, with_script
 
 # How much is read of a text: a third of Chinese characters differ.
 _BEGINNING = 200
-# How Unicode's names of letters begin, for the scripts that living languages with several are written in.
-_SCRIPTS = {
-    "ADLAM": "Adlm",
-    "ARABIC": "Arab",
-    "CYRILLIC": "Cyrl",
-    "DEVANAGARI": "Deva",
-    "GURMUKHI": "Guru",
-    "LATIN": "Latn",
-    "MONGOLIAN": "Mong",
-    "NKO": "Nkoo",
-    "TIFINAGH": "Tfng",
+# The letters of the scripts that living languages with several are written in: the blocks that most of a text is in.
+_LETTERS = {
+    "Adlm": re.compile("[\U0001e900-\U0001e95f]"),
+    "Arab": re.compile("[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]"),
+    "Cyrl": re.compile("[\u0400-\u052f]"),
+    "Deva": re.compile("[\u0900-\u097f]"),
+    "Guru": re.compile("[\u0a00-\u0a7f]"),
+    "Latn": re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]"),
+    "Mong": re.compile("[\u1800-\u18af]"),
+    "Nkoo": re.compile("[\u07c0-\u07ff]"),
+    "Tfng": re.compile("[\u2d30-\u2d7f]"),
 }
 _HAN = ("Hans", "Hant")
+_NO_HAN = re.compile("[^\u4e00-\u9fff]+")
 
 
 def with_script_of(tag: str, text: str) -> str:
@@ -36,7 +36,8 @@ def with_script_of(tag: str, text: str) -> str:
     several = _several(tag)
     if not several:
         return tag
-    script = (_han if several == _HAN else _letters)(text[:_BEGINNING])
+    beginning = text[:_BEGINNING]
+    script = _han(beginning) if several == _HAN else _letters(beginning, several)
     return with_script(tag, script) if script in several else tag
 
 
@@ -48,7 +49,7 @@ def _several(tag: str) -> tuple[str, ...]:
     scripts = scripts_of(tag) | scripts_of(macrolanguage(tag) or tag)
     if scripts >= set(_HAN):
         return _HAN
-    found = tuple(sorted(scripts & set(_SCRIPTS.values())))
+    found = tuple(sorted(scripts & _LETTERS.keys()))
     return found if len(found) > 1 else ()
 
 
@@ -58,19 +59,15 @@ def _han(text: str) -> str | None:
 
     What both have counts for both: GB 2312 is a standard of Simplified characters, Big5 of Traditional ones.
     """
-    characters = "".join(filter(_is_han, text))
+    characters = _NO_HAN.sub("", text)
     simplified, traditional = (len(characters.encode(code, "ignore")) for code in ("gb2312", "big5"))
     if simplified == traditional:
         return None
     return "Hans" if simplified > traditional else "Hant"
 
 
-def _is_han(character: str) -> bool:
-    return "\u4e00" <= character <= "\u9fff"
-
-
 @lru_cache(1)
-def _letters(text: str) -> str | None:
-    """The script of most letters; None where there is none, or it is not among those that are told apart."""
-    names = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in text if letter.isalpha())
-    return _SCRIPTS.get(names.most_common(1)[0][0]) if names else None
+def _letters(text: str, scripts: tuple[str, ...]) -> str | None:
+    """Which of some scripts most letters are in; None where none is in any."""
+    most, script = max((len(_LETTERS[script].findall(text)), script) for script in scripts)
+    return script if most else None

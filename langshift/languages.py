@@ -116,6 +116,7 @@ def _usual_script(tag: Subtags) -> str | None:
     return usual_scripts().get(str(tag)) or usual_scripts().get(tag.language)
 
 
+@lru_cache(4096)
 def with_script(tag: str, script: str) -> str:
     """The canonical tag of a language that is written in this script: ``zh-TW`` of ``zh`` and ``Hant``."""
     found = read_subtags(tag)

@@ -12,7 +12,7 @@ from collections import defaultdict
 import pytest
 from documents import DATA
 
-from langshift.debias.detector import open_detector
+from langshift.debias.detector import open_detector, piece
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest import transform
@@ -149,42 +149,44 @@ def test_accuracy_of_detection_on_a_piece_and_on_the_whole(monkeypatch):
             if some
         }
 
-    piece, cpu = accuracies(), time.process_time()
+    pieces, cpu = accuracies(), time.process_time()
     for text in passages["en"]:
         detector.detect(text)
     piece_cpu, cpu = time.process_time() - cpu, time.process_time()
-    monkeypatch.setattr("langshift.debias.detector.piece", lambda text: " ".join(text.split()))
+    monkeypatch.setattr("langshift.debias.detector._line", lambda text: " ".join(text.split()))
     for text in passages["en"]:
         detector.detect(text)
     whole_cpu = time.process_time() - cpu
     whole = accuracies()
     print(f"\n{'share right, mean of the languages':36} {'piece':>7} {'whole':>7}   least of a language")
-    for name in piece:
-        means = [statistics.fmean(some[name].values()) for some in (piece, whole)]
-        least = " ".join(f"{min(some[name].values()):.3f}" for some in (piece, whole))
+    for name in pieces:
+        means = [statistics.fmean(some[name].values()) for some in (pieces, whole)]
+        least = " ".join(f"{min(some[name].values()):.3f}" for some in (pieces, whole))
         print(f"{name:36} {means[0]:7.4f} {means[1]:7.4f}   {least}")
-    overall = [statistics.fmean(statistics.fmean(found.values()) for found in some.values()) for some in (piece, whole)]
+    overall = [
+        statistics.fmean(statistics.fmean(found.values()) for found in some.values()) for some in (pieces, whole)
+    ]
     assert overall[0] >= overall[1] - 0.005
     print(f"Time of a passage's detection: {piece_cpu / whole_cpu:.0%} of what the whole takes.")
-    assert piece["passages"] == pytest.approx(whole["passages"], abs=0.0)
+    assert pieces["passages"] == pytest.approx(whole["passages"], abs=0.0)
 
 
-def test_what_the_copy_costs_that_the_detector_reads(monkeypatch):
+def test_what_the_copy_that_the_detector_reads_costs_with_its_script(monkeypatch):
     detector, texts = open_detector(), [text for some in xquad().values() for text in some[::10]]
     least = {kind: [float("inf")] * len(texts) for kind in ("as it is", "copy")}
     for _ in range(10 * REPETITIONS):
         for kind, seconds in least.items():
             with monkeypatch.context() as patch:
                 if kind == "as it is":
-                    patch.setattr("langshift.debias.detector.plain", lambda text, _: text)
-                    patch.setattr("langshift.debias.detector.in_lower_case", lambda line: line)
-                    patch.setattr("langshift.debias.detector.cannot_be_japanese", lambda _: False)
+                    patch.setattr("langshift.debias.detector._line", piece)
+                    patch.setattr("langshift.debias.detector.with_script_of", lambda tag, _: tag)
                 for number, text in enumerate(texts):
                     begun = time.perf_counter()
                     detector.detect(text)
                     seconds[number] = min(seconds[number], time.perf_counter() - begun)
     before, after = (sum(seconds) / len(texts) * 1e6 for seconds in least.values())
+    times = after / before
     print(
-        f"\nDetection of a passage: {before:.0f} us as it is, {after:.0f} us with the copy, {after / before:.3f} times."
+        f"\nDetection of a passage: {before:.0f} us as it is, {after:.0f} us with copy and script, {times:.3f} times."
     )
     assert after <= MOST_OF_DETECTION * before
