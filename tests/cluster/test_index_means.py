@@ -123,7 +123,7 @@ def test_what_can_be_read_once_is_measured_too(client, index_name, lines, toy_fi
         packed.write_bytes(gzip.compress(lines.read_bytes()))
         load(client, str(packed), index_name, toy(toy_file))
     else:
-        source = Pipe(enumerate(lines.read_bytes().splitlines(), 1), None, "standard input", "refused", USUAL)
+        source = Pipe(enumerate(lines.read_bytes().splitlines(), 1), None, "standard input", "refused", USUAL, {})
         loading.load_source(client, source, index_name, toy(toy_file))
     assert kept(client, index_name)[1].hash == adapted(toy_vectors(), rows_of(8)).hash
     require_toy(client, index_name)

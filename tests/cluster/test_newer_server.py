@@ -28,7 +28,7 @@ def newer(request, proxy, monkeypatch):
 
 
 @pytest.fixture
-def loaded(index_name, pipelines, tmp_path):  # noqa: ARG001 - what the tests install is removed
+def loaded(index_name, pipelines, cluster_env, tmp_path):  # noqa: ARG001 - what the tests install is removed
     """A shifted index of given vectors, its corpus and language vectors."""
     vectors, made = language_vectors(), Corpus(tmp_path)
     made.ingest(index_name, "--vectors", saved(tmp_path, vectors), "--alpha", 0.5)

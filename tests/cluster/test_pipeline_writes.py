@@ -100,7 +100,10 @@ def test_a_document_without_a_vector_passes(client, index):
             "Document 1 has a vector of dimension 2 in embedding, not 8: give it one of this index's encoder.",
         ),
         ([], "Document 1 has a vector of dimension 0 in embedding, not 8: give it one of this index's encoder."),
-        ("AAAA", "Document 1 holds no list of numbers in embedding: give it a vector."),
+        (
+            "A/A=",
+            "Document 1 has a string in embedding that is no base64 of little-endian 32-bit floats: give it a vector.",
+        ),
         ({"a": 1}, "Document 1 holds no list of numbers in embedding: give it a vector."),
         ([1, 2, 3, 4, 5, 6, 7, "8"], 'Document 1 has "8" in embedding, which is no number: give it a vector.'),
         ([1, 2, 3, 4, 5, 6, 7, None], "Document 1 has null in embedding, which is no number: give it a vector."),
