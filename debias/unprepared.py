@@ -70,8 +70,7 @@ def plain(text: str) -> str:
 def in_lower_case(line: str) -> str:
     """A line in lower case where it is in capitals or a title; else as it is: names and nouns keep their capitals."""
     # Counted in bytes first, with all that is not ASCII as if it were capitals: a tenth of the time, and mostly enough.
-    plain_letters = line.encode("ascii", "ignore")
-    small = len(plain_letters.translate(None, _ASCII_CAPITALS))
+    small = len(line.encode("ascii", "ignore").translate(None, _ASCII_CAPITALS))
     most = _CAPITALS * len(line)
     if len(line) - small <= most or len(_CAPITAL.findall(line)) <= most:
         return line
