@@ -363,14 +363,14 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
             f"{pipeline.encoder.id} reads: the vector covers only the beginning, lexical search all of it."
         )
     if summary.long:
-        windowed = pipeline.encoder.window is not None
-        limit = f"{pipeline.encoder.id} reads at once" if windowed else f"{CHARACTERS:,} characters"
+        limit = f"{pipeline.encoder.id} reads at once" if pipeline.encoder.window else f"{CHARACTERS:,} characters"
         long = f"{pluralize(summary.long, 'text')} longer than {limit}"
         sentences.append(f"{long}: with --chunk auto, every place in them can be found.")
     if summary.no_tag:
+        where = "" if summary.no_tag_example.endswith(" in language") else ", where the field language names none"
         sentences.append(
             f"{pluralize(summary.no_tag, 'document')} with a language that is not a language tag, such as "
-            f"{summary.no_tag_example}: taken from the field language where that names one, else detected."
+            f"{summary.no_tag_example}: detected{where}."
         )
     sentences += unread_in_words(summary.made.encoder, summary.unread)
     noun = "chunk" if summary.in_chunks else "document"

@@ -63,8 +63,8 @@ def test_an_export_with_faults_is_loaded_changed_and_searched(client, run, index
     assert done.stderr.splitlines()[:3] == [
         "published has dates, by the first documents: published.date can be searched by range.",
         "2 texts longer than 1,000 characters: with --chunk auto, every place in them can be found.",
-        "7 documents with a language that is not a language tag, such as 'Spanish' in locale: taken from the field "
-        "language where that names one, else detected.",
+        "7 documents with a language that is not a language tag, such as 'Spanish' in locale: detected, where the "
+        "field language names none.",
     ]
     groups = json.loads(run("dead-letters", "list", "--index", index_name, "--json").stdout)["groups"]
     assert sorted(group["example"]["reason"] for group in groups) == [

@@ -100,8 +100,8 @@ def test_documents_keep_their_fields_and_only_texts_are_split_by_language(client
 def test_the_load_tells_what_named_no_language_and_which_document_has_no_text(run, loaded):
     name, done = loaded
     assert (
-        "1 document with a language that is not a language tag, such as 'Deutsch (Deutschland)' in locale: taken from "
-        "the field language where that names one, else detected." in done.stderr.replace("\n", " ")
+        "1 document with a language that is not a language tag, such as 'Deutsch (Deutschland)' in locale: detected, "
+        "where the field language names none." in done.stderr.replace("\n", " ")
     )
     (group,) = json.loads(run("dead-letters", "list", "--index", name, "--json").stdout)["groups"]
     assert group["reason"] == "has no text in headline, content.body or summary."
