@@ -121,7 +121,8 @@ def test_which_texts_are_surely_in_another_language(tag, text, other):
 @pytest.fixture(autouse=True)
 def encoder(monkeypatch):
     made = PlantedEncoder({"de": 2 * direction(10)}, {})
-    monkeypatch.setattr("langshift.commands.vectors.open_encoder", lambda *_, **__: made)
+    for module in ("fitting", "vectors"):
+        monkeypatch.setattr(f"langshift.commands.{module}.open_encoder", lambda *_, **__: made)
 
 
 def test_fitting_and_checking_tell_what_was_left_out(tmp_path):
