@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift.debias.scripts import with_script_of
-from langshift.debias.unprepared import cannot_be_japanese, in_lower_case, needs_preparing, plain
+from langshift.debias.unprepared import cannot_be_japanese, in_lower_case, is_in_capitals, needs_preparing, plain
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, parse_tag, primary, require_tag, text_language
 from langshift.output import join_words
@@ -151,7 +151,7 @@ class LanguageDetector:
             The primary tag, with the text's script where that is not the language's usual one, and the posterior;
             ``und`` and 0 where nothing speaks for any language.
         """
-        line = _line(text)
+        line = self._line(text)
         found = self._found(line, among)
         kept = self._allowed(found, among)
         if among is not None and len(line.encode()) >= _LEAST_BYTES and _total(kept) < _LEAST_SHARE:
@@ -177,7 +177,7 @@ class LanguageDetector:
             Tag, as ``detect`` gives it -> posterior of at least .001, a multiple of a millionth, the likeliest first;
             together at most 1. Empty where nothing speaks for any language.
         """
-        line = _line(text)
+        line = self._line(text)
         kept = self._allowed(self._found(line, among), among)
         total = _total(kept) if among is not None or self.languages else max(1.0, _total(kept))
         named = {
@@ -187,6 +187,18 @@ class LanguageDetector:
         }
         likeliest_first = sorted(named.items(), key=lambda item: -item[1])
         return {tag: posterior for tag, posterior in likeliest_first if posterior >= _LEAST_POSTERIOR}
+
+    def _line(self, text: str) -> str:
+        """What is read of a text; of one with as many capitals as a title, or as names have, what is surer."""
+        beginning = text[:_BEGINNING]
+        line = piece(beginning)
+        if needs_preparing(beginning, line):
+            line = piece(plain(text))
+        line = unicodedata.normalize("NFC", line)
+        lower = in_lower_case(line)
+        if lower == line or is_in_capitals(line):
+            return lower
+        return max(lower, line, key=lambda one: float(self._model.predict(one)[1][0]))
 
     def _found(self, line: str, among: Collection[str] | None) -> dict[str, Detection]:
         """Language as the field ``language`` holds it -> its likeliest tag, and the posterior of all its tags."""
@@ -234,14 +246,6 @@ def _within(found: Mapping[str, Detection], allowed: Collection[str]) -> dict[st
             tag, before = kept[likeliest]
             kept[likeliest] = Detection(tag, before + found[language].confidence)
     return kept
-
-
-def _line(text: str) -> str:
-    beginning = text[:_BEGINNING]
-    line = piece(beginning)
-    if needs_preparing(beginning, line):
-        line = piece(plain(text))
-    return in_lower_case(unicodedata.normalize("NFC", line))
 
 
 def piece(text: str) -> str:

@@ -42,7 +42,7 @@ _UNUSUAL = re.compile(rf"[{_INVISIBLE}{_STYLES}\U0001d400-\U000e01ef]")
 
 # Prose has capitals in at most one place of ten, German too; a title in one of eight, and more.
 _CAPITAL = re.compile("[A-ZÀ-ÖØ-ÞΆ-ΫЀ-ЯԱ-Ֆ\u1c90-\u1cbf]")
-_CAPITALS = 0.11
+_CAPITALS, _MOSTLY = 0.11, 0.4
 _ASCII_CAPITALS = ascii_uppercase.encode()
 
 
@@ -79,6 +79,11 @@ def in_lower_case(line: str) -> str:
         line = line.replace("I", "ı")
     # In Unicode's lower case a dot of its own is left of it.
     return line.replace("İ", "i").lower()
+
+
+def is_in_capitals(line: str) -> bool:
+    """Whether most letters are capitals, so that the line as it is tells nothing."""
+    return len(_CAPITAL.findall(line)) > _MOSTLY * len(line)
 
 
 def cannot_be_japanese(text: str) -> bool:

@@ -12,7 +12,7 @@ from collections import defaultdict
 import pytest
 from documents import DATA
 
-from langshift.debias.detector import open_detector, piece
+from langshift.debias.detector import LanguageDetector, open_detector, piece
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest import transform
@@ -153,7 +153,7 @@ def test_accuracy_of_detection_on_a_piece_and_on_the_whole(monkeypatch):
     for text in passages["en"]:
         detector.detect(text)
     piece_cpu, cpu = time.process_time() - cpu, time.process_time()
-    monkeypatch.setattr("langshift.debias.detector._line", lambda text: " ".join(text.split()))
+    monkeypatch.setattr(LanguageDetector, "_line", lambda _, text: " ".join(text.split()))
     for text in passages["en"]:
         detector.detect(text)
     whole_cpu = time.process_time() - cpu
@@ -178,7 +178,7 @@ def test_what_the_copy_that_the_detector_reads_costs_with_its_script(monkeypatch
         for kind, seconds in least.items():
             with monkeypatch.context() as patch:
                 if kind == "as it is":
-                    patch.setattr("langshift.debias.detector._line", piece)
+                    patch.setattr(LanguageDetector, "_line", lambda _, text: piece(text))
                     patch.setattr("langshift.debias.detector.with_script_of", lambda tag, _: tag)
                 for number, text in enumerate(texts):
                     begun = time.perf_counter()
