@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from langshift.debias.encoders import Pooling
+from langshift.debias.encoders import MOST_TOKENS, Pooling
 from langshift.errors import FingerprintError
 from langshift.output import join_words
 
@@ -22,7 +22,7 @@ def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> 
 _Scale = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # What a field of vectors may have on the server.
 _Dimension = Annotated[int, msgspec.Meta(ge=1, le=16_000)]
-_Tokens = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
+_Tokens = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
 _Method = Annotated[str, msgspec.Meta(pattern="^(none|shift|centering|lir|affine)$")]
 
 

@@ -41,6 +41,8 @@ def _of_normal_form(read: Callable[[Any, Sequence[str]], T]) -> Callable[[Any, S
 
 
 Pooling = Literal["mean", "cls", "last"]
+#: More tokens no model reads of a text; a tokenizer that knows no limit names 10^30.
+MOST_TOKENS: Final = 1 << 20
 #: Attributes of ``Reading``, and names of the options for them.
 READING_NAMES: Final = ("query_prefix", "document_prefix", "pooling", "max_tokens")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from langshift.debias.encoders import AS_KNOWN, Encoder, Matrix, Pooling, Reading, have_norm_1, note_once
+from langshift.debias.encoders import AS_KNOWN, MOST_TOKENS, Encoder, Matrix, Pooling, Reading, have_norm_1, note_once
 from langshift.debias.encoders.model_kinds import read_json, require_encoder
 from langshift.debias.encoders.prompts import known_prefixes
 from langshift.errors import LangshiftError, UsageError, require_extra
@@ -198,8 +198,6 @@ _TOKENS = 512
 # A token of natural text has some four characters; beyond this nothing is left to read, but much to cut into tokens.
 _LONGEST = 20_000
 _CHARACTERS = _LONGEST // _TOKENS  # of a token
-# A tokenizer that knows no limit names 10^30.
-_MOST_TOKENS = 1 << 20
 # As langshift names it -> as sentence-transformers does.
 _POOLINGS: dict[Pooling, str] = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 # One norm may be 1 by chance, not most of them.
@@ -428,7 +426,7 @@ def _room(reader: Any) -> int:  # noqa: ANN401 - sentence-transformers'
             # Models like RoBERTa count positions from there.
             padding = getattr(module, "padding_idx", None)
             most = min(most, table.num_embeddings - (padding + 1 if isinstance(padding, int) else 0))
-    return int(min(most, _MOST_TOKENS))
+    return int(min(most, MOST_TOKENS))
 
 
 def _readers(model: SentenceTransformer) -> list[Any]:

@@ -389,7 +389,9 @@ class _Pool:
     def _write_questions(self, folder: Path, out: Path, questions: Sequence[JudgedQuestion]) -> ConvertedDataset:
         judged = {one.id: {name: one.judged[name] for name in one.judged if name in self.included} for one in questions}
         answered = [one for one in questions if any(grade > 0 for grade in judged[one.id].values())]
-        stay = [one for one in answered if not too_many_words(one.text)]
+        too_long = [one.id for one in answered if too_many_words(one.text)]
+        left_aside = frozenset(too_long)
+        stay = [one for one in answered if one.id not in left_aside]
         if not stay:
             raise UsageError(
                 f"{self.source.where} has no question with a relevant document for {out}: nothing was written."
@@ -410,7 +412,6 @@ class _Pool:
         }
         _require_accepted(folder, self.source)
         named = list(dict.fromkeys([*(tag for tag in self.source.languages if tag in self.languages), *self.languages]))
-        too_long = [one.id for one in answered if too_many_words(one.text)]
         return ConvertedDataset(str(out), named, self.pivot, self.documents, len(stay), len(rows), left_out, too_long)
 
 
