@@ -63,7 +63,7 @@ class ClosePair(NamedTuple):
 
 
 CLOSE_PAIRS = (
-    ClosePair("id", "ms", 0.626, 0.630),
+    ClosePair("id", "ms", 0.627, 0.630),
     ClosePair("da", "no", 0.898, 0.972),
     ClosePair("hr", "sr", 0.739, 0.821),
     ClosePair("bs", "hr", 0.261, 0.333),
