@@ -13,15 +13,31 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import Matrix
 from langshift.debias.fitting.linear_maps import map_affine, remove_directions
-from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors, Recommendation, Vectors, vector_tag
+from langshift.debias.vectors import CommonStep, LanguageVectors, Recommendation, Vectors, vector_tag
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 
-# As ``--method`` takes them. What an index can be made with moves documents alone: shift, ``z − αV_ℓ``, and affine, a
-# linear map of each language onto the pivot's space. The others change queries too, and work in offline evaluation
-# alone: centering, ``x − μ_ℓ``, and lir, x without its language's first principal direction.
-INDEX_SIDE, QUERY_SIDE = ("shift", "affine"), ("centering", "lir")
+# An index is made with shift; the others work in offline evaluation alone. Shift, ``z − αV_ℓ``, and affine, a linear
+# map of each language onto the pivot's space, move documents; centering, ``x − μ_ℓ``, and lir, x without its language's
+# first principal direction, change queries too.
+QUERY_SIDE = ("centering", "lir")
 METHODS = ("none", "shift", "centering", "lir", "affine")
+# The range of γ beside 0: retrieval is worse in between than at either end, and what 1 takes out cannot be put back.
+LEAST_GAMMA, MOST_GAMMA = 0.9, 0.98
+
+
+def require_gamma(gamma: float) -> float:
+    """Refuse a γ that no index is made with.
+
+    Raises:
+        UsageError: it is neither 0 nor in the range; with the reason.
+    """
+    if gamma != 0 and not LEAST_GAMMA <= gamma <= MOST_GAMMA:
+        raise UsageError(
+            f"gamma {gamma:g} cannot be used: it must be 0, or {LEAST_GAMMA:g} to {MOST_GAMMA:g}. Values between find "
+            "less than either, and what 1 takes out of a vector cannot be put back."
+        )
+    return gamma
 
 
 def subtract(vectors: Matrix, step: NDArray[np.float64]) -> Matrix:
@@ -53,24 +69,19 @@ def shift(vectors: Matrix, offset: NDArray[np.float32], alpha: float = 1.0) -> M
     return subtract(vectors, alpha * offset.astype(np.float64)) if alpha else vectors.copy()
 
 
-def soft_shift(
-    vectors: Matrix, weights: NDArray[np.float64], offsets: Matrix, common: NDArray[np.float64] | None = None
-) -> Matrix:
-    """Move documents of uncertain language: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ − γ m``.
+def soft_shift(vectors: Matrix, weights: NDArray[np.float64], offsets: Matrix) -> Matrix:
+    """Move documents of uncertain language: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
 
     Args:
         vectors: document embeddings z, shape (n, d), float32.
         weights: p(ℓ) α_ℓ of each document, shape (n, languages), float64; the posterior of the pivot language, and of
             languages without a vector, is left out: it moves nothing.
         offsets: V_ℓ, shape (languages, d), float32.
-        common: γ m, which every document loses once, shape (d,), float64; None for γ 0.
 
     Returns:
-        Shape (n, d), float32, a new array. With γ 0 a row with one weight is what ``shift`` gives with that alpha, and
-        a row without any what it was, both bit for bit.
+        Shape (n, d), float32, a new array. A row with one weight is what ``shift`` gives with that alpha, and a row
+        without any what it was, both bit for bit.
     """
-    if common is not None:
-        return subtract(vectors, weights @ offsets.astype(np.float64) + common)
     made: Matrix = vectors.copy()
     moved = weights.any(axis=1)
     made[moved] = subtract(vectors[moved], weights[moved] @ offsets.astype(np.float64))
@@ -121,10 +132,10 @@ class Debiaser(Scales):
         method: one of ``METHODS``.
         alpha: scale, 0 to 1: every method moves z to ``z + α (method(z) − z)``.
         alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
-        shift_queries: whether queries of other languages than the pivot are moved as documents are.
-        gamma: scale γ of the common mean, 0 to 1, which all documents and all queries lose, whatever their language
-            (``shift`` alone): ``z̃ = z − α V_ℓ − γ m_D`` and ``q̃ = q − α V^Q_ℓ − γ m_Q``, where m_D and m_Q are the
-            mean embeddings of documents and of queries in the pivot language. With α 1 and γ 1 that is centering.
+        shift_queries: whether queries of other languages than the pivot are moved as documents are (Shift, Appendix
+            J); in offline evaluation alone.
+        gamma: 0, or how much of what all queries have in common is taken out of all documents, whatever their language
+            (``shift`` alone); see ``CommonStep``.
     """
 
     vectors: LanguageVectors | None
@@ -149,12 +160,13 @@ class Debiaser(Scales):
             )
         if not self.gamma:
             return
+        require_gamma(self.gamma)
         if self.method != "shift":
             raise UsageError(f"Only the method shift takes a gamma, not {self.method}.")
-        if self.vectors is None or not self.vectors.common:
+        if self._step is None:
             raise UsageError(
-                "The language vectors contain no common mean of documents and queries for a gamma: fit them anew with "
-                "`langshift vectors fit`."
+                "The language vectors contain no directions of queries for a gamma: fit them anew with "
+                "`langshift vectors fit`, or leave gamma at 0."
             )
 
     def key(self, language: str) -> str | None:
@@ -183,7 +195,7 @@ class Debiaser(Scales):
         Returns:
             Shape (n, d), float32, not normalised; rows that stay, as none does with γ above 0, come back bit for bit.
         """
-        return self._moved(vectors, [self.key(tag) for tag in languages], query=False)
+        return self._moved(vectors, [self.key(tag) for tag in languages], self._document_move)
 
     def queries(self, vectors: Matrix, languages: Sequence[str | None]) -> Matrix:
         """Queries moved by their language, where the method or ``shift_queries`` asks for it.
@@ -193,16 +205,14 @@ class Debiaser(Scales):
             languages: each one's tag, None or ``und`` where unknown.
 
         Returns:
-            Shape (n, d), float32; with γ 0 queries in the pivot language come back bit for bit.
+            Shape (n, d), float32; what no vector moves comes back bit for bit.
         """
-        by_language = self.shift_queries or self.method in QUERY_SIDE
-        if not by_language and not self.gamma:
+        if not self.shift_queries and self.method not in QUERY_SIDE:
             return vectors
-        keys = [self.key(tag or UNDETERMINED) if by_language else None for tag in languages]
-        return self._moved(vectors, keys, query=True)
+        return self._moved(vectors, [self.key(tag or UNDETERMINED) for tag in languages], self._language_move)
 
     def soft(self, vectors: Matrix, posteriors: Sequence[Posterior]) -> Matrix:
-        """Documents moved by what they probably are: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ − γ m_D``.
+        """Documents moved by what they probably are: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``, without a γ.
 
         Args:
             vectors: embeddings as the encoder makes them, shape (n, d), float32.
@@ -213,17 +223,17 @@ class Debiaser(Scales):
             bit for bit.
 
         Raises:
-            UsageError: another method than ``shift``.
+            UsageError: another method than ``shift``, or a γ.
         """
-        if self.method != "shift":
-            raise UsageError(f"Only the method shift can be soft, not {self.method}.")
+        if self.method != "shift" or self.gamma:
+            raise UsageError(f"Only the method shift with gamma 0 can be soft, not {self.method} with {self.gamma:g}.")
         made = np.array(vectors, np.float32)
         known = self.vectors
         if known is None:
             return made
         tags = sorted(known.vectors)
         offsets, scales = np.stack([known.vectors[tag] for tag in tags]), np.array([self.scale(tag) for tag in tags])
-        place, common = {tag: column for column, tag in enumerate(tags)}, self._common(query=False)
+        place = {tag: column for column, tag in enumerate(tags)}
         for start in range(0, len(made), _AT_ONCE):
             rows = slice(start, start + _AT_ONCE)
             probable = np.zeros((len(made[rows]), len(tags)))
@@ -232,14 +242,12 @@ class Debiaser(Scales):
                     key = self.key(language)
                     if key is not None:
                         probable[row, place[key]] += probability
-            made[rows] = soft_shift(made[rows], probable * scales, offsets, common)
+            made[rows] = soft_shift(made[rows], probable * scales, offsets)
         return made
 
-    def _common(self, *, query: bool) -> NDArray[np.float64] | None:
-        """γ m, shape (d,), float64; None for γ 0."""
-        if self.vectors is None or not self.gamma:
-            return None
-        return self.gamma * self.vectors.common[QUERIES if query else DOCUMENTS].astype(np.float64)
+    @property
+    def _step(self) -> CommonStep | None:
+        return None if self.vectors is None else self.vectors.step
 
     @property
     def _fitted(self) -> Mapping[str, Matrix]:
@@ -249,11 +257,13 @@ class Debiaser(Scales):
             return {}
         return {"centering": known.means, "lir": known.directions, "affine": known.maps}.get(self.method, known.vectors)
 
-    def _moved(self, vectors: Matrix, keys: Sequence[str | None], *, query: bool) -> Matrix:
+    def _moved(
+        self, vectors: Matrix, keys: Sequence[str | None], move_of: Callable[[str], Callable[[Matrix], Matrix] | None]
+    ) -> Matrix:
         made = np.array(vectors, np.float32)
         named = np.array([key or "" for key in keys])
         for key in sorted(set(named.tolist())):
-            move = self._move(key, query=query)
+            move = move_of(key)
             if move is None:
                 continue
             places = np.flatnonzero(named == key)
@@ -262,25 +272,32 @@ class Debiaser(Scales):
                 made[rows] = move(made[rows])
         return made
 
-    def _move(self, key: str, *, query: bool) -> Callable[[Matrix], Matrix] | None:
-        """What moves vectors by the tag of a language vector, empty for none; None where nothing does."""
-        known, common = self.vectors, self._common(query=query)
+    def _document_move(self, key: str) -> Callable[[Matrix], Matrix] | None:
+        """What moves documents by the tag of a language vector, empty for none; None where nothing does."""
+        if not self.gamma:
+            return self._language_move(key)
+        known, step = self.vectors, self._step
+        assert known is not None  # noqa: S101 - a gamma was refused without them
+        assert step is not None  # noqa: S101
+        offset = self.scale(key) * known.vectors[key].astype(np.float64) if key else np.zeros(known.dimension)
+        return lambda rows: step.remove(rows.astype(np.float64) - offset, self.gamma).astype(np.float32)
+
+    def _language_move(self, key: str) -> Callable[[Matrix], Matrix] | None:
+        """What the method does by the tag of a language vector."""
+        known = self.vectors
         if known is None or not key:
-            return None if common is None else partial(subtract, step=common)
+            return None
         alpha = self.scale(key)
         if self.method == "lir":
             return partial(remove_directions, directions=known.directions[key], alpha=alpha)
         if self.method == "affine":
             mean = known.means[key]
-            offset = mean - known.vectors[key]
-            return partial(map_affine, mean=mean, map_=known.maps[key], pivot_mean=offset, alpha=alpha)
+            return partial(
+                map_affine, mean=mean, map_=known.maps[key], pivot_mean=mean - known.vectors[key], alpha=alpha
+            )
         # Centering takes the language's mean embedding: ``x̃ = x − α μ_ℓ`` (Shift, Appendix C.1, with α 1).
-        offset = known.means[key] if self.method == "centering" else known.vectors[key]
-        if query and self.method == "shift":
-            offset = known.query_vectors.get(key, offset)
-        if common is None:
-            return partial(shift, offset=offset, alpha=alpha)
-        return partial(subtract, step=alpha * offset.astype(np.float64) + common)
+        offsets = known.means if self.method == "centering" else known.vectors
+        return partial(shift, offset=offsets[key], alpha=alpha)
 
 
 def recommended(
@@ -288,9 +305,8 @@ def recommended(
     method: str = "shift",
     alpha: float | None = None,
     gamma: float | None = None,
-    shift_queries: bool | None = None,
     *,
-    documents_only: bool = False,
+    shift_queries: bool = False,
 ) -> Debiaser:
     """Complete what was given by what a file of language vectors recommends.
 
@@ -298,90 +314,75 @@ def recommended(
         known: the file; None moves nothing.
         method: one of ``METHODS``. What a file recommends was measured for ``shift`` alone.
         alpha: scale of all languages; None takes the file's scales, else 1.
-        gamma: scale of the common mean; None takes the file's, but 0 beside an alpha that was given.
-        shift_queries: whether queries are shifted; None takes what the file recommends, else no.
-        documents_only: take what is recommended where queries stay as they are.
+        gamma: None takes the file's, but 0 beside an alpha that was given.
+        shift_queries: whether queries are shifted.
 
     Raises:
-        UsageError: the file holds nothing for the method or the gamma, or gamma was given where queries stay as they
-            are.
+        UsageError: the file holds nothing for the method or the gamma, or the gamma cannot be used.
     """
     if known is None:
         return Debiaser(None, method, 0.0)
-    if documents_only and gamma:
-        raise UsageError(
-            "--gamma moves queries too, so it cannot be given with --documents-only: leave one of them out."
-        )
-    advice = recommendation(known, method, documents_only=documents_only)
+    # What nobody has measured is moved whole.
+    advice = (known.recommendation if method == "shift" else None) or Recommendation()
     if gamma is None:
         gamma = advice.gamma if alpha is None else 0.0
     alphas = dict(advice.alphas) if alpha is None else {}
-    queries = advice.shift_queries if shift_queries is None else shift_queries
-    return Debiaser(known, method, advice.alpha if alpha is None else alpha, alphas, queries, gamma)
+    return Debiaser(known, method, advice.alpha if alpha is None else alpha, alphas, shift_queries, gamma)
 
 
-def recommendation(known: LanguageVectors, method: str = "shift", *, documents_only: bool = False) -> Recommendation:
-    """What a file of language vectors recommends for a method: alpha 1, where nobody has measured it."""
-    found = known.documents_only if documents_only else known.both_sides
-    return found if found is not None and method == "shift" else Recommendation()
+Stamp = Mapping[str, Any]
 
 
-#: What stands for the common mean beside the tags of language vectors, where it says what moved a document.
-COMMON = "common"
-
-
-def applied_scales(stamp: Mapping[str, Any]) -> dict[str, float]:
-    """Tag of a language vector, or ``COMMON`` -> what it was multiplied with and subtracted: p(ℓ) α_ℓ, or γ."""
-    alpha, alphas = float(stamp.get("alpha") or 0), stamp.get("alphas") or {}
-    language, gamma = stamp.get("language"), float(stamp.get("gamma") or 0)
-    probable = stamp.get("languages") or ({language: 1.0} if language else {})
-    common = {COMMON: gamma} if gamma else {}
-    return {tag: p * alphas.get(tag, alpha) for tag, p in probable.items()} | common
-
-
-def nonzero_scales(stamp: Mapping[str, Any]) -> dict[str, float]:
-    """As ``applied_scales``, without what moved nothing."""
-    return {tag: factor for tag, factor in applied_scales(stamp).items() if factor}
-
-
-def is_shifted(stamp: Mapping[str, Any]) -> bool:
+def is_shifted(stamp: Stamp) -> bool:
     """Whether a vector with this stamp is another than the encoder's."""
     return bool(stamp.get("gamma")) or is_shifted_by_language(stamp)
 
 
-def is_shifted_by_language(stamp: Mapping[str, Any]) -> bool:
+def is_shifted_by_language(stamp: Stamp) -> bool:
     """Whether a vector with this stamp lost a language vector."""
-    return bool(stamp["alpha"] or any((stamp.get("alphas") or {}).values()))
+    return bool(stamp.get("alpha"))
 
 
-def subtracted(stamp: Mapping[str, Any], vectors: Vectors) -> NDArray[np.float64]:
-    """What a stamp says was subtracted from a vector: ``Σ_ℓ p(ℓ) α_ℓ V_ℓ + γ m_D``, or ``α V_ℓ + γ m_D``.
-
-    Args:
-        stamp: of a document that was shifted with these vectors.
-        vectors: the index's: tag -> V_ℓ, ``COMMON`` -> m_D, each of shape (dimension,).
-
-    Returns:
-        Shape (dimension,), float64; a single 0 where nothing was.
-    """
-    steps = [factor * vectors[tag].astype(np.float64) for tag, factor in applied_scales(stamp).items()]
-    return np.sum(steps, axis=0) if steps else np.zeros(1)
+def restored(stored: Matrix, stamp: Stamp, vectors: Vectors, step: CommonStep | None) -> NDArray[np.float64]:
+    """As ``undo``, before rounding: shape (dimension,), float64."""
+    gamma, raw = float(stamp.get("gamma") or 0), stored.astype(np.float64)
+    if gamma:
+        raw = _required(step).restore(raw, gamma)
+    return raw + _offset(stamp, vectors)
 
 
-def undo(stored: Matrix, stamp: Mapping[str, Any], vectors: Vectors) -> Matrix:
-    """The vector as the encoder made it, up to rounding: ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ + γ m_D``.
+def undo(stored: Matrix, stamp: Stamp, vectors: Vectors, step: CommonStep | None) -> Matrix:
+    """The vector as the encoder made it, up to rounding; see ``CommonStep.restore``.
 
     Args:
         stored: z̃, shape (dimension,), float32.
-        stamp: of the document.
-        vectors: see ``subtracted``.
+        stamp: of a document that was shifted with these vectors.
+        vectors: the index's: tag -> V_ℓ, each of shape (dimension,).
+        step: the index's; None where its documents have no γ.
 
     Returns:
-        Shape (dimension,), float32.
+        z, shape (dimension,), float32.
     """
-    return subtract(stored, -subtracted(stamp, vectors))
+    made: Matrix = restored(stored, stamp, vectors, step).astype(np.float32)
+    return made
 
 
-def shifted(raw: Matrix, stamp: Mapping[str, Any], vectors: Vectors) -> Matrix:
-    """The vector as it is stored with this stamp: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ − γ m_D``; arguments as in ``undo``."""
-    return subtract(raw, subtracted(stamp, vectors))
+def shifted(raw: NDArray[np.floating[Any]], stamp: Stamp, vectors: Vectors, step: CommonStep | None) -> Matrix:
+    """The vector as it is stored with this stamp; ``raw`` is z, of shape (dimension,), the rest as in ``undo``."""
+    gamma, moved = float(stamp.get("gamma") or 0), raw.astype(np.float64) - _offset(stamp, vectors)
+    if gamma:
+        moved = _required(step).remove(moved, gamma)
+    made: Matrix = moved.astype(np.float32)
+    return made
+
+
+def _required(step: CommonStep | None) -> CommonStep:
+    if step is None:
+        raise ValueError("a stamp with a gamma needs the directions of its index")
+    return step
+
+
+def _offset(stamp: Stamp, vectors: Vectors) -> NDArray[np.float64]:
+    """α V_ℓ, shape (dimension,), float64; a single 0 where no language vector was subtracted."""
+    alpha, language = float(stamp.get("alpha") or 0), stamp.get("language")
+    return alpha * vectors[language].astype(np.float64) if alpha and language else np.zeros(1)

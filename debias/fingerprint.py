@@ -14,7 +14,7 @@ from langshift.output import join_words
 
 
 def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> str:
-    """``alpha 0.6 (th 0.3), gamma 0.7``; what differs by language and the common mean only where there is any."""
+    """``alpha 0.6 (th 0.3), gamma 0.7``; what differs by language and gamma only where there is any."""
     single = ", ".join(f"{tag} {own:g}" for tag, own in sorted(alphas.items()))
     return f"alpha {alpha:g}{f' ({single})' if single else ''}{f', gamma {gamma:g}' if gamma else ''}"
 
@@ -23,7 +23,6 @@ _Scale = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # What a field of vectors may have on the server.
 _Dimension = Annotated[int, msgspec.Meta(ge=1, le=16_000)]
 _Tokens = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
-_Method = Annotated[str, msgspec.Meta(pattern="^(none|shift|centering|lir|affine)$")]
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,7 @@ class Fingerprint:
         vectors: hash of the language vectors; None without.
         detector: id of the language detector.
         langshift: version that made the index.
-        method: how documents were moved.
-        soft: whether detected documents were moved by all languages that they may be in.
-        gamma: scale of the common mean, 0 to 1, which documents and queries lost.
-        means: how much of the language vectors and the common mean was taken from the index's own documents, see
-            ``index_means``; empty where all was fitted on parallel text.
+        gamma: how much of what all queries have in common was taken out of documents, see ``CommonStep``.
         languages: those that detection is limited to; empty for all.
         pooling: how the encoder pooled tokens, ``mean``, ``cls`` or ``last``, where that was not the model's own way.
         max_tokens: how many tokens of a text it read, where that was not the usual number.
@@ -65,10 +60,7 @@ class Fingerprint:
     detector: str
     langshift: str
     alphas: Mapping[str, _Scale] = field(default_factory=dict)
-    method: _Method = "shift"
-    soft: bool = False
     gamma: _Scale = 0.0
-    means: Mapping[str, Any] = field(default_factory=dict)
     languages: list[str] = field(default_factory=list)
     pooling: Pooling | None = None
     max_tokens: _Tokens | None = None
@@ -79,7 +71,7 @@ class Fingerprint:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Fingerprint:
-        """Read what ``to_dict`` made; fields of later versions are left aside.
+        """Read what ``to_dict`` made; fields of other versions are left aside.
 
         Raises:
             msgspec.ValidationError: it is something else.
@@ -100,7 +92,7 @@ class Fingerprint:
         """Name, own value and other value of each field in which the two make different vectors."""
         mine, theirs = self.to_dict(), other.to_dict()
         # Recorded, but no reason to refuse: the same vectors come out.
-        same = {"langshift", "means", "languages"}
+        same = {"langshift", "languages"}
         if same_encoder((self.encoder, self.revision), (other.encoder, other.revision)):
             same.add("encoder")
         return [(name, mine[name], theirs[name]) for name in mine if name not in same and mine[name] != theirs[name]]
@@ -114,6 +106,18 @@ class Fingerprint:
         if differing := self.differences(other):
             parts = [f"{name} {shown_value(there)}, not {shown_value(here)}" for name, there, here in differing]
             raise FingerprintError(f"Index {index} was built with {', '.join(parts)}: {remedy}.")
+
+
+def former_shift(stored: Mapping[str, Any]) -> str | None:
+    """What earlier versions did to the documents of an index that is no longer done; None where nothing is.
+
+    Args:
+        stored: its fingerprint, as it was written down.
+    """
+    if stored.get("gamma") and "method" in stored:
+        return "a gamma that queries lost, too"
+    other = stored.get("method", "shift") != "shift" or stored.get("soft")
+    return "a method that documents are no longer moved by" if other else None
 
 
 def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:

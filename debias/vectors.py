@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import Encoder, Pooling, Reading, identity
 from langshift.debias.fingerprint import same_encoder, scales_in_words, shown_value
+from langshift.debias.fitting.linear_maps import principal_directions
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import write_bytes
@@ -62,29 +63,65 @@ def vector_tag(language: str, pivot: str | None, tags: Collection[str]) -> str |
 
 
 @dataclass(frozen=True)
+class CommonStep:
+    """What all queries have in common, taken out of documents, so that queries can stay as they are.
+
+    A query is ``q = m + ε``, with m the mean of queries in its language and ε what it asks for. What a document has
+    along such means adds a score that has nothing to do with what is asked. With B an orthonormal basis of the means,
+
+        z̃ = (I − γ BᵀB)(z − α V_ℓ − m_D) + (1 − γ) m_D
+
+    ranks as if queries had been shifted. γ below 1 keeps it invertible in 32 bits, and finds more than 1 does.
+
+    Attributes:
+        mean: m_D, the mean embedding of documents in the pivot language, shape (d,), float32.
+        directions: B, orthonormal rows, shape (k, d), float32.
+    """
+
+    mean: NDArray[np.float32]
+    directions: NDArray[np.float32]
+
+    def remove(self, vectors: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+        """Take it out of documents that have lost their language vector.
+
+        Args:
+            vectors: z − α V_ℓ, shape (n, d) or (d,), float64.
+            gamma: γ, above 0 and below 1.
+
+        Returns:
+            z̃, of the same shape, float64.
+        """
+        mean, basis = self.mean.astype(np.float64), self.directions.astype(np.float64)
+        centred = vectors - mean
+        made: NDArray[np.float64] = centred - gamma * ((centred @ basis.T) @ basis) + (1 - gamma) * mean
+        return made
+
+    def restore(self, vectors: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+        """Put back what ``remove`` took out; arguments and result the other way round."""
+        mean, basis = self.mean.astype(np.float64), self.directions.astype(np.float64)
+        left = vectors - (1 - gamma) * mean
+        made: NDArray[np.float64] = left + gamma / (1 - gamma) * ((left @ basis.T) @ basis) + mean
+        return made
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """A setting that measurement recommends, see ``langshift vectors tune``.
 
     Attributes:
         alpha: scale of the shift, 0 to 1.
         alphas: scales of single languages that differ from ``alpha``.
-        gamma: scale of the common mean, 0 to 1, which documents and queries lose.
-        shift_queries: whether queries of other languages than the pivot are shifted too.
-        preference: what a document in the searcher's language is given on top of its cosine.
+        gamma: 0, or how much is taken out of documents of what all queries have in common, see ``CommonStep``.
     """
 
     alpha: float = 1.0
     alphas: Mapping[str, float] = field(default_factory=dict)
     gamma: float = 0.0
-    shift_queries: bool = False
-    preference: float = 0.0
 
     @property
     def words(self) -> str:
-        """``alpha 0.9, gamma 0.8, queries shifted, preference 0.024``; scales of single languages are left out."""
-        queries = "queries shifted" if self.shift_queries else "queries not shifted"
-        preference = f", preference {self.preference:g}" if self.preference else ""
-        return f"{scales_in_words(self.alpha, {}, self.gamma)}, {queries}{preference}"
+        """``alpha 1, gamma 0.97``; scales of single languages are left out."""
+        return scales_in_words(self.alpha, {}, self.gamma)
 
 
 @dataclass(frozen=True)
@@ -101,22 +138,19 @@ class LanguageVectors:
         dimension: length of a vector.
         normalised: whether the encoder's vectors have norm 1.
         source: what the pairs were, for a person.
-        both_sides: what is recommended where every query passes through langshift, or loses the same vectors in
-            another client; None where nobody measured.
-        documents_only: what is recommended where queries stay as they are; likewise.
+        recommendation: None where nobody measured.
         query_prefix: prefix with which ``query_vectors`` were encoded.
         query_vectors: tag -> V_ℓ of texts encoded as queries, shape (dimension,), float32; empty where the
             encoder makes no difference.
         common: ``DOCUMENTS`` and ``QUERIES`` -> the mean embeddings m_D and m_Q of texts in the pivot language, encoded
             as either, shape (dimension,), float32; empty where nobody measured.
+        query_directions: B of ``CommonStep``, the first right singular vectors of ``query_means``, shape (k,
+            dimension), float32; None where nobody fitted them.
         means: tag -> mean embedding μ_ℓ, the pivot's included, shape (dimension,), float32; may be empty.
         directions: tag -> principal directions (``lir``), shape (rank, dimension), float32; may be empty.
         maps: tag -> W_ℓ (``affine``), shape (dimension, dimension), float32; may be empty.
         evidence: tag -> what ``langshift vectors check`` judges by; may be empty.
         tuning: what ``langshift vectors tune`` measured; may be empty.
-        measured: what was taken from an index's own documents, see ``index_means``: ``vectors`` (the hash of those
-            that they were before), ``documents``, ``queries`` (how many) and ``shares`` (tag -> how much of its
-            difference to other languages); empty where all was fitted on parallel text.
         pooling: how the encoder pooled tokens, where that was not the model's own way.
         max_tokens: how many tokens of a text it read, where that was not the usual number.
     """
@@ -130,8 +164,7 @@ class LanguageVectors:
     dimension: int
     normalised: bool
     source: str
-    both_sides: Recommendation | None = None
-    documents_only: Recommendation | None = None
+    recommendation: Recommendation | None = None
     query_prefix: str = ""
     query_vectors: Vectors = field(default_factory=dict)
     common: Vectors = field(default_factory=dict)
@@ -140,7 +173,7 @@ class LanguageVectors:
     maps: Vectors = field(default_factory=dict)
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tuning: Mapping[str, Any] = field(default_factory=dict)
-    measured: Mapping[str, Any] = field(default_factory=dict)
+    query_directions: NDArray[np.float32] | None = None
     pooling: Pooling | None = None
     max_tokens: int | None = None
 
@@ -149,12 +182,46 @@ class LanguageVectors:
         return vector_tag(language, self.pivot, self.vectors)
 
     @property
+    def step(self) -> CommonStep | None:
+        """What a gamma takes out of documents; None where it was not fitted."""
+        if self.query_directions is None or DOCUMENTS not in self.common:
+            return None
+        return CommonStep(self.common[DOCUMENTS], self.query_directions)
+
+    @property
+    def query_means(self) -> NDArray[np.float64] | None:
+        """The mean embedding of queries in each language, shape (languages, dimension), float64.
+
+        That of documents where queries are encoded as they are, or nothing is known of queries; None where no common
+        mean is known.
+        """
+        side, others = (QUERIES, self.query_vectors) if self.query_vectors else (DOCUMENTS, self.vectors)
+        if side not in self.common:
+            return None
+        mean = self.common[side].astype(np.float64)
+        return np.stack([mean, *(mean + others[tag].astype(np.float64) for tag in sorted(others))])
+
+    def with_rank(self, rank: int | None) -> LanguageVectors:
+        """These with so many directions of queries; None keeps all that matter, see ``principal_directions``.
+
+        Raises:
+            UsageError: the means of queries have fewer.
+        """
+        means = self.query_means
+        if means is None:
+            if rank:
+                raise UsageError("These language vectors hold no mean of queries, of which directions could be fitted.")
+            return self
+        found = principal_directions(means, rank)
+        return replace(self, query_directions=found if len(found) else None)
+
+    @property
     def hash(self) -> str:
         """16 hexadecimal digits that name the numbers that move documents, whatever else the file holds."""
         digest = hashlib.sha256(orjson.dumps([self.pivot, self.encoder, self.revision, self.document_prefix]))
-        # The means only move documents beside a map, and are named by it.
-        moving = {name: mean for name, mean in self.common.items() if name == DOCUMENTS}
-        for tensors in (self.vectors, self.maps, moving):
+        step = self.step
+        common = {} if step is None else {DOCUMENTS: step.mean, QUERIES: step.directions}
+        for tensors in (self.vectors, common):
             for tag in sorted(tensors):
                 digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
         return digest.hexdigest()[:16]
@@ -211,8 +278,11 @@ class LanguageVectors:
         """Write the file; it appears whole or not at all."""
         from safetensors.numpy import save
 
-        header = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _PARTS}
+        tensorial = {*_PARTS, "query_directions"}
+        header = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensorial}
         tensors: dict[str, NDArray[np.float32]] = {}
+        if self.query_directions is not None:
+            tensors[_DIRECTIONS] = self.query_directions
         for name, part in _PARTS.items():
             tensors |= {f"{part}/{tag}" if part else tag: of for tag, of in getattr(self, name).items()}
         write_bytes(path, save(tensors, metadata={_HEADER: orjson.dumps(header, default=dict).decode()}))
@@ -240,6 +310,7 @@ def shipped(encoder: str) -> Path | None:
 
 _HEADER = "langshift"
 _HOW_TO_FIT = "create one with `langshift vectors fit`"
+_DIRECTIONS = "common/directions"
 # Attribute -> what stands before the language in the names of its tensors.
 _PARTS = {
     "vectors": "",
@@ -267,8 +338,15 @@ def _read(path: Path) -> LanguageVectors:
         with safe_open(path, framework="numpy") as file:
             header = orjson.loads((file.metadata() or {})[_HEADER])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        if "both_sides" in header:
+            raise UsageError(
+                f"{path} was fitted for queries that are shifted, too, which is no longer done: fit it anew with "
+                "`langshift vectors fit`."
+            )
+        header["recommendation"] = msgspec.convert(header["recommendation"], Recommendation | None)
         attributes = {
-            **_with_recommendations(header),
+            **header,
+            "query_directions": tensors.pop(_DIRECTIONS, None),
             **{name: _of_part(tensors, part) for name, part in _PARTS.items()},
         }
         found = LanguageVectors(**attributes)
@@ -281,20 +359,6 @@ def _read(path: Path) -> LanguageVectors:
     return found
 
 
-def _with_recommendations(header: dict[str, Any]) -> dict[str, Any]:
-    """A header with recommendations for both uses, where earlier versions wrote down one."""
-    if "both_sides" not in header:
-        alpha, alphas = header.pop("alpha", None), header.pop("alphas", {})
-        queries = header.pop("shift_queries", None)
-        tuned = alpha is not None or alphas or queries is not None
-        kept = {"alpha": 1.0 if alpha is None else alpha, "alphas": alphas}
-        header["documents_only"] = kept if tuned else None
-        header["both_sides"] = {**kept, "shift_queries": bool(queries)} if tuned else None
-    return header | {
-        name: msgspec.convert(header[name], Recommendation | None) for name in ("both_sides", "documents_only")
-    }
-
-
 def _require_sound(vectors: LanguageVectors, path: Path) -> None:
     """Refuse what was read where it cannot be used.
 
@@ -302,27 +366,45 @@ def _require_sound(vectors: LanguageVectors, path: Path) -> None:
         UsageError: naming the first thing that is wrong.
     """
     known = {*vectors.vectors, vectors.pivot}
-    advised = [advice for advice in (vectors.both_sides, vectors.documents_only) if advice is not None]
+    advice = vectors.recommendation or Recommendation()
     parts = [getattr(vectors, name) for name in (*_PARTS, "evidence") if name != "common"]
-    strangers = any(set(part) - known for part in (*parts, *(advice.alphas for advice in advised)))
+    strangers = any(set(part) - known for part in (*parts, advice.alphas))
     if len(known) < 2 or set(vectors.pairs) != known - {vectors.pivot} or vectors.pivot in vectors.vectors or strangers:
         raise UsageError(f"{path}: its header and its vectors name different languages; {_HOW_TO_FIT}.")
     if set(vectors.maps) - set(vectors.means):
         raise UsageError(f"{path} has a map for a language without its mean embedding; {_HOW_TO_FIT}.")
     if set(vectors.common) not in (set(), {DOCUMENTS, QUERIES}):
         raise UsageError(f"{path} has a common mean for one side of a search only; {_HOW_TO_FIT}.")
-    for advice in advised:
-        numbers = [("alpha", alpha) for alpha in (advice.alpha, *advice.alphas.values())]
-        for name, number in (*numbers, ("gamma", advice.gamma), ("preference", advice.preference)):
-            if not 0 <= number <= 1:
-                raise UsageError(
-                    f"{path} recommends {name} {number}, but {name} must be between 0 and 1; {_HOW_TO_FIT}."
-                )
-        if advice.gamma and not vectors.common:
-            raise UsageError(f"{path} recommends a gamma without the common means that it takes off; {_HOW_TO_FIT}.")
+    for name, number in (("alpha", one) for one in (advice.alpha, *advice.alphas.values())):
+        if not 0 <= number <= 1:
+            raise UsageError(f"{path} recommends {name} {number}, but {name} must be between 0 and 1; {_HOW_TO_FIT}.")
+    if advice.gamma and vectors.step is None:
+        raise UsageError(
+            f"{path} recommends a gamma without the mean and the directions that it takes out; {_HOW_TO_FIT}."
+        )
+    _require_directions(vectors, path)
     for name in _PARTS:
         for tag, tensor in getattr(vectors, name).items():
             _require_tensor(vectors.dimension, path, name, tag, tensor)
+
+
+# Of rows that are orthonormal in 64 bits, rounded to 32.
+_ORTHONORMAL = 1e-5
+
+
+def _require_directions(vectors: LanguageVectors, path: Path) -> None:
+    basis, dimension = vectors.query_directions, vectors.dimension
+    if basis is None:
+        return
+    if basis.ndim != 2 or basis.shape[1] != dimension or not 1 <= len(basis) <= dimension or basis.dtype != np.float32:
+        raise UsageError(
+            f"{path}: the directions of queries have shape {basis.shape} and type {basis.dtype}, not (k, {dimension}) "
+            "and float32."
+        )
+    if not (np.abs(basis.astype(np.float64) @ basis.T - np.eye(len(basis))) < _ORTHONORMAL).all():
+        raise UsageError(
+            f"{path}: the directions of queries are not at right angles and of length 1: it is damaged; {_HOW_TO_FIT}."
+        )
 
 
 def _require_tensor(dimension: int, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:

@@ -17,6 +17,7 @@ from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, ga
 from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
 from langshift.evaluate.measures.base import Material, Run, Scores, Spans
+from langshift.evaluate.measures.most_shown import most_shown
 from langshift.files import read_columns, records
 from langshift.languages import UNDETERMINED
 
@@ -161,6 +162,7 @@ def scored(
     group_scores: Run | None = None,
     qrels: Qrels | None = None,
     passages: Spans | None = None,
+    held: Mapping[str, int] | None = None,
 ) -> dict[str, Scores]:
     """Score a run.
 
@@ -172,6 +174,7 @@ def scored(
         group_scores: query id -> every document of the target group -> score; None where they are not known.
         qrels: judgements that take the place of the dataset's.
         passages: query id -> document id -> the characters of the passage that was shown; None where none was.
+        held: language -> documents of the index; None where the dataset's documents are all that it has.
 
     Raises:
         UsageError: an unknown measure.
@@ -187,6 +190,7 @@ def scored(
         lengths=dataset.evidence.lengths,
         spans=dataset.evidence.spans,
         passages=passages or {},
+        held=held or {},
         judged=dataset.judged,
     )
     return score(names, material)
@@ -212,9 +216,11 @@ def summary(scores: Mapping[str, Scores], **queries: int) -> dict[str, Any]:
         scores: measure -> figures.
         queries: further numbers of queries, by name; they come first.
     """
+    shown = {name: most._asdict() for name, found in scores.items() if (most := most_shown(found))}
     return {
         "measures": {name: found.mean for name, found in scores.items()},
         "queries": queries | {name: found.queries for name, found in scores.items()},
+        "most_shown": shown,
     }
 
 

@@ -227,8 +227,8 @@ def _open_pipeline(
     if encoder:
         options = replace(options, encoder=encoder, named_by="")
     options = replace(options, reading=AS_KNOWN.of(made, options.encoder))
-    own = made.method == "shift" and StoredShift.from_meta(meta) is not None
-    return options.open(VectorSpec(made.dimension, made.normalised), meta if own else None)
+    own = meta if StoredShift.from_meta(meta) is not None else None
+    return options.open(VectorSpec(made.dimension, made.normalised), own)
 
 
 def _report(name: str, total: int, found: Verdicts, place: LoadWorkspace | None, *, as_json: bool) -> int:

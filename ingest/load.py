@@ -1,13 +1,11 @@
 """Indexing a corpus: each of its lines is then on the server or in the dead letters."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from itertools import chain
 from typing import Any, TypeVar
 
 from opensearchpy import OpenSearch
 
-from langshift.debias import index_means
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.chunked import StaleChunks
@@ -25,10 +23,10 @@ from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, O
 from langshift.ingest.publication import LoadNotPublished, require_publishable
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
 from langshift.ingest.sources import open_source
-from langshift.ingest.transform import ActionBuilder, EncodedBatch, encoded_batches, index_batches
+from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.output import note, pluralize
-from langshift.plugin import metadata, stored_shift, unread, version_writer
+from langshift.plugin import unread, version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target, version_behind
@@ -39,7 +37,6 @@ T = TypeVar("T")
 
 _REPAIRS = 3  # rounds
 _NAMED = 10  # ids in a message
-_MOST_HELD = 10 * index_means.SAMPLE  # lines that are read before the first is written
 _LOST = "lost"  # the journal's name for lines that the server had confirmed, and lost
 
 
@@ -76,7 +73,6 @@ class LoadRun:
             if self._watch:
                 self._progress = self._watch.begin(self._source.total, self._opened.resumed)
             self._write_in_order(target)
-            self._summary.means = self._summary.made.means if target.created else {}
             checked = self._checked(target)
             self._source.require_unchanged()
             self._opened.read_whole = True
@@ -225,40 +221,14 @@ class LoadRun:
         encoded = encoded_batches(self._source.read(self._journal.handled()), builder(), self._stage)
         # Whatever ends this, nothing is read any more before the source is closed.
         with ExitStack() as stack, closing(encoded):
-            batches = self._measured(target, encoded) if opened.pipeline.measures else encoded
             kind = Updater if opened.pipeline.chunking is None else ChunkUpdater
             updater = kind(self._client, target.index, opened.pipeline, opened.base, stack, target.fields)
             opening = open_bulk_writer(
                 self._client, target, settle, opened.options.patience, self._doubtful, updater.merge
             )
             with opening as (writer, self._chunk_sender):
-                index_batches(batches, builder(), writer.write, self._stage)
+                index_batches(encoded, builder(), writer.write, self._stage)
         self._stage("write", 0, self._chunk_sender.limit.seconds)
-
-    def _measured(self, target: Target, batches: Iterator[EncodedBatch]) -> Iterator[EncodedBatch]:
-        """The same batches, after the first of them have told what documents are shifted by.
-
-        The version notes it before anything is written there: whoever resumes this load reads it from there, or
-        measures the same lines again.
-        """
-        vectors = self._opened.pipeline.debias.vectors
-        assert vectors is not None  # noqa: S101 - ``measures`` says so
-        first: list[EncodedBatch] = []
-        documents = index_means.EmbeddingSums(vectors)
-        for batch in batches:
-            first.append(batch)
-            documents.add(batch.vectors, [one.language for one in batch.detections])
-            if self._progress:
-                self._progress.measured(documents.seen)
-            # Of a corpus that only deletes, not all is held in memory.
-            if documents.seen >= index_means.SAMPLE or sum(len(one.rows) for one in first) >= _MOST_HELD:
-                break
-        self._opened.pipeline = pipeline = self._opened.pipeline.adapted(documents)
-        self._summary.made = made = pipeline.fingerprint()
-        shift = stored_shift.to_metadata(pipeline.debias, pipeline.preference)
-        noted = {metadata.FINGERPRINT: made.to_dict(), **shift}
-        self._patiently(lambda: metadata.change(self._client, target.index, noted))
-        return chain(first, batches)
 
     def _checked(self, target: Target) -> VerificationResult:
         """The final check; what was lost is written once more where that is possible."""
@@ -341,7 +311,7 @@ def load(
         client: the cluster.
         corpus: path of a JSONL file (plain, gzip or zstd) or a Parquet file, or ``-`` for standard input.
         name: the index's name, an alias over its versions.
-        pipeline: encoder, method, language vectors, scales and detector.
+        pipeline: encoder, shift and detector.
         on_stage: called after each batch of each stage with the documents and seconds of that batch.
         options: how it is done.
 

@@ -20,7 +20,6 @@ from rich.text import Text
 from langshift import output
 from langshift.debias.detector import HARD_PAIRS
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.index_means import measured_in_words
 from langshift.debias.readable import unread_in_words
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.chunked import IN_CHUNKS
@@ -71,7 +70,6 @@ class LoadProgress:
             "retries": 0,
             "dead": 0,
             "at_once": 0,
-            "measured": "",
         }
         self._handling = self._shown.add_task("load", total=total, completed=handled, **fields)
 
@@ -98,13 +96,8 @@ class LoadProgress:
             # Of two threads the one that counted first may come last: going back would count the way twice.
             self._handled, self._documents = max(self._handled, handled), max(self._documents, documents)
             self._shown.update(self._writing, completed=self._documents)
-            shown: dict[str, Any] = {"retries": retries, "dead": dead, "at_once": at_once, "measured": ""}
+            shown: dict[str, Any] = {"retries": retries, "dead": dead, "at_once": at_once}
             self._shown.update(self._handling, completed=self._handled, **shown)
-
-    def measured(self, documents: int) -> None:
-        """Tell on how many documents the common mean is measured so far, before the first is written."""
-        if not self._shown.disable:
-            self._shown.update(self._handling, measured=f"measuring {output.pluralize(documents, 'document')}")
 
 
 class _SingleLineProgress(Progress):
@@ -120,7 +113,6 @@ class _SingleLineProgress(Progress):
             "spinner": SpinnerColumn(table_column=unbroken()),
             "bar": BarColumn(bar_width=None),
             "count": _Count(unbroken()),
-            "measured": TextColumn("{task.fields[measured]}", markup=False, table_column=unbroken()),
             "speed": _Speed(unbroken()),
             "time left": TimeRemainingColumn(table_column=unbroken()),
             "retries": TextColumn("retries {task.fields[retries]:,}", table_column=unbroken()),
@@ -141,8 +133,6 @@ class _SingleLineProgress(Progress):
 
 def _fitting(every: Mapping[str, ProgressColumn], task: Task) -> tuple[ProgressColumn, ...]:
     without: tuple[str, ...] = () if task.total is not None else ("bar", "time left")
-    if not task.fields["measured"]:
-        without += ("measured",)
     widths = {name: _width(column, task) for name, column in every.items() if name not in without}
     for name in _LEAST_IMPORTANT_FIRST:
         if sum(widths.values()) + len(widths) - 1 <= output.err.width:
@@ -175,7 +165,7 @@ class _Speed(ProgressColumn):
         return Text("-/s" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
 
 
-_LEAST_IMPORTANT_FIRST = ("at once", "retries", "spinner", "dead", "measured", "speed", "time left", "bar")
+_LEAST_IMPORTANT_FIRST = ("at once", "retries", "spinner", "dead", "speed", "time left", "bar")
 
 
 STAGES = ("read", "detect", "encode", "shift", "write")
@@ -227,8 +217,6 @@ class LoadSummary:
         no_tag_example: such a value, with its field.
         resumed: lines that earlier runs had handled.
         retries: requests that were sent again in this run.
-        means: what of the language vectors was taken from the documents, see ``Fingerprint``; empty of a load that
-            added to an index.
         seconds: time spent in each stage of this run; stages overlap.
         dead_letters: the file of dead letters.
         log: the log.
@@ -267,7 +255,6 @@ class LoadSummary:
     no_tag_example: str = ""
     resumed: int = 0
     retries: int = 0
-    means: Mapping[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     dead_letters: str = ""
     log: str = ""
@@ -301,7 +288,7 @@ class LoadSummary:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        unusual = ("chunks", "resent", "long", "vectorless", "parentless", "means", "no_tag", "no_tag_example")
+        unusual = ("chunks", "resent", "long", "vectorless", "parentless", "no_tag", "no_tag_example")
         for name in (*unusual, "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
@@ -310,8 +297,6 @@ class LoadSummary:
             "alpha": made.alpha,
             **({"alphas": dict(made.alphas)} if made.alphas else {}),
             "gamma": made.gamma,
-            **({"method": made.method} if made.method != "shift" else {}),
-            **({"soft": True} if made.soft else {}),
         }
         return {"name": counted.pop("name"), "index": counted.pop("index") or None, **shift_settings, **counted}
 
@@ -356,7 +341,7 @@ def unfinished_versions(client: OpenSearch, name: str) -> list[str]:
 
 def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     """What a person should know of a load that went through, one sentence each."""
-    sentences = [measured_in_words(summary.means)] if summary.means else []
+    sentences = []
     if summary.cut:
         sentences.append(
             f"{pluralize(summary.cut, 'text')} longer than the {summary.longest:,} characters that "
@@ -376,8 +361,7 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     noun = "chunk" if summary.in_chunks else "document"
     if summary.languages["und"]:
         unclear = pluralize(summary.languages["und"], noun)
-        fate = "shifted by all their possible languages" if summary.made.soft else f"not {_verb(summary.made)}"
-        sentences.append(f"{unclear} without a clear language: {fate}.")
+        sentences.append(f"{unclear} without a clear language: not shifted by language.")
     sentences += [
         f"{pair.one} and {pair.other} are hard to tell apart: {_percent(pair.sentences)} of 100 single sentences are "
         f"taken for another language, and {_percent(pair.texts)} of 100 texts of three. If the corpus has only one of "
@@ -390,9 +374,7 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     if summary.without_vector:
         most = summary.without_vector.most_common()
         named = ", ".join(f"{tag} ({pluralize(count, noun)})" for tag, count in most)
-        fate = f"not {_verb(summary.made)}" + (" by their own language" if summary.made.soft else "")
-        what = "language vector" if summary.made.method == "shift" else "map"
-        sentences.append(f"No {what} for {named}: {fate}.")
+        sentences.append(f"No language vector for {named}: not shifted by language.")
     later = "left out: the index has a later version of the document, from this corpus or elsewhere"
     counted = (
         (summary.superseded, "line", later),
@@ -408,12 +390,7 @@ def _percent(right: float) -> int:
 
 def moved_in_words(made: Fingerprint) -> str:
     """How the documents of an index were moved, such as ``shifted with alpha 1 (fr .5)``."""
-    how = "softly " if made.soft else ""
-    return f"{how}{_verb(made)} with {made.scales}"
-
-
-def _verb(made: Fingerprint) -> str:
-    return "shifted" if made.method == "shift" else "mapped"
+    return f"shifted with {made.scales}"
 
 
 _log = logging.getLogger(__name__)

@@ -123,25 +123,16 @@ class DocumentEncoder:
         return texts_of(source, self.fields)
 
     def _language(self, source: Source) -> DocumentLanguage:
-        """The language that the document has; with a soft shift, also what else it may be in."""
-        tag, confidence = self._tag(source), value_at(source, self.fields.confidence)
+        """The language that the document has."""
+        confidence = value_at(source, self.fields.confidence)
         certainty = confidence if isinstance(confidence, float | int) else 0.0
-        if not self._pipeline.soft:
-            return DocumentLanguage(tag, certainty, {})
-        if certainty == 1:
-            # It named its language.
-            return DocumentLanguage(tag, certainty, {tag: 1.0})
-        texts = self._texts(source)
-        title = texts.pop(self.fields.title_field or "", "")
-        text = " ".join(filter(None, texts.values())) or title
-        return DocumentLanguage(tag, certainty, self._pipeline.detector.posteriors(text))
-
-    def _tag(self, source: Source) -> str:
-        return stored_tag(source, self.fields)
+        return DocumentLanguage(stored_tag(source, self.fields), certainty)
 
     def _reused(self, source: Source, there: Source | None) -> _Encoded | None:
         """Vector and stamp that the other version has of the same text; None where it has none of that."""
-        if there is None or (self.text(source), self._tag(source)) != (self.text(there), self._tag(there)):
+        if there is None or self.text(source) != self.text(there):
+            return None
+        if stored_tag(source, self.fields) != stored_tag(there, self.fields):
             return None
         return _Encoded(vector_at(there, self.fields.vector), value_at(there, self.fields.stamp))
 
@@ -159,8 +150,7 @@ class ReencodeRequest:
         trust_remote_code: whether to run code that comes with a model.
         vectors: a file of language vectors; None for those shipped.
         alpha: scale of all languages; None for what the vectors recommend, else 1.
-        gamma: scale of the common mean; None for what the vectors recommend, but 0 beside an alpha.
-        documents_only: whether queries stay as they are.
+        gamma: as ``build_pipeline`` takes it.
         max_refused: the largest share of the documents that may be left without the vector that they have.
         reading: how the encoder is to read texts.
     """
@@ -170,12 +160,11 @@ class ReencodeRequest:
     vectors: Path | None = None
     alpha: float | None = None
     gamma: float | None = None
-    documents_only: bool = False
     max_refused: float = MAX_REFUSED
     reading: Reading = AS_KNOWN
 
     def open(self, made: Fingerprint) -> EmbeddingPipeline:
-        """Open encoder and language vectors, for documents that are moved by the method of an index.
+        """Open encoder and language vectors, and the detector as an index limits it.
 
         Raises:
             UsageError: they cannot be used, or not together.
@@ -187,16 +176,8 @@ class ReencodeRequest:
                 "e5-small, st:NAME_OR_PATH or http:URL#MODEL."
             )
         encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, reading=self.reading)
-        return build_pipeline(
-            encoder,
-            open_detector().limited(made.languages),
-            self.vectors,
-            self.alpha,
-            gamma=self.gamma,
-            documents_only=self.documents_only,
-            method=made.method,
-            soft=made.soft,
-        )
+        detector = open_detector().limited(made.languages)
+        return build_pipeline(encoder, detector, self.vectors, self.alpha, gamma=self.gamma)
 
 
 class ReencodeResult(NamedTuple):
@@ -243,7 +224,8 @@ def reencode(
     left = run.finish_abandoned(client, name)
     index = live(client, name)
     pipeline = wanted.open(index.fingerprint)
-    fingerprint = _fingerprint(pipeline, index.fingerprint)
+    # Languages are not detected anew.
+    fingerprint = replace(pipeline.fingerprint(), detector=index.fingerprint.detector)
     # By what a later run knows a version that it may go on with; which langshift begins does not matter.
     requested = {field: value for field, value in fingerprint.to_dict().items() if field != "langshift"}
     if not index.fingerprint.differences(fingerprint):
@@ -258,10 +240,9 @@ def reencode(
     document_encoder = DocumentEncoder(index.fields, lambda: pipeline, hash_)
 
     def gate(version: str) -> None:
-        if pipeline.debias.method == "shift":
-            # Asked only now, as somebody may have put it there meanwhile.
-            shift = stored_shift.of_debias(pipeline.debias)
-            pipelines.inherit_pipeline(client, index.index, version, shift, index.fields)
+        # Asked only now, as somebody may have put it there meanwhile.
+        shift = stored_shift.of_debias(pipeline.debias)
+        pipelines.inherit_pipeline(client, index.index, version, shift, index.fields)
         _require_vectors(client, index, version, document_encoder, pipeline.encoder.id)
         _require_as_many_vectors(client, index, version, wanted)
 
@@ -269,12 +250,6 @@ def reencode(
     done = run.transfer(client, plan, watch=watch, gate=gate, patience=patience)
     notes += unread_in_words(fingerprint.encoder, look(client, done.index, index.languages), index.fields.entry)
     return ReencodeResult(done, _without_vector(client, done.index, index), notes)
-
-
-def _fingerprint(pipeline: EmbeddingPipeline, before: Fingerprint) -> Fingerprint:
-    """Of the new version: languages are detected anew for a soft shift alone."""
-    made = pipeline.fingerprint()
-    return made if pipeline.soft else replace(made, detector=before.detector)
 
 
 def _without_vector(client: OpenSearch, version: str, index: IndexInfo) -> int:
@@ -293,12 +268,9 @@ def _body(
     assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
     field["dimension"] = fingerprint.dimension
     keep_norms(settings, engine_of(mappings, metadata.read_flat_settings(client, index.index), index.fields.vector))
-    for part in (metadata.VECTORS, metadata.QUERIES, metadata.UNREAD, metadata.ANCHORS):
+    for part in (metadata.VECTORS, metadata.UNREAD, metadata.ANCHORS):
         meta.pop(part, None)
-    meta |= {
-        metadata.FINGERPRINT: fingerprint.to_dict(),
-        **stored_shift.to_metadata(pipeline.debias, pipeline.preference),
-    }
+    meta |= {metadata.FINGERPRINT: fingerprint.to_dict(), **stored_shift.to_metadata(pipeline.debias)}
     if (there := pipelines.installed(client, index.index)) is not None:
         # The new version gets one of its own, when it is complete.
         del settings["default_pipeline"]
@@ -376,7 +348,7 @@ def reencoded_back(
     """
     meta = metadata.read_metadata(client, before)
     made, fields = read_fingerprint(client, before), FieldNames.from_meta(meta)
-    if pipelines.installed(client, index) is not None and made.method == "shift":
+    if pipelines.installed(client, index) is not None:
         # Clients go on writing through the alias, also where the live one alone has got a pipeline.
         pipelines.inherit_pipeline(client, index, before, stored_shift.from_metadata(meta, before), fields)
 
@@ -399,6 +371,6 @@ def reencoded_back(
             made.require_same(installed, before, "make the same encoder available again")
         except LangshiftError as error:
             raise error.reworded(f"{begin}, so nothing was changed: {error.sentence}") from error
-        return EmbeddingPipeline(opened, debias, open_detector().limited(made.languages), soft=made.soft)
+        return EmbeddingPipeline(opened, debias, open_detector().limited(made.languages))
 
     return DocumentEncoder(fields, open_pipeline, made.vectors).transform()

@@ -263,9 +263,7 @@ class LoadSession:
             require_unblocked(self.client, name, index, appending=True)
         self.target = version_writer.reopen(self.client, name, index, uuid, fast=journal.fact("fast"))
         meta = metadata.read_metadata(self.client, index)
-        # A version of its own that was not yet measured has no document.
-        if not (self.pipeline.measures and self.target.created) or meta[metadata.FINGERPRINT].get("means"):
-            self.pipeline = self.pipeline.of_index(meta, index)
+        self.pipeline = self.pipeline.of_index(meta, index)
         self.base, self.goes_on, self.resumed = journal.fact("base"), True, sum(journal.counts().values())
         note(f"Resuming the load into {name} ({index}): {pluralize(self.resumed, 'line')} already handled.")
 
@@ -287,7 +285,7 @@ class LoadSession:
             require_unblocked(self.client, self.place.name, live, appending=appending)
         if live is not None and appending:
             self.pipeline = self.pipeline.of_index(metadata.read_metadata(self.client, live), live)
-        token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias, self.pipeline.preference)
+        token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias)
         # Who is killed between the two leaves a version that the next run knows for its own.
         journal.set_fact(_PLANNED, token)
         try:

@@ -4,7 +4,7 @@ The way of each document is ``encoded_batches``, then ``index_batches``.
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from langshift.debias.debiaser import Debiaser, Posterior, is_shifted
+from langshift.debias.debiaser import is_shifted
 from langshift.debias.detector import LOOKALIKES
 from langshift.debias.encoders import Encoder, Matrix, is_given
 from langshift.errors import UsageError
@@ -87,88 +87,51 @@ class DocumentLanguage(NamedTuple):
     Attributes:
         language: its tag; ``und`` where unknown or not certain enough.
         confidence: the detector's posterior; 1 where the document names its language.
-        posterior: all languages that it may be in, for a soft shift; empty where it is moved by its language.
     """
 
     language: str
     confidence: float
-    posterior: Posterior
 
 
 def detect_language(document: Document, pipeline: EmbeddingPipeline) -> DocumentLanguage:
     """The language that a document names, else what the detector makes of its text."""
     if document.language is not None:
-        return DocumentLanguage(document.language, 1.0, {document.language: 1.0} if pipeline.soft else {})
-    text = document.text or document.title
-    if pipeline.soft:
-        posterior = pipeline.detector.posteriors(text)
-        language, confidence = next(iter(posterior.items()), (UNDETERMINED, 0.0))
-    else:
-        posterior = {}
-        language, confidence = pipeline.detector.detect(text)
-    known = language if confidence >= pipeline.least_confidence else UNDETERMINED
-    return DocumentLanguage(known, confidence, posterior)
+        return DocumentLanguage(document.language, 1.0)
+    language, confidence = pipeline.detector.detect(document.text or document.title)
+    return DocumentLanguage(language if confidence >= pipeline.least_confidence else UNDETERMINED, confidence)
 
 
 def debias_batch(
     vectors: Matrix, detections: Sequence[DocumentLanguage], pipeline: EmbeddingPipeline
 ) -> tuple[Matrix, list[Stamp]]:
-    """Shift documents by their languages (``Debiaser.documents``), or by all that each may be in (``Debiaser.soft``).
+    """Shift documents by their languages; see ``Debiaser.documents``.
 
     Args:
         vectors: embeddings as the encoder makes them, shape (n, d), float32.
         detections: each document's language.
-        pipeline: the method and its scales.
+        pipeline: the shift and its scales.
 
     Returns:
         The vectors, shape (n, d), float32, and the stamps. ``alpha`` and ``language`` of a stamp are the scale
-        and the vector that moved a document, also where the scale is 0; in a soft shift ``languages`` are the
-        vectors with their posteriors p(ℓ), exactly as used, so that ``z = z̃ + Σ_ℓ p(ℓ) α_ℓ V_ℓ + γ m_D``,
-        where α_ℓ is ``alpha``, or what ``alphas`` says of ℓ; γ is ``gamma``, absent where it is 0. ``tag`` is the
-        document's own tag where that says more than the field ``language``, so that other language vectors can be
-        applied later.
+        and the vector that moved a document, also where the scale is 0; ``gamma`` is absent where it is 0. ``tag`` is
+        the document's own tag where that says more than the field ``language``, so that other language vectors can
+        be applied later.
     """
     debias = pipeline.debias
     name = debias.vectors.hash if debias.vectors else None
     languages = [one.language for one in detections]
-    if pipeline.soft:
-        posteriors = [_of_vectors(one.posterior, debias) for one in detections]
-        stamps = [_soft_stamp(name, found, debias) for found in posteriors]
-        moved = debias.soft(vectors, posteriors)
-    else:
-        stamps = [_stamp(name, debias.named(tag), debias) for tag in languages]
-        moved = debias.documents(vectors, languages)
-    common = {"gamma": debias.gamma} if debias.gamma else {}
-    for tag, stamp in zip(languages, stamps, strict=True):
-        stamp.update(common)
+    stamps: list[Stamp] = []
+    for tag in languages:
+        key = debias.named(tag)
+        stamp: Stamp = {"vectors": name, "alpha": 0.0 if key is None else debias.scale(key)}
+        if key is not None:
+            stamp["language"] = key
+        if debias.gamma:
+            stamp["gamma"] = debias.gamma
         if tag != text_language(tag):
             stamp["tag"] = tag
-    return moved, stamps
-
-
-def _of_vectors(posterior: Posterior, debias: Debiaser) -> dict[str, float]:
-    """Tag of a language vector -> posterior of the languages that it moves, the likeliest first."""
-    found: dict[str, float] = {}
-    for tag, probability in posterior.items():
-        key = debias.named(tag)
-        if key is not None:
-            found[key] = found.get(key, 0.0) + probability
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
-
-
-def _stamp(name: str | None, key: str | None, debias: Debiaser) -> Stamp:
-    if key is None:
-        return {"vectors": name, "alpha": 0.0}
-    stamp: Stamp = {"vectors": name, "alpha": debias.scale(key), "language": key}
-    return stamp if debias.method == "shift" else {**stamp, "method": debias.method}
-
-
-def _soft_stamp(name: str | None, found: Mapping[str, float], debias: Debiaser) -> Stamp:
-    stamp = _stamp(name, next(iter(found), None), debias)
-    if not found:
-        return stamp
-    alphas = {key: debias.scale(key) for key in found if debias.scale(key) != stamp["alpha"]}
-    return {**stamp, "languages": dict(found), **({"alphas": alphas} if alphas else {})}
+        stamps.append(stamp)
+    return debias.documents(vectors, languages), stamps
 
 
 def is_usable(vector: Matrix, shifted: Matrix) -> bool:
@@ -227,7 +190,7 @@ class ActionBuilder:
     """Makes operations of lines; those that can be none are settled as dead.
 
     Attributes:
-        pipeline: encoder, method, language vectors and detector.
+        pipeline: encoder, shift and detector.
         settle: takes what cannot be used.
         base: the version that line 0 would have.
         wants: whether the final check compares a line.
@@ -296,7 +259,7 @@ class ActionBuilder:
         if not is_usable(made.vector, made.shifted):
             why = f"the encoder {encoder.id} gives no usable vector for its text"
             return _refused(row, document.id, "unusable_vector", why, "encode")
-        language, confidence, _ = made.detection
+        language, confidence = made.detection
         source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp)
         tallies = self._tallies(document, made.detection, made.stamp)
         if self.pipeline.chunking is None and not is_given(encoder.id):

@@ -114,12 +114,8 @@ class Updater:
         return reading
 
     @cached_property
-    def _subtrahends(self) -> Mapping[str, Matrix] | None:
-        """What may have been subtracted from vectors; None where it cannot be given back."""
-        debias = self.pipeline.debias
-        if debias.method != "shift" or vectors_come_back_normalised(self.client, self.index, self.fields.vector):
-            return None
-        return stored_shift.of_debias(debias).subtrahends
+    def _comes_back_normalised(self) -> bool:
+        return vectors_come_back_normalised(self.client, self.index, self.fields.vector)
 
     def merge(self, items: Sequence[BulkAction]) -> list[BulkAction | ActionResult]:
         """Make of updates what is to be written; see ``Merge``.
@@ -191,8 +187,7 @@ class Updater:
         if (rewritten and not merging.item.target) or update.told or own is not None:
             merging.detection = detect_language(merging.document, self.pipeline)
         else:
-            several = (value_at(source, fields.stamp) or {}).get("languages") or {tag: 1.0}
-            merging.detection = DocumentLanguage(tag, confidence or 0.0, several if self.pipeline.soft else {})
+            merging.detection = DocumentLanguage(tag, confidence or 0.0)
 
     def _document(self, update: Update, texts: Mapping[str, str], language: str | None) -> Document:
         """The document as it is to be encoded, the title first."""
@@ -208,9 +203,9 @@ class Updater:
         if not is_shifted(stamp):
             return vector
         vectors = self.pipeline.debias.vectors
-        if self._subtrahends is None or vectors is None or stamp.get("vectors") != vectors.hash:
+        if vectors is None or stamp.get("vectors") != vectors.hash or self._comes_back_normalised:
             return None
-        return undo(vector, stamp, self._subtrahends)
+        return undo(vector, stamp, vectors.vectors, vectors.step)
 
     def _shifted(self, changing: Sequence[_Merging]) -> Iterator[tuple[tuple[int, str], BulkAction | ActionResult]]:
         """What is to be written of documents whose texts, language or vector change."""

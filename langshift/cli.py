@@ -28,7 +28,7 @@ COMMANDS = {
     "doctor": ("cluster", "Check what is installed and reachable, and suggest how to fix what is not."),
     "demo": (
         "serve",
-        "Index the bundled corpus without the shift, with it, and as recommended, and show what changes.",
+        "Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.",
     ),
     "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode, shift and write it."),

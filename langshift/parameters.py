@@ -222,15 +222,8 @@ ALPHA = option(
 )
 GAMMA = option(
     "--gamma G",
-    "Scale of the common mean. [default: as recommended]",
+    "What queries have in common, taken out: 0, .9 to .98. [default: as recommended]",
     SHARE,
-    rare=True,
-)
-DOCUMENTS_ONLY = flag("--documents-only", "Leave queries as they are, for any client.")
-MEANS = option(
-    "--means WHAT",
-    "Common mean: index or vectors. [default: index]",
-    click.Choice(["index", "vectors"]),
     rare=True,
 )
 

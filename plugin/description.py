@@ -8,7 +8,6 @@ from opensearchpy import OpenSearch
 from rich.filesize import decimal
 
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.index_means import measured_in_words
 from langshift.debias.readable import unread, unread_in_words
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
@@ -20,7 +19,7 @@ from langshift.plugin.inventory import AnyVersion, DocumentCount, UnreadableVers
 from langshift.plugin.metadata import CHUNK, USUAL, FieldNames
 from langshift.plugin.pipelines import name_for
 from langshift.plugin.shift_script import StampCounts, count_stamps
-from langshift.plugin.stored_shift import StoredShift, moves_queries, queries_of
+from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.stored_vector import masked_in
 from langshift.plugin.versions import alias_of, check_mapping, check_name, version_behind
 
@@ -136,8 +135,6 @@ class Description:
         replicas: copies of each shard beside the first.
         auto_expand_replicas: such as ``0-1``; None where the number of replicas is fixed.
         unread: languages that its encoder does not read, with their documents.
-        meta: its whole ``_meta``.
-        search_pipeline: the search pipeline that all searches of it run through; None where there is none.
     """
 
     version: Version
@@ -155,8 +152,6 @@ class Description:
     replicas: int
     auto_expand_replicas: str | None
     unread: Mapping[str, int] = field(default_factory=dict)
-    meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    search_pipeline: str | None = None
     alias: BrokenAlias | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,7 +165,6 @@ class Description:
             "without_vector": self.without_vector,
             "stamps": None if self.stamps is None else self.stamps._asdict(),
             "unread": dict(self.unread),
-            "queries": {"moved": moves_queries(self.meta), "preference": queries_of(self.meta).preference},
             "fields": self.fields.to_dict(),
             "vector": None if self.vector is None else self.vector._asdict(),
             "texts": [one._asdict() for one in self.texts],
@@ -217,7 +211,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
     filled = counts["texts"]["buckets"] if analyzers else {}
     shift = StoredShift.from_meta(meta)
     languages = {one["key"]: int(one["doc_count"]) for one in counts["languages"]["buckets"]}
-    pipeline, search_pipeline = default_pipelines(settings)
+    pipeline = settings.get("index.default_pipeline")
     expanded = str(settings.get("index.auto_expand_replicas", "false"))
     return Description(
         version=version,
@@ -235,21 +229,12 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
             for field, analyzer in analyzers.items()
             if filled[field]["doc_count"]
         ],
-        default_pipeline=pipeline,
-        search_pipeline=search_pipeline,
+        default_pipeline=None if pipeline == "_none" else pipeline,
         alias=broken_alias(client, version.name, versions),
-        meta=meta,
         shards=int(settings["index.number_of_shards"]),
         replicas=int(settings["index.number_of_replicas"]),
         auto_expand_replicas=None if expanded == "false" else expanded,
     )
-
-
-def default_pipelines(settings: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """The default ingest pipeline of an index and its default search pipeline, by ``metadata.read_flat_settings``."""
-    named = (settings.get(f"index.{name}") for name in ("default_pipeline", "search.default_pipeline"))
-    ingest, search = (None if name in (None, "_none") else str(name) for name in named)
-    return ingest, search
 
 
 def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
@@ -352,7 +337,6 @@ def in_words(made: Fingerprint) -> list[str]:
     return [
         f"Its vectors were computed by the encoder {made.encoder}{revision}: {made.dimension} dimensions, {norm}{put}.",
         _moved(made),
-        *([measured_in_words(made.means)] if made.means else []),
         f"Languages were detected by {made.detector}{_limited(made)}; the index was built by langshift "
         f"{made.langshift}.",
     ]
@@ -368,9 +352,7 @@ def _moved(made: Fingerprint) -> str:
     by = f"the language vectors {made.vectors} (pivot {made.pivot})"
     if not made.moves:
         return f"No document was shifted (alpha 0); the index has {by}."
-    how = "shifted" if made.method == "shift" else f"transformed by the method {made.method}"
-    soft = ", weighted over all its possible languages" if made.soft else ""
-    return f"Each document was {how} with {made.scales} and {by}{soft}."
+    return f"Each document was shifted with {made.scales} and {by}."
 
 
 def storage(found: Description) -> list[str]:
@@ -406,33 +388,6 @@ def of_declarations(fields: FieldNames) -> list[str]:
     return [f"Clients that write documents name their language in {field}{fallback}."]
 
 
-def of_queries(name: str, meta: Mapping[str, Any]) -> list[str]:
-    """What is done to queries, and what a client must know that searches by itself, in sentences.
-
-    Args:
-        name: the index's name.
-        meta: its whole ``_meta``.
-    """
-    if metadata.FINGERPRINT not in meta:
-        return []
-    made, queries, sentences = Fingerprint.from_dict(meta[metadata.FINGERPRINT]), queries_of(meta), []
-    if moves_queries(meta):
-        by = ["their language vector"] if queries.recommended else []
-        by += [f"the common mean (gamma {made.gamma:g})"] if made.gamma else []
-        sentences.append(
-            f"Both sides: queries lose {' and '.join(by)}, too. langshift subtracts that by itself; any other client "
-            f"must subtract what `langshift index describe {name} --query-vectors` prints."
-        )
-    elif made.moves:
-        sentences.append("Documents only: queries are searched with as they are, by any client.")
-    if queries.preference:
-        sentences.append(
-            f"Searches prefer documents in the searcher's language by {queries.preference:g} (cosine) unless they are "
-            "given another --prefer-language."
-        )
-    return sentences
-
-
 def short_name(one: AnyVersion) -> str:
     """``v0001``: a version beside the name of its index."""
     return one.version.removeprefix(f"{one.name}-")
@@ -454,7 +409,7 @@ def unreadable(one: UnreadableVersion) -> str:
 
 
 def short_scales(one: Version) -> str:
-    """The scale of the shift, no longer than fits into a table: ``0.6 (th 0.3)``, ``1, gamma 0.7``."""
+    """The scale of the shift, no longer than fits into a table: ``0.6 (th 0.3)``, ``1, gamma 0.97``."""
     made = one.fingerprint
     if len(made.alphas) < 2:
         return made.scales.removeprefix("alpha ")
@@ -487,35 +442,13 @@ def source(one: Version) -> str:
 
 def remarks(found: Description) -> list[str]:
     """Sentences on a version and those beside it; none where all is well."""
-    parts = (_of_the_alias, _of_documents, _of_the_engine, _of_searchers, _of_the_block, _of_unfinished)
+    parts = (_of_the_alias, _of_documents, _of_the_engine, _of_the_block, _of_unfinished)
     return [sentence for part in parts for sentence in part(found)]
 
 
 def _of_the_alias(found: Description) -> Iterator[str]:
     if found.alias is not None:
         yield found.alias.in_words()
-
-
-def _of_searchers(found: Description) -> Iterator[str]:
-    yield from of_searchers(found.version.name, found.meta, found.default_pipeline, found.search_pipeline)
-
-
-def of_searchers(name: str, meta: Mapping[str, Any], ingest: str | None, search: str | None) -> Iterator[str]:
-    """A warning where queries must be moved, and there is a sign of clients that are not langshift.
-
-    Args:
-        name: the index's name.
-        meta: its whole ``_meta``.
-        ingest: its default ingest pipeline.
-        search: its default search pipeline.
-    """
-    if not moves_queries(meta) or (ingest is None and search is None):
-        return
-    sign = f"searches of {name} run through the pipeline {search}" if search else f"other clients write to {name}"
-    yield (
-        f"Check how others search: {sign}, and a vector search that does not pass through langshift finds less in it "
-        f"unless it subtracts what `langshift index describe {name} --query-vectors` prints."
-    )
 
 
 def _of_documents(found: Description) -> Iterator[str]:

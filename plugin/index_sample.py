@@ -8,14 +8,10 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.debias.debiaser import is_shifted, undo
-from langshift.debias.index_means import SAMPLE, EmbeddingSums
-from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError
-from langshift.languages import text_language
-from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, value_at
-from langshift.plugin.stored_shift import StoredShift, own_tag
+from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.stored_vector import masked_in, vector_required
 from langshift.plugin.versions import IndexInfo
 
@@ -41,8 +37,7 @@ def draw(
 
     Returns:
         Tag -> documents and their vectors as the encoder made them, up to rounding, shape (n, d), float32. Languages
-        and documents without any, or shifted by other vectors than the index's, are left out. What a method other
-        than shift has done stays.
+        and documents without any, or shifted by other vectors than the index's, are left out.
     """
     fields, shift = FieldNames.from_meta(meta), StoredShift.from_meta(meta)
     shown = [fields.vector, fields.stamp, fields.language, *more]
@@ -71,30 +66,7 @@ def _is_known(stamp: Source | None, shift: StoredShift | None) -> bool:
 
 def _unshifted(source: Source, fields: FieldNames, shift: StoredShift | None, index: str) -> NDArray[np.float32]:
     stored, stamp = vector_required(source, fields.vector, index), value_at(source, fields.stamp)
-    return stored if shift is None or not is_shifted(stamp) else undo(stored, stamp, shift.subtrahends)
-
-
-def measure(client: OpenSearch, index: IndexInfo, meta: Source, known: LanguageVectors) -> EmbeddingSums:
-    """Sum up what an index holds by language, of a sample with as many documents of each language as there are.
-
-    Args:
-        client: the cluster.
-        index: a version.
-        meta: its whole ``_meta``.
-        known: the languages that count.
-
-    Raises:
-        ClusterError: it does not give back the vectors that were written, or not how they were shifted.
-    """
-    require_vectors_as_written(client, index)
-    stored_shift.from_metadata(meta, index.index)
-    sums, fields = EmbeddingSums(known), index.fields
-    in_field = {text_language(tag) for tag in (known.pivot, *known.vectors)}
-    tags = [tag for tag in index.languages if tag in in_field]
-    size = -(-SAMPLE // max(1, len(tags)))
-    for sources, vectors in draw(client, index.index, meta, tags, size).values():
-        sums.add(vectors, [own_tag(one, value_at(one, fields.stamp), fields, same=False) for one in sources])
-    return sums
+    return stored if shift is None or not is_shifted(stamp) else undo(stored, stamp, shift.vectors, shift.step)
 
 
 def require_vectors_as_written(client: OpenSearch, index: IndexInfo) -> None:

@@ -26,13 +26,9 @@ State = Literal["live", "kept", "unfinished"]
 VersionOperation = Literal["load", "retune", "reencode", "rollback"]
 
 _BLOCKS = ("write", "read_only", "read_only_allow_delete")
-_META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FIELDS, metadata.QUERIES)
+_META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FIELDS)
 _SETTINGS = ("creation_date", "uuid", *(f"blocks.{name}" for name in _BLOCKS))
 _WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"settings.index.{name}" for name in _SETTINGS))
-# All but the language vectors, which may be large.
-_UNWANTED = f"-*.mappings._meta.{metadata.QUERIES}.vectors"
-
-
 # What ``--json`` says of a version, in this order.
 _SHOWN = (
     *("name", "version", "state", "documents", "chunks", "bytes"),
@@ -114,8 +110,6 @@ class Version(ListedVersion):
             blocked none.
         begun: when a retune, reencode or rollback that is not finished began, ISO 8601; None for other versions.
         process: the process that did it, as ``state.this_process`` gives it; None for other versions.
-        preference: the language preference that is recommended with the scales of its shift.
-        common_means: whether it keeps the means that a gamma takes off documents and queries.
     """
 
     fingerprint: Fingerprint
@@ -123,8 +117,6 @@ class Version(ListedVersion):
     blocks: str | None
     begun: str | None = None
     process: Mapping[str, Any] | None = None
-    preference: float = 0.0
-    common_means: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
@@ -150,7 +142,7 @@ def versions_of(client: OpenSearch, name: str) -> list[Version]:
 def listed(client: OpenSearch, name: str | None = None) -> list[AnyVersion]:
     """All versions of one index, or of all of langshift's, by name and the oldest first."""
     pattern = "*" if name is None else f"{name}-v*"
-    wanted = ",".join([*(f"*.{name}" for name in _WANTED), _UNWANTED])
+    wanted = ",".join(f"*.{name}" for name in _WANTED)
     answer = client.indices.get(index=pattern, params={"expand_wildcards": "all", "filter_path": wanted})
     found = {index: one for index, one in answer.items() if _is_version(index, one, name)}
     if not found:
@@ -199,7 +191,7 @@ def _version(
     }
     if isinstance(meta, str):
         return UnreadableVersion(**known, error=meta)
-    queries, note = meta.get(metadata.QUERIES, {}), {} if transfer is None else transfer[1]
+    note = {} if transfer is None else transfer[1]
     # What a load notes is not of its own kind.
     by = note or unfinished or {}
     return Version(
@@ -209,8 +201,6 @@ def _version(
         blocks=by.get("from", by.get("live")) if by.get("blocked") else None,
         begun=note.get("at"),
         process=note.get("process"),
-        preference=queries.get("preference", 0.0),
-        common_means="common" in queries,
     )
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
-from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.fingerprint import Fingerprint, former_shift
 from langshift.errors import ClusterError
 
 _KEYS = {"declared_language": "told", "by_language": "split"}
@@ -265,7 +265,7 @@ def window(settings: Mapping[str, Any]) -> int:
     return int(settings.get("max_result_window", 10_000))
 
 
-FINGERPRINT, VECTORS, QUERIES = "langshift", "langshift_vectors", "langshift_queries"
+FINGERPRINT, VECTORS = "langshift", "langshift_vectors"
 FIELDS = "langshift_fields"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
 #: Languages that the encoder was found not to read.
@@ -407,50 +407,18 @@ def decoded(texts: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
     return {tag: np.frombuffer(base64.b64decode(text), "<f4").astype(np.float32) for tag, text in texts.items()}
 
 
-class QuerySide(NamedTuple):
-    """The query side of an index, kept in its mapping under ``_meta.langshift_queries``.
-
-    The scales are those of the documents, which the fingerprint holds.
-
-    Attributes:
-        recommended: whether queries are to be shifted.
-        vectors: tag -> V_ℓ of texts encoded as queries, shape (dimension,), float32, where it is not the one that
-            documents are shifted by.
-        common: the common mean m_Q, shape (dimension,), float32; None where the index keeps none.
-        preference: the language preference that is recommended with the index's scales.
-    """
-
-    recommended: bool = False
-    vectors: Mapping[str, NDArray[np.float32]] = {}
-    common: NDArray[np.float32] | None = None
-    preference: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """As it stands in ``_meta.langshift_queries``."""
-        made: dict[str, Any] = {"recommended": self.recommended, "vectors": encoded(self.vectors)}
-        if self.common is not None:
-            made |= encoded({"common": self.common})
-        return made | {"preference": self.preference}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> QuerySide:
-        """Read what ``to_dict`` made, bit for bit; earlier versions kept neither mean nor preference."""
-        common = decoded({"common": stored["common"]})["common"] if "common" in stored else None
-        return cls(bool(stored["recommended"]), decoded(stored["vectors"]), common, stored.get("preference", 0.0))
-
-
 class MetadataError(ClusterError):
-    """What an index says of itself is not as langshift writes it: somebody has changed it.
+    """What an index says of itself is not as langshift writes it: somebody has changed it, or another version wrote it.
 
     Attributes:
         why: what is wrong, with the path of the key, without the index.
     """
 
-    def __init__(self, index: str, why: str) -> None:
+    def __init__(self, index: str, why: str, remedy: str = "") -> None:
         self.why, name = why, re.sub(r"-v\d{4,}$", "", index)
+        remedy = remedy or f"Correct it with PUT /{index}/_mapping"
         super().__init__(
-            f"Index {index} cannot be read: {why}. Correct it with PUT /{index}/_mapping, or remove the index with "
-            f"`langshift index drop {name}`."
+            f"Index {index} cannot be read: {why}. {remedy}, or remove the index with `langshift index drop {name}`."
         )
 
     @classmethod
@@ -463,18 +431,7 @@ class _StoredVectors(msgspec.Struct):
     hash: str | None
     vectors: dict[str, bytes]
     common: bytes | msgspec.UnsetType = msgspec.UNSET
-
-
-class _StoredQueries(msgspec.Struct):
-    recommended: bool
-    vectors: dict[str, bytes]
-    common: bytes | msgspec.UnsetType = msgspec.UNSET
-    preference: float = 0.0
-
-
-class _ListedQueries(msgspec.Struct):
-    common: str | msgspec.UnsetType = msgspec.UNSET
-    preference: float = 0.0
+    directions: bytes | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Process(msgspec.Struct):
@@ -510,13 +467,6 @@ class _Unfinished(msgspec.Struct):
     rollback: _TransferNote | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Means(msgspec.Struct):
-    vectors: str
-    documents: int
-    queries: int
-    shares: dict[str, float]
-
-
 # The calibration is not among them: an index whose calibration cannot be read is searched as if it had none.
 _FORMS: Final[Mapping[str, Any]] = {
     FINGERPRINT: Fingerprint,
@@ -524,14 +474,10 @@ _FORMS: Final[Mapping[str, Any]] = {
     ORIGIN: Origin | None,
     UNFINISHED: _Unfinished | None,
     UNREAD: list[str] | None,
-    QUERIES: _StoredQueries,
     VECTORS: _StoredVectors,
 }
 #: As they are read where the vectors are left out, which may be large.
-_LISTED_FORMS: Final[Mapping[str, Any]] = {
-    **{name: _FORMS[name] for name in (FINGERPRINT, FIELDS, ORIGIN, UNFINISHED)},
-    QUERIES: _ListedQueries,
-}
+_LISTED_FORMS: Final[Mapping[str, Any]] = {name: _FORMS[name] for name in (FINGERPRINT, FIELDS, ORIGIN, UNFINISHED)}
 
 
 def checked_metadata(index: str, mappings: Mapping[str, Any], *, listed: bool = False) -> dict[str, Any]:
@@ -550,10 +496,10 @@ def checked_metadata(index: str, mappings: Mapping[str, Any], *, listed: bool = 
         if name in meta:
             read = _converted(index, name, meta[name], form)
             if isinstance(read, Fingerprint):
-                _check_fingerprint(index, read)
+                _check_fingerprint(index, read, meta[FINGERPRINT])
             elif isinstance(read, FieldNames):
                 _check_fields(index, read)
-            elif isinstance(read, _StoredQueries | _StoredVectors):
+            elif isinstance(read, _StoredVectors):
                 _check_vectors(index, name, read, meta.get(FINGERPRINT))
     return dict(meta)
 
@@ -574,11 +520,13 @@ def _converted(index: str, name: str, value: object, form: Any) -> Any:  # noqa:
         raise MetadataError.at(index, f"{name}{path.rstrip('`')[:_LONGEST_REASON]}", shown) from None
 
 
-def _check_fingerprint(index: str, made: Fingerprint) -> None:
+def _check_fingerprint(index: str, made: Fingerprint, former: Mapping[str, Any]) -> None:
+    if how := former_shift(former):
+        raise MetadataError(
+            index, f"it was made by an earlier version of langshift, with {how}", "Index the corpus again"
+        )
     if (made.vectors is None) != (made.pivot is None):
         raise MetadataError.at(index, f"{FINGERPRINT}.pivot", "language vectors and a pivot language belong together")
-    if made.means:
-        _converted(index, f"{FINGERPRINT}.means", dict(made.means), _Means)
 
 
 def _check_fields(index: str, fields: FieldNames) -> None:
@@ -588,13 +536,19 @@ def _check_fields(index: str, fields: FieldNames) -> None:
             raise MetadataError.at(index, f"{FIELDS}.{_KEYS.get(name, name)}", "a name is empty")
 
 
-def _check_vectors(index: str, name: str, read: _StoredQueries | _StoredVectors, made: Any) -> None:  # noqa: ANN401 - JSON
-    """Each vector has as many numbers as the fingerprint says, which was checked before."""
+def _check_vectors(index: str, name: str, read: _StoredVectors, made: Any) -> None:  # noqa: ANN401 - JSON
+    """Each vector has as many numbers as the fingerprint says, which was checked before, and a gamma what it takes."""
     vectors = {f"vectors.{tag}": stored for tag, stored in read.vectors.items()}
     if isinstance(read.common, bytes):
         vectors["common"] = read.common
+    if made is not None and made.get("gamma") and not (read.common and read.directions):
+        raise MetadataError.at(index, name, "the mean or the directions that its gamma takes are missing")
+    rows = len(read.directions) // (4 * made["dimension"]) if made is not None and read.directions else 0
+    if isinstance(read.directions, bytes):
+        vectors["directions"] = read.directions
     for key, stored in vectors.items():
-        if made is not None and len(stored) != 4 * made["dimension"]:
+        many = rows if key == "directions" else 1
+        if made is not None and (len(stored) != 4 * many * made["dimension"] or not many):
             raise MetadataError.at(index, f"{name}.{key}", f"{len(stored)} bytes, not {made['dimension']} numbers")
         if not np.isfinite(np.frombuffer(stored[: len(stored) // 4 * 4], "<f4")).all():
             raise MetadataError.at(index, f"{name}.{key}", "not all of its numbers are finite")

@@ -9,14 +9,14 @@ import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.debias.debiaser import nonzero_scales, shifted, undo
+from langshift.debias.debiaser import is_shifted_by_language, shifted, undo
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, line, note, pluralize
 from langshift.plugin import metadata, pipelines, shift_script
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, value_at
-from langshift.plugin.stored_shift import StoredShift, Vector, matching_tag, shift_of
+from langshift.plugin.stored_shift import StoredShift, Vector, matching_tag, read
 from langshift.plugin.stored_vector import vector_required
 from langshift.plugin.versions import IndexInfo, live
 
@@ -83,7 +83,7 @@ def compare(
     hits = client.search(index=index.index, body=body)["hits"]["hits"]
     for start in range(0, len(hits), _AT_ONCE):
         some = hits[start : start + _AT_ONCE]
-        raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift.subtrahends) for hit in some]
+        raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift.vectors, shift.step) for hit in some]
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
         # Without what runs before the shift: that may make vectors of its own.
         own = {} if installed.first is None else {"pipeline": {"processors": installed.own_steps}}
@@ -93,7 +93,7 @@ def compare(
             result.documents += 1
             if result.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
                 result.off_norm, result.strange = result.off_norm + 1, result.strange or name
-            stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.subtrahends), raw)
+            stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.vectors, shift.step), raw)
             result.stored = max(result.stored, stored)
             if "doc" not in answer:
                 result.refused += 1
@@ -102,14 +102,17 @@ def compare(
             made, now = answer["doc"], _stamp(answer["doc"], fields)
             # What was sent names none.
             result.parentless += fields.parent is not None and value_at(made["_source"], fields.parent) != name
-            cluster = difference(_vector(made, fields), shifted(raw, now, shift.subtrahends), raw)
+            cluster = difference(_vector(made, fields), shifted(raw, now, shift.vectors, shift.step), raw)
             if cluster >= result.cluster:
                 result.cluster, result.worst = cluster, name
-            # A document that was shifted by several languages is shifted by one where somebody says which.
-            soft = bool(stamp.get("languages"))
-            if not soft and nonzero_scales(now) != nonzero_scales(stamp):
+            if _moved_by(now) != _moved_by(stamp):
                 result.other_language, result.renamed = result.other_language + 1, result.renamed or name
     return result
+
+
+def _moved_by(stamp: Mapping[str, Any]) -> str | None:
+    """The tag of the language vector that a document lost; None where it lost none."""
+    return stamp.get("language") if is_shifted_by_language(stamp) else None
 
 
 def difference(one: Vector, other: Vector, raw: Vector) -> float:
@@ -155,7 +158,7 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
     """
     client = open_cluster()
     index = live(client, name)
-    shift = shift_of(client, index)
+    shift = read(client, index.index)
     if vectors_come_back_normalised(client, index.index, index.fields.vector):
         raise ClusterError(
             f"Index {index.index} returns its vectors with norm 1 (engine faiss, cosinesimil, derived source), so "
@@ -180,7 +183,7 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
             f"`POST /{index.index}/_update_by_query` with {json.dumps(_parentless(fields))} makes each a document of "
             "its own."
         )
-    if not pipelines.is_current(client, index.index, shift, index.fields, installed):
+    if not pipelines.is_current(index.index, shift, index.fields, installed):
         again = f"run `langshift pipeline install {name}` again"
         wrong.insert(0, f"{installed.name} differs from the pipeline that this version of langshift creates: {again}.")
     if as_json:

@@ -15,7 +15,7 @@ from langshift.plugin import metadata, shift_script
 from langshift.plugin.index_body import asset
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, of_debias
-from langshift.plugin.versions import Target, read_fingerprint
+from langshift.plugin.versions import Target
 from langshift.settings import VERSION
 
 
@@ -128,9 +128,7 @@ def name_for(index: str) -> str:
     return f"langshift-{index}"
 
 
-def body(
-    index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None, *, soft: bool = False
-) -> dict[str, Any]:
+def body(index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None) -> dict[str, Any]:
     """The body of ``PUT /_ingest/pipeline/langshift-<version>``.
 
     Args:
@@ -138,7 +136,6 @@ def body(
         shift: how its documents are shifted.
         fields: the names of its fields.
         first: what runs before the shift.
-        soft: whether stamps of the index may name several languages.
     """
     # What runs before the shift may encode the texts, or make them.
     texts = _text_steps(fields)
@@ -147,12 +144,7 @@ def body(
     own = {
         "script": {"id": shift_script.script_id(), "params": shift_script.params(shift, shift, fields, pipeline=True)}
     }
-    processors = [*before, *_parent_steps(fields), own]
-    if soft:
-        # A stamp of one language may be merged, as a part of a document, with one of several: their names must go.
-        params = {"stamp": fields.stamp.split(".")}
-        processors.append({"script": {"source": asset("one_language.painless"), "params": params}})
-    return {"description": _description(index, shift), "processors": processors}
+    return {"description": _description(index, shift), "processors": [*before, *_parent_steps(fields), own]}
 
 
 def _shift_steps(found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -215,11 +207,9 @@ def read(client: OpenSearch, name: str) -> InstalledPipeline | None:
     return InstalledPipeline(name, found_in(found["processors"]), found)
 
 
-def is_current(
-    client: OpenSearch, index: str, shift: StoredShift, fields: FieldNames, found: InstalledPipeline
-) -> bool:
+def is_current(index: str, shift: StoredShift, fields: FieldNames, found: InstalledPipeline) -> bool:
     """Whether an installed pipeline is what ``install`` would put now."""
-    return found.body == _wanted(client, index, shift, fields, found.first)
+    return found.body == body(index, shift, fields, found.first)
 
 
 def install(
@@ -245,7 +235,7 @@ def install(
     stored = shift_script.is_stored(client)
     if not stored:
         shift_script.install(client)
-    wanted = _wanted(client, index, shift, fields, first)
+    wanted = body(index, shift, fields, first)
     before = installed(client, index)
     if before is not None and before.body == wanted:
         return "unchanged" if stored else "updated"
@@ -305,12 +295,6 @@ def default(client: OpenSearch, index: str) -> str | None:
     return None if found == _NONE else found
 
 
-def _wanted(
-    client: OpenSearch, index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None
-) -> dict[str, Any]:
-    return body(index, shift, fields, first, soft=read_fingerprint(client, index).soft)
-
-
 def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: StoredShift, fields: FieldNames) -> None:
     """Give a version a pipeline where another has one.
 
@@ -332,9 +316,7 @@ def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: Store
 
 
 def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debias: Debiaser) -> None:
-    """Give a version that a load has made a pipeline where the live version has one; see ``follow``.
-
-    Where no pipeline can shift what the load has made, that is told.
+    """Give a version that a load has made a pipeline where the live version has one, and say so.
 
     Args:
         client: the cluster.
@@ -349,12 +331,6 @@ def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debi
         # Somebody has deleted it, which stops the load where the alias is to change.
         return
     if there is None:
-        return
-    if debias.method != "shift":
-        note(
-            f"{live} shifts what other clients write, but {version} does not: no pipeline can apply the method "
-            f"{debias.method}. Write to it with `langshift ingest`."
-        )
         return
     inherit_pipeline(client, live, version, of_debias(debias), target.fields)
     note(f"{version} shifts what other clients write, as {live} did.")

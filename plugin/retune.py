@@ -5,17 +5,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debiaser, recommendation, recommended
-from langshift.debias.index_means import adapted
-from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
+from langshift.debias.debiaser import Debiaser, recommended, require_gamma
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError, UsageError
 from langshift.output import join_words, pluralize
 from langshift.plugin import metadata, pipelines, shift_script, stored_shift, unfinished
 from langshift.plugin.index_body import copied_body, require_engine
-from langshift.plugin.index_sample import measure, require_vectors_as_written
+from langshift.plugin.index_sample import require_vectors_as_written
 from langshift.plugin.inventory import find_version, versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, expected
@@ -27,7 +25,7 @@ from langshift.plugin.transfer.state import (
     TransferPlan,
     TransferResult,
 )
-from langshift.plugin.versions import IndexInfo, live, read_fingerprint, version_behind
+from langshift.plugin.versions import IndexInfo, live, version_behind
 from langshift.server_errors import unblocking
 from langshift.settings import VERSION
 
@@ -91,16 +89,11 @@ def all_agree(client: OpenSearch, index: IndexInfo, shift: StoredShift) -> bool:
 
 def _require_stamps(client: OpenSearch, index: IndexInfo, vectors: str | None) -> None:
     client.indices.refresh(index=index.index)
-    stamp = index.fields.stamp
-    unmoved = {"term": {f"{stamp}.alpha": 0}}
+    stamp, unmoved = index.fields.stamp, shift_script.unmoved_query(index.fields)
     own = [] if vectors is None else [{"term": {f"{stamp}.vectors": vectors}}]
     stamped = {"exists": {"field": f"{stamp}.alpha"}}
     kinds = {
         "no stamp shows what was done to the vector of {}": ([], [stamped]),
-        "{} was transformed by a method other than shift": (
-            [{"exists": {"field": f"{stamp}.method"}}],
-            [{"term": {f"{stamp}.method": "shift"}}],
-        ),
         "{} was shifted by language vectors other than the index's": ([stamped], [unmoved, *own]),
     }
     for reason, (must, must_not) in kinds.items():
@@ -140,19 +133,14 @@ class RetuneRequest:
             what ``vectors`` recommends.
         alphas: scales of single languages, by tag, set on top of that.
         vectors: a file of other language vectors; None for the index's own.
-        gamma: scale of the common mean; None leaves what the index has, or takes what ``vectors`` recommends, but 0
-            beside an alpha.
-        documents_only: whether to take what ``vectors`` recommends where queries stay as they are.
-        means: whether language vectors and common means are adapted to the index's documents, or as fitted; None
-            leaves what the index has, or takes what ``vectors`` holds.
+        gamma: how much of what all queries have in common documents lose, 0 or .9 to .98; None leaves what the index
+            has, or takes what ``vectors`` recommends, but 0 beside an alpha.
     """
 
     alpha: float | None = None
     alphas: Mapping[str, float] = field(default_factory=dict)
     vectors: Path | None = None
     gamma: float | None = None
-    documents_only: bool = False
-    means: Literal["index", "vectors"] | None = None
 
 
 class RetunePlan(NamedTuple):
@@ -171,31 +159,20 @@ class RetunePlan(NamedTuple):
     changes: bool
 
 
-def plan_retune(
-    index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest, given: LanguageVectors | None = None
-) -> RetunePlan:
+def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest) -> RetunePlan:
     """Put together what a retune does.
 
     Args:
         index: the live version.
         meta: its whole ``_meta``.
         wanted: what is asked for.
-        given: the other language vectors, with what they recommend, where ``wanted.vectors`` are not taken as they are.
 
     Raises:
         UsageError: what is asked for cannot be had from this index, or the file cannot be read.
         ClusterError: the index's shift cannot be taken back.
         FingerprintError: the vectors were fitted with another encoder.
     """
-    made = index.fingerprint
-    if given is None and wanted.means is None:
-        given = _given(index, wanted.vectors)
-    if given is not None and made.soft and given.hash != made.vectors:
-        option = "--vectors" if wanted.means is None else "--means"
-        raise UsageError(
-            f"Index {index.name} was shifted softly, and its documents store the probabilities of their languages only "
-            f"for the vectors that it was built with: leave {option} out, or index the corpus again with these."
-        )
+    made, given = index.fingerprint, _given(index, wanted.vectors)
     old = stored_shift.from_metadata(meta, index.index)
     new = _new(index, old, given, wanted)
     fingerprint = replace(
@@ -205,26 +182,10 @@ def plan_retune(
         alpha=new.alpha,
         alphas=dict(new.alphas),
         gamma=new.gamma,
-        means=made.means if given is None else dict(given.measured),
         langshift=VERSION,
     )
     new_meta = {**meta, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
-    # With other scales than the recommended ones nobody has measured a language preference.
-    own = wanted.alpha is not None or wanted.gamma is not None
-    if given is not None:
-        advice = recommendation(given, documents_only=wanted.documents_only)
-        debias = Debiaser(given, "shift", new.alpha, new.alphas, advice.shift_queries, new.gamma)
-        new_meta.pop(metadata.QUERIES, None)
-        new_meta.update(stored_shift.to_metadata(debias, 0.0 if own else advice.preference))
-    elif own and metadata.QUERIES in meta:
-        new_meta[metadata.QUERIES] = stored_shift.queries_of(meta)._replace(preference=0.0).to_dict()
-    differs = given is not None and (old.to_dict() != new.to_dict() or _queries(meta) != _queries(new_meta))
-    return RetunePlan(old, new, new_meta, differs or bool(made.differences(fingerprint)))
-
-
-def _queries(meta: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The query side of an index, as this version writes it down."""
-    return stored_shift.queries_of(meta).to_dict() if metadata.QUERIES in meta else None
+    return RetunePlan(old, new, new_meta, old.to_dict() != new.to_dict() or bool(made.differences(fingerprint)))
 
 
 def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
@@ -236,68 +197,10 @@ def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
     return given
 
 
-def fitted_vectors(index: IndexInfo, path: Path | None) -> LanguageVectors:
-    """The file of language vectors that an index's own can be adapted from: one that is given, or that is shipped.
-
-    Raises:
-        UsageError: there is none, or it was adapted before.
-        FingerprintError: the vectors were fitted with another encoder.
-    """
-    found = path or shipped(index.fingerprint.encoder)
-    given = _given(index, found)
-    if given is None:
-        raise UsageError(f"There are no language vectors for {index.fingerprint.encoder}: give some with --vectors.")
-    if given.measured:
-        raise UsageError(f"{found} was adapted to an index: give the language vectors that it was adapted from.")
-    return given
-
-
-def _of_own_text(
-    client: OpenSearch, index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
-) -> LanguageVectors | None:
-    """Vectors and means that are measured on the index, or as they were before; None where it has these already."""
-    made = index.fingerprint
-    own = stored_shift.known_vectors(meta, index.index)
-    known = own
-    if wanted.vectors is not None:
-        known = fitted_vectors(index, wanted.vectors)
-    elif made.vectors is None:
-        raise UsageError(f"Index {index.name} was built without language vectors: give some with --vectors.")
-    elif made.means:
-        path, before = shipped(made.encoder), made.means["vectors"]
-        if path is None or (known := LanguageVectors.load(path)).hash != before:
-            raise UsageError(
-                f"The language vectors of {index.name} were adapted from a file with the hash {before}, which does not "
-                "come with this langshift: give it with --vectors."
-            )
-    found = adapted(known, measure(client, index, meta, known)) if wanted.means == "index" else known
-    if wanted.vectors is not None:
-        return found
-    if found.measured.get("vectors") == own.measured.get("vectors") and _agree(found, own):
-        return None
-    queries = stored_shift.queries_of(meta)
-    kept = Recommendation(made.alpha, made.alphas, made.gamma, queries.recommended, queries.preference)
-    return replace(found, both_sides=kept, documents_only=kept)
-
-
-# Of a vector's length: what taking a shift back may leave.
-_ROUNDING = 1e-5
-
-
-def _agree(one: LanguageVectors, other: LanguageVectors) -> bool:
-    """Whether two sets of vectors and means are the same but for rounding."""
-    for mine, theirs in ((one.vectors, other.vectors), (one.common, other.common)):
-        if mine.keys() != theirs.keys():
-            return False
-        if any(np.linalg.norm(mine[tag] - theirs[tag]) > _ROUNDING * np.linalg.norm(mine[tag]) for tag in mine):
-            return False
-    return True
-
-
 def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, wanted: RetuneRequest) -> StoredShift:
-    base = old if given is None else recommended(given, gamma=wanted.gamma, documents_only=wanted.documents_only)
+    base = old if given is None else recommended(given, gamma=wanted.gamma)
     alpha, alphas = (base.alpha, base.alphas) if wanted.alpha is None else (wanted.alpha, {})
-    gamma = wanted.gamma
+    gamma = None if wanted.gamma is None else require_gamma(wanted.gamma)
     if gamma is None:
         # An alpha for vectors of its own comes without the gamma that was recommended with another.
         gamma = base.gamma if wanted.vectors is None or wanted.alpha is None else 0.0
@@ -315,10 +218,10 @@ def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, want
     scales = {tag: scale for tag, scale in sorted({**alphas, **wanted.alphas}.items()) if scale != alpha}
     if given is not None:
         return stored_shift.of_debias(Debiaser(given, "shift", alpha, scales, gamma=gamma))
-    if gamma and old.common is None:
+    if gamma and old.step is None:
         raise UsageError(
-            f"Index {index.name} was built without the common means that a gamma takes off: give language vectors that "
-            "have them with --vectors."
+            f"Index {index.name} was built without the common mean and the directions that a gamma takes out: give "
+            "language vectors that have them with --vectors."
         )
     return replace(old, alpha=alpha, alphas=scales, gamma=gamma)
 
@@ -361,15 +264,11 @@ def retune(
     index = live(client, name)
     body = copied_body(client, index.index)
     meta = body["mappings"]["_meta"]
-    own = None if wanted.means is None else _of_own_text(client, index, meta, wanted)
-    plan = plan_retune(index, meta, wanted, own)
+    plan = plan_retune(index, meta, wanted)
     new = plan.new
     # By what a later run knows a version that it may go on with.
     requested = {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}
     requested["gamma"] = new.gamma
-    measured = plan.meta[metadata.FINGERPRINT]["means"]
-    if measured and (wanted.means or wanted.vectors):
-        requested["means"] = measured
     if not plan.changes and all_agree(client, index, new):
         # Nothing goes on with what another run has left, which may hold up writers.
         run.clear_abandoned(client, name)
@@ -466,7 +365,7 @@ def _rollback_transform(
     if plan.kind == "retune":
         require_copied_from_primaries(client, index)
     # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
-    if pipelines.installed(client, index) is not None and read_fingerprint(client, version).method == "shift":
+    if pipelines.installed(client, index) is not None:
         pipelines.inherit_pipeline(client, index, version, stored_shift.read(client, version), fields)
     if plan.kind != "retune":
         return None

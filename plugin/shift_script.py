@@ -4,8 +4,6 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
@@ -68,14 +66,13 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
         "dimension": len(every[0]) if every else 0,
         "fields": {name: named[name] for name in ("vector", "language", "confidence", "stamp", "told")},
         "texts": list(fields.text_fields) if fields.split else [],
-        "old": {"hash": old.hash, "vectors": {} if same else _plain(old.subtrahends)},
+        "old": {"hash": old.hash} if same else old.to_dict(),
         "new": {
-            "hash": new.hash,
+            **new.to_dict(),
             "alpha": float(new.alpha),
             "alphas": {tag: float(alpha) for tag, alpha in new.alphas.items()},
             "gamma": float(new.gamma),
             "keys": new.keys,
-            "vectors": _plain(new.subtrahends),
         },
         **({"tags": tag_tables()} if pipeline else {}),
         "folds": folds(),
@@ -91,11 +88,6 @@ def reason(error: Mapping[str, Any]) -> str:
 
 def _stored() -> dict[str, str]:
     return {"lang": "painless", "source": source()}
-
-
-def _plain(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, list[float]]:
-    """The same numbers: every float32 is a float64."""
-    return {tag: vector.astype(np.float64).tolist() for tag, vector in vectors.items()}
 
 
 Query = Mapping[str, Any]
@@ -128,8 +120,7 @@ def count_stamps(client: OpenSearch, index: str, shift: StoredShift, fields: Fie
     """
     vector, stamped = _vector(fields), {"exists": {"field": f"{fields.stamp}.alpha"}}
     agreed, same = matching_stamp_query(shift, fields), _same_vectors(shift, fields)
-    # Nothing was taken from it by whatever vectors, and the pipeline can shift it.
-    unmoved = {"bool": {"filter": [_alpha(fields, 0), _gamma(fields, 0)]}}
+    unmoved = unmoved_query(fields)
     kinds = {
         "without": {"bool": {"must_not": [stamped]}},
         "other_vectors": {"bool": {"filter": [stamped], "must_not": [same, unmoved]}},
@@ -156,6 +147,11 @@ def matching_stamp_query(shift: StoredShift, fields: FieldNames) -> Query:
     return {"bool": {"filter": [_vector(fields), _same_vectors(shift, fields), common, _any(still, *moved)]}}
 
 
+def unmoved_query(fields: FieldNames) -> Query:
+    """Documents that nothing was taken from, by whatever vectors: a script can shift them."""
+    return {"bool": {"filter": [_alpha(fields, 0), _gamma(fields, 0)]}}
+
+
 def _any(*queries: Query) -> Query:
     return {"bool": {"should": list(queries), "minimum_should_match": 1}}
 
@@ -171,7 +167,7 @@ def _alpha(fields: FieldNames, alpha: float) -> Query:
 def _gamma(fields: FieldNames, gamma: float) -> Query:
     name = f"{fields.stamp}.gamma"
     given = {"term": {name: gamma}}
-    # Stamps that lost no common mean have none, and some of earlier versions.
+    # Stamps without a gamma have none.
     return given if gamma else _any(given, {"bool": {"must_not": [{"exists": {"field": name}}]}})
 
 

@@ -53,7 +53,7 @@ def _command(one: Version, versions: Sequence[Version]) -> str:
         encoder = shlex.quote(one.fingerprint.encoder)
         return f"`langshift reencode {one.name} --encoder {encoder}` and its other options"
     same = all(other.fingerprint.vectors == one.fingerprint.vectors for other in versions if other.state == "live")
-    others = "" if same else " and the same --vectors or --means"
+    others = "" if same else " and the same --vectors"
     return f"`langshift retune {one.name} {scale_options(one.fingerprint)}`{others}"
 
 

@@ -92,7 +92,6 @@ class IndexInfo:
         counts: how many documents each of the languages has.
         texts: languages whose texts have a field, such as ``text.<language>``, and with it an analyzer of their own.
         unread: languages that its encoder does not read, with their documents.
-        preference: the language preference that is recommended with the scales of its shift.
         calibration: what its mapping keeps of a calibration, as JSON; None where it was never calibrated.
     """
 
@@ -106,7 +105,6 @@ class IndexInfo:
     counts: Mapping[str, int]
     texts: frozenset[str]
     unread: Mapping[str, int] = field(default_factory=dict)
-    preference: float = 0.0
     calibration: Any = None
 
     @property
@@ -162,7 +160,6 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
         counts=counts,
         texts=frozenset(metadata.value_at(mappings, f"properties.{in_mapping}.properties") or ()),
         unread=unread(fingerprint.encoder, counts, meta.get(metadata.UNREAD, ())),
-        preference=meta.get(metadata.QUERIES, {}).get("preference", 0.0),
         calibration=meta.get(metadata.ANCHORS),
     )
 

@@ -4,11 +4,11 @@ Step 1 gathers the documents that may answer. Step 2 is one search by the moved 
 
     score = (1 + cos(q', z̃) + bonus · [own language] + w · BM25 / best BM25 · [gathered, other language]) / 2
 
-with ``q'`` and the probabilities ``p`` below, ``bonus = s · .7 · spread · Σ own p^1.5 + beta`` and
-``w = s · .7 · spread``: names and numbers are written alike in many languages. Only documents that step 1 gathered are
-given something for their words: that measures as well as all of them, and spares step 2 the words. Where ``beta``
-makes the bonus negative, its amount is added to all other documents instead, which is the same order: a score cannot
-be below 0.
+with ``q'``, ``ρ`` and the probabilities ``p`` below, ``bonus = s · .7 · spread · ρ(q') · Σ own p^1.5 + beta`` and
+``w = s · .7 · spread · ρ(q')``: names and numbers are written alike in many languages. Only documents that step 1
+gathered are given something for their words: that measures as well as all of them, and spares step 2 the words. Where
+``beta`` makes the bonus negative, its amount is added to all other documents instead, which is the same order: a score
+cannot be below 0.
 
 Words and vectors are evidence of different kinds. A document of the searcher's own language that holds rare words of
 the query is likely to answer it, wherever its vector lies; one in another language can be found by its vector, and by
@@ -16,7 +16,7 @@ names and numbers. Exactly one content is thought to answer, so the candidates c
 
     u(d) = [own]   · (32 · (BM25(d) / rare)^2 / n - .5)
          + [other] · 1.43 · ln(1 + BM25(d))
-         - 1.95 · (max cos - cos(q, z̃_d)) / spread
+         - 1.95 · (max cos - cos(q̂, z̃_d)) / (ρ(q̂) · spread)
     p(d) = exp u(d) / Σ exp u
 
 ``rare`` is what one word that no document of the language holds would be worth, ``ln(1 + (N + .5) / .5)`` for ``N``
@@ -25,11 +25,17 @@ query has. With the square, a document that holds half of the question has a qua
 ``spread`` is the standard deviation of the cosine of documents that have nothing to do with each other: models differ
 in it by a factor of ten. The query is moved towards what is trusted, all vectors at length 1::
 
-    q' = q̂ + s · Σ p(d)^1.5 · ẑ_d
+    q' = q̂ + ρ(q̂) · s · Σ p(d)^1.5 · ẑ_d
+
+Documents hold next to nothing along the rows of B, which all queries have in common (the index's ``gamma``), and the
+query, which nobody moves, has half of its length there. Only the rest tells documents apart, and what mixes queries
+with documents is scaled by it::
+
+    ρ(v) = ‖v̂ - BᵀB v̂‖        1 where gamma is 0
 
 The weights of ``m`` candidates add up to ``s`` where one alone is trusted, and to ``s / √m`` where all are trusted
-alike: the less is known, the less the query is moved. Where the candidates are at right angles to the query or nearer,
-it is moved by 45° at most.
+alike, each times ``ρ(q̂)``: the less is known, the less the query is moved. Where the candidates are at right angles to
+the query or nearer, it is moved by 45° at most.
 
 The strength ``s``, from 0 to 1, and ``spread`` are the index's own (``langshift anchors calibrate``): words tell more
 in some indices than in others. At 0 nothing is moved and nothing is added. The constants were fitted on questions cut
@@ -134,12 +140,47 @@ def rarest(documents: float) -> float:
     return math.log(1 + (documents + 0.5) / 0.5)
 
 
+class QueryVector(NamedTuple):
+    """What is searched with.
+
+    Attributes:
+        unit: at length 1, shape (dimension,), float64.
+        rho: the part of its length that documents have, too: ``ρ``, above 0 and 1 at most.
+    """
+
+    unit: NDArray[np.float64]
+    rho: float
+
+
+def query_vector(request: SearchRequest) -> QueryVector:
+    """The question's vector.
+
+    Raises:
+        UsageError: it has none, or one of zeros.
+    """
+    query = unit(np.asarray(vector_of(request.question), dtype=np.float64))
+    return QueryVector(query, rho(query, request.target.directions))
+
+
+def rho(vector: NDArray[np.floating[Any]], directions: NDArray[np.float32] | None) -> float:
+    """``ρ(v) = ‖v̂ - BᵀB v̂‖``.
+
+    Args:
+        vector: v, shape (dimension,), not of zeros.
+        directions: B, orthonormal rows, shape (k, dimension); None where the index's gamma is 0.
+    """
+    if directions is None:
+        return 1.0
+    row, rows = unit(vector.astype(np.float64)), directions.astype(np.float64)
+    return max(_LEAST_LENGTH, float(np.linalg.norm(row - row @ rows.T @ rows)))
+
+
 def anchor_probabilities(gathered: Candidates, spread: float) -> NDArray[np.float64]:
     """The probability of each candidate that it answers the query, shape (candidates,), summing to 1.
 
     Args:
         gathered: at least one.
-        spread: the index's.
+        spread: the index's, times ``ρ`` of the query.
     """
     own = np.array([candidate.own for candidate in gathered.candidates])
     scores = np.array([candidate.words for candidate in gathered.candidates])
@@ -152,7 +193,7 @@ def anchor_probabilities(gathered: Candidates, spread: float) -> NDArray[np.floa
 
 
 def weights(probabilities: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
-    """What each candidate's unit vector is multiplied with before it is added to the query's: ``s · p^1.5``."""
+    """How far each candidate leads: ``s · p^1.5``."""
     weighted: NDArray[np.float64] = strength * probabilities**_SHARPNESS
     return weighted
 
@@ -180,7 +221,7 @@ class Candidates(NamedTuple):
         ids: of the candidates; a document without a vector is none.
         candidates: what is known of each.
         vectors: of unit length, shape (candidates, dimension), float64.
-        query: the query's vector, of unit length, shape (dimension,), float64.
+        query: the query's vector.
         words: how many different words the query has, as the analyzer of its language parts it; at least 1.
         best_words: the highest BM25 score in any language; 0 where nothing matches.
         documents: how many documents of the searcher's language a shard holds on average, each of which counts its
@@ -190,7 +231,7 @@ class Candidates(NamedTuple):
     ids: Sequence[str]
     candidates: Sequence[AnchorEvidence]
     vectors: NDArray[np.float64]
-    query: NDArray[np.float64]
+    query: QueryVector
     words: int
     best_words: float
     documents: float
@@ -203,7 +244,7 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
         UsageError: the question has no vector, or too many words for the server.
     """
     index, own = request.target.index, request.question.language
-    query = unit(np.asarray(vector_of(request.question), dtype=np.float64))
+    query = query_vector(request)
     bodies = candidate_bodies(request)
     answered = dict(zip(bodies, (yield tuple(bodies.values())), strict=True))
     scores: dict[str, float] = {}
@@ -215,10 +256,10 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
             if leg != "dense":
                 scores[one.id] = one.legs[leg].score
         known |= hit_vectors(response)
-    vectors = np.array(list(known.values())).reshape(len(known), len(query))
+    vectors = np.array(list(known.values())).reshape(len(known), len(query.unit))
     found = [
         AnchorEvidence(languages[name] == own != UNDETERMINED, scores.get(name, 0.0), float(cosine))
-        for name, cosine in zip(known, vectors @ query, strict=True)
+        for name, cosine in zip(known, vectors @ query.unit, strict=True)
     ]
     return Candidates(
         ids=list(known),
@@ -325,30 +366,22 @@ def anchored(request: SearchRequest) -> SearchPlan[RankedHits]:
     if not gathered.ids:
         return RankedHits((), ScoringContext())
     how = _how(gathered, request)
-    moved = moved_vector(gathered.query, how.anchors, dict(zip(gathered.ids, gathered.vectors, strict=True)))
-    responses = yield moved_bodies(moved, request, how)
+    responses = yield moved_bodies(request, how)
     found = [without_legs(response, request.fields) for response in responses]
     lacks = missing(zip(found, (filled(one, request) for one in responses), strict=True), request)
     best = best_hits(found[0] if len(found) == 1 else best_first(chain(*found)), request)
     if request.target.legs and best:
-        best = yield from _with_legs(best, moved, request)
+        best = yield from _with_legs(best, request, how)
     return RankedHits(tuple(best), how, missing=lacks)
 
 
 def scores(request: SearchRequest, how: ScoringContext, clauses: dsl.Clauses, size: int) -> SearchPlan[list[ScoredDoc]]:
     """What ``anchored`` would have given what matches all clauses, exactly, by a script; not what has no vector.
 
-    Preference and filters had their part in ``how``. The vectors of the run's anchors are read again; where one is gone
-    meanwhile, the query is moved without it.
+    Preference and filters had their part in ``how``.
     """
     fields = request.fields
-    vectors: dict[str, NDArray[np.float64]] = {}
-    if how.anchors:
-        named = [anchor.id for anchor in how.anchors]
-        (response,) = yield (body_with_vectors(dsl.among(named), len(named), fields),)
-        vectors = hit_vectors(response)
-    moved = moved_vector(unit(np.asarray(vector_of(request.question), dtype=np.float64)), how.anchors, vectors)
-    exact = dsl.exact(moved, clauses, size, fields)
+    exact = dsl.exact(_searched_with(request, how), clauses, size, fields)
     exact["query"] = {"bool": {"must": [exact["query"]], "should": _more(request, how)}}
     (response,) = yield (exact,)
     return without_legs(response, fields)
@@ -359,24 +392,27 @@ def _how(gathered: Candidates, request: SearchRequest) -> ScoringContext:
     trust = request.target.trust
     if trust is None:
         raise ValueError("an anchored search needs the index's SearchContext.trust")
-    probable = anchor_probabilities(gathered, trust.spread)
-    weighted = weights(probable, trust.strength)
+    probable = anchor_probabilities(gathered, trust.spread * gathered.query.rho)
+    leads = weights(probable, trust.strength)
+    added = np.where(leads >= _LEAST_WEIGHT, leads, 0.0) * gathered.query.rho
     anchors = [
         Anchor(name, float(p), float(weight), _evidence(one))
-        for name, p, weight, one in zip(gathered.ids, probable, weighted, gathered.candidates, strict=True)
-        if weight >= _LEAST_WEIGHT
+        for name, p, weight, one in zip(gathered.ids, probable, added, gathered.candidates, strict=True)
+        if weight
     ]
     anchors.sort(key=lambda anchor: -anchor.weight)
+    moved = moved_vector(gathered.query.unit, added, gathered.vectors)
+    spread = trust.spread * rho(moved, request.target.directions)
     bonus = 0.0
     if has_own(request):
-        own = sum(float(weight) for weight, one in zip(weighted, gathered.candidates, strict=True) if one.own)
-        bonus = OWN_BONUS * trust.spread * own + request.preference
+        own = sum(float(lead) for lead, one in zip(leads, gathered.candidates, strict=True) if one.own)
+        bonus = OWN_BONUS * spread * own + request.preference
     given = {
-        name: trust.strength * WORDS_BONUS * trust.spread * one.words / gathered.best_words / 2
+        name: trust.strength * WORDS_BONUS * spread * one.words / gathered.best_words / 2
         for name, one in zip(gathered.ids, gathered.candidates, strict=True)
         if one.words and not one.own
     }
-    return ScoringContext(bonus=bonus / 2, anchors=tuple(anchors), given=given)
+    return ScoringContext(bonus=bonus / 2, anchors=tuple(anchors), given=given, moved=moved)
 
 
 def _evidence(candidate: AnchorEvidence) -> dict[str, float]:
@@ -384,22 +420,27 @@ def _evidence(candidate: AnchorEvidence) -> dict[str, float]:
 
 
 def moved_vector(
-    query: NDArray[np.float64], anchors: Sequence[Anchor], vectors: Mapping[str, NDArray[np.float64]]
+    query: NDArray[np.float64], added: NDArray[np.float64], vectors: NDArray[np.float64]
 ) -> NDArray[np.float32]:
-    """What the second step searches with: ``q' = q̂ + s · Σ p(d)^1.5 · ẑ_d``, at length 1, shape (dimension,), float32.
+    """What the second step searches with: ``q' = q̂ + Σ w_d ẑ_d``, at length 1, shape (dimension,), float32.
 
     Args:
-        query: the query's vector, of unit length, shape (dimension,).
-        anchors: with their weights ``s · p^1.5``.
-        vectors: document -> its vector, of unit length; an anchor that is gone meanwhile has no part.
+        query: q̂, of unit length, shape (dimension,).
+        added: how much of each candidate is added, ``w_d = ρ(q̂) · s · p(d)^1.5``, shape (candidates,).
+        vectors: of the candidates, of unit length, shape (candidates, dimension).
     """
-    moved = sum((anchor.weight * vectors[anchor.id] for anchor in anchors if anchor.id in vectors), query)
+    moved = query + added @ vectors
     # The one candidate may lie opposite the query; what is left of that has no direction.
     moved = unit(moved) if np.linalg.norm(moved) > _LEAST_LENGTH else query
     return moved.astype(np.float32)
 
 
-def moved_bodies(moved: NDArray[np.float32], request: SearchRequest, how: ScoringContext) -> tuple[Body, ...]:
+def _searched_with(request: SearchRequest, how: ScoringContext) -> NDArray[np.float32]:
+    """What the second step searches with; the question's vector where nothing was gathered."""
+    return vector_of(request.question) if how.moved is None else how.moved
+
+
+def moved_bodies(request: SearchRequest, how: ScoringContext) -> tuple[Body, ...]:
     """The bodies of the second step: one, in an index of chunks with a preference two.
 
     The mode's own bonus and the words only reorder the ``depth`` nearest of each shard: they are worth less than a
@@ -407,11 +448,11 @@ def moved_bodies(moved: NDArray[np.float32], request: SearchRequest, how: Scorin
     the nearest of the favoured documents are looked at, too.
 
     Args:
-        moved: as ``moved_vector`` gives it, shape (dimension,), float32.
         request: what is searched for.
-        how: what is given for language and words; as the search's ``RankedHits`` tells it.
+        how: with the moved vector, and what is given for language and words; as the search's ``RankedHits`` tells it.
     """
-    nearest = dsl.nearest(request, moved, request.depth, how.bonus if request.preference else 0.0)
+    favoured = how.bonus if request.preference else 0.0
+    nearest = dsl.nearest(request, _searched_with(request, how), request.depth, favoured)
     queries = [{"bool": {"must": [query], "should": _more(request, how)}} for query in nearest]
     return tuple(dsl.documents_body(request, query, request.size) for query in queries)
 
@@ -424,15 +465,13 @@ def _more(request: SearchRequest, how: ScoringContext) -> list[dict[str, Any]]:
     return [dsl.added(which, boost) for which, boost in worth]
 
 
-def _with_legs(
-    hits: Sequence[ScoredDoc], moved: NDArray[np.float32], request: SearchRequest
-) -> SearchPlan[list[ScoredDoc]]:
+def _with_legs(hits: Sequence[ScoredDoc], request: SearchRequest, how: ScoringContext) -> SearchPlan[list[ScoredDoc]]:
     """The hits with what each part of the score says of them, ranked among the hits; one step."""
     fields, ids = request.fields, [hit.id for hit in hits]
     words = words_query(replace(request, filters=NO_FILTERS), dsl.among(ids))
     bodies = {
         "dense": dsl.exact(vector_of(request.question), dsl.filter_clauses({"_id": ids}), len(ids), fields),
-        "moved": dsl.exact(moved, dsl.filter_clauses({"_id": ids}), len(ids), fields),
+        "moved": dsl.exact(_searched_with(request, how), dsl.filter_clauses({"_id": ids}), len(ids), fields),
         "lexical": dsl.body(words, len(ids), fields, source=False),
     }
     responses = yield tuple(bodies.values())

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import nonzero_scales, undo
+from langshift.debias.debiaser import is_shifted, is_shifted_by_language, restored
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
@@ -61,6 +61,7 @@ class ScoringContext:
             0 its amount is added to the scores of the others.
         ranges: leg -> lowest and highest score that it retrieved, where scores were normalised by these.
         anchors: what the query was moved by.
+        moved: the vector that it was moved to, of unit length, shape (dimension,), float32; None where it was not.
         run_scores: document -> score, where it cannot be told from the document alone: by RRF, and where shards
             retrieved for themselves.
         depth: how many documents each leg was asked for; 0 where that has no part in the scores.
@@ -73,6 +74,7 @@ class ScoringContext:
     bonus: float = 0.0
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     anchors: tuple[Anchor, ...] = ()
+    moved: NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
     run_scores: Mapping[str, float] = field(default_factory=dict)
     depth: int = 0
     given: Mapping[str, float] = field(default_factory=dict)
@@ -139,16 +141,19 @@ class ShiftEffect:
     """What the shift of the index did to a hit's nearness to the query.
 
     Attributes:
-        moved: tag of a language vector, or ``common`` for the common mean -> what it was multiplied with before it was
-            subtracted from the document's vector; empty where that is as the encoder made it.
+        language: tag of the language vector that the document's vector lost; None where it lost none.
+        alpha: what that was multiplied with before it was subtracted; 0 where nothing was.
+        gamma: how much of what all queries have in common the document's vector lost.
         similarity_before: cosine of the query's and the document's vector as the encoder made them; None where that
             cannot be known.
-        similarity_after: cosine of the vectors that are searched with.
+        similarity_after: cosine of the query's vector and the document's as it is in the index.
         rank_before: by the former among the documents compared, counted from 1; None where it cannot be known.
         rank_after: by the latter.
     """
 
-    moved: Mapping[str, float]
+    language: str | None
+    alpha: float
+    gamma: float
     similarity_before: float | None
     similarity_after: float
     rank_before: int | None
@@ -300,17 +305,6 @@ def group_of(source: Mapping[str, Any], fields: FieldNames) -> str | None:
     return _first(value_at(source, fields.group))
 
 
-#: Where a language preference comes from.
-PreferenceOrigin = Literal["asked", "index"]
-
-
-def preference_origin(given: SearchSettings, used: SearchSettings) -> PreferenceOrigin | None:
-    """Where the preference that a search used comes from; None where it used none, and nobody asked for none."""
-    if given.preference is not None:
-        return "asked"
-    return "index" if used.preference else None
-
-
 @dataclass(frozen=True)
 class SearchResult:
     """What a search found.
@@ -321,11 +315,7 @@ class SearchResult:
         mode_from: where that mode comes from: it was ``asked`` for, the ``calibration`` of the index found it to be
             best, or it is the ``default`` where no calibration can be used.
         mode_reason: the same as a sentence.
-        preference_from: whether the setting's preference was ``asked`` for, or is what the ``index`` recommends; None
-            where there is none.
         language: of the query, as given or detected; ``und`` where unknown.
-        shift_queries: whether the query was shifted by its language as documents are, unless it is in the pivot.
-        gamma: how much of the common mean the query lost, as documents did; 0 where it was searched by words alone.
         hits: best first.
         bonus: what was added to the scores of hits in the query's language, by the language preference and by the
             mode anchored, on the scale of the scores; below 0 its amount was added to those of all others.
@@ -340,10 +330,7 @@ class SearchResult:
     setting: SearchSettings
     mode_from: ModeOrigin
     mode_reason: str
-    preference_from: PreferenceOrigin | None
     language: str
-    shift_queries: bool
-    gamma: float
     hits: tuple[Hit, ...]
     bonus: float
     anchors: tuple[Anchor, ...]
@@ -364,10 +351,7 @@ class SearchResult:
             **asdict(self.setting),
             "mode_from": self.mode_from,
             "mode_reason": self.mode_reason,
-            "preference_from": self.preference_from,
             "language": self.language,
-            "shift_queries": self.shift_queries,
-            "gamma": self.gamma,
             "hits": [_hit(hit) for hit in self.hits],
             "bonus": self.bonus,
             "anchors": [asdict(anchor) for anchor in self.anchors],
@@ -543,13 +527,12 @@ def known_shift(metadata: Mapping[str, Any], index: str) -> tuple[StoredShift | 
 
 
 def effects(
-    raw: Vector, moved: Vector, ids: Sequence[str], shift: StoredShift | None, fields: FieldNames, filters: Filters
+    query: Vector, ids: Sequence[str], shift: StoredShift | None, fields: FieldNames, filters: Filters
 ) -> SearchPlan[dict[str, ShiftEffect]]:
     """Compare hits, and the documents nearest to the query, before and after the shift.
 
     Args:
-        raw: the query's vector as the encoder made it, shape (dimension,), float32.
-        moved: that which is searched with.
+        query: the query's vector, shape (dimension,), float32.
         ids: the hits.
         shift: of the index; None where it cannot be taken back.
         fields: the index's names of fields.
@@ -559,36 +542,41 @@ def effects(
         Document -> effect, of all that were compared: those with a vector.
     """
     brought = [fields.vector, fields.stamp]
-    query = dsl.knn(moved, LEAST_CANDIDATES, dsl.filter_clauses(filters), fields)
-    nearest = dsl.body(query, LEAST_CANDIDATES, fields, brought)
+    near = dsl.knn(query, LEAST_CANDIDATES, dsl.filter_clauses(filters), fields)
+    nearest = dsl.body(near, LEAST_CANDIDATES, fields, brought)
     among = dsl.named(ids, fields, brought)
     found: dict[str, ShiftEffect] = {}
     for name, source in sources((yield nearest, among)).items():
         stored, stamp = vector_at(source, fields.vector), value_at(source, fields.stamp) or {}
         if stored is None:
             continue
-        made = unshifted_vector(stored, stamp, by := nonzero_scales(stamp), shift)
-        found[name] = ShiftEffect(by, None if made is None else _cosine(raw, made), _cosine(moved, stored), None, 0)
+        made = unshifted_vector(stored, stamp, shift)
+        alpha, gamma = (float(stamp.get(scale) or 0) for scale in ("alpha", "gamma"))
+        before = None if made is None else _cosine(query, made)
+        language = stamp.get("language") if alpha else None
+        found[name] = ShiftEffect(language, alpha, gamma, before, _cosine(query, stored), None, 0)
     known = {name: one.similarity_before for name, one in found.items() if one.similarity_before is not None}
     # A rank among some of them only would be too good.
-    before = _ranks(known) if len(known) == len(found) else {}
+    earlier = _ranks(known) if len(known) == len(found) else {}
     after = _ranks({name: one.similarity_after for name, one in found.items()})
-    return {name: replace(one, rank_before=before.get(name), rank_after=after[name]) for name, one in found.items()}
+    return {name: replace(one, rank_before=earlier.get(name), rank_after=after[name]) for name, one in found.items()}
 
 
-def unshifted_vector(
-    stored: Vector, stamp: Mapping[str, Any], by: Mapping[str, float], shift: StoredShift | None
-) -> Vector | None:
-    """The vector as the encoder made it; None where that cannot be known."""
-    if not by:
-        return stored
+def unshifted_vector(stored: Vector, stamp: Mapping[str, Any], shift: StoredShift | None) -> NDArray[np.float64] | None:
+    """The vector as the encoder made it, shape (dimension,), float64; None where that cannot be known."""
+    if not is_shifted(stamp):
+        return stored.astype(np.float64)
     # Any client may write a stamp.
-    if shift is None or stamp.get("vectors") != shift.hash or not by.keys() <= shift.subtrahends.keys():
+    if shift is None or stamp.get("vectors") != shift.hash:
         return None
-    return undo(stored, stamp, shift.subtrahends)
+    if (is_shifted_by_language(stamp) and stamp.get("language") not in shift.vectors) or (
+        stamp.get("gamma") and shift.step is None
+    ):
+        return None
+    return restored(stored, stamp, shift.vectors, shift.step)
 
 
-def _cosine(one: Vector, other: Vector) -> float:
+def _cosine(one: Vector, other: NDArray[np.floating[Any]]) -> float:
     first, second = one.astype(np.float64), other.astype(np.float64)
     norms = float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(first @ second) / norms if norms else 0.0

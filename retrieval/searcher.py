@@ -14,7 +14,6 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
 from langshift.client import HYBRID_PLUGIN, cluster_version, plugins, version_tuple
-from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import Detection, open_detector
 from langshift.debias.encoders import AS_KNOWN, Encoder, VectorSpec, identity, is_given, open_encoder
 from langshift.errors import ClusterError, UsageError
@@ -48,8 +47,7 @@ def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: d
 
     Raises:
         UsageError: there is no such encoder, or it is on a server that the index alone names.
-        FingerprintError: the encoder is not the one that made the index; of a fingerprint nothing else can differ here,
-            since queries are shifted by what the index itself holds.
+        FingerprintError: the encoder is not the one that made the index; of a fingerprint nothing else can differ here.
     """
     made = index.fingerprint
     name = options.encoder or made.encoder
@@ -130,46 +128,17 @@ class Searcher:
         self._filters = FilterCheck(client, self.index)
         self._rerankers: dict[str, Reranker] = {}
 
-    @cached_property
-    def query_debias(self) -> Debiaser:
-        """What moves queries, if anything does; read from the index at first use.
-
-        Raises:
-            UsageError: queries are to be shifted always, and the index holds nothing to shift them by.
-        """
-        return stored_shift.of_index(self.client, self.index, self._options.shift_queries)
-
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Query vectors as the encoder makes them, shape (len(texts), dimension), float32."""
+        """Query vectors as the encoder makes them, and as they are searched with: (len(texts), dimension), float32."""
         return self.encoder.encode_queries(texts)
 
-    def move(self, vectors: NDArray[np.float32], languages: Sequence[str | None]) -> NDArray[np.float32]:
-        """Query vectors as they are searched with.
-
-        Args:
-            vectors: as the encoder makes them, shape (n, dimension), float32.
-            languages: each query's tag, None where unknown.
-
-        Returns:
-            Shape (n, dimension), float32; the same bits where queries are not shifted.
-        """
-        return self.query_debias.queries(vectors, languages)
-
-    def _tag(self, words: str, setting: settings.SearchSettings, language: str | None) -> str:
+    def _tag(self, words: str, language: str | None) -> str:
         """The language that a person named, or the one that is detected."""
-        return self.language(words, setting).language if language is None else require_tag(language)
+        return self.language(words).language if language is None else require_tag(language)
 
-    def language(self, words: str, setting: settings.SearchSettings = settings.USUAL) -> Detection:
-        """The language of a query, detected among those of the index's documents, unless it is surely another.
-
-        Where a vector is searched with and queries are shifted by language, languages without a document may be meant
-        just as well.
-        """
-        among = set(self.index.languages)
-        known = self.query_debias.vectors if setting.needs_vector and self.query_debias.shift_queries else None
-        if known is not None:
-            among |= {text_language(tag) for tag in (known.pivot, *known.vectors)}
-        return self._detector.detect(words, among=among)
+    def language(self, words: str) -> Detection:
+        """The language of a query, detected among those of the index's documents, unless it is surely another."""
+        return self._detector.detect(words, among=set(self.index.languages))
 
     @cached_property
     def _fusions(self) -> list[settings.Fusion]:
@@ -184,6 +153,18 @@ class Searcher:
     @cached_property
     def _shift(self) -> tuple[stored_shift.StoredShift | None, str | None]:
         return hits.known_shift(self._metadata, self.index.index)
+
+    @cached_property
+    def directions(self) -> NDArray[np.float32] | None:
+        """B, of which documents hold only the part 1 - gamma, shape (k, dimension); None where gamma is 0.
+
+        Raises:
+            ClusterError: the index does not hold what its documents were shifted by.
+        """
+        if not self.index.fingerprint.gamma:
+            return None
+        step = stored_shift.from_metadata(self._metadata, self.index.index).step
+        return None if step is None else step.directions
 
     @cached_property
     def trust(self) -> AnchorModel:
@@ -264,7 +245,9 @@ class Searcher:
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions and not legs
         own = (trust or self.trust) if setting.mode == "anchored" else None
         reranker = None if setting.rerank is None else self._reranker(setting.rerank)
-        return settings.SearchContext(self.index, fuses, own, legs, reranker)
+        mixes = own is not None or (setting.rerank is not None and settings.by_features(setting.rerank))
+        directions = self.directions if mixes else None
+        return settings.SearchContext(self.index, fuses, own, directions, legs, reranker)
 
     def _reranker(self, name: str) -> Reranker:
         """The reranker of a name; opened at first use.
@@ -297,8 +280,7 @@ class Searcher:
 
         Args:
             words: the query.
-            setting: how to search; in the mode ``auto`` as calibration found to be best for the index, and without a
-                preference with the one that the index recommends.
+            setting: how to search; in the mode ``auto`` as calibration found to be best for the index.
             **how: see ``ResultArguments``.
 
         Raises:
@@ -324,7 +306,7 @@ class Searcher:
         explain: bool = False,
         passages: int = 0,
     ) -> SearchPlan[hits.SearchResult]:
-        """All of ``search``: the query is detected, encoded and shifted before this returns a plan for the rest.
+        """All of ``search``: the query is detected and encoded before this returns a plan for the rest.
 
         Raises:
             UsageError: as in ``search``.
@@ -333,22 +315,19 @@ class Searcher:
         settings.require_passages(passages, self.index)
         checked = self._filters.checked(filters)
         given, chosen = setting, self.resolve(setting)
-        tag = self._tag(words, chosen.setting, language)
-        setting = chosen.setting.for_index(self.index, text_language(tag))
-        raw = self.encode([words]) if explain or setting.needs_vector else None
-        vector = None if raw is None else self.move(raw, [tag])[0]
+        setting, tag = chosen.setting, self._tag(words, language)
+        vector = self.encode([words])[0] if explain or setting.needs_vector else None
         question = settings.SearchQuery(words, text_language(tag), vector)
         shift, unknown = self._shift if explain else (None, None)
         plan = self.plan(question, setting, size=size, filters=checked, legs=explain, passages=passages)
-        moved = self.query_debias if setting.needs_vector else stored_shift.UNMOVED
         notes = self.remarks(given) if chosen.origin == "asked" or given.rerank is not None else []
 
         def read_result() -> SearchPlan[hits.SearchResult]:
             index, requests = self.index, list[HttpRequest]()
             found = yield from recorded(plan, index.index, requests)
             seen = dict[str, hits.ShiftEffect]()
-            if explain and raw is not None and vector is not None and found.hits:
-                compared = hits.effects(raw[0], vector, [hit.id for hit in found.hits], shift, index.fields, checked)
+            if explain and vector is not None and found.hits:
+                compared = hits.effects(vector, [hit.id for hit in found.hits], shift, index.fields, checked)
                 seen = yield from recorded(compared, index.index, requests)
             why = hits.effect_notes(seen, unknown)
             return hits.SearchResult(
@@ -356,10 +335,7 @@ class Searcher:
                 setting=setting,
                 mode_from=chosen.origin,
                 mode_reason=chosen.reason,
-                preference_from=hits.preference_origin(chosen.setting, setting),
                 language=question.language,
-                shift_queries=moved.shift_queries,
-                gamma=moved.gamma,
                 hits=tuple(hits.to_hit(hit, index.fields, seen.get(hit.id)) for hit in found.hits),
                 bonus=found.how.bonus,
                 anchors=found.how.anchors,
@@ -367,7 +343,7 @@ class Searcher:
                 notes=(
                     *notes,
                     *found.notes,
-                    *language_notes(index, question, chosen.setting, detected=language is None),
+                    *language_notes(index, question, setting, detected=language is None),
                     *why,
                 ),
                 took=found.took,
@@ -408,11 +384,10 @@ class Searcher:
         """
         settings.require_query(words, DEPTH)
         checked = self._filters.checked(filters)
-        tag = self._tag(words, settings.USUAL, language)
+        tag = self._tag(words, language)
         lacks, vector = {}, None
         try:
-            raw = self.encode([words])[0] if encoded is None else encoded()
-            vector = self.move(raw[np.newaxis], [tag])[0]
+            vector = self.encode([words])[0] if encoded is None else encoded()
         except UsageError as error:
             # The encoder of given vectors encodes no query; words can be searched for all the same.
             lacks["dense"] = str(error)
@@ -428,11 +403,6 @@ class Searcher:
             return f"Alpha cannot be changed: {index} does not store what is needed to reverse its shift exactly."
         return None if shift.vectors else f"Alpha cannot be changed: {index} stores no language vectors."
 
-    @cached_property
-    def _query_mean(self) -> NDArray[np.float32] | None:
-        """The common mean m_Q of queries, shape (dimension,); None where the index keeps none."""
-        return stored_shift.queries_of(self._metadata).common
-
     def vectors(self, shortlist: Shortlist) -> SearchPlan[ShortlistVectors]:
         """What a shortlist needs to be ranked at any alpha and gamma, see ``rank_at``.
 
@@ -444,4 +414,4 @@ class Searcher:
             raise UsageError(self.shiftable or "")
         if "dense" in shortlist.lacks:
             raise UsageError(shortlist.lacks["dense"])
-        return fetch_vectors(shortlist, shift, self._query_mean)
+        return fetch_vectors(shortlist, shift)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from langshift.client import ASYNC_EXTRA, address, make_async_client, open_clust
 from langshift.debias.encoders import Encoder
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.plugin import metadata
-from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import check_name
 from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.searcher import Searcher
@@ -44,9 +43,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-def make_search_options(
-    name: object, encoder: object, trust_remote_code: bool, shift_queries: ShiftQueries
-) -> SearchOptions:
+def make_search_options(name: object, encoder: object, trust_remote_code: bool) -> SearchOptions:
     """The options to open an index with.
 
     Raises:
@@ -58,11 +55,7 @@ def make_search_options(
     if encoder is not None and not (isinstance(encoder, str) and encoder):
         raise UsageError(f"encoder is {encoder!r}, but it must be the name of an encoder, or None.")
     _require_bool("trust_remote_code", trust_remote_code)
-    if shift_queries not in get_args(ShiftQueries):
-        raise UsageError(
-            f"shift_queries is {shift_queries!r}, but it must be one of: {', '.join(get_args(ShiftQueries))}."
-        )
-    return SearchOptions(encoder, trust_remote_code, shift_queries)
+    return SearchOptions(encoder, trust_remote_code)
 
 
 def _require_bool(name: str, given: object) -> None:
@@ -262,8 +255,7 @@ class SearchArguments(ResultArguments, total=False):
     Attributes:
         mode: ``auto`` (the usual one: what calibration found to be best for the index, else ``dense``), ``dense``,
             ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
-        prefer_language: what documents in the query's language are given more, in units of cosine, 0 to 2; without it
-            and ``spread`` what the index recommends.
+        prefer_language: what documents in the query's language are given more, in units of cosine, 0 to 2.
         spread: what documents in other languages are given more; excludes ``prefer_language``.
         fusion: how ``hybrid`` puts vectors and words together, ``min-max`` (usual) or ``rrf``.
         lexical_weight: the share of the words in ``hybrid``, 0 to 1; .3 is usual.
@@ -500,17 +492,13 @@ async def _in(thread: ThreadPoolExecutor, function: Callable[P, T], *arguments: 
     return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *arguments, **named))
 
 
-def open_index(
-    name: str, *, encoder: str | None = None, trust_remote_code: bool = False, shift_queries: ShiftQueries = "auto"
-) -> Index:
+def open_index(name: str, *, encoder: str | None = None, trust_remote_code: bool = False) -> Index:
     """Open an index of the cluster that the settings name (``OPENSEARCH_URL`` and so on), to be searched often.
 
     Args:
         name: the index, an alias or a version.
         encoder: where the index's encoder is now, if its model or server has moved.
         trust_remote_code: whether to run code that comes with a model; only if you trust it.
-        shift_queries: whether queries are shifted by language as the documents are; ``auto`` does what was measured to
-            be best. The common mean is always subtracted where the documents lost theirs.
 
     Returns:
         The index, for a ``with``.
@@ -520,7 +508,7 @@ def open_index(
         ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
         FingerprintError: the encoder installed here is not the one that made the index.
     """
-    return Index(name, make_search_options(name, encoder, trust_remote_code, shift_queries))
+    return Index(name, make_search_options(name, encoder, trust_remote_code))
 
 
 def search(
@@ -529,7 +517,6 @@ def search(
     *,
     encoder: str | None = None,
     trust_remote_code: bool = False,
-    shift_queries: ShiftQueries = "auto",
     **how: Unpack[SearchArguments],
 ) -> SearchResult:
     """Search once: open an index, search it, close it. For more than one search use ``open_index``.
@@ -539,7 +526,6 @@ def search(
         words: the query.
         encoder: as in ``open_index``.
         trust_remote_code: as in ``open_index``.
-        shift_queries: as in ``open_index``.
         **how: mode, size, filters and so on; see ``SearchArguments``.
 
     Raises:
@@ -547,13 +533,11 @@ def search(
         ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
         FingerprintError: the encoder installed here is not the one that made the index.
     """
-    with open_index(name, encoder=encoder, trust_remote_code=trust_remote_code, shift_queries=shift_queries) as index:
+    with open_index(name, encoder=encoder, trust_remote_code=trust_remote_code) as index:
         return index.search(words, **how)
 
 
-async def open_index_async(
-    name: str, *, encoder: str | None = None, trust_remote_code: bool = False, shift_queries: ShiftQueries = "auto"
-) -> AsyncIndex:
+async def open_index_async(name: str, *, encoder: str | None = None, trust_remote_code: bool = False) -> AsyncIndex:
     """What ``open_index`` is, for asynchronous services; needs the extra ``langshift[async]``.
 
     Returns:
@@ -562,7 +546,7 @@ async def open_index_async(
     Raises:
         LangshiftError: the extra is missing; and as in ``open_index``.
     """
-    return await AsyncIndex.open(name, make_search_options(name, encoder, trust_remote_code, shift_queries))
+    return await AsyncIndex.open(name, make_search_options(name, encoder, trust_remote_code))
 
 
 async def search_async(
@@ -571,7 +555,6 @@ async def search_async(
     *,
     encoder: str | None = None,
     trust_remote_code: bool = False,
-    shift_queries: ShiftQueries = "auto",
     **how: Unpack[SearchArguments],
 ) -> SearchResult:
     """What ``search`` is, for asynchronous services; needs the extra ``langshift[async]``.
@@ -579,6 +562,6 @@ async def search_async(
     Raises:
         LangshiftError: the extra is missing; and as in ``search``.
     """
-    options = make_search_options(name, encoder, trust_remote_code, shift_queries)
+    options = make_search_options(name, encoder, trust_remote_code)
     async with await AsyncIndex.open(name, options) as index:
         return await index.search(words, **how)

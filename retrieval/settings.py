@@ -17,7 +17,6 @@ from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
 from langshift.parameters import INDEX_ENCODER, REMOTE_CODE, SHARE, Decorator, FiniteRange, flag, option, option_group
 from langshift.plugin.metadata import FieldNames
-from langshift.plugin.stored_shift import ShiftQueries
 from langshift.plugin.versions import IndexInfo
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ class SearchContext:
         fuses: whether the cluster has neural-search, whose ``hybrid`` query puts two legs together; where not, or
             where the scores of the legs are wanted, the client does it, with the same result.
         trust: what of the rule of ``anchored`` is the index's own; needed by that mode alone.
+        directions: B, orthonormal rows of which documents hold only the part 1 - gamma, shape (k, dimension), float32;
+            None where gamma is 0. Needed by ``anchored`` and by the reranker ``features``.
         legs: whether ``anchored`` is to tell what each leg says of the hits, which costs it a step.
         reranker: what puts candidates in a better order; needed by settings with one alone.
     """
@@ -85,6 +86,7 @@ class SearchContext:
     index: IndexInfo
     fuses: bool = False
     trust: AnchorModel | None = None
+    directions: NDArray[np.float32] | None = None
     legs: bool = False
     reranker: Reranker | None = None
 
@@ -144,8 +146,7 @@ class SearchSettings:
         mode: ``dense``, ``lexical``, ``hybrid``, ``balanced`` or ``anchored``; or ``auto``, what calibration found to
             be best for the index, which ``Searcher.resolve`` makes one of these.
         preference: the language preference beta, in units of cosine: what a document in the searcher's language
-            is given more than others. Below 0 the others are given more (``--spread``). None, where nobody asked for
-            any, is what the index recommends; where nothing resolves that, as in evaluations, it is none.
+            is given more than others. Below 0 the others are given more (``--spread``).
         fusion: how ``hybrid`` puts its two legs together.
         lexical_weight: the share of the words in ``hybrid``, 0 to 1; that of the vectors is the rest.
         one_per_group: whether of a translation group one document is shown, the one in the searcher's language
@@ -158,7 +159,7 @@ class SearchSettings:
     """
 
     mode: Mode = "dense"
-    preference: float | None = 0.0
+    preference: float = 0.0
     fusion: Fusion = "min-max"
     lexical_weight: float = 0.3
     one_per_group: bool = False
@@ -189,27 +190,6 @@ class SearchSettings:
             rerank_fallback=usual.rerank_fallback,
         )
 
-    @property
-    def as_given(self) -> SearchSettings:
-        """The setting without what an index may recommend: a preference that nobody asked for is none."""
-        return replace(self, preference=self.preference or 0.0)
-
-    def for_index(self, index: IndexInfo, language: str) -> SearchSettings:
-        """The setting for a query, with the preference that an index recommends where nobody asked for another.
-
-        That is for searches by vectors, in a language that the index has documents in: ``lexical`` knows no cosines,
-        and would need the query's vector for it; the scores of a reranker are none.
-
-        Args:
-            index: what is searched.
-            language: primary tag of the query's language.
-        """
-        if self.preference is not None:
-            return self
-        by_cosine = self.mode != "lexical" and self.rerank is None
-        recommended = index.preference if by_cosine and language in index.languages else 0.0
-        return replace(self, preference=recommended)
-
 
 def by_features(reranker: str) -> bool:
     """Whether a reranker reads numbers that a search knows anyway, not texts."""
@@ -218,8 +198,8 @@ def by_features(reranker: str) -> bool:
 
 #: What evaluations compare with.
 USUAL: Final = SearchSettings()
-#: The mode and the language preference that are best for the index, as far as it tells.
-RECOMMENDED: Final = SearchSettings("auto", preference=None)
+#: The mode that is best for the index, as far as it tells.
+RECOMMENDED: Final = SearchSettings("auto")
 
 
 class ModeChoice(NamedTuple):
@@ -290,7 +270,7 @@ class SearchRequest:
     @property
     def preference(self) -> float:
         """The language preference, in units of cosine: none where the question's language is not known."""
-        return 0.0 if self.question.language == UNDETERMINED else self.setting.preference or 0.0
+        return 0.0 if self.question.language == UNDETERMINED else self.setting.preference
 
     @property
     def favoured(self) -> str | None:
@@ -337,8 +317,7 @@ def setting_of(
 
     Args:
         mode: one of ``MODES``.
-        prefer_language: beta, in units of cosine, 0 to 2: what a document in the searcher's language is given more; 0
-            for none, and None, without a spread, for what the index recommends.
+        prefer_language: beta, in units of cosine, 0 to 2: what a document in the searcher's language is given more.
         spread: beta of the opposite: what a document in another language is given more.
         fusion: how ``hybrid`` puts its legs together.
         lexical_weight: the share of the words in ``hybrid``, 0 to 1.
@@ -376,7 +355,7 @@ def setting_of(
         _require_one_of("fallback", rerank_fallback, FALLBACKS)
     return SearchSettings(
         mode=mode,
-        preference=None if beta is None and away is None else (beta or 0.0) - (away or 0.0),
+        preference=(beta or 0.0) - (away or 0.0),
         fusion=fusion or USUAL.fusion,
         lexical_weight=USUAL.lexical_weight if weight is None else weight,
         one_per_group=one_per_group,
@@ -420,13 +399,10 @@ class SearchOptions(NamedTuple):
     Attributes:
         encoder: where the index's encoder is now; None for where it was when the index was made.
         trust_remote_code: whether to run code that comes with a model.
-        shift_queries: whether queries are shifted by language as the documents are; they always lose the common mean
-            where the documents lost theirs.
     """
 
     encoder: str | None = None
     trust_remote_code: bool = False
-    shift_queries: ShiftQueries = "auto"
 
 
 USUAL_OPTIONS = SearchOptions()
@@ -494,27 +470,11 @@ def setting_options(mode: Mode) -> Decorator:
 
 
 #: The options of a command that needs the encoder of an index; it is given them as ``search``.
-encoder_options = option_group("search", SearchOptions, INDEX_ENCODER, REMOTE_CODE)
-#: The options of a command that searches an index by vectors; it is given them as ``search``.
-search_options = option_group(
-    "search",
-    SearchOptions,
-    option(
-        "--shift-queries WHEN",
-        "Whether queries are shifted, too: never, always or auto (as recommended).",
-        click.Choice(get_args(ShiftQueries)),
-        default="auto",
-        rare=True,
-    ),
-    INDEX_ENCODER,
-    REMOTE_CODE,
-)
+search_options = option_group("search", SearchOptions, INDEX_ENCODER, REMOTE_CODE)
 
 
 def read_setting(text: str) -> SearchSettings:
     """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the mode ``dense``.
-
-    It is for evaluations: without a preference there is none.
 
     Raises:
         UsageError: it is none.
@@ -531,7 +491,7 @@ def read_setting(text: str) -> SearchSettings:
         raise UsageError(f"The setting {text!r} cannot be used: {error.format_message().rstrip('.')}.") from error
     except UsageError as error:
         raise UsageError(f"The setting {text!r} cannot be used: {error}") from error
-    return given.as_given
+    return given
 
 
 def format_settings(setting: SearchSettings) -> str:

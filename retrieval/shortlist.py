@@ -1,19 +1,20 @@
 """All that a query's hits may be, gathered in one step, and ranked in any setting, at any alpha and gamma."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import COMMON, nonzero_scales
+from langshift.debias.debiaser import require_gamma
+from langshift.debias.vectors import CommonStep
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import value_at
-from langshift.plugin.stored_shift import StoredShift, proportions
+from langshift.plugin.stored_shift import StoredShift, key_of
 from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits, settings
 from langshift.retrieval.dense import rank_balanced, rank_dense, vector_of
@@ -170,85 +171,82 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ShortlistVectors:
-    """Documents by the few numbers that their similarity to the query at any alpha and gamma is made of.
+    """Documents as the encoder made them, to be looked at as any alpha and gamma would make them.
 
-    With ``z`` the vector as the encoder made it, ``V = Σ p(ℓ) V_ℓ`` what an alpha of 1 subtracts from it (that of its
-    language, or of a soft shift all of them by their probabilities), ``U = Σ p(ℓ) α_ℓ V_ℓ`` what the index's own scales
-    subtract, and the common means ``m_D`` and ``m_Q``::
-
-        z̃ = z - α V - γ m_D    q̃ = q - γ m_Q
-
-    where ``q`` has lost what the query's own language takes from it, at any alpha alike. With the coefficients ``a`` of
-    ``z̃`` in ``(z, V, U, m_D)`` and ``b = (1, -γ)`` of ``q̃`` in ``(q, m_Q)``::
-
-        cos(q̃, z̃) = b C a / √(a G a) √(b Q b)
-
-    Arrays are float64 and have one entry for each document, but for ``of_query``.
+    Arrays are float64 and have one entry for each document, but for ``query`` and ``offsets``.
 
     Attributes:
         found: the entries with a vector, without fields: of the shortlist, and the nearest in each language.
         sources: document -> its fields but the vector, of those that are not in the shortlist.
-        indexed: ``cos(q̃, z̃)`` of the vectors as they are in the index, shape (documents,).
-        norms: ``|z̃|`` as in the index, shape (documents,).
-        products: G, the inner products of ``(z, V, U, m_D)``, shape (documents, 4, 4).
-        crossed: C, those of ``(q, m_Q)`` with them, shape (documents, 2, 4).
-        of_query: Q, those of ``(q, m_Q)``, shape (2, 2).
-        gammas: γ as it was subtracted from each document, shape (documents,).
-        gamma: γ as it was subtracted from the query.
-        by: document -> tag, or ``COMMON`` -> what was multiplied with that vector in the index, ``p(ℓ) α_ℓ`` or γ.
-        proportions: document -> tag -> ``p(ℓ)``.
+        query: of unit length, shape (dimension,).
+        raw: z, shape (documents, dimension); of what is ``unmovable`` as it is in the index.
+        keys: tag of the language vector that each takes, empty for none.
+        offsets: tag -> that vector, shape (dimension,); zeros for none.
+        alphas: by how much of it each is shifted in the index, shape (documents,).
+        gammas: each one's gamma there, shape (documents,).
+        step: what a gamma takes out; None where the index does not keep it.
         unmovable: documents of which it is not known what they were shifted by: they stay as indexed.
         took: milliseconds that the server says it took.
     """
 
     found: tuple[hits.ScoredDoc, ...]
     sources: Mapping[str, Mapping[str, Any]] = field(repr=False)
-    indexed: Array
-    norms: Array
-    products: Array
-    crossed: Array
-    of_query: Array
+    query: Array
+    raw: Array
+    keys: Sequence[str]
+    offsets: Mapping[str, Array]
+    alphas: Array
     gammas: Array
-    gamma: float
-    by: Mapping[str, Mapping[str, float]] = field(repr=False)
-    proportions: Mapping[str, Mapping[str, float]] = field(repr=False)
+    step: CommonStep | None
     unmovable: frozenset[str]
     took: float
 
     @cached_property
-    def ids(self) -> tuple[str, ...]:
-        """Of the entries."""
-        return tuple(one.id for one in self.found)
-
-    @cached_property
     def places(self) -> dict[str, int]:
         """Document -> where it is in the arrays."""
-        return {name: place for place, name in enumerate(self.ids)}
+        return {one.id: place for place, one in enumerate(self.found)}
+
+    def scales(self, alpha: float | None, gamma: float | None) -> tuple[Array, Array]:
+        """Alpha and gamma of each document, where None is as indexed; shape (documents,) each.
+
+        Raises:
+            UsageError: there is no such gamma, or the index does not keep what it takes out.
+        """
+        if gamma and self.step is None:
+            raise UsageError("Gamma cannot be changed: the index stores no directions of queries.")
+        movable = np.array([one.id not in self.unmovable for one in self.found], dtype=bool)
+        shifted = movable & np.array([bool(key) for key in self.keys], dtype=bool)
+        return (
+            self.alphas if alpha is None else np.where(shifted, alpha, 0.0),
+            self.gammas if gamma is None else np.where(movable, require_gamma(gamma), 0.0),
+        )
 
     def parts(self, alpha: float | None, gamma: float | None) -> Array:
-        """What each similarity is made of: its parts by ``z``, by the language vectors and by ``m_D``, in sum.
+        """What the cosine of each is made of: what its text has, and what was taken out changes.
 
         Args:
             alpha: the scale of the language vectors; None as indexed.
-            gamma: the scale of the common means, of documents and of the query; None as indexed.
+            gamma: that of what all queries have in common; None as indexed.
 
         Returns:
-            Shape (documents, 3): ``q̃·z``, ``-α q̃·V`` and ``-γ q̃·m_D``, each divided by ``|q̃| |z̃|``.
+            Shape (documents, 3), in sum ``cos(q, z̃)``: ``q·z / |z̃|``, ``-α q·V / |z̃|`` and the rest, by gamma.
         """
-        held = self.gammas if gamma is None else np.full(len(self.ids), gamma)
-        language = [0.0, -1.0] if alpha is None else [-alpha, 0.0]
-        a = np.column_stack([np.ones(len(held)), np.tile(language, (len(held), 1)), -held])
-        b = np.array([1.0, -(self.gamma if gamma is None else gamma)])
-        squared = np.einsum("di,dij,dj->d", a, self.products, a)
-        lengths = self.norms if alpha is None and gamma is None else np.sqrt(np.maximum(squared, 0.0))
-        lengths = lengths * np.sqrt(max(float(b @ self.of_query @ b), 0.0))
-        along = a * (b @ self.crossed)
-        scaled = np.divide(along, lengths[:, np.newaxis], out=np.zeros_like(along), where=lengths[:, np.newaxis] > 0)
-        return np.column_stack([scaled[:, 0], scaled[:, 1] + scaled[:, 2], scaled[:, 3]])
+        alphas, gammas = self.scales(alpha, gamma)
+        lost = alphas[:, np.newaxis] * np.array([self.offsets[key] for key in self.keys]).reshape(self.raw.shape)
+        moved = self.raw - lost
+        for one in set(gammas.tolist()) - {0.0}:
+            assert self.step is not None  # noqa: S101 - refused without one
+            moved[gammas == one] = self.step.remove(moved[gammas == one], one)
+        norms = np.linalg.norm(moved, axis=1)
+        own, language, whole = self.raw @ self.query, -lost @ self.query, moved @ self.query
+        parts = np.column_stack([own, language, whole - own - language])
+        scaled: Array = np.divide(parts, norms[:, np.newaxis], out=np.zeros_like(parts), where=norms[:, np.newaxis] > 0)
+        return scaled
 
     def similarities(self, alpha: float | None, gamma: float | None = None) -> Array:
-        """``cos(q̃, z̃)`` of each; with None as indexed, see ``parts``."""
-        return self.indexed if alpha is None and gamma is None else self.parts(alpha, gamma).sum(axis=1)
+        """``cos(q, z̃)`` of each; None is as indexed."""
+        found: Array = self.parts(alpha, gamma).sum(axis=1)
+        return found
 
 
 # Within a language alpha and gamma hardly change the order: the first 20 at any are among so many of each. (Of XQuAD's
@@ -256,21 +254,18 @@ class ShortlistVectors:
 OF_EACH_LANGUAGE: Final = 30
 
 
-def fetch_vectors(
-    shortlist: Shortlist, shift: StoredShift, query_mean: NDArray[np.float32] | None = None
-) -> SearchPlan[ShortlistVectors]:
+def fetch_vectors(shortlist: Shortlist, shift: StoredShift) -> SearchPlan[ShortlistVectors]:
     """Fetch the vectors of a shortlist, and of the nearest in each language; one step.
 
     The 30 nearest of a language are asked for as far as the shortlist does not hold them. Documents in none of the
     index's languages count as one more.
 
     Args:
-        shortlist: of the query, whose vector lost the common mean as the documents did.
+        shortlist: of the query.
         shift: how the documents of the index are shifted.
-        query_mean: the common mean m_Q of queries, shape (dimension,); None where the index keeps none.
 
     Returns:
-        Of the plan: the vectors' numbers.
+        Of the plan: the vectors.
 
     Raises:
         UsageError: the question has no vector.
@@ -284,7 +279,7 @@ def fetch_vectors(
         bodies.append(dsl.named(shortlist.ids, fields, source_fields))
     responses, took = yield from timed_step(bodies)
     found = {one.id: one for response in responses for one in hits.without_legs(response, fields)}
-    return _numbers(shortlist, shift, query_mean, found, took)
+    return _unshifted(shortlist, shift, found, took)
 
 
 def _nearest(shortlist: Shortlist) -> list[Body]:
@@ -310,64 +305,40 @@ def _nearest(shortlist: Shortlist) -> list[Body]:
     return bodies
 
 
-def _numbers(
-    shortlist: Shortlist,
-    shift: StoredShift,
-    query_mean: NDArray[np.float32] | None,
-    found: Mapping[str, hits.ScoredDoc],
-    took: float,
+def _unshifted(
+    shortlist: Shortlist, shift: StoredShift, found: Mapping[str, hits.ScoredDoc], took: float
 ) -> ShortlistVectors:
     fields = shortlist.target.index.fields
-    searched = vector_of(shortlist.question).astype(np.float64)
-    mean = np.zeros(len(searched)) if query_mean is None else query_mean.astype(np.float64)
-    query = np.stack([searched + shift.gamma * mean, mean])
-    read = {name: vector_at(one.source, fields.vector) for name, one in found.items()}
-    vectors = {name: vector for name, vector in read.items() if vector is not None}
-    bearing = {name: found[name].source for name in vectors}
-    stamps = {name: value_at(source, fields.stamp) or {} for name, source in bearing.items()}
-    by = {name: nonzero_scales(stamp) for name, stamp in stamps.items()}
-    # A document that was not shifted by langshift has no stamp, and any client may write one without a scale.
-    shares = {name: proportions(bearing[name], shift, fields) if "alpha" in of else {} for name, of in stamps.items()}
-    unmovable = {name for name, stamp in stamps.items() if not _movable(stamp, by[name], shares[name], shift)}
-    known = {tag: vector.astype(np.float64) for tag, vector in shift.subtrahends.items()}
-    # Shape (documents, 4, dimension): each one's z, V, U and m_D.
-    rows = np.zeros((len(bearing), 4, len(searched)))
-    for row, name in zip(rows, bearing, strict=True):
-        row[0] = vectors[name]
-        if name in unmovable:
+    entries, rows, keys, alphas, gammas, unmovable = [], list[Array](), list[str](), [], [], set()
+    for name, one in found.items():
+        stored, stamp = vector_at(one.source, fields.vector), value_at(one.source, fields.stamp) or {}
+        if stored is None:
             continue
-        for place, scales in ((1, shares[name]), (2, by[name])):
-            row[place] += sum(scale * known[tag] for tag, scale in scales.items() if tag != COMMON)
-        row[3] = known.get(COMMON, 0.0)
-    stored, gammas = rows[:, 0].copy(), np.array([0.0 if n in unmovable else by[n].get(COMMON, 0.0) for n in by])
-    rows[:, 0] += rows[:, 2] + gammas[:, np.newaxis] * rows[:, 3]
-    norms = np.linalg.norm(stored, axis=1)
-    along = stored @ searched / np.linalg.norm(searched)
+        # A document that was not shifted by langshift has no stamp, and any client may write one without a scale.
+        raw = hits.unshifted_vector(stored, stamp, shift) if "alpha" in stamp else None
+        if raw is None:
+            unmovable.add(name)
+        scales = (0.0, 0.0) if raw is None else (float(stamp["alpha"] or 0), float(stamp.get("gamma") or 0))
+        entries.append(one._replace(source={}))
+        rows.append(stored.astype(np.float64) if raw is None else raw)
+        keys.append("" if raw is None else key_of(one.source, shift, fields) or "")
+        alphas.append(scales[0])
+        gammas.append(scales[1])
+    query = vector_of(shortlist.question).astype(np.float64)
     new = found.keys() - shortlist.languages.keys()
     return ShortlistVectors(
-        found=tuple(found[name]._replace(source={}) for name in by),
+        found=tuple(entries),
         sources={name: _without(one.source, fields.vector) for name, one in found.items() if name in new},
-        indexed=np.divide(along, norms, out=np.zeros_like(norms), where=norms > 0),
-        norms=norms,
-        products=rows @ rows.transpose(0, 2, 1),
-        crossed=query @ rows.transpose(0, 2, 1),
-        of_query=query @ query.T,
-        gammas=gammas,
-        gamma=shift.gamma,
-        by=by,
-        proportions=shares,
+        query=query / np.linalg.norm(query),
+        raw=np.array(rows).reshape(len(rows), len(query)),
+        keys=keys,
+        offsets={tag: vector.astype(np.float64) for tag, vector in shift.vectors.items()} | {"": np.zeros(len(query))},
+        alphas=np.array(alphas),
+        gammas=np.array(gammas),
+        step=shift.step,
         unmovable=frozenset(unmovable),
         took=took,
     )
-
-
-def _movable(
-    stamp: Mapping[str, Any], by: Mapping[str, float], shares: Mapping[str, float], shift: StoredShift
-) -> bool:
-    """Whether it is known what a document was shifted by, and what it would be; any client may write a stamp."""
-    if "alpha" not in stamp or not {*by, *shares} <= shift.subtrahends.keys():
-        return False
-    return stamp.get("vectors") == shift.hash or not (by or stamp.get("languages"))
 
 
 def _without(source: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -390,27 +361,27 @@ def rank_at(
     *,
     size: int = DEPTH,
 ) -> hits.RankedHits:
-    """What the live search would find if all documents were shifted by one alpha and gamma: ``z̃ = z - α V - γ m_D``.
+    """What the live search would find if all documents were shifted by one alpha and gamma.
 
     Similarities are exact in double precision, and documents that the graph search of such an index would miss by
     chance are not missed: at the index's own alpha this may find one more than ``rank``. The first 20 by vector are
     nearly always those of such an index; further down, and in the range that ``hybrid`` normalises by, a document may
-    be missing that the index's own scales put far down in a language with many near documents. The query loses as much
-    of its common mean, and what its language takes from it stays as it is, as does the leg of words.
+    be missing that the index's own scales put far down in a language with many near documents. The leg of words stays
+    as it is.
 
     Args:
         shortlist: of the query.
         vectors: of the shortlist.
         setting: how it is searched; one that is ``rankable``.
         alpha: the scale, for all languages alike; None as indexed.
-        gamma: the scale of the common means of documents and queries; None as indexed.
+        gamma: that of what all queries have in common: 0, or .9 to .98; None as indexed.
         size: how many hits, 100 at most.
 
     Returns:
         The hits with their fields and legs.
 
     Raises:
-        UsageError: a leg that the setting needs could not be asked.
+        UsageError: a leg that the setting needs could not be asked, or the gamma cannot be used.
         ValueError: the setting is not ``rankable``.
     """
     if alpha is None and gamma is None:
@@ -436,27 +407,22 @@ def _leg(vectors: ShortlistVectors, scores: NDArray[np.float64], order: NDArray[
     )
 
 
-@dataclass(frozen=True)
-class SimilarityBreakdown:
-    """What a document's similarity to the query is made of: the three parts of ``ShortlistVectors.parts``.
+class SimilarityBreakdown(NamedTuple):
+    """What a document's similarity to the query is made of, at one alpha and gamma; see ``ShortlistVectors.parts``.
 
     Attributes:
-        before: its similarity before any shift, ``cos(q, z)``; None where that cannot be known.
-        indexed: as it is in the index.
-        moved: at the scales asked for; None where that cannot be known.
-        own_part: what the text itself has of ``moved``, ``q̃·z / |q̃| |z̃|``.
-        language_part: what the subtracted language vector has of it.
-        common_part: what the subtracted common mean has of it.
-        by: tag of a language vector, or ``COMMON`` -> what it is multiplied with before it is subtracted.
+        value: the cosine; None where it cannot be known.
+        own: what the text itself has of it; None, as the next two, where that cannot be known.
+        language: what the subtraction of the language vector has of it.
+        common: what taking out what all queries have in common has of it.
+        removed: tag of the language vector -> its alpha, and ``gamma`` -> gamma; without what is 0.
     """
 
-    before: float | None
-    indexed: float
-    moved: float | None
-    own_part: float | None
-    language_part: float | None
-    common_part: float | None
-    by: Mapping[str, float]
+    value: float | None
+    own: float | None
+    language: float | None
+    common: float | None
+    removed: Mapping[str, float]
 
 
 def similarity_breakdown(
@@ -464,37 +430,21 @@ def similarity_breakdown(
 ) -> SimilarityBreakdown | None:
     """Account for a document's similarity.
 
-    What the query's own language takes from its vector is taken at any alpha, also before the shift; of the common mean
-    it loses as much as the documents.
-
     Args:
         vectors: of a query's shortlist.
         name: the document's ``_id``.
         alpha: the scale, for all languages alike; None as indexed.
-        gamma: the scale of the common means; None as indexed.
+        gamma: that of what all queries have in common; None as indexed.
 
     Returns:
         None of a document without a vector, and of one that is not a candidate.
     """
     if (place := vectors.places.get(name)) is None:
         return None
-    indexed = float(vectors.indexed[place])
+    own, language, common = vectors.parts(alpha, gamma)[place].tolist()
     if name in vectors.unmovable:
-        return SimilarityBreakdown(None, indexed, None, None, None, None, vectors.by[name])
-    held = vectors.by[name]
-    scales = (
-        {t: p for t, p in held.items() if t != COMMON}
-        if alpha is None
-        else {t: p * alpha for t, p in vectors.proportions[name].items()}
-    )
-    scales[COMMON] = held.get(COMMON, 0.0) if gamma is None else gamma
-    own_part, language_part, common_part = vectors.parts(alpha, gamma)[place].tolist()
-    return SimilarityBreakdown(
-        before=float(vectors.similarities(0.0, 0.0)[place]),
-        indexed=indexed,
-        moved=float(vectors.similarities(alpha, gamma)[place]),
-        own_part=own_part,
-        language_part=language_part,
-        common_part=common_part,
-        by={tag: scale for tag, scale in scales.items() if scale},
-    )
+        return SimilarityBreakdown(own if alpha is gamma is None else None, None, None, None, {})
+    alphas, gammas = vectors.scales(alpha, gamma)
+    scales = {vectors.keys[place]: float(alphas[place]), "gamma": float(gammas[place])}
+    removed = {name: scale for name, scale in scales.items() if scale}
+    return SimilarityBreakdown(own + language + common, own, language, common, removed)

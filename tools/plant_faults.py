@@ -135,15 +135,15 @@ FAULTS = [
     Fault(
         "queries are shifted although they are to stay",
         "debias/debiaser.py",
-        "by_language = self.shift_queries or self.method in QUERY_SIDE",
-        "by_language = self.vectors is not None",
-        "tests/unit/test_debias.py tests/cluster/test_query_shift.py",
+        "if not self.shift_queries and self.method not in QUERY_SIDE:",
+        "if self.vectors is None:",
+        "tests/unit/test_debias.py",
     ),
     Fault(
         "a retune subtracts the new scale from what is shifted already",
         "plugin/shift.painless",
-        "found.put(stamp.language, alpha);",
-        "found.put(stamp.language, 0.0);",
+        "alpha = number(stamp.alpha);",
+        "alpha = 0.0;",
         "tests/cluster/test_painless.py tests/cluster/test_retune.py",
     ),
     Fault(

@@ -25,7 +25,7 @@ def fit(
     encoder: Encoder,
     *,
     methods: Sequence[str] = ("shift",),
-    documents_only: bool = False,
+    directions: int | None = None,
     on_rows: Callable[[int, int | None], None] | None = None,
     on_omitted: Callable[[str, str, str], None] | None = None,
 ) -> dict[str, LanguageVectors]:
@@ -34,15 +34,14 @@ def fit(
     Memory is O(languages × pivots × dimension), and × dimension² for ``lir`` and ``affine``, whatever the
     number of pairs. A pair with an empty side is left out and counted as missing. Beside V_ℓ there are always the
     means μ_ℓ, the evidence by which ``langshift vectors check`` judges, the pivot's means m_D and m_Q of both sides,
-    and, where the encoder encodes queries in another way, V_ℓ of texts encoded as queries.
+    the directions B of queries and, where the encoder encodes queries in another way, V_ℓ of texts encoded as queries.
 
     Args:
         source: the parallel text, or given vectors.
         pivots: the pivot languages, in any form of their tags.
         encoder: the encoder; ``given`` for given vectors.
         methods: some of ``FITTED``.
-        documents_only: leave out the V_ℓ of queries, and the means of both sides where queries are encoded in another
-            way; where queries are shifted, it is then by the V_ℓ of documents.
+        directions: how many directions of queries; None for all that matter, see ``principal_directions``.
         on_rows: called with the rows done and how many there are, where that is known.
         on_omitted: called with a pivot, a language that has fewer than two pairs with it, and a sentence on that.
 
@@ -51,7 +50,7 @@ def fit(
 
     Raises:
         UsageError: a language or method that there is not, a pivot with which no language has two pairs, texts or
-            vectors that the encoder cannot take.
+            vectors that the encoder cannot take, more directions than the languages span.
         LangshiftError: the encoder gave a vector that is not a number.
     """
     for method in methods:
@@ -77,7 +76,7 @@ def fit(
             sides = embedding.sides(rows, tags)
             closely = embedding.closely(done, rows)
             units = {language: languages[language].add(side, closely) for language, side in sides.items()}
-            if embedding.has_queries and not documents_only:
+            if embedding.has_queries:
                 add_queries(pairs, sides, rows, embedding)
             for pair in pairs:
                 one, pivot = pair.language, pair.pivot
@@ -94,8 +93,7 @@ def fit(
             done,
             source,
             encoder,
-            has_queries=embedding.has_queries,
-        )
+        ).with_rank(directions)
         for pivot in tags
     }
 
@@ -140,16 +138,13 @@ def _made(
     rows: int,
     source: ParallelText,
     encoder: Encoder,
-    *,
-    has_queries: bool,
 ) -> LanguageVectors:
     means = {pair.language: mean_difference(pair.blocks.language, pair.blocks.pairs) for pair in pairs}
     mean = languages[pivot].mean.astype("float32")
     of_queries = np.zeros(source.dimension or encoder.dimension, np.float64)
     asked = sum(pair.add_pivot_queries(of_queries) for pair in pairs)
     # Where the encoder makes no difference between documents and queries, their means are the same.
-    known = asked or not has_queries
-    common = {DOCUMENTS: mean, QUERIES: mean_difference(of_queries, asked) if asked else mean} if known else {}
+    common = {DOCUMENTS: mean, QUERIES: mean_difference(of_queries, asked) if asked else mean}
     return LanguageVectors(
         pivot=pivot,
         vectors={pair.language: mean_difference(pair.blocks.difference, pair.blocks.pairs) for pair in pairs},

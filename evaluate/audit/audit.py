@@ -14,7 +14,6 @@ from langshift.debias import similarity
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.readable import SAMPLED, LanguageSample, collapsed, unread
 from langshift.debias.similarity import Floats, LanguageRows, NormalisedVectors
-from langshift.debias.vectors import DOCUMENTS, QUERIES
 from langshift.evaluate.audit import sample as sampling
 from langshift.evaluate.audit.sample import AuditQueries, LanguageDisagreement, LanguageMix, Sample
 from langshift.ingest.adopt.adopt import AdoptableIndex
@@ -251,11 +250,10 @@ def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
     if queries and known:
         asked = sampling.read_queries(queries, opened.pipeline, known, size)
     moved = debias.documents(sample.vectors, sample.tags)
-    moved_queries = (debias if asked.file else of_one_side(debias)).queries(asked.vectors, asked.tags)
     by_language = replace(debias, gamma=0.0).documents(sample.vectors, sample.tags)
     before, after = (
-        NormalisedVectors(similarity.with_norm_1(of_queries), similarity.with_norm_1(of_documents))
-        for of_queries, of_documents in ((asked.vectors, sample.vectors), (moved_queries, moved))
+        NormalisedVectors(similarity.with_norm_1(asked.vectors), similarity.with_norm_1(of_documents))
+        for of_documents in (sample.vectors, moved)
     )
     rows = _rows(sample, asked, known)
     draws = similarity.Draws(rows)
@@ -269,19 +267,10 @@ def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
         near=_near(before, after, rows),
         reference=reference,
         spread=spread,
-        # All documents alike lose the common mean, which says nothing of a language.
+        # All documents alike lose what queries have in common, which says nothing of a language.
         judged=judge_languages(sample, by_language, rows, debias, reference, cosines),
         unread=_unread(opened.pipeline.encoder.id, sample, rows.documents),
     )  # fmt: skip
-
-
-def of_one_side(debias: Debiaser) -> Debiaser:
-    """The shift for documents that stand in for queries: they lose what documents do, where queries lose anything."""
-    known = debias.vectors
-    if known is None:
-        return debias
-    common = {**known.common, QUERIES: known.common[DOCUMENTS]} if known.common else {}
-    return replace(debias, vectors=replace(known, query_vectors={}, common=common))
 
 
 def _unread(encoder: str, sample: Sample, rows: Mapping[str, NDArray[np.intp]]) -> dict[str, int]:

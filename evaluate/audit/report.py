@@ -208,7 +208,7 @@ def _left_out(audit: Audit) -> Iterator[AuditFinding]:
     without = [one for one in audit.judged if vectors and one.vector is None and one.language != vectors.pivot]
     if without:
         shown = ", ".join(f"{one.language} ({pluralize(one.documents, 'document')})" for one in without)
-        text = f"No language vector for {shown}: these documents are not shifted."
+        text = f"No language vector for {shown}: these documents are not shifted by language."
         yield AuditFinding("no_vector", [one.language for one in without], text)
     few = [one.language for one in audit.judged if one.gap is None and one.language != audit.reference]
     if few and audit.reference is not None:
@@ -238,7 +238,6 @@ def document(audit: Audit) -> dict[str, Any]:
             "file": audit.queries.file,
             "total": audit.queries.total,
             "used": len(audit.queries.tags),
-            "shifted": pipeline.debias.shift_queries,
         },
         "reference": audit.reference,
         "spread": audit.spread,
@@ -327,8 +326,7 @@ def _matrices(audit: Audit) -> None:
     if not audit.rows.queries or not audit.rows.documents:
         return
     out.print()
-    moved = ", shifted by their own language" if audit.opened.pipeline.debias.shift_queries else ""
-    line(f"Queries: {_queries(audit)}{moved}.")
+    line(f"Queries: {_queries(audit)}.")
     for title, means in (("before", audit.before), ("after", audit.after)):
         line(f"Mean cosine {title} the shift, queries in rows, documents in columns:")
         _matrix(audit, means)

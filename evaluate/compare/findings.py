@@ -16,6 +16,7 @@ from langshift.evaluate.datasets.dataset import Clusters, identity
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.measures.fairness import TOP1
+from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, most_shown
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
 from langshift.output import format_score
@@ -142,6 +143,13 @@ class ComparisonFindings(NamedTuple):
         count = f"{len(compared.dataset.queries):,} queries"
         return [f"{run.label} over {count}: {column.measure} {format_score(compared.mean(run.letter, column))}."]
 
+    @property
+    def most_shown(self) -> dict[str, Scores]:
+        """Label of each run -> the languages of its first hits; empty where that was not measured."""
+        compared, column = self.compared, Column(comparison.ALL, MOST_SHOWN_20)
+        measured = compared.candidates if column in compared.columns else ()
+        return {run.label: compared.whole.scores[run.letter][column] for run in measured}
+
     def to_dict(self, conditions: Sequence[ConditionResult] = ()) -> dict[str, Any]:
         """One JSON document of all that was found, with what the tests rest on."""
         compared = self.compared
@@ -161,6 +169,9 @@ class ComparisonFindings(NamedTuple):
             "matrices": [_matrix(found) for found in self.matrices],
             "examples": [_extremes(found) for found in self.examples],
             **({"positions": _positions(self.positions)} if self.positions else {}),
+            "most_shown": {
+                label: most._asdict() for label, scores in self.most_shown.items() if (most := most_shown(scores))
+            },
             "verdicts": [
                 {"before": compared.letters[0], "after": letter, **verdict.to_dict()}
                 for letter, verdict in self.verdicts.items()
@@ -242,8 +253,6 @@ def _row(compared: SettingsComparison, row: SettingRow) -> dict[str, Any]:
         "index": found.index,
         "version": found.version,
         "setting": asdict(found.setting),
-        "shift_queries": found.shift_queries,
-        "gamma": found.gamma,
         "measures": {name: scores.mean for name, scores in found.scores.items()},
         "queries": {name: scores.queries for name, scores in found.scores.items()},
         **({"top1": top1} if top1 else {}),

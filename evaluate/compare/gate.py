@@ -17,6 +17,7 @@ from langshift.evaluate.compare.verdict import Verdict, of_replays
 from langshift.evaluate.datasets.dataset import identity, load_dataset
 from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.measures import default_measures, parse_measure
+from langshift.evaluate.measures.most_shown import format_figure
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.runs import parse_names
@@ -370,7 +371,7 @@ def show(judged: GateResult) -> None:
     for name, old in before.scores.items():
         new = after.scores[name]
         change = None if old.mean is None or new.mean is None else new.mean - old.mean
-        rows.append([name, format_score(old.mean), format_score(new.mean), format_change(change)])
+        rows.append([name, format_figure(old), format_figure(new), format_change(change)])
     columns = ["measure", before.version, after.version, "change"]
     table(None, columns, rows, right=set(columns[1:]))
     figures = judged.verdict.figures

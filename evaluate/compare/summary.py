@@ -1,15 +1,13 @@
 """What a shift changed in two replays of the same questions, in plain words."""
 
 from collections.abc import Mapping
-from statistics import fmean
 from typing import NamedTuple
 
 from langshift.evaluate.compare.comparison import changed
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.replay.overlap import DEPTH, shares
+from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, most_shown
 from langshift.evaluate.replay.replay import ReplayResult
-from langshift.languages import UNDETERMINED
 from langshift.output import format_change, format_score, join_words
 
 _DIGITS = 3
@@ -32,22 +30,12 @@ class ReplayPair(NamedTuple):
         """Query id -> change of a measure, for the queries that it counts."""
         return changed(self.before.scores[measure], self.after.scores[measure])
 
-    def own_language_share(self, replay: ReplayResult) -> float:
-        """Mean share, among a query's first 20 hits, of documents in the query's language."""
-        documents = {name: document.language for name, document in self.dataset.documents.items()}
-        found = [
-            shares([name for name, _ in answer.hits], documents).get(replay.languages[answer.query] or UNDETERMINED, 0)
-            for answer in replay.answers
-            if answer.hits
-        ]
-        return fmean(found) if found else 0.0
-
 
 def describe_changes(compared: ReplayPair) -> list[str]:
     """What the shift changed, in sentences made from the figures alone."""
     lines = [_overall(compared), _pivot(compared)]
-    lines += [_by_language(compared, name) for name in compared.before.scores if name != "R@20"]
-    lines += [_by_question(compared), _shares(compared), _grain(compared)]
+    lines += [_by_language(compared, name) for name in compared.before.scores if name not in ("R@20", MOST_SHOWN_20)]
+    lines += [_by_question(compared), _most_shown(compared), _grain(compared)]
     return [line for line in lines if line]
 
 
@@ -89,7 +77,8 @@ def _pivot(compared: ReplayPair) -> str:
 
 
 def _movements(before: Mapping[str, Scores], after: Mapping[str, Scores]) -> str:
-    return join_words([f"{name} {_movement(old.mean, after[name].mean)}" for name, old in before.items()])
+    moves = {name: _movement(old.mean, after[name].mean) for name, old in before.items() if name != MOST_SHOWN_20}
+    return join_words([f"{name} {move}" for name, move in moves.items()])
 
 
 def _movement(old: float | None, new: float | None) -> str:
@@ -130,14 +119,11 @@ def _by_question(compared: ReplayPair) -> str:
     )
 
 
-def _shares(compared: ReplayPair) -> str:
-    before, after = (compared.own_language_share(replay) for replay in (compared.before, compared.after))
-    languages = {document.language for document in compared.dataset.documents.values()}
-    return (
-        f"Of the first {DEPTH} hits, the share in the question's own language is {short_figure(before)} before "
-        f"and {short_figure(after)} after; an even mix of the {len(languages)} languages would be "
-        f"{short_figure(1 / len(languages))}."
-    )
+def _most_shown(compared: ReplayPair) -> str:
+    before, after = (most_shown(side.scores[MOST_SHOWN_20]) for side in (compared.before, compared.after))
+    if before is None or after is None:
+        return ""
+    return f"The language that is shown most: before, {before.sentence}; after, {after.sentence}."
 
 
 def _grain(compared: ReplayPair) -> str:

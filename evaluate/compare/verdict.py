@@ -3,7 +3,8 @@
 The same sentence answers for any two sides of a paired comparison, wherever the figures come from. It rests on
 conditions, each tested by itself and corrected together after Holm: nDCG@20 over all questions, over those with and
 without an answer in the searcher's language, and over those in each language; SLR@20, recall of answers in the
-searcher's own language; TLR@20, recall of answers in others.
+searcher's own language; TLR@20, recall of answers in others. It adds which language crowds the others out, where one
+does that now and did not before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,8 @@ from langshift.evaluate.compare.significance import TestResult, holm, paired_tes
 from langshift.evaluate.datasets.dataset import Dataset, clusters, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import default_measures
-from langshift.evaluate.measures.base import Run
+from langshift.evaluate.measures.base import Run, Scores
+from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, crowding
 from langshift.evaluate.replay.overlap import Overlap
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.runs import scored
@@ -49,13 +51,15 @@ class Choice(NamedTuple):
         between: what cannot be told where there are too few questions.
         remedy: what to do where answers in the searcher's own language are lost.
         more: what to do where there are too few questions.
+        uncrowd: what to do where one language crowds the others out.
     """
 
     take: str = "Shift it"
     leave: str = "Do not shift it"
     between: str = ""
-    remedy: str = "search with a language preference, such as --prefer-language .02, to get those back"
+    remedy: str = "search with a language preference, such as --prefer-language .01, to get those back"
     more: str = "judge more of them first"
+    uncrowd: str = ", which --gamma .97 prevents"
 
     @property
     def shifts(self) -> bool:
@@ -65,7 +69,7 @@ class Choice(NamedTuple):
 
 SHIFT = Choice()
 # Of a fingerprint, what a shift may change.
-_SCALES = {"alpha", "alphas", "gamma", "vectors", "pivot", "means", "method", "soft", "langshift"}
+_SCALES = {"alpha", "alphas", "gamma", "vectors", "pivot", "langshift"}
 
 
 def choice(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[str]) -> Choice:
@@ -86,9 +90,10 @@ def choice(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[
         for one, side in zip(made, (before, after), strict=True)
     ]
     if moved == [False, True] and all(made) and rest[0] == rest[1]:
-        return SHIFT
+        return SHIFT._replace(uncrowd="") if made[1].get("gamma") else SHIFT
     one, other = names
-    return Choice(f"Use {other} rather than {one}", f"Keep {one} rather than {other}", f" {one} and {other} apart")
+    words = f"Use {other} rather than {one}", f"Keep {one} rather than {other}", f" {one} and {other} apart"
+    return Choice(*words, uncrowd="")
 
 
 class PairedFigures(NamedTuple):
@@ -99,22 +104,23 @@ class PairedFigures(NamedTuple):
         after: the same of the later side.
         languages: question -> language, None where unknown.
         clusters: question -> article, group or whatever else shares its luck.
+        shown: MostShown@20 of the earlier and the later side; None where it was not measured.
     """
 
     before: Mapping[str, Mapping[str, float]]
     after: Mapping[str, Mapping[str, float]]
     languages: Mapping[str, str | None]
     clusters: Mapping[str, str]
+    shown: tuple[Scores, Scores] | None = None
 
     @classmethod
     def of(cls, dataset: Dataset, languages: DatasetLanguages, before: Run, after: Run) -> "PairedFigures":
         """Score two runs of a dataset, for the questions that ``languages`` knows."""
         names = [name for name in (RANKING, OTHERS, OWN_ANSWERS) if name in default_measures(dataset.judged)]
-        old, new = (
-            {name: scores.per_query for name, scores in scored(names, dataset, languages, run).items()}
-            for run in (before, after)
-        )
-        return cls(old, new, languages.queries, clusters(dataset).of)
+        sides = [scored([*names, MOST_SHOWN_20], dataset, languages, run) for run in (before, after)]
+        old, new = ({name: side[name].per_query for name in names} for side in sides)
+        shown = (sides[0][MOST_SHOWN_20], sides[1][MOST_SHOWN_20])
+        return cls(old, new, languages.queries, clusters(dataset).of, shown)
 
     def both(self, measure: str) -> dict[str, tuple[float, float]]:
         """Question -> both figures."""
@@ -239,7 +245,7 @@ def judge(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
     else:
         more = "ask about others" if whole.reach is None else between.more
         said = f"Too few questions to tell{between.between}: {said}{_too_few(whole)}, so {more}"
-    return Verdict(kind, f"{said}{_about_unread(unread)}.", figures)
+    return Verdict(kind, f"{said}{_about_unread(unread)}.{_crowded(paired.shown, between.uncrowd)}", figures)
 
 
 def unjudged(questions: int, found: Sequence[str] = (), advice: str = "") -> Verdict:
@@ -275,7 +281,9 @@ def of_replays(before: ReplayResult, after: ReplayResult, overlap: Overlap | Non
     dataset, failed = after.dataset, {answer.query for side in (before, after) for answer in side.failed}
     asked = {query: tag for query, tag in after.languages.items() if query not in failed}
     if dataset is None or not any(dataset.relevant(query) for query in asked):
-        return unjudged(len(asked), [] if overlap is None else _alike(overlap))
+        old, new = (side.scores.get(MOST_SHOWN_20) for side in (before, after))
+        verdict = unjudged(len(asked), [] if overlap is None else _alike(overlap))
+        return verdict._replace(sentence=verdict.sentence + _crowded((old, new) if old and new else None))
     runs = [{answer.query: dict(answer.hits) for answer in side.answers} for side in (before, after)]
     paired = PairedFigures.of(dataset, DatasetLanguages({}, after.documents, asked, ()), *runs)
     made = [{"fingerprint": side.fingerprint.to_dict(), "setting": asdict(side.setting)} for side in (before, after)]
@@ -394,6 +402,12 @@ def _too_few(whole: VerdictFigure) -> str:
     digits = 10 ** max(0, int(log10(needed)) - 1)
     doubt = "" if whole.reach < 0.0005 else f", give or take {_score(whole.reach)}"
     return f"{moves}{doubt}, and it takes about {ceil(needed / digits) * digits:,} to see a change of {_short(VISIBLE)}"
+
+
+def _crowded(shown: tuple[Scores, Scores] | None, remedy: str = "") -> str:
+    """A further sentence where one language now crowds the others out."""
+    said = crowding(*shown) if shown else ""
+    return f" But {said}{remedy}." if said else ""
 
 
 def _about_unread(unread: Sequence[VerdictFigure]) -> str:

@@ -16,9 +16,10 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE
 from langshift.evaluate.measures.base import Material, Measure, MeasureFamily, RankedMaterial, Scores
 from langshift.evaluate.measures.fairness import ENTROPY, EVIDENCE_HIT, JS, KL, LANG_NDCG, LPR, PEER, PSI, SHARE, TOP1
+from langshift.evaluate.measures.most_shown import MOST_SHOWN, MOST_SHOWN_20
 from langshift.evaluate.measures.standard import SLR, TLR, TR, StandardFamily, compute, find
 
-OWN = (TLR, SLR, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, EVIDENCE_HIT, SHARE, ENTROPY, JS, KL)
+OWN = (TLR, SLR, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, EVIDENCE_HIT, MOST_SHOWN, SHARE, ENTROPY, JS, KL)
 _STANDARD = (
     StandardFamily("nDCG@k", "high", "trec_eval, ndcg_cut", compute),
     StandardFamily("R@k", "high", "trec_eval, recall", compute),
@@ -28,7 +29,7 @@ _STANDARD = (
     StandardFamily("Judged@k", "report", "ir_measures, Judged", compute),
 )
 FAMILIES: dict[str, MeasureFamily] = {family.name: family for family in (*_STANDARD, *OWN)}
-DEFAULT_MEASURES = ("nDCG@20", "R@20", "TLR@20", "SLR@20")
+DEFAULT_MEASURES = ("nDCG@20", "R@20", "TLR@20", "SLR@20", MOST_SHOWN_20)
 
 _NAME = re.compile(
     r"(?P<family>[^\W\d]\w*)(?:\((?P<options>.*)\))?(?:@(?P<cutoff>[1-9][0-9]{0,5}|0\.[0-9]{1,6}|[01]\.0))?"

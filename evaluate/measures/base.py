@@ -39,6 +39,7 @@ class Material:
         spans: query id -> document id -> the evidence's characters in the document's text.
         passages: query id -> document id -> the characters of the passage that a hit showed; a hit without one,
             such as any in an index of whole documents, is absent.
+        held: language -> documents of the index that was searched, where the documents are not all known.
         judged: ``"per-language"`` where documents were judged only for queries in their own language, so
             that a relevant document in another language counts as not relevant; else ``"pooled"``.
     """
@@ -53,6 +54,7 @@ class Material:
     lengths: Mapping[str, int] = field(default_factory=dict)
     spans: Spans = field(default_factory=dict)
     passages: Spans = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
     judged: str = POOLED
 
 

@@ -202,11 +202,12 @@ def repivoted(vectors: LanguageVectors, pivot: str) -> LanguageVectors:
         pairs=pairs | {vectors.pivot: vectors.pairs[pivot]},
         query_vectors=_turned(vectors.query_vectors, vectors.pivot, pivot) if of_queries is not None else {},
         common={} if lost else {side: mean + moved[side] for side, mean in vectors.common.items()},
-        both_sides=None,
-        documents_only=None,
+        recommendation=None,
         maps={},
         evidence={},
         tuning={},
+        # The means of queries in each language stay what they are.
+        query_directions=None if lost else vectors.query_directions,
     )
 
 
@@ -216,8 +217,8 @@ def _turned(of: Vectors, old: str, new: str) -> Vectors:
     return moved | {old: (-origin).astype(np.float32)}
 
 
-# ``--shift-queries`` -> what it asks for; None is for the language vectors to say.
-SHIFT_QUERIES = {"never": False, "always": True, "auto": None}
+#: What ``--shift-queries`` takes.
+SHIFT_QUERIES = ("never", "always")
 NOTHING, DOCUMENTS, BOTH_SIDES = "nothing", "documents", "both sides"
 
 
@@ -237,7 +238,7 @@ class OfflineSettings(NamedTuple):
         """Which vectors come out changed."""
         if not _moves(self.debias):
             return NOTHING
-        entire = self.debias.method in QUERY_SIDE or self.debias.shift_queries or self.debias.gamma
+        entire = self.debias.method in QUERY_SIDE or self.debias.shift_queries
         return BOTH_SIDES if entire else DOCUMENTS
 
     @property
@@ -282,15 +283,15 @@ def settings(
             have none.
         shift_queries: names from ``SHIFT_QUERIES``.
         sources: what says the languages of documents.
-        gamma: scale of the common mean that shift takes off both sides; None takes what the language vectors recommend,
-            but 0 beside an alpha, and where queries are never shifted.
+        gamma: how much of what all queries have in common shift takes out of documents; None takes what the language
+            vectors recommend, but 0 beside an alpha, in a soft shift, and where queries are shifted, too.
 
     Raises:
         UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft.
     """
     found: dict[str, OfflineSettings] = {}
     for method, source, sides in product(methods, sources, shift_queries):
-        setting = _setting(known, method, alpha, SHIFT_QUERIES[sides], source, gamma if method == "shift" else None)
+        setting = _setting(known, method, alpha, sides == "always", source, gamma if method == "shift" else 0.0)
         found.setdefault(setting.name, setting)
     return list(found.values())
 
@@ -299,19 +300,21 @@ def _setting(
     known: LanguageVectors | None,
     method: str,
     alpha: float | None,
-    shift_queries: bool | None,
+    shift_queries: bool,
     source: LanguageSource,
     gamma: float | None,
 ) -> OfflineSettings:
     entire = method in QUERY_SIDE
-    # Where queries are never shifted, what is recommended for documents alone.
-    only = shift_queries is False and not gamma
-    queries = False if entire else shift_queries
-    debias = recommended(known, method, 1.0 if entire else alpha, gamma, queries, documents_only=only)
+    queries = shift_queries and not entire
+    if gamma and source.soft:
+        raise UsageError(f"--language-from {source} takes no gamma: leave --gamma or {source} out.")
+    if queries or source.soft:
+        gamma = gamma or 0.0
+    debias = recommended(known, method, 1.0 if entire else alpha, gamma, shift_queries=queries)
     if entire and known is None:
         raise UsageError(f"The method {method} needs language vectors: name them with --vectors.")
     if not _moves(debias):
-        return OfflineSettings(recommended(known, method, 0.0, shift_queries=False))
+        return OfflineSettings(recommended(known, method, 0.0))
     if source.soft and method != "shift":
         raise UsageError(
             f"--language-from {source} works only with the method shift, not {method}: leave {method} out of --method, "
@@ -353,7 +356,7 @@ def evaluate(
     placed = debias_vectors(encoded, setting.debias, document_languages)
     ranked = rank(encoded, placed, beta=beta, on_queries=on_queries)
     scores = score_ranked(names, encoded, ranked)
-    fingerprint = replace(pipeline, debias=setting.debias, soft=setting.source.soft).fingerprint()
+    fingerprint = replace(pipeline, debias=setting.debias).fingerprint()
     nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
     notes = [f"{name}: {found.note}" for name, found in scores.items() if found.note]
     document = {

@@ -70,8 +70,7 @@ class SweepPoint:
         alphas: scales of single languages that differ from it.
         beta: language preference.
         scores: measure -> figures over all queries.
-        gamma: scale of the common mean, which both sides lose.
-        shift_queries: whether queries of other languages than the pivot are shifted too.
+        gamma: how much of what all queries have in common is taken out of documents.
     """
 
     alpha: float
@@ -79,7 +78,6 @@ class SweepPoint:
     beta: float
     scores: Mapping[str, Scores] = field(repr=False)
     gamma: float = 0.0
-    shift_queries: bool = False
 
     def mean(self, measure: str, queries: Sequence[str]) -> float | None:
         """A measure over some of the queries."""
@@ -97,7 +95,7 @@ class SweepResult(NamedTuple):
         languages: language vector -> one point for each alpha of that language, the others at the best.
         own: each language at its own best alpha.
         betas: beta -> one point for each of a few alphas.
-        grid: a point for every alpha with every gamma, queries as they are and shifted; empty without gammas.
+        grid: a point for every alpha with every gamma; empty without gammas.
     """
 
     halves: QueryHalves
@@ -134,7 +132,6 @@ class Sweeper:
         beta: float = 0.0,
         *,
         gamma: float = 0.0,
-        shift_queries: bool = False,
     ) -> SweepPoint:
         """Search exactly at one setting, and score.
 
@@ -142,18 +139,17 @@ class Sweeper:
             alpha: scale of the shift.
             alphas: scales of single languages that differ from it.
             beta: what a document in the query's language gets on top of its cosine.
-            gamma: scale of the common mean, which both sides lose.
-            shift_queries: whether queries of other languages than the pivot are shifted too.
+            gamma: how much of what all queries have in common is taken out of documents.
 
         Raises:
-            UsageError: a gamma, where the language vectors have no common means.
+            UsageError: a gamma that is none, or for which the language vectors have no directions.
         """
         own = dict(alphas or {})
-        placed = debias_vectors(self._encoded, Debiaser(self._vectors, "shift", alpha, own, shift_queries, gamma))
+        placed = debias_vectors(self._encoded, Debiaser(self._vectors, alpha=alpha, alphas=own, gamma=gamma))
         ranked = rank(self._encoded, placed, beta=beta, depth=self._depth)
         scores = score_ranked(self._names, self._encoded, ranked)
         self._on_point(f"alpha {alpha:g}")
-        return SweepPoint(alpha, own, beta, scores, gamma, shift_queries)
+        return SweepPoint(alpha, own, beta, scores, gamma)
 
     def shiftable(self) -> list[str]:
         """The language vectors that documents of this dataset take, sorted."""
@@ -177,10 +173,10 @@ def sweep(
         select: the measure that is to be high.
         alphas: what to try, ascending.
         betas: language preferences to try, each at the smallest, the best and the largest alpha.
-        gammas: scales of the common mean to try, each at every alpha, with queries as they are and shifted.
+        gammas: to try, each at every alpha.
 
     Raises:
-        UsageError: the measure has no figure on the development half, or the language vectors have no common means.
+        UsageError: the measure has no figure on the development half, or a gamma that cannot be used.
     """
     points = [sweeper.point(alpha) for alpha in alphas]
     best = _best(points, select, parts.development, points[0].alpha)
@@ -194,10 +190,7 @@ def sweep(
     combined = sweeper.point(best.alpha, own) if own else best
     few = sorted({alphas[0], best.alpha, alphas[-1]})
     preferred = {beta: [sweeper.point(alpha, beta=beta) if beta else known[alpha] for alpha in few] for beta in betas}
-    grid = [
-        sweeper.point(alpha, gamma=gamma, shift_queries=queries) if gamma or queries else known[alpha]
-        for queries, alpha, gamma in product((False, True), alphas, gammas)
-    ]
+    grid = [sweeper.point(alpha, gamma=gamma) if gamma else known[alpha] for alpha, gamma in product(alphas, gammas)]
     return SweepResult(parts, select, points, best, languages, combined, preferred, grid)
 
 
@@ -252,10 +245,7 @@ def document(
         },
         "own_alphas": _point(found.own, found, names),
         "beta": [_point(point, found, names) for points in found.betas.values() for point in points],
-        "grid": [
-            {"gamma": point.gamma, "shift_queries": point.shift_queries, **_point(point, found, names)}
-            for point in found.grid
-        ],
+        "grid": [{"gamma": point.gamma, **_point(point, found, names)} for point in found.grid],
         "warnings": [*encoded.dataset.own_documents_remarks, *encoded.languages.warnings],
     }
 

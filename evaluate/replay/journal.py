@@ -9,12 +9,15 @@ latter two are replaced by the whole result, and ``unfinished.json`` goes.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from langshift.errors import UsageError
 from langshift.evaluate.replay.requests import QueryResult
@@ -25,7 +28,7 @@ from langshift.retrieval.hits import ScoringContext
 
 def to_dict(how: ScoringContext) -> dict[str, Any]:
     """The same as JSON; empty where there is nothing to know."""
-    known = msgspec.to_builtins(how, enc_hook=float)  # some figures are NumPy's
+    known = msgspec.to_builtins(how, enc_hook=_builtin)
     return {"kept" if name == "run_scores" else name: value for name, value in known.items() if value}
 
 
@@ -35,7 +38,13 @@ def from_dict(given: Mapping[str, Any]) -> ScoringContext:
     Raises:
         ValueError: it is of another form.
     """
-    return msgspec.convert({**given, "run_scores": given.get("kept", {})}, ScoringContext)
+    known = {**given, "run_scores": given.get("kept", {})}
+    return msgspec.convert(known, ScoringContext, dec_hook=lambda _, text: np.frombuffer(b64decode(text), np.float32))
+
+
+def _builtin(value: np.floating[Any] | NDArray[np.float32]) -> float | bytes:
+    """A figure of NumPy, or a vector, whose bytes JSON has as base64."""
+    return value.tobytes() if isinstance(value, np.ndarray) else float(value)
 
 
 RESULT, UNFINISHED = "result.json", "unfinished.json"

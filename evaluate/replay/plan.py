@@ -164,16 +164,6 @@ class ReplayTarget(NamedTuple):
     questions: Sequence[SearchQuery]
 
     @property
-    def shift_queries(self) -> bool:
-        """Whether queries in other languages than the pivot are shifted."""
-        return self.setting.needs_vector and self.searcher.query_debias.shift_queries
-
-    @property
-    def gamma(self) -> float:
-        """How much of the common mean queries lose, as documents did."""
-        return self.searcher.query_debias.gamma if self.setting.needs_vector else 0.0
-
-    @property
     def trust(self) -> AnchorModel | None:
         """What ``anchored`` reckons with in the index; None in other modes."""
         return self.searcher.trust if self.chosen.setting.mode == "anchored" else None
@@ -207,7 +197,7 @@ class ReplayPlan:
         options: ReplayOptions,
         on_batch: Callable[[int], None] = lambda _: None,
     ) -> ReplayPlan:
-        """Detect languages, encode the queries, once for each encoder, shift them, and prepare the requests.
+        """Detect languages, encode the queries, once for each encoder, and prepare the requests.
 
         Args:
             searchers: over the indices.
@@ -216,7 +206,7 @@ class ReplayPlan:
             on_batch: called with the number of queries encoded after each batch.
 
         Raises:
-            UsageError: a query that cannot be asked, queries to be shifted by nothing, or too much for the memory.
+            UsageError: a query that cannot be asked, or too much for the memory.
         """
         queries = dataset.queries if options.log is None else merged(options.log, dataset)
         # Detect.
@@ -224,20 +214,20 @@ class ReplayPlan:
         languages = query_languages(queries, tags)
         # As the index writes languages: nn as no, arz as ar.
         written = [text_language(languages[query.id] or UNDETERMINED) for query in queries]
-        # Encode, and shift where that is asked for.
+        # Encode.
         encoded: dict[tuple[object, ...], NDArray[np.float32]] = {}
         replay_targets = []
         for searcher in searchers:
-            moved: NDArray[np.float32] | None = None
+            own: NDArray[np.float32] | None = None
             if any(setting.needs_vector for setting in options.settings):
                 encoder = searcher.encoder
                 # Equal for two indices whose encoders give queries the same vectors.
                 key = encoder.id, encoder.revision, encoder.query_prefix, encoder.dimension
                 if key not in encoded:
                     encoded[key] = encode(searcher, queries, on_batch)
-                moved = searcher.move(encoded[key], [tags[query.id] for query in queries])
+                own = encoded[key]
             for setting in options.settings:
-                vectors = moved if moved is not None and setting.needs_vector else [None] * len(queries)
+                vectors = own if own is not None and setting.needs_vector else [None] * len(queries)
                 asked = zip(queries, written, vectors, strict=True)
                 questions = [SearchQuery(query.text, language, vector) for query, language, vector in asked]
                 replay_targets.append(ReplayTarget(searcher, setting, searcher.resolve(setting), questions))
@@ -342,7 +332,6 @@ def _identity(target: ReplayTarget, replay_plan: ReplayPlan, options: ReplayOpti
         "documents": index.documents,
         "setting": asdict(target.setting),
         "resolved": asdict(target.chosen.setting),
-        "shift_queries": target.shift_queries,
         "trust": None if target.trust is None else target.trust.to_dict(),
         "top_k": TOP_K,
         "indices": [one.searcher.index.name for one in replay_plan.targets],

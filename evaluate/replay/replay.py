@@ -10,19 +10,23 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread_in_words
 from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import Dataset
-from langshift.evaluate.datasets.texts import DatasetLanguages, document_languages, misfits
+from langshift.evaluate.datasets.texts import DatasetLanguages, document_languages, indexed_languages, misfits
 from langshift.evaluate.measures import default_measures
 from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.measures.most_shown import MOST_SHOWN_20
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import LoadStats, send
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, ReplayTarget, detection_warnings
 from langshift.evaluate.replay.requests import TOP_K, LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.plugin.unread import count_languages
 from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.settings import ModeChoice, SearchSettings
 from langshift.retrieval.steps import execute_many
 
+# As deep as MostShown@20 looks.
+_SHOWN = 20
 #: Query id -> every document of its target -> score, None where it has none.
 GroupScores = Mapping[str, Mapping[str, "float | None"]]
 
@@ -41,8 +45,6 @@ class ReplayResult:
         answers: one for each query, in the order of the dataset or log.
         scores: measure -> figures.
         warnings: sentences on what makes the figures less than they seem.
-        shift_queries: whether queries in other languages than the pivot were shifted.
-        gamma: how much of the common mean queries lost, as documents did.
         load: how the queries were sent.
         sending: how that went.
         group_scores: query id -> every document of its target -> score, None where it has none; empty if not
@@ -62,8 +64,6 @@ class ReplayResult:
     answers: Sequence[QueryResult]
     scores: Mapping[str, Scores]
     warnings: Sequence[str]
-    shift_queries: bool = False
-    gamma: float = 0.0
     load: LoadProfile = field(default_factory=LoadProfile)
     sending: LoadStats = field(default_factory=LoadStats)
     group_scores: GroupScores = field(default_factory=dict, repr=False)
@@ -156,13 +156,18 @@ def replay_all(
         in_order = [_without_own(dataset, heard[query.id]) for query in replay_plan.queries]
         run = {answer.query: dict(answer.hits) for answer in in_order}
         group_scores, lacking = _group_scores(clients[0], replay_plan, target, heard)
-        scores = {}
-        if dataset.qrels:
-            names = default_measures(dataset.judged) if options.measures is None else options.measures
-            matched = {query: {n: s for n, s in its.items() if s is not None} for query, its in group_scores.items()}
-            languages = DatasetLanguages({}, documents, replay_plan.languages, ())
-            places = {answer.query: answer.places for answer in in_order}
-            scores = scored(names, dataset, languages, run, matched, passages=places)
+        names = default_measures(dataset.judged) if options.measures is None else options.measures
+        held: Mapping[str, int] | None = None
+        if not dataset.qrels:
+            # Which languages are shown is all that can be told, beside what the index holds of each.
+            names = [MOST_SHOWN_20] if all(answer.reached for answer in in_order) else []
+            shown = dict.fromkeys(name for answer in in_order for name, _ in answer.hits[:_SHOWN] if names)
+            documents = {**documents, **indexed_languages(clients[0], index.index, index.fields, shown)}
+            held = count_languages(clients[0], index.index, index.fields) if names else None
+        matched = {query: {n: s for n, s in its.items() if s is not None} for query, its in group_scores.items()}
+        languages = DatasetLanguages({}, documents, replay_plan.languages, ())
+        places = {answer.query: answer.places for answer in in_order}
+        scores = scored(names, dataset, languages, run, matched, passages=places, held=held)
         warnings = [*dataset.own_documents_remarks, *misfits(searcher, dataset, run), *detection_warnings(replay_plan)]
         warnings += [*unnamed, *notes, *lacking]
         result = ReplayResult(
@@ -174,8 +179,6 @@ def replay_all(
             answers=in_order,
             scores=scores,
             warnings=warnings + [f"{name}: {measured.note}" for name, measured in scores.items() if measured.note],
-            shift_queries=target.shift_queries,
-            gamma=target.gamma,
             load=options.load,
             sending=sending,
             group_scores=group_scores,

@@ -53,8 +53,6 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         "mode_reason": chosen.reason,
         "setting": asdict(replay.setting),
         "resolved": asdict(chosen.setting),
-        "shift_queries": replay.shift_queries,
-        "gamma": replay.gamma,
         "trust": None if replay.trust is None else {**replay.trust.to_dict(), "calibrated": replay.trust.calibrated},
         "top_k": TOP_K,
         **summary(replay.scores, asked=len(replay.answers)),

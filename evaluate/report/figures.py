@@ -299,7 +299,13 @@ def _by_language(report: Report) -> Section:
 
 def _of_languages(report: Report) -> Iterator[Section]:
     compared = report.found.compared
-    yield Section("shares", "Languages of the hits", draw=lambda: [*rank_shares(report), *language_shares(report)])
+    most = tables.most_shown_table(report.found.most_shown)
+    yield Section(
+        "shares",
+        "Languages of the hits",
+        [most] if most else [],
+        draw=lambda: [*rank_shares(report), *language_shares(report)],
+    )
     if report.outcomes:
         named = [(compared.candidate(letter).label, scores) for letter, scores in report.outcomes.items()]
         meaning = (

@@ -123,7 +123,7 @@ class RunInfo(msgspec.Struct, frozen=True):
         version: the version of that index.
         mode: how it was searched; ``exact`` where no cluster was.
         method: how an offline evaluation moved vectors.
-        shift_queries: whether queries were shifted.
+        shift_queries: whether an offline evaluation shifted queries.
         beta: the language preference of an offline evaluation.
         gamma: how much of the common mean it took off.
         fingerprint: what made the vectors.

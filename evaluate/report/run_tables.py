@@ -13,6 +13,7 @@ from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.measures.fairness import EVIDENCE_HIT, OUTCOMES, PSI, TOP1
+from langshift.evaluate.measures.most_shown import LanguageShare, format_figure
 from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
 from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
 from langshift.evaluate.offline.sweep import SweepPoint, SweepResult
@@ -56,11 +57,9 @@ def show_sweep(found: SweepResult, names: Sequence[str]) -> None:
     if found.betas:
         heading("\nLanguage preference, over all queries")
         _show_betas(found, names)
-    for shifted, words in ((False, "not shifted"), (True, "shifted")):
-        points = [point for point in found.grid if point.shift_queries is shifted]
-        if points:
-            heading(f"\nAlpha by gamma, queries {words}: {select}, over all queries")
-            _show_gammas(points, select)
+    if found.grid:
+        heading(f"\nAlpha by gamma: {select}, over all queries")
+        _show_gammas(found.grid, select)
 
 
 def _show_languages(found: SweepResult) -> None:
@@ -113,21 +112,29 @@ def show_offline(folder: Path, setting: OfflineSettings, result: Mapping[str, An
 def _show_measures(result: Mapping[str, Any]) -> None:
     """Print the means of ``result.json``, and by query language where there are several."""
     measures, languages = result["measures"], result["by_language"]
-    rows = [[name, format_score(mean), f"{result['queries'][name]:,}"] for name, mean in measures.items()]
+    rows = [[name, shown_figure(result, name), f"{result['queries'][name]:,}"] for name in measures]
     show_table(plain_table(["measure", "mean", "queries"], rows))
+    for name, most in result.get("most_shown", {}).items():
+        line(f"{name}: {LanguageShare(**most).sentence}.")
     if len(languages) > 1:
         first = next(iter(measures))
         rows = [
-            [tag, *map(format_score, part["measures"].values()), f"{part['queries'][first]:,}"]
+            [tag, *(shown_figure(part, name) for name in measures), f"{part['queries'][first]:,}"]
             for tag, part in languages.items()
         ]
         heading("\nBy query language")
         show_table(plain_table(["language", *measures, "queries"], rows))
 
 
+def shown_figure(result: Mapping[str, Any], name: str) -> str:
+    """A mean of ``result.json`` as tables have it; that of MostShown with its language."""
+    figure, most = format_score(result["measures"][name]), result.get("most_shown", {}).get(name)
+    return f"{most['language']} {figure}" if most else figure
+
+
 def _headline(folder: Path, result: Mapping[str, Any], words: Sequence[str]) -> None:
-    scales = [f"{name} {result[name]:g}" for name in ("gamma", "beta") if result[name]]
-    details = ", ".join(["exact search", *words, *scales])
+    beta = [f"beta {result['beta']:g}"] if result["beta"] else []
+    details = ", ".join(["exact search", *words, *beta])
     heading(f"{folder}: {result['queries']['asked']:,} queries, {details}")
 
 
@@ -138,6 +145,7 @@ def _described(setting: OfflineSettings) -> list[str]:
     words = [] if debias.method == "shift" else [f"method {debias.method}"]
     if setting.alpha is not None and debias.vectors is not None:
         words += [f"alpha {setting.alpha}", f"pivot {debias.vectors.pivot}"]
+    words += [f"gamma {debias.gamma:g}"] if debias.gamma else []
     words += [f"{setting.changes} changed"] if setting.changes == BOTH_SIDES else []
     return words + ([f"languages {_read(setting.source)}"] if setting.source != GIVEN else [])
 
@@ -161,6 +169,7 @@ def show_rows(folder: Path, rows: Sequence[tuple[OfflineSettings, Mapping[str, A
     # Columns that say nothing here are left out.
     said = {
         "alpha": len(alphas) > 1,
+        "gamma": any(setting.debias.gamma for setting, _ in rows),
         "changes": any(setting.changes == BOTH_SIDES for setting, _ in rows),
         **dict.fromkeys(("languages", "LID", "und"), any(setting.source != GIVEN for setting, _ in rows)),
     }
@@ -176,11 +185,12 @@ def _setting_cells(setting: OfflineSettings, result: Mapping[str, Any]) -> dict[
     return {
         "method": setting.debias.method,
         "alpha": setting.alpha or "-",
+        "gamma": f"{setting.debias.gamma:g}" if setting.debias.gamma else "-",
         "changes": setting.changes,
         "languages": "-" if setting.changes == NOTHING else str(setting.source),
         "LID": format_score(detection["accuracy"]),
         "und": "-" if detection["unknown"] is None else f"{detection['unknown']:,}",
-        **{name: format_score(mean) for name, mean in result["measures"].items()},
+        **{name: shown_figure(result, name) for name in result["measures"]},
     }
 
 
@@ -193,17 +203,10 @@ def show_replay(found: ReplayResult, document: Mapping[str, Any]) -> None:
     setting = format_settings(found.setting)
     if found.chosen is not None and found.chosen.origin != "asked":
         setting = f"{setting} ({format_settings(found.chosen.setting)})"
-    heading(f"{found.index}: {len(found.answers):,} queries, {setting}, {_describe_shift(found)}{partial}")
+    heading(f"{found.index}: {len(found.answers):,} queries, {setting}, {found.fingerprint.scales}{partial}")
     if found.scores:
         _show_measures(document)
     _show_times(found, document)
-
-
-def _describe_shift(found: ReplayResult) -> str:
-    """How documents and queries were moved: ``alpha 1``, and what is not the usual."""
-    made = found.fingerprint
-    method = "soft shift, " if made.soft else "" if made.method == "shift" else f"{made.method}, "
-    return f"{method}{made.scales}{', queries shifted' if found.shift_queries else ''}"
 
 
 def _show_times(found: ReplayResult, document: Mapping[str, Any]) -> None:
@@ -294,10 +297,10 @@ def _table(compared: SettingsComparison, *parts: _Columns) -> Table:
 
 
 def _figures(compared: SettingsComparison) -> _Columns:
-    means = compared.whole.mean
     return {
         column.measure: [
-            Cell(format_score(means(row.name, column)), _differs(compared, row, column)) for row in compared.rows
+            Cell(format_figure(compared.whole.scores[row.name][column]), _differs(compared, row, column))
+            for row in compared.rows
         ]
         for column in compared.columns
         if column.measure != TOP1.name

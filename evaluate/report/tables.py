@@ -12,6 +12,7 @@ from langshift.evaluate.compare.comparison import ALL, OWN, Column, ComparedQuer
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures.base import MeasureCell, Scores
 from langshift.evaluate.measures.fairness import FIFTHS, FLOOR, FLOOR_95, NDCG, PSI
+from langshift.evaluate.measures.most_shown import format_figure, most_shown
 from langshift.languages import UNDETERMINED
 from langshift.output import format_change, format_score
 
@@ -119,7 +120,7 @@ def _superscribed(compared: Comparison, letter: str, column: Column) -> str:
         if tested is not None and tested.significant and tested.difference > 0:
             marks += _SUPERSCRIPTS[other]
     # Figures stay one below the other, however many marks a run has.
-    return format_score(compared.mean(letter, column)) + marks.ljust(len(compared.candidates) - 1)
+    return format_figure(compared.whole.scores[letter][column]) + marks.ljust(len(compared.candidates) - 1)
 
 
 def p_values(compared: Comparison, section: str) -> Table:
@@ -189,7 +190,7 @@ def figures(compared: Comparison, section: str, title: str) -> Table:
     rows = []
     for column in compared.columns_of(section):
         row = [Cell(column.measure), Cell(f"{compared.whole.scores[first][column].queries:,}")]
-        row += [Cell(format_score(compared.mean(letter, column))) for letter in compared.letters]
+        row += [Cell(format_figure(compared.whole.scores[letter][column])) for letter in compared.letters]
         for letter in later:
             tested = compared.whole.tested(column, (first, letter))
             row += [_change(compared.whole, column, (first, letter)), Cell(probability(tested and tested.corrected))]
@@ -224,7 +225,7 @@ def _by_part(
     for name, part in parts.items():
         row = [Cell(name), Cell(f"{len(part.queries):,}")]
         for column in columns:
-            row += [Cell(format_score(part.mean(side, column))) for side in sides[:2]]
+            row += [Cell(format_figure(part.scores[side][column])) for side in sides[:2]]
             row += [_change(part, column, (first.letter, letter)) for _ in sides[2:]]
         rows.append(row)
     return Table(title, heads, rows)
@@ -279,6 +280,20 @@ def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
     names = next((list(cells) for cells in shares.values() if cells), [])
     rows = [[Cell(label), *map(Cell, map(format_score, cells.values()))] for label, cells in shares.items()]
     return Table("Outcome of the first document, as shares of the queries", [Head("run"), *map(Head, names)], rows)
+
+
+def most_shown_table(found: Mapping[str, Scores]) -> Table | None:
+    """The language that is shown most, beside its share of what is relevant: one row a run; None without."""
+    shares = [(label, one) for label, scores in found.items() if (one := most_shown(scores))]
+    if not shares:
+        return None
+    rows = [
+        [Cell(label), Cell(one.language), Cell(format_score(one.shown, 3)), Cell(format_score(one.fair, 3))]
+        for label, one in shares
+    ]
+    _, first = shares[0]
+    heads = [Head("run"), Head("language"), Head(f"of {first.hits}"), Head(f"of {first.beside}")]
+    return Table("The language that is shown most, and its share", heads, rows)
 
 
 def positions_table(found: Mapping[str, Mapping[str, Scores]]) -> Table:

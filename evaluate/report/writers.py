@@ -14,6 +14,7 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, Comparison
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures.fairness import TOP1
+from langshift.evaluate.measures.most_shown import language_shares
 from langshift.evaluate.report.figures import sections
 from langshift.evaluate.report.report import Report
 from langshift.evaluate.report.tables import Table
@@ -84,6 +85,7 @@ def _rows(report: Report) -> Iterator[Row]:
             yield from _of_runs(compared, part, SLICES[name], column, ALL)
     yield from _recalls(report)
     yield from _outcomes(report)
+    yield from _shares(report)
 
 
 def _of_runs(compared: Comparison, part: ComparedQueries, section: str, column: Column, language: str) -> Iterator[Row]:
@@ -116,6 +118,14 @@ def _outcomes(report: Report) -> Iterator[Row]:
             for outcome, cell in cells.items():
                 label = report.found.compared.candidate(letter).label
                 yield ("first document", f"{TOP1.name} {outcome}", language, label, cell.mean, cell.queries, None, "")
+
+
+def _shares(report: Report) -> Iterator[Row]:
+    """Each language's share of the hits, and what it stands beside."""
+    for label, scores in report.found.most_shown.items():
+        for one in language_shares(scores):
+            for share, of in ((one.shown, one.hits), (one.fair, one.beside)):
+                yield ("languages of the hits", f"{one.language} of {of}", ALL, label, share, scores.queries, None, "")
 
 
 # What Markdown reads as more than itself, wherever it stands.

@@ -12,7 +12,7 @@ trained on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -117,13 +117,14 @@ def collect_pools(
     """
     tags, names = query_tags(queries), clusters(dataset).of
     part = {name: number % parts for number, name in enumerate(sorted(set(names.values())))}
-    moved = searcher.move(encode(searcher, queries), [tags[one.id] for one in queries])
+    encoded = encode(searcher, queries)
     deep = SearchSettings(
         rerank="features",
         rerank_depth=_USUAL.rerank_depth * _DEEPER,
         rerank_per_language=_USUAL.rerank_per_language * _DEEPER,
     )
-    target, spread = searcher.target(SearchSettings()), searcher.trust.spread
+    target = replace(searcher.target(SearchSettings()), directions=searcher.directions)
+    spread = searcher.trust.spread
 
     def plan(query: DatasetQuery, vector: NDArray[np.float32]) -> SearchPlan[TrainingPool | None]:
         language = text_language(tags[query.id] or UNDETERMINED)
@@ -139,7 +140,7 @@ def collect_pools(
         kept = numbers if vectors else numbers._replace(vectors=np.empty((len(documents), 0)))
         return TrainingPool(query.id, request.question.words, part[names[query.id]], language, documents, kept)
 
-    plans = (plan(query, vector) for query, vector in zip(queries, moved, strict=True))
+    plans = (plan(query, vector) for query, vector in zip(queries, encoded, strict=True))
     return [pool for pool in execute_all(searcher, plans, on_query) if pool is not None]
 
 

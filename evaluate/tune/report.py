@@ -1,4 +1,4 @@
-"""What tuning found: as JSON, in sentences and tables, as a curve, and for the file of language vectors."""
+"""What tuning found: as JSON, in sentences and tables, as curves, and for the file of language vectors."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.errors import UsageError, require_extra
 from langshift.evaluate.compare.verdict import Choice, PairedFigures, Verdict, judge
-from langshift.evaluate.figures.theme import BLUE, GREEN, VERMILION
+from langshift.evaluate.figures.theme import BLUE, GREEN
 from langshift.evaluate.report.run_tables import bars
 from langshift.evaluate.report.tables import probability
 from langshift.evaluate.tune import tune
-from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.task import FOLDS
-from langshift.evaluate.tune.tune import PLAIN, MeasureChange, TuningPoint, TuningStep
+from langshift.evaluate.tune.tune import COST, MEASURES, OTHERS, PLAIN, TARGET, MeasureChange, TuningPoint, TuningStep
 from langshift.files import atomic_write
-from langshift.output import format_change, format_score, heading, join_words, line, table
+from langshift.output import format_change, format_score, heading, join_words, line, pluralize, table
 from langshift.settings import VERSION
 
 if TYPE_CHECKING:
@@ -78,16 +77,22 @@ class TuningReport:
             dict(zip(names, of.tolist(), strict=True)) for of in (task.languages, task.blocks.astype(str))
         )
         verdict = judge(PairedFigures(before, after, languages, blocks), _CHOICE)
-        if self.found.last is None and verdict.kind in ("shift", "at a cost"):
-            nothing = f"{_CHOICE.leave}: no setting raises {TARGET} by more than chance within the budget."
+        if self.found.recommended == PLAIN and verdict.kind in ("shift", "at a cost"):
+            nothing = f"{_CHOICE.leave}: no setting raises {TARGET} by more than chance."
             return verdict._replace(kind="do not shift", sentence=nothing)
         return verdict
 
+    @property
+    def recommendation(self) -> Recommendation:
+        """The same for the file of language vectors."""
+        chosen = self.found.recommended
+        return Recommendation(chosen.alpha, gamma=chosen.gamma)
+
     def recommended(self) -> LanguageVectors:
-        """The language vectors with both recommendations and what they rest on."""
-        found = self.found
-        both, documents = found.both_sides.recommendation(), found.documents_only.recommendation()
-        return replace(self.judge.vectors, both_sides=both, documents_only=documents, tuning=self._record())
+        """The language vectors with what is recommended, the directions among it, and what that rests on."""
+        vectors, count = self.judge.vectors, self.found.recommended.directions
+        chosen = vectors.with_rank(count) if count else vectors
+        return replace(chosen, recommendation=self.recommendation, tuning=self._record())
 
     def document(self) -> dict[str, Any]:
         """All that was found."""
@@ -96,8 +101,7 @@ class TuningReport:
             "verdict": self.verdict.to_dict(),
             "absent": list(self.absent),
             "too_few_items": list(self.few),
-            "curve": {name: self._curve(points) for name, points in self.found.curves.items()},
-            "frontier": {name: self._curve(points) for name, points in self.frontiers.items()},
+            "curve": {step.name: self._curve(step.points) for step in self.found.steps},
             "steps": [_step(step) for step in self.found.steps],
         }
 
@@ -106,11 +110,8 @@ class TuningReport:
         judge, found = self.judge, self.found
         task = judge.task
         return {
-            "recommended": {
-                "both_sides": found.both_sides._asdict(),
-                "documents_only": found.documents_only._asdict(),
-            },
-            "shift": found.last is not None,
+            "recommended": found.recommended._asdict(),
+            "shift": found.recommended != PLAIN,
             "pairs": self.pairs,
             "items": task.count,
             "queries": len(task.items),
@@ -119,7 +120,6 @@ class TuningReport:
             "question_share": round(task.share, 4),
             "fitted_on_same_text": self.same_text,
             "measure": TARGET,
-            "budget": found.budget,
             "folds": FOLDS,
             "blocks": len(np.unique(task.blocks)),
             "held_out": {
@@ -130,22 +130,11 @@ class TuningReport:
                 for step, groups in self.held_out.items()
             },
             "curve": {
-                name: [[*point.setting, *self._means(point).values()] for point in points]
-                for name, points in found.curves.items()
+                step.name: [[*point.setting, *self._means(point).values()] for point in step.points]
+                for step in found.steps
             },
             "curve_columns": [*PLAIN._fields, *MEASURES],
             "langshift": VERSION,
-        }
-
-    @cached_property
-    def frontiers(self) -> dict[str, list[TuningPoint]]:
-        """Reported step -> its setting at language preferences from 0 to twice the one that is recommended."""
-        return {
-            step.name: [
-                self.judge.at(step.setting._replace(preference=round(part * step.setting.preference, 4)))
-                for part in _PARTS[: None if step.setting.preference else 1]
-            ]
-            for step in self.reported
         }
 
     def mean(self, point: TuningPoint, measure: str, group: str = "all") -> float:
@@ -172,12 +161,7 @@ class TuningReport:
         return {name: interval(after[name] - before[name], self.judge.task.groups["all"]) for name in MEASURES}
 
 
-_CHOICE = Choice(
-    remedy="tune again with a smaller --budget to get more of those back",
-    more="raise --sample, or give more parallel text",
-)
-# Of the recommended preference, along a frontier.
-_PARTS = tuple(fifth / 5 for fifth in range(11))
+_CHOICE = Choice(more="raise --sample, or give more parallel text")
 
 
 def _step(step: TuningStep) -> dict[str, Any]:
@@ -189,9 +173,7 @@ def _change(change: MeasureChange) -> dict[str, float]:
 
 
 FORMATS = (".svg", ".png", ".pdf")
-_COLOURS = {TARGET: BLUE, "nDCG@20": GREEN}
-_LINES = {"documents_only": "-", "both_sides": "--"}
-_SAID = {"documents_only": "documents only", "both_sides": "both sides"}
+_COLOURS = {TARGET: GREEN, OTHERS: BLUE}
 
 
 def require_plotting(path: Path) -> None:
@@ -210,7 +192,7 @@ def require_plotting(path: Path) -> None:
 
 
 def plot(report: TuningReport, path: Path) -> None:
-    """Draw the curves at the budget on the left, and what a language preference trades for what on the right.
+    """Draw what each alpha gains on the left, and what gamma gains by its directions on the right.
 
     Args:
         report: what was found.
@@ -221,47 +203,30 @@ def plot(report: TuningReport, path: Path) -> None:
 
     # Letters stay letters, and the same curves give the same bytes.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "langshift"}):
-        drawn = Figure(figsize=(10, 4.5), layout="constrained")
-        gains, trades = drawn.subplots(1, 2)
-        _draw_curves(gains, report)
-        _draw_frontiers(trades, report)
+        steps = report.found.steps
+        drawn = Figure(figsize=(5 * len(steps), 4.5), layout="constrained")
+        for axes, step in zip(drawn.subplots(1, len(steps), sharey=True, squeeze=False)[0], steps, strict=True):
+            _draw_curve(axes, report, step)
         drawn.suptitle(_title(report))
         format_ = path.suffix.lower().removeprefix(".")
         with atomic_write(path) as partial:
             drawn.savefig(partial, format=format_, dpi=150, metadata={"Date": None} if format_ == "svg" else None)
 
 
-def _draw_curves(axes: Axes, report: TuningReport) -> None:
-    """What each scale gains over nothing shifted, within the budget; the band is the interval of TLR."""
-    for name, points in report.found.curves.items():
-        scale = varied(points)
-        scales = [getattr(point.setting, scale) for point in points]
-        for measure, colour in _COLOURS.items():
-            plain, label = report.mean(report.found.plain, measure), f"{measure}, {_SAID[name]} by {scale}"
-            changes = [report.mean(point, measure) - plain for point in points]
-            axes.plot(scales, changes, _LINES[name], color=colour, marker="o", ms=3, label=label)
-        low, high = zip(*(report.intervals(point)[TARGET] for point in points), strict=True)
-        axes.fill_between(scales, low, high, color=_COLOURS[TARGET], alpha=0.15, linewidth=0)
+def _draw_curve(axes: Axes, report: TuningReport, step: TuningStep) -> None:
+    """What each setting of a step gains over nothing shifted; the band is the interval of nDCG@20."""
+    scale, head = _SCALES[step.name], _heading(step)
+    scales = [getattr(point.setting, scale) for point in step.points]
+    for measure, colour in _COLOURS.items():
+        plain = report.mean(report.found.plain, measure)
+        changes = [report.mean(point, measure) - plain for point in step.points]
+        axes.plot(scales, changes, color=colour, marker="o", ms=3, label=measure)
+    low, high = zip(*(report.intervals(point)[TARGET] for point in step.points), strict=True)
+    axes.fill_between(scales, low, high, color=_COLOURS[TARGET], alpha=0.15, linewidth=0)
     axes.axhline(0, color="grey", linewidth=0.8)
-    title = f"What it gains where {COST} falls by at most {report.found.budget:g}"
-    axes.set(title=title, xlabel="alpha or gamma", ylabel="change from nothing shifted")
+    axes.set(title=head, xlabel=scale, ylabel="change from nothing shifted")
     axes.yaxis.set_major_formatter("{x:+.3f}")
     axes.legend(fontsize="small")
-
-
-def _draw_frontiers(axes: Axes, report: TuningReport) -> None:
-    """What is found in other languages against what is found in the query's own, along the language preference."""
-    plain = report.found.plain
-    axes.plot(report.mean(plain, COST), report.mean(plain, TARGET), "s", color="black", label="nothing shifted")
-    for name, points in report.frontiers.items():
-        costs, targets = ([report.mean(point, measure) for point in points] for measure in (COST, TARGET))
-        axes.plot(costs, targets, _LINES[name], color=VERMILION, marker="o", ms=3, label=_SAID[name])
-        for point, cost, target in zip(points[::5], costs[::5], targets[::5], strict=True):
-            axes.annotate(f"{point.setting.preference:g}", (cost, target), fontsize="small")
-    least = report.mean(plain, COST) - report.found.budget
-    axes.axvline(least, color="black", linestyle=":", label=f"budget {report.found.budget:g}")
-    axes.set(title="What the language preference trades", xlabel=COST, ylabel=TARGET)
-    axes.legend(fontsize="small", loc="lower left")
 
 
 def _title(report: TuningReport) -> str:
@@ -273,9 +238,14 @@ def _title(report: TuningReport) -> str:
     )
 
 
-def varied(points: Sequence[TuningPoint]) -> str:
-    """Which scale a curve is along."""
-    return "gamma" if len({point.setting.gamma for point in points}) > 1 else "alpha"
+# Step -> what is varied in it.
+_SCALES = {"shift": "alpha", "gamma": "directions"}
+
+
+def _heading(step: TuningStep) -> str:
+    """``Shift by alpha``, ``Gamma 0.97 with alpha 1 by directions``."""
+    of = step.points[-1].setting
+    return f"Gamma {of.gamma:g} with alpha {of.alpha:g} by directions" if of.gamma else "Shift by alpha"
 
 
 # Where nearly everything is found, little can be lost.
@@ -295,19 +265,15 @@ def describe_task(report: TuningReport) -> list[str]:
         f"{report.pairs}: {task.count:,} items in {join_words(languages)}. {len(task.items):,} queries, each about "
         f"{task.share:.0%} of an item, cut from its middle, search {len(task.encoded.ids):,} documents, the whole "
         "items; an item is relevant in every language.",
-        f"{judged} Every query language counts equally; the pivot is {vectors.pivot}. Each setting comes with the "
-        f"smallest language preference with which it costs at most {format_score(report.found.budget)} of {COST}.",
+        f"{judged} Every query language counts equally; the pivot is {vectors.pivot}.",
     ]
 
 
 def recommendation(report: TuningReport) -> list[str]:
     """What is recommended, and whether to shift at all."""
-    found = report.found
-    recommended = (
-        f"Recommended for searches through langshift: {found.both_sides.recommendation().words}; "
-        f"for documents only: {found.documents_only.recommendation().words}."
-    )
-    return [recommended, report.verdict.sentence]
+    count = report.found.recommended.directions
+    along = f" along {pluralize(count, 'direction')}" if count else ""
+    return [f"Recommended: {report.recommendation.words}{along}.", report.verdict.sentence]
 
 
 def warnings(report: TuningReport) -> list[str]:
@@ -326,14 +292,11 @@ def warnings(report: TuningReport) -> list[str]:
             f"{COST} is {format_score(before)} with nothing shifted, so this task can hardly show what a shift "
             "costs: a higher --sample makes the task harder."
         )
-    # A mean can hide a group of queries whose own loss is beyond the budget.
-    names = {"all": "over all queries", "pivot": "for queries in the pivot language", "others": "for the other queries"}
-    for step in filter(lambda step: step.taken, report.found.steps):
-        losses = {names[group]: -changes[COST].difference for group, changes in report.held_out[step.name].items()}
-        over = [f"{format_score(loss)} {name}" for name, loss in losses.items() if loss > report.found.budget]
-        if over:
-            said = f"{COST} falls by more than the budget: by {join_words(over)}."
-            notes.append(f"On held-out items, {_SAID[step.name]}, {said}")
+    if len(report.found.steps) == 1:
+        notes.append(
+            "No gamma was tried: the language vectors contain no means of queries; fit them anew with `langshift "
+            "vectors fit`."
+        )
     return notes
 
 
@@ -348,51 +311,46 @@ def change_of(found: MeasureChange) -> str:
 
 
 def show(report: TuningReport) -> None:
-    """Print the task, both curves, what each step and each recommendation give on held-out items, and the words."""
+    """Print the task, the curves, what each step and the recommendation give on held-out items, and the words."""
     for sentence in describe_task(report):
         line(sentence)
-    for name, points in report.found.curves.items():
-        heading(f"\n{_SAID[name].capitalize()}, by {varied(points)}, with bars for {TARGET}")
-        _curve(points, report)
+    for step in report.found.steps:
+        heading(f"\n{_heading(step)}, with bars for {TARGET}")
+        _curve(step, report)
     heading(f"\n{TARGET} on each fifth of the items, with the setting chosen on the other four")
     _steps(report)
     for step in report.reported:
-        heading(f"\n{_SAID[step.name].capitalize()} compared with nothing shifted, on the same fifths")
+        heading(f"\nThe {step.name} compared with nothing shifted, on the same fifths")
         _held_out(report.held_out[step.name], report.judge.vectors.pivot)
     line("")
     for sentence in recommendation(report):
         line(sentence)
 
 
-def _curve(points: Sequence[TuningPoint], report: TuningReport) -> None:
-    means = [{name: report.mean(point, name) for name in MEASURES} for point in points]
+def _curve(step: TuningStep, report: TuningReport) -> None:
+    means = [{name: report.mean(point, name) for name in MEASURES} for point in step.points]
+    scale = _SCALES[step.name]
     rows = [
-        [
-            *(f"{scale:g}" for scale in point.setting[:2]),
-            "shifted" if point.setting.shift_queries else "-",
-            f"{point.setting.preference:g}",
-            *(format_score(mean[name]) for name in MEASURES),
-            bar,
-        ]
-        for point, mean, bar in zip(points, means, bars([mean[TARGET] for mean in means]), strict=True)
+        [f"{getattr(point.setting, scale):g}", *(format_score(mean[name]) for name in MEASURES), bar]
+        for point, mean, bar in zip(step.points, means, bars([mean[TARGET] for mean in means]), strict=True)
     ]
-    heads = ["alpha", "gamma", "queries", "preference", *MEASURES]
-    table(None, [*heads, ""], rows, right=set(heads) - {"queries"})
+    heads = [scale, *MEASURES]
+    table(None, [*heads, ""], rows, right=set(heads))
 
 
 def _steps(report: TuningReport) -> None:
     rows = [
         [
-            _SAID[step.name],
-            step.setting.recommendation().words,
+            step.name,
+            *(f"{value:g}" for value in step.setting),
             interval(step.change),
             probability(step.change.p),
             "yes" if step.taken else "no",
         ]
         for step in report.found.steps
     ]
-    heads = ["step", "setting", "change, 95 %", "p", "gained"]
-    table(None, heads, rows, right={"change, 95 %", "p"}, prose={"setting"})
+    heads = ["step", *PLAIN._fields, "change, 95 %", "p", "gained"]
+    table(None, heads, rows, right=set(heads) - {"step", "gained"})
 
 
 def _held_out(groups: Mapping[str, Mapping[str, MeasureChange]], pivot: str) -> None:

@@ -1,15 +1,14 @@
 """What to recommend: chosen on some folds of the items, judged on the others, taken where the gain is no chance.
 
-Two steps: documents alone, at one alpha, judged against nothing shifted; and both sides, without the common mean and
-with queries shifted, judged against the documents alone. Each setting comes with the language preference that it needs:
-the smallest with which SLR@20 over all queries, every query language alike, is at most the budget below that of nothing
-shifted. Of these the one with the highest TLR@20 is sought, and of those that fall short of it by no more than chance
-the smallest is chosen.
+Two steps, both of documents alone: the shift, at one alpha, judged against nothing shifted; and a gamma with the whole
+shift, beside which alphas differ little, along some number of directions, judged against the first step. Of what is
+tried the smallest is chosen whose nDCG@20, every query language alike, falls short of the highest by no more than
+chance. A gamma, which is one more thing to keep and to undo, has to gain what is worth seeing, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,10 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import Debiaser
-from langshift.debias.vectors import LanguageVectors, Recommendation
+from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.compare.significance import LEVEL, SEED, Floats, paired_tests
-from langshift.evaluate.tune.search import COST, MEASURES, TARGET, TuningCandidates, find_candidates
+from langshift.evaluate.compare.verdict import VISIBLE
+from langshift.evaluate.offline.ranking import debias_vectors, score_blocks, top
 from langshift.evaluate.tune.task import FOLDS, Mask, TuningTask, held_out_vectors
+
+TARGET, OTHERS, COST = "nDCG@20", "TLR@20", "SLR@20"
+MEASURES = (TARGET, OTHERS, COST, "R@20")
+_DEPTH = 20
 
 _RESAMPLES = 9_999
 
@@ -111,23 +115,17 @@ class Weighing(NamedTuple):
 
 
 class TuningSettings(NamedTuple):
-    """How both sides are moved, and what documents in the query's language get.
+    """How documents are moved.
 
     Attributes:
         alpha: scale of the shift.
-        gamma: scale of the common mean, which both sides lose.
-        shift_queries: whether queries of other languages than the pivot are shifted too.
-        preference: what a document in the query's language gets on top of its cosine.
+        gamma: how much of what all queries have in common is taken out.
+        directions: along how many directions; 0 where gamma is.
     """
 
     alpha: float = 0.0
     gamma: float = 0.0
-    shift_queries: bool = False
-    preference: float = 0.0
-
-    def recommendation(self) -> Recommendation:
-        """The same for the file of language vectors."""
-        return Recommendation(**self._asdict())
+    directions: int = 0
 
 
 @dataclass(frozen=True)
@@ -143,11 +141,48 @@ class TuningPoint:
     figures: Mapping[str, Floats] = field(repr=False)
 
 
+def search(task: TuningTask, mask: Mask, debias: Debiaser) -> dict[str, Floats]:
+    """Search a task's documents with some of its queries, exactly.
+
+    Args:
+        task: encoded questions and items.
+        mask: which queries, shape (queries,).
+        debias: what moves documents.
+
+    Returns:
+        Measure -> each query's figure, shape (queries,).
+    """
+    encoded = task.with_queries(mask)
+    order = np.array(sorted(range(len(encoded.ids)), key=encoded.ids.__getitem__, reverse=True))
+    asked = task.items[mask]
+    best = np.empty((len(asked), _DEPTH), np.int64)
+    for first, block in score_blocks(debias_vectors(encoded, debias), order):
+        for row, cosines in enumerate(block, first):
+            best[row] = order[top(cosines, _DEPTH)]
+    right = task.document_items[best] == asked[:, np.newaxis]
+    own = task.document_languages[best] == task.languages[mask][:, np.newaxis]
+    answers = np.bincount(task.document_items)[asked]
+    gains = 1 / np.log2(np.arange(2, _DEPTH + 2))
+    ideal = np.cumsum(gains)[np.minimum(answers, _DEPTH) - 1]
+    return {
+        TARGET: right @ gains / ideal,
+        OTHERS: (right & ~own).sum(axis=1) / (answers - 1),
+        COST: (right & own).sum(axis=1, dtype=np.float64),
+        "R@20": right.sum(axis=1) / answers,
+    }
+
+
 OnPoint = Callable[[], None]
 
 
 class Judge:
-    """Searches a task at one setting after the other, and remembers."""
+    """Searches a task at one setting after the other, and remembers.
+
+    Attributes:
+        task: encoded questions and items.
+        vectors: the language vectors to judge.
+        most_directions: how many directions the means of queries have, in every fold; 0 where none are known.
+    """
 
     def __init__(
         self, task: TuningTask, vectors: LanguageVectors, *, same_text: bool, on_point: OnPoint = lambda: None
@@ -162,52 +197,60 @@ class Judge:
             on_point: called after each search.
         """
         self.task, self.vectors = task, vectors
-        self._on_point, self._known = on_point, dict[TuningSettings, TuningCandidates]()
+        self._on_point, self._known = on_point, dict[TuningSettings, TuningPoint]()
         self._parts = [(np.ones(len(task.folds), bool), vectors)]
         if same_text:
             self._parts = [(task.folds == fold, held_out_vectors(vectors, task, fold)) for fold in range(FOLDS)]
+        self.most_directions = min(_rank(part) for _, part in self._parts)
 
-    def candidates(self, setting: TuningSettings) -> TuningCandidates:
-        """Search at a setting, whatever its preference; from memory where that was done before."""
-        setting = setting._replace(preference=0.0, shift_queries=setting.shift_queries and setting.alpha > 0)
+    def at(self, setting: TuningSettings) -> TuningPoint:
+        """Search at a setting, and score; from memory where that was done before."""
         if setting not in self._known:
-            parts = []
+            figures = {measure: np.empty(len(self.task.folds)) for measure in MEASURES}
             for mask, vectors in self._parts:
-                debias = Debiaser(vectors, "shift", setting.alpha, {}, setting.shift_queries, setting.gamma)
-                parts.append(find_candidates(self.task, mask, debias))
-            places = np.argsort(np.concatenate([np.flatnonzero(mask) for mask, _ in self._parts]))
-            self._known[setting] = TuningCandidates(*(np.concatenate(of)[places] for of in zip(*parts, strict=True)))
+                known = vectors.with_rank(setting.directions) if setting.gamma else vectors
+                found = search(self.task, mask, Debiaser(known, alpha=setting.alpha, gamma=setting.gamma))
+                for measure in MEASURES:
+                    figures[measure][mask] = found[measure]
+            self._known[setting] = TuningPoint(setting, figures)
             self._on_point()
         return self._known[setting]
 
-    def at(self, setting: TuningSettings) -> TuningPoint:
-        """Search at a setting, and score."""
-        return TuningPoint(setting, self.candidates(setting).figures(setting.preference))
+
+# Smaller singular values, as a share of the first, are rounding.
+_ROUNDING = 1e-6
 
 
-#: Scales of the shift, and of the common mean, that are tried; ascending.
-SCALES = tuple(tenth / 10 for tenth in range(11))
+def _rank(vectors: LanguageVectors) -> int:
+    means = vectors.query_means
+    if means is None:
+        return 0
+    sizes = np.linalg.svd(means, compute_uv=False)
+    return int((sizes > _ROUNDING * sizes[0]).sum())
+
+
+#: What is tried; ascending. Gammas from .9 to .98 are alike, and those between 0 and .9 worse than either.
+ALPHAS, GAMMA, DIRECTIONS = tuple(tenth / 10 for tenth in range(11)), 0.97, (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 PLAIN = TuningSettings()
-# A preference is given to so many digits, rounded up.
-_PRECISION = 3
 # Figures that differ by less come from another order of the same sums.
-_DIGITS, _TOLERANCE = 12, 1e-12
-Choice = Callable[[Mask], TuningPoint]
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
 class TuningStep:
-    """One of the two recommendations, and whether it pays.
+    """One of the two steps, and whether it pays.
 
     Attributes:
-        name: ``documents_only`` or ``both_sides``.
+        name: ``shift`` or ``gamma``.
+        points: what was tried, ascending.
         setting: what is chosen on all folds.
         held_out: measure -> each query's figure at the setting chosen on the other folds, shape (queries,).
-        change: of TLR@20 over all queries, held out, from what stood before.
-        taken: whether that is a gain beyond chance.
+        change: of nDCG@20 over all queries, held out, from what stood before.
+        taken: whether that is a gain beyond chance, and of a gamma one that is worth seeing.
     """
 
     name: str
+    points: Sequence[TuningPoint]
     setting: TuningSettings
     held_out: Mapping[str, Floats] = field(repr=False)
     change: MeasureChange
@@ -218,137 +261,69 @@ class TuningResult(NamedTuple):
     """All that was found.
 
     Attributes:
-        budget: how much SLR@20 may fall.
         plain: what is found with nothing shifted.
-        curves: step -> a point for each alpha, and for both sides for each gamma instead, where the file has common
-            means; each with the preference that it needs.
-        steps: the two, documents alone first.
+        steps: the shift, and then gamma, where the vectors have means of queries.
         weighing: how queries count.
     """
 
-    budget: float
     plain: TuningPoint
-    curves: Mapping[str, Sequence[TuningPoint]]
     steps: Sequence[TuningStep]
     weighing: Weighing
 
     @property
-    def last(self) -> TuningStep | None:
-        """The last step taken; None where nothing is gained."""
-        return next((step for step in reversed(self.steps) if step.taken), None)
-
-    @property
-    def documents_only(self) -> TuningSettings:
-        """What is recommended where queries stay as they are."""
-        return self.steps[0].setting if self.steps[0].taken else PLAIN
-
-    @property
-    def both_sides(self) -> TuningSettings:
-        """What is recommended where queries may be moved, too."""
-        return self.last.setting if self.last else PLAIN
+    def recommended(self) -> TuningSettings:
+        """That of the last step taken; nothing is shifted where none is."""
+        return next((step.setting for step in reversed(self.steps) if step.taken), PLAIN)
 
     def changes(self, step: TuningStep, mask: Mask) -> dict[str, MeasureChange]:
         """Measure -> its change from nothing shifted, held out, over some of the queries."""
         return {name: self.weighing.change(self.plain.figures[name], step.held_out[name], mask) for name in MEASURES}
 
 
-def tune(judge: Judge, budget: float) -> TuningResult:
+def tune(judge: Judge) -> TuningResult:
     """Measure, choose and judge.
 
     Args:
         judge: searches the task.
-        budget: how much SLR@20 may fall from that of nothing shifted.
     """
-    chooser = _Chooser(judge, budget)
-    plain = judge.at(PLAIN)
-    documents = chooser.step("documents_only", chooser.documents_only, PLAIN, plain.figures)
-    before = (documents.setting, documents.held_out) if documents.taken else (PLAIN, plain.figures)
-    both = chooser.step("both_sides", chooser.both_sides, *before)
-    every = np.ones(len(judge.task.folds), bool)
-    settings = chooser.gammas(both.setting) if judge.vectors.common else chooser.alphas(both.setting)
-    curves = {
-        documents.name: chooser.affordable([TuningSettings(alpha) for alpha in SCALES], every),
-        both.name: chooser.affordable(
-            [one for one in settings if one.shift_queries == both.setting.shift_queries], every
-        ),
-    }
-    return TuningResult(budget, plain, curves, [documents, both], chooser.weighing)
+    weighing, plain = Weighing.of(judge.task), judge.at(PLAIN)
+    shift = _step("shift", [TuningSettings(alpha) for alpha in ALPHAS], judge, weighing, plain.figures)
+    steps = [shift]
+    if judge.most_directions:
+        tried = [TuningSettings(1.0, GAMMA, count) for count in DIRECTIONS if count <= judge.most_directions]
+        before = shift.held_out if shift.taken else plain.figures
+        steps.append(_step("gamma", tried, judge, weighing, before, VISIBLE))
+    return TuningResult(plain, steps, weighing)
 
 
-class _Chooser:
-    """Chooses among settings by what they give on some of the queries."""
+def _step(
+    name: str,
+    settings: Sequence[TuningSettings],
+    judge: Judge,
+    weighing: Weighing,
+    before: Mapping[str, Floats],
+    least: float = 0.0,
+) -> TuningStep:
+    """Choose on all folds for the recommendation, and on all but one for judging on that one."""
+    points, folds = [judge.at(setting) for setting in settings], judge.task.folds
+    every = np.ones(len(folds), bool)
+    held_out = {measure: np.empty(len(folds)) for measure in MEASURES}
+    for fold in range(FOLDS):
+        inside = folds == fold
+        point = _smallest(points, weighing, ~inside)
+        for measure in MEASURES:
+            held_out[measure][inside] = point.figures[measure][inside]
+    setting = _smallest(points, weighing, every).setting
+    change = weighing.change(before[TARGET], held_out[TARGET], every)
+    return TuningStep(
+        name, points, setting, held_out, change, change.gained and change.difference >= least and setting != PLAIN
+    )
 
-    def __init__(self, judge: Judge, budget: float) -> None:
-        self._judge, self._budget, self._folds = judge, budget, judge.task.folds
-        self.weighing = Weighing.of(judge.task)
 
-    def step(self, name: str, choice: Choice, stands: TuningSettings, before: Mapping[str, Floats]) -> TuningStep:
-        """Choose on all folds for the recommendation, and on all but one for judging on that one."""
-        every = np.ones(len(self._folds), bool)
-        held_out = {measure: np.empty(len(self._folds)) for measure in MEASURES}
-        for fold in range(FOLDS):
-            inside = self._folds == fold
-            point = choice(~inside)
-            for measure in MEASURES:
-                held_out[measure][inside] = point.figures[measure][inside]
-        setting = choice(every).setting
-        change = self.weighing.change(before[TARGET], held_out[TARGET], every)
-        return TuningStep(name, setting, held_out, change, change.gained and setting != stands)
-
-    def documents_only(self, mask: Mask) -> TuningPoint:
-        """The smallest alpha that is as good as the best where queries stay as they are."""
-        settings = [TuningSettings(alpha) for alpha in SCALES]
-        return self._smallest(settings, self._best(settings, mask), mask)
-
-    def both_sides(self, mask: Mask) -> TuningPoint:
-        """The smallest setting as good as the best: by gamma first, then with queries as they are, then by alpha.
-
-        The best is sought along lines, with queries shifted and not: alpha, gamma at that alpha, alpha at that gamma.
-        The grid of all would take four times as long, and is flat about its highest place (e5-small, NTREX).
-        """
-        best = self._best(self.alphas(PLAIN), mask)
-        for settings in (self.gammas, self.alphas):
-            best = self._best(settings(best.setting), mask)
-        smallest = self._smallest(self.gammas(best.setting), best, mask)
-        return self._smallest(self.alphas(smallest.setting), best, mask)
-
-    def alphas(self, setting: TuningSettings) -> list[TuningSettings]:
-        """The setting at each alpha, queries as they are and shifted."""
-        return [setting._replace(alpha=alpha, shift_queries=queries) for queries in (False, True) for alpha in SCALES]
-
-    def gammas(self, setting: TuningSettings) -> list[TuningSettings]:
-        """The setting at each gamma for which the file has common means, queries as they are and shifted."""
-        gammas = SCALES if self._judge.vectors.common else SCALES[:1]
-        return [setting._replace(gamma=gamma, shift_queries=queries) for gamma in gammas for queries in (False, True)]
-
-    def affordable(self, settings: Iterable[TuningSettings], mask: Mask) -> list[TuningPoint]:
-        """The settings that can keep the budget on some queries, each with the preference that it needs for that."""
-        needed = ((setting, self._preference(setting, mask)) for setting in settings)
-        return [self._judge.at(one._replace(preference=least)) for one, least in needed if least is not None]
-
-    def _preference(self, setting: TuningSettings, mask: Mask) -> float | None:
-        """The smallest language preference that keeps the budget; None where none does."""
-        least = self._mean(self._judge.at(PLAIN), COST, mask) - self._budget - _TOLERANCE
-        thresholds, weights = self._judge.candidates(setting).thresholds()[mask], self.weighing.weights[mask]
-        order = np.argsort(thresholds)
-        kept = np.cumsum(weights[order]) / weights.sum()
-        reached = order[np.searchsorted(kept, least) :][:1]
-        needed = float(thresholds[reached[0]]) if len(reached) else np.inf
-        digits = 10**_PRECISION
-        return float(np.ceil(max(needed, 0.0) * digits) / digits) if needed <= 1 else None
-
-    def _best(self, settings: Iterable[TuningSettings], mask: Mask) -> TuningPoint:
-        """The point with the highest TLR within the budget; among equals, and where none is, the first."""
-        points = self.affordable(settings, mask) or [self._judge.at(PLAIN)]
-        return max(points, key=lambda point: self._mean(point, TARGET, mask))
-
-    def _smallest(self, settings: Iterable[TuningSettings], best: TuningPoint, mask: Mask) -> TuningPoint:
-        """The first point that falls short of the best by no more than chance: 0 lies in the 95 % interval of that."""
-        for point in self.affordable(settings, mask):
-            loss = best.figures[TARGET] - point.figures[TARGET]
-            if self.weighing.interval(loss, mask)[0] <= 0:
-                return point
-        return best
-
-    def _mean(self, point: TuningPoint, measure: str, mask: Mask) -> float:
-        return round(self.weighing.mean(point.figures[measure], mask), _DIGITS)
+def _smallest(points: Sequence[TuningPoint], weighing: Weighing, mask: Mask) -> TuningPoint:
+    """The first point that falls short of the best by no more than chance: 0 lies in the 95 % interval of that."""
+    best = max(points, key=lambda point: round(weighing.mean(point.figures[TARGET], mask), _DIGITS))
+    for point in points:
+        if weighing.interval(best.figures[TARGET] - point.figures[TARGET], mask)[0] <= 0:
+            return point
+    return best

@@ -10,7 +10,6 @@ import numpy as np
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.debias import index_means
 from langshift.debias.encoders import NORM_TOLERANCE, Matrix, VectorSpec, have_norm_1
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.errors import ClusterError, LangshiftError, UsageError
@@ -31,7 +30,6 @@ from langshift.ingest.load import load_source
 from langshift.ingest.progress import LoadReporter, LoadSummary, no_progress
 from langshift.ingest.publication import LoadNotPublished
 from langshift.ingest.resume import LoadOptions, LoadStrategy
-from langshift.ingest.transform import detect_language
 from langshift.output import note, pluralize
 from langshift.plugin import live_writes, metadata, stored_shift
 from langshift.plugin.index_body import (
@@ -66,7 +64,7 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
         metadata.FINGERPRINT: pipeline.fingerprint().to_dict(),
         metadata.FIELDS: fields.to_dict(),
         metadata.ORIGIN: Origin("adopt", old.index, old.uuid, (), at).to_dict(),
-        **stored_shift.to_metadata(pipeline.debias, pipeline.preference),
+        **stored_shift.to_metadata(pipeline.debias),
     }
     vector_field = engine_of(old.mappings, old.settings, fields.vector)
     keep_norms(body["settings"]["index"], vector_field)
@@ -157,24 +155,7 @@ def open_for_adoption(
             languages = sampled_languages(old, sample, fields, pipeline)
             if analyze:
                 fields = analyzed_languages(old, fields, languages)
-        if pipeline.measures:
-            pipeline = _measured(reader, fields, pipeline)
         yield AdoptableIndex(old, reader, fields, pipeline, vector_spec, norms)
-
-
-# An audit judges by other documents than these.
-_SEED = 1
-
-
-def _measured(reader: IndexReader, fields: FieldNames, pipeline: EmbeddingPipeline) -> EmbeddingPipeline:
-    """The pipeline with language vectors that are adapted to documents of the index at random."""
-    assert pipeline.debias.vectors is not None  # noqa: S101 - ``measures`` says so
-    sums = index_means.EmbeddingSums(pipeline.debias.vectors)
-    for hit in reader.sample(index_means.SAMPLE, {"exists": {"field": fields.vector}}, _SEED):
-        document = document_of(hit, fields, pipeline.encoder.dimension)
-        if isinstance(document, Document) and document.embedding is not None:
-            sums.add(document.embedding[None], [detect_language(document, pipeline).language])
-    return pipeline.adapted(sums)
 
 
 def require_name(client: OpenSearch, old: OldIndex, name: str, options: LoadOptions) -> None:

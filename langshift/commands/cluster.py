@@ -337,12 +337,10 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
 
 
 def _indices(client: OpenSearch) -> Iterator[Finding]:
-    """What is wrong with indices: documents that their encoder does not read, searches that may be sent raw queries."""
+    """What is wrong with indices: what is unfinished, aliases, documents that their encoder does not read."""
     # Only here: NumPy is not needed to start or stop a server.
     from langshift.debias.readable import unread_in_words
-    from langshift.plugin import metadata
     from langshift.plugin.alias_repair import BrokenAlias, broken_aliases
-    from langshift.plugin.description import default_pipelines, of_searchers
     from langshift.plugin.inventory import Version, listed
     from langshift.plugin.versions import IndexInfo, live
 
@@ -365,10 +363,6 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
             yield _finding(
                 f"index {index.name}", "warning", f"{index.fingerprint.encoder} cannot read all of it", remedy
             )
-        with suppress(LangshiftError, OpenSearchException):
-            pipelines = default_pipelines(metadata.read_flat_settings(client, index.index))
-            for sentence in of_searchers(index.name, metadata.read_metadata(client, index.index), *pipelines):
-                yield _finding(f"index {index.name}", "warning", "others may search it with raw queries", sentence)
 
 
 def _unfinished(versions: Sequence[AnyVersion]) -> Iterator[Finding]:

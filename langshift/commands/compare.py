@@ -60,6 +60,9 @@ def show(found: ComparisonFindings, conditions: Sequence[ConditionResult]) -> No
         earlier, later = one.pair
         heading(f"\n{one.measure} by query and document language: change from {earlier} to {later}")
         show_table(tables.recalls(one)[0])
+    if most := tables.most_shown_table(found.most_shown):
+        heading(f"\n{most.caption}")
+        show_table(most)
     if found.positions:
         table = tables.positions_table(
             {compared.candidate(letter).label: scores for letter, scores in found.positions.items()}

@@ -21,6 +21,7 @@ from langshift.evaluate.compare.findings import settings_document
 from langshift.evaluate.compare.verdict import Verdict, of_replays
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
 from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.measures.most_shown import format_figure
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.overlap import Drifts, drifts
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, check_resume, folders_of, open_journals, read_log
@@ -300,7 +301,7 @@ def replay_command(
     opened: dict[str, Encoder] = {}
     searchers = [Searcher(client, name, search, opened) for name in names]
     scored = output is not None or "LPR" in (chosen or ())
-    options = ReplayOptions([setting.as_given], load, chosen, logged, group_scores=scored)
+    options = ReplayOptions([setting], load, chosen, logged, group_scores=scored)
     found = replay_with_bars(client, searchers, data, options, output)
     documents = [result(one, server) for one in found]
     compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []
@@ -332,7 +333,7 @@ def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[
 @option("--dataset FOLDER", "The dataset that was searched.", required=True)
 @option(
     "--measures NAMES",
-    "Measures, such as 'nDCG@20 TLR@20'. [default: nDCG, R, TLR and SLR at 20, and LPR if it is available]",
+    "Measures, such as 'nDCG@20 TLR@20'. [default: nDCG, R, TLR, SLR and MostShown at 20, and LPR if it is available]",
 )
 @json_or_tables
 def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None:
@@ -350,6 +351,7 @@ def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None
               group-scores.jsonl beside RUN, which replay and offline write
       Lang_nDCG@k, also as Lang_nDCG(same=3,other=1)@k; Top1, the first document in four ways
       PSI@k and EvidenceHit@k, the place of the evidence in the document, from evidence.tsv
+      MostShown@k, the share of the language that is shown most, in a table beside what is relevant
       PEER, Share@k, Entropy@k, JS@k and KL@k
 
     \b
@@ -370,13 +372,13 @@ def show(found: runs.ScoredRun) -> None:
     rows = []
     for name, scores in found.scores.items():
         direction = parse_measure(name).family.direction
-        rows.append([name, format_score(scores.mean), direction, f"{scores.queries:,}", f"{scores.left_out:,}"])
+        rows.append([name, format_figure(scores), direction, f"{scores.queries:,}", f"{scores.left_out:,}"])
     columns = ["measure", "mean", "good is", "queries", "left out"]
     table(None, columns, rows, right={"mean", "queries", "left out"})
     languages = runs.by_language(found.scores, found.languages.queries)
     if len(languages) > 1:
         heading("\nBy query language")
-        rows = [[tag, *(format_score(scores.mean) for scores in part.values())] for tag, part in languages.items()]
+        rows = [[tag, *(format_figure(scores) for scores in part.values())] for tag, part in languages.items()]
         table(None, ["language", *found.scores], rows, right=set(found.scores))
     for name, scores in found.scores.items():
         if scores.table is not None:

@@ -10,12 +10,11 @@ from langshift.commands.search import calibration_due
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table
 from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, option
-from langshift.plugin import description, metadata, pipelines, stored_shift
+from langshift.plugin import description, pipelines, stored_shift
 from langshift.plugin.alias_repair import broken_aliases, run_repair
 from langshift.plugin.description import held, short_name, short_scales, unreadable
 from langshift.plugin.inventory import AnyVersion, Version, listed, run_drop
 from langshift.plugin.pipeline_check import run_verify
-from langshift.plugin.stored_shift import shift_of
 from langshift.plugin.versions import live
 
 
@@ -48,7 +47,7 @@ def install(name: str, after: str | None, as_json: bool) -> None:
     """
     client = open_cluster()
     found = live(client, name)
-    index, shift = found.index, shift_of(client, found)
+    index, shift = found.index, stored_shift.read(client, found.index)
     first = _first(client, index, after)
     done = pipelines.install(client, index, shift, found.fields, first)
     if as_json:
@@ -62,8 +61,6 @@ def install(name: str, after: str | None, as_json: bool) -> None:
         so_far = ", the previous default pipeline," if first.was_default else ""
         note(f"The pipeline {first.name}{so_far} runs before it.")
     for sentence in description.of_declarations(found.fields):
-        note(sentence)
-    for sentence in description.of_queries(name, metadata.read_metadata(client, index))[:1]:
         note(sentence)
     if shift.hash is None:
         note(f"{index} has no language vectors: documents get a stamp, but their vectors are not shifted.")
@@ -169,9 +166,8 @@ def list_(as_json: bool) -> None:
 
 @index.command()
 @click.argument("name")
-@flag("--query-vectors", "Print as JSON what a client of another kind must subtract from a query's vector.")
 @json_or_tables
-def describe(name: str, query_vectors: bool, as_json: bool) -> None:
+def describe(name: str, as_json: bool) -> None:
     """Describe the index NAME, or the version of that name.
 
     The description shows how it was built, what it contains in which language, how it is stored, and what is wrong
@@ -182,9 +178,6 @@ def describe(name: str, query_vectors: bool, as_json: bool) -> None:
       langshift index describe news
     """
     client = open_cluster()
-    if query_vectors:
-        emit_json(stored_shift.query_steps(client, live(client, name)))
-        return
     found = description.describe(client, name)
     index_remarks = description.remarks(found)
     if found.version.state == "live" and found.alias is None and (due := calibration_due(live(client, name))):
@@ -193,8 +186,7 @@ def describe(name: str, query_vectors: bool, as_json: bool) -> None:
         emit_json({**found.to_dict(), "remarks": index_remarks})
         return
     made = description.in_words(found.version.fingerprint)
-    asked = description.of_queries(found.version.name, found.meta)
-    for sentence in (*description.first_lines(found), *made, *asked, *description.storage(found)):
+    for sentence in (*description.first_lines(found), *made, *description.storage(found)):
         line(sentence)
     _beside(found.versions)
     _languages(found)

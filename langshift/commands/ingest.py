@@ -39,13 +39,11 @@ from langshift.ingest.sources import open_source, require_readable
 from langshift.output import emit_json, line, note, out, pluralize, table
 from langshift.parameters import (
     ALPHA,
-    DOCUMENTS_ONLY,
     ENCODER,
     ENCODER_OF_INDEX,
     GAMMA,
     INDEX_ENCODER,
     JSON,
-    MEANS,
     PATIENCE,
     READING,
     REMOTE_CODE,
@@ -61,7 +59,7 @@ from langshift.parameters import (
     option_group,
     parse_list,
 )
-from langshift.plugin import description, metadata, stored_shift
+from langshift.plugin import metadata
 from langshift.plugin.index_body import ENGINES, Engine, IndexOptions, own_mappings
 from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames
@@ -71,8 +69,6 @@ from langshift.retry import waiting
 from langshift.server_errors import reason
 from langshift.settings import Settings
 
-_METHOD = option("--method NAME", "shift, or affine.", default="shift", rare=True)
-_SOFT = flag("--soft", "Shift by all languages a text may be in, sure or not.", rare=True)
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 _LANGUAGES = option(
     "--languages L,...",
@@ -83,12 +79,10 @@ _LANGUAGES = option(
 
 def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
     reading = Reading.take(values)
-    return PipelineOptions(
-        **{"method": "shift", "soft": False, **values}, least_confidence=min_confidence, reading=reading
-    )
+    return PipelineOptions(**values, least_confidence=min_confidence, reading=reading)
 
 
-def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
+def _pipeline_options(encoder: Decorator) -> Decorator:
     """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
     least_confidence = option(
         "--min-confidence P",
@@ -97,8 +91,8 @@ def _pipeline_options(encoder: Decorator, *more: Decorator) -> Decorator:
         default=0.5,
         rare=True,
     )
-    usual = (encoder, REMOTE_CODE, *READING, VECTORS, ALPHA, GAMMA, DOCUMENTS_ONLY, MEANS)
-    return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, *more, _LID_MODEL, least_confidence)
+    usual = (encoder, REMOTE_CODE, *READING, VECTORS, ALPHA, GAMMA)
+    return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, _LID_MODEL, least_confidence)
 
 
 MAX_REFUSED = option(
@@ -226,8 +220,11 @@ def adopt(
         emit_json(_document(summary, opened, counted))
     else:
         _print_adopted(summary, opened, counted)
-    for sentence in _remarks(client, summary, opened.fields):
-        note(sentence)
+    if summary.parentless:
+        note(
+            f"{pluralize(summary.parentless, 'chunk')} without a value in {opened.fields.parent!r}, which became "
+            "documents of their own: their _id was filled in."
+        )
     code = progress.report_end(summary, opened.pipeline, last, as_json=as_json)
     note_calibration_due(client, name)
     click.get_current_context().exit(code)
@@ -243,18 +240,6 @@ def _refused(error: RequestError, opened: AdoptableIndex) -> ClusterError:
         limit = f"index.mapping.total_fields.limit of {opened.old.index}"
         remedy = f": raise {limit} by {more}, which changes no document"
     return ClusterError(f"The cluster refuses the new index ({why}){remedy}.")
-
-
-def _remarks(client: OpenSearch, summary: progress.LoadSummary, fields: FieldNames) -> Iterator[str]:
-    """What a person should know of an adopted index alone."""
-    if summary.parentless:
-        yield (
-            f"{pluralize(summary.parentless, 'chunk')} without a value in {fields.parent!r}, which became documents of "
-            "their own: their _id was filled in."
-        )
-    # Whoever searched the old index sends queries as they are.
-    if stored_shift.moves_queries(noted := metadata.read_metadata(client, summary.index)):
-        yield description.of_queries(summary.name, noted)[0]
 
 
 def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOptions) -> progress.LoadReporter:
@@ -334,7 +319,7 @@ def _index_options(
     "--chunk HOW",
     "Cut texts: auto, paragraphs, sentences:N, words:N or off. [default: as in the index, else off]",
 )
-@_pipeline_options(ENCODER_OF_INDEX, _METHOD, _SOFT)
+@_pipeline_options(ENCODER_OF_INDEX)
 @option_group(
     "options",
     LoadOptions,

@@ -26,10 +26,10 @@ from langshift.output import emit_json, note, progress, warn
 from langshift.parameters import (
     ALPHA,
     ENCODER,
+    GAMMA,
     PATH,
     READING,
     REMOTE_CODE,
-    SHARE,
     THREADS,
     VECTORS,
     Command,
@@ -97,7 +97,11 @@ def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | N
 
 
 def open_dataset_pipeline(
-    dataset: Dataset, options: EncodingOptions, alpha: float | None, methods: Sequence[str] = ("shift",)
+    dataset: Dataset,
+    options: EncodingOptions,
+    alpha: float | None,
+    gamma: float | None = None,
+    methods: Sequence[str] = ("shift",),
 ) -> EmbeddingPipeline:
     """The encoder, and the language vectors, moved to the pivot that was asked for.
 
@@ -105,6 +109,7 @@ def open_dataset_pipeline(
         dataset: may bring vectors.
         options: what was asked for.
         alpha: scale of the shift; None takes what the vectors recommend.
+        gamma: likewise; None beside an alpha is 0.
         methods: what will be done with the vectors.
 
     Raises:
@@ -117,7 +122,7 @@ def open_dataset_pipeline(
     encoder = open_encoder(
         options.encoder, trust_remote_code=options.trust_remote_code, vector_spec=spec, reading=options.reading
     )
-    pipeline = build_pipeline(encoder, open_detector(), options.vectors, alpha)
+    pipeline = build_pipeline(encoder, open_detector(), options.vectors, alpha, gamma=gamma)
     if options.pivot is None:
         return pipeline
     known = pipeline.debias.vectors
@@ -129,7 +134,7 @@ def open_dataset_pipeline(
             f"The maps of the method affine have the pivot {known.pivot} and cannot be converted to {turned.pivot}: "
             f"fit others with `langshift vectors fit --pivot {turned.pivot} --methods affine`."
         )
-    return replace(pipeline, debias=recommended(turned, "shift", alpha))
+    return replace(pipeline, debias=recommended(turned, "shift", alpha, gamma))
 
 
 def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> encoding.EncodedDataset:
@@ -157,16 +162,11 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
     callback=partial(parse_list, example="none,shift,affine"),
 )
 @ALPHA
-@option(
-    "--gamma G",
-    "Scale of the common mean, which both sides lose. [default: as recommended; 0 with --alpha]",
-    SHARE,
-    rare=True,
-)
+@GAMMA
 @option(
     "--shift-queries LIST",
-    "Whether queries are shifted, too: never, always or auto (as the language vectors recommend).",
-    default="auto",
+    "Whether queries are shifted, too: never or always.",
+    default="never",
     callback=parse_sides,
     rare=True,
 )
@@ -221,7 +221,7 @@ def offline(
         check_output(output)
     given = load_dataset(dataset)
     names = parse_names(measures, given)
-    pipeline = open_dataset_pipeline(given, options, 0.0 if methods == ["none"] else alpha, methods)
+    pipeline = open_dataset_pipeline(given, options, 0.0 if methods == ["none"] else alpha, gamma, methods)
     rows = ranking.settings(pipeline.debias.vectors, methods, alpha, shift_queries, sources, gamma)
     folders = _folders(output, rows)
     encoded = encode_shown(given, pipeline.encoder, options.cache)
@@ -281,7 +281,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
 @THREADS
 @_encoding_options
 @option("--alpha LIST", "Alphas to try.", dest="alphas", default=_ALPHAS, callback=_numbers)
-@option("--gamma LIST", "Scales of the common mean to try, such as 0,.5,1.", dest="gammas", callback=_numbers)
+@option("--gamma LIST", "Gammas to try, each at every alpha, such as 0,.95,.97.", dest="gammas", callback=_numbers)
 @option("--prefer-language LIST", "Language preferences to try, such as 0,.02,.05.", dest="betas", callback=_numbers)
 @option("--measures NAMES", "Measures to report; the first one chooses the best alpha.")
 @json_or_tables
@@ -300,7 +300,7 @@ def sweep(
     best alpha. The best is chosen on one half of the queries and reported on the other; queries of one
     article (or, if the dataset names no articles, of one group) stay in one half. --prefer-language
     adds a table of language preferences, over all queries, at the smallest, the best and the largest alpha;
-    --gamma adds one of every alpha with every gamma, with queries as they are, and one with queries shifted.
+    --gamma adds one of every alpha with every gamma.
 
     \b
     Example:
@@ -313,15 +313,15 @@ def sweep(
     vectors = pipeline.debias.vectors
     if vectors is None:
         raise UsageError("A sweep needs language vectors: give some with --vectors.")
-    # Refuses a gamma for which the file has no common means.
-    Debiaser(vectors, gamma=max(gammas, default=0.0))
+    for gamma in gammas:
+        Debiaser(vectors, gamma=gamma)  # refuses what cannot be used
     encoded = encode_shown(given, pipeline.encoder, options.cache)
     parts = halves(*clusters(given))
     with progress() as bars:
         task = bars.add_task("Searching", total=None, rate="")
         sweeper = Sweeper(encoded, vectors, names, lambda setting: bars.update(task, advance=1, rate=setting))
         steps = len(sweeper.shiftable()) * (len(alphas) - 1)
-        pairs = len(betas) * min(3, len(alphas)) + 2 * len(gammas) * len(alphas)
+        pairs = len(betas) * min(3, len(alphas)) + len(gammas) * len(alphas)
         bars.update(task, total=len(alphas) + steps + 1 + pairs)
         found = run_sweep(sweeper, parts, select, alphas, betas, gammas)
     warn([*encoded.dataset.own_documents_remarks, *encoded.languages.warnings])

@@ -141,7 +141,7 @@ def search_queries(
     """
     client = open_cluster()
     searcher = Searcher(client, index, options)
-    replay_options = ReplayOptions([setting.as_given], LoadProfile(warm_up=0), measures=[])
+    replay_options = ReplayOptions([setting], LoadProfile(warm_up=0), measures=[])
     with progress() as bars:
         task = bars.add_task(f"Searching {index}", total=len(dataset.queries), rate="")
         plan = ReplayPlan.of([searcher], dataset, replay_options)

@@ -17,17 +17,14 @@ from langshift.client import open_cluster
 from langshift.commands.search import note_calibration_due
 from langshift.debias.encoders import Reading
 from langshift.debias.fingerprint import scales_in_words
-from langshift.debias.index_means import measured_in_words
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.gate import Gate, GateResult, show
 from langshift.ingest import reencode as reencoding
-from langshift.ingest.config import Means
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.reencode import ReencodeResult
 from langshift.languages import parse_tag
 from langshift.parameters import (
     ALPHA,
-    DOCUMENTS_ONLY,
     GAMMA,
     INDEX_ENCODER,
     JSON,
@@ -49,7 +46,7 @@ from langshift.plugin import retune as retuning
 from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames, read_metadata
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
-from langshift.retrieval.settings import SearchOptions, encoder_options
+from langshift.retrieval.settings import SearchOptions, search_options
 
 
 def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
@@ -77,14 +74,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     multiple=True,
 )
 @option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha or --gamma is given.")
-@option("--gamma G", "Scale of the common mean, which documents and queries lose, 0 to 1.", SHARE)
-@option(
-    "--means WHAT",
-    "Take the common mean, and a part of the differences between languages, from the index's own documents: index; or "
-    "go back to what was fitted: vectors.",
-    click.Choice(["index", "vectors"]),
-)
-@flag("--documents-only", "With --vectors: what they recommend where queries stay as they are.")
+@option("--gamma G", "How much of what all queries have in common documents lose: 0, or .9 to .98.", SHARE)
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
 @option(
@@ -100,7 +90,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     multiple=True,
 )
 @flag("--accept-loss", "With --gate: take the new version even if something is lost; --fail-if still holds.")
-@encoder_options
+@search_options
 @json_or_tables
 def retune(
     name: str,
@@ -108,8 +98,6 @@ def retune(
     alphas: dict[str, float],
     vectors: Path | None,
     gamma: float | None,
-    means: Means | None,
-    documents_only: bool,
     throttle: float | None,
     patience: float,
     gate: Path | None,
@@ -133,10 +121,8 @@ def retune(
       langshift retune news --alpha 0.6 --alpha-for th=0.3
       langshift retune news --alpha 0.6 --gate DATASET --fail-if 'value SLR@20 < 0.9'
     """
-    if alpha is None and gamma is None and means is None and not alphas and vectors is None:
-        raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma, --means or --vectors.")
-    if documents_only and vectors is None:
-        raise UsageError("--documents-only chooses what --vectors recommends: give --vectors too.")
+    if alpha is None and gamma is None and not alphas and vectors is None:
+        raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma or --vectors.")
     opened = _open_gate(gate, conditions, search, accept_loss=accept_loss)
     judged: list[GateResult] = []
     client = open_cluster()
@@ -145,7 +131,7 @@ def retune(
     try:
         with output.progress() as bars:
             shown = TransferReporter(bars)
-            request = retuning.RetuneRequest(alpha, alphas, vectors, gamma, documents_only, means)
+            request = retuning.RetuneRequest(alpha, alphas, vectors, gamma)
             check = None if opened is None else _check(client, name, opened, shown, judged)
             done = retuning.retune(
                 client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
@@ -198,7 +184,6 @@ _UNMEASURED = (
 @VECTORS
 @ALPHA
 @GAMMA
-@DOCUMENTS_ONLY
 @option(
     "--max-refused SHARE",
     "Replace nothing if more documents lose their vector.",
@@ -216,7 +201,6 @@ def reencode(
     vectors: Path | None,
     alpha: float | None,
     gamma: float | None,
-    documents_only: bool,
     max_refused: float,
     patience: float,
     as_json: bool,
@@ -233,7 +217,7 @@ def reencode(
       langshift reencode news --encoder st:intfloat/multilingual-e5-large
     """
     client = open_cluster()
-    shift = vectors, alpha, gamma, documents_only
+    shift = vectors, alpha, gamma
     request = reencoding.ReencodeRequest(encoder, trust_remote_code, *shift, max_refused, reading)
     try:
         with output.progress() as bars:
@@ -356,12 +340,11 @@ def retuned(done: TransferResult) -> str:
     scales = scales_in_words(asked["alpha"], asked["alphas"], asked.get("gamma", 0.0))
     if not done.changed:
         return f"{done.name} ({done.index}) already has {scales} and these language vectors: nothing was changed."
-    measured = f" {measured_in_words(asked['means'])}" if "means" in asked else ""
     deleted = f", {done.deleted:,} deleted" if done.deleted else ""
     return (
         f"{done.name} now points to {done.index} with {scales}: {DocumentCount(done.documents, done.chunks)}, "
         f"{done.caught_up:,} caught up{deleted}, checked. The previous version, {done.before}, is kept: "
-        f"`langshift rollback {done.name}` returns to it.{measured}"
+        f"`langshift rollback {done.name}` returns to it."
     )
 
 

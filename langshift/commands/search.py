@@ -12,7 +12,6 @@ from opensearchpy.exceptions import OpenSearchException
 from rich.text import Text
 
 from langshift.client import open_cluster
-from langshift.debias.debiaser import COMMON
 from langshift.debias.encoders import is_given
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import optional_tag
@@ -51,7 +50,6 @@ from langshift.retrieval.settings import (
     MOST_PASSAGES,
     SearchOptions,
     SearchSettings,
-    encoder_options,
     require_query,
     search_options,
     setting_options,
@@ -80,7 +78,7 @@ def anchors() -> None:
     PATH,
 )
 @option("--seed N", "Draw other documents and words.", click.IntRange(0), default=0, rare=True)
-@encoder_options
+@search_options
 @json_or_tables
 def calibrate(name: str, sample: int, queries: Path | None, seed: int, search: SearchOptions, as_json: bool) -> None:
     """Find the best mode for searches of the index NAME (an alias or a version), and how far words may lead them.
@@ -276,9 +274,6 @@ def search(
     --mode balanced  by vectors, the best 5 of each language
     --mode anchored  by vectors, guided by words to the same content in every language
 
-    All modes but lexical prefer the query's language as much as the index recommends; --prefer-language 0 turns that
-    off.
-
     \b
     Example:
       langshift search news "how do tides come about" --filter language=th --filter language=de
@@ -314,9 +309,10 @@ _COMPARED = (
     "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among {}, "
     "the hits and the nearest after the shift."
 )
-_SUBTRACTED = "subtracted: how much of which language vector was subtracted from the document's vector"
-_BOTH_SIDES = ", and how much of the common mean, which the query lost too."
-_RECOMMENDED = "Language preference {:g}, as the index recommends; --prefer-language 0 turns it off."
+_REMOVED = (
+    "removed: how much of which language vector was subtracted from the document's vector; gamma: how much of what all "
+    "queries have in common was taken out of it."
+)
 _TRUST = (
     "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "
     "query's own vector, and by whether it is in the query's language; weight: how much of its vector was added to "
@@ -328,34 +324,34 @@ def show(result: SearchResult) -> None:
     """Print each hit's legs, its bonus and what the shift did, what that means, the mode and why, and the anchors."""
     legs = list(dict.fromkeys(leg for hit in result.hits for leg in hit.legs))
     heads = [*legs, *(["bonus"] if result.bonus else []), "similarity", "by vector"]
-    subtracted = any(hit.shift is not None and hit.shift.moved for hit in result.hits)
+    removed = any(hit.shift is not None and (hit.shift.alpha or hit.shift.gamma) for hit in result.hits)
     rows = []
     for rank, hit in enumerate(result.hits, start=1):
         bonus = [f"{result.bonus_of(hit):+.4f}"] if result.bonus else []
-        lost = [_subtracted(hit)] if subtracted else []
+        lost = [_removed(hit)] if removed else []
         rows.append([str(rank), hit.language, *(_leg(hit, leg) for leg in legs), *bonus, *_shift(hit), hit.id, *lost])
     out.print()
-    columns = ["rank", "language", *heads, "_id", *(["subtracted"] if subtracted else [])]
+    columns = ["rank", "language", *heads, "_id", *(["removed"] if removed else [])]
     table(None, columns, rows, right={"rank", *heads})
     if legs:
         out.print(Text(_MOVED if "moved" in legs else _LEGS.format(", ".join(legs))))
     if result.compared:
         kind = "passage" if result.hits[0].passage else "document"
         out.print(Text(_COMPARED.format(pluralize(result.compared, kind))))
-    if subtracted:
-        out.print(Text(_SUBTRACTED + (_BOTH_SIDES if result.gamma else ".")))
-    if result.preference_from == "index":
-        out.print(Text(_RECOMMENDED.format(result.setting.preference)))
+    if removed:
+        out.print(Text(_REMOVED))
     out.print(Text(result.mode_reason))
     if result.anchors:
         out.print()
         _anchors(result)
 
 
-def _subtracted(hit: Hit) -> str:
-    """``th 0.8, common mean 0.7``."""
-    moved = {} if hit.shift is None else hit.shift.moved
-    return ", ".join(f"{'common mean' if tag == COMMON else tag} {scale:g}" for tag, scale in moved.items()) or _NONE
+def _removed(hit: Hit) -> str:
+    """``th 0.8, gamma 0.97``."""
+    if hit.shift is None:
+        return _NONE
+    scales = {hit.shift.language: hit.shift.alpha, "gamma": hit.shift.gamma}
+    return ", ".join(f"{name} {scale:g}" for name, scale in scales.items() if scale) or _NONE
 
 
 def _anchors(result: SearchResult) -> None:

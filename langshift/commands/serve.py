@@ -16,8 +16,8 @@ from langshift.debias.encoders import open_encoder
 from langshift.evaluate.compare.summary import ReplayPair, describe_changes, short_figure, side_by_side
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import (
-    BOTH,
     FOLDER,
+    PAPER,
     PLAIN,
     PREFERENCE,
     SHIFTED,
@@ -27,6 +27,7 @@ from langshift.evaluate.demo import (
     index_variants,
 )
 from langshift.evaluate.measures.base import Scores
+from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, format_figure, language_shares
 from langshift.evaluate.replay.plan import ReplayOptions
 from langshift.evaluate.replay.replay import ReplayResult, failures
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
@@ -36,13 +37,12 @@ from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 from langshift.settings import Settings, ensure_home
 
-_PREFERRED = f"{PREFERENCE:g}".removeprefix("0")
-_BAR = 40
+_PREFERRED = f"--prefer-language {PREFERENCE:g}".replace(" 0.", " .")
 _COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
 _LEGEND = (
-    "nDCG@20: how well the first 20 hits are ranked. TLR@20: how many of the relevant documents in other "
-    "languages are among them. SLR@20: how many of those in the question's own language, which a shift lowers and a "
-    "preference raises."
+    "nDCG@20: how well the first 20 hits are ranked. TLR@20: how many of the relevant documents in other languages "
+    "are among them. SLR@20: how many of those in the question's own language. Shown most: the language that has the "
+    "most of all first 20 hits, and its share; of what is relevant, each of the {languages} languages has {even}."
 )
 
 
@@ -52,11 +52,11 @@ _LEGEND = (
 )
 @json_or_tables
 def demo(output: Path | None, as_json: bool) -> None:
-    """Index the bundled corpus without the shift, with it, and as recommended, and show what changes.
+    """Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.
 
     The corpus has 44 topics in 12 languages, with two questions on each topic in every language. It is written
-    to the indices langshift-demo-plain, langshift-demo-shifted (the paper's shift of documents) and
-    langshift-demo-both (documents and queries), which are replaced. At the end a report is written (its page is
+    to the indices langshift-demo-plain, langshift-demo-paper (the paper's shift alone) and langshift-demo-shifted
+    (the defaults of a load), which are replaced. At the end a report is written (its page is
     `report` of the JSON document, null without the extra console), and `langshift serve` searches them side by side.
 
     \b
@@ -72,22 +72,19 @@ def demo(output: Path | None, as_json: bool) -> None:
     dataset = load_dataset(FOLDER)
     client = open_cluster()
     encoder = OnceEncoder(open_encoder(parameters.default_encoder()))
-    terminal.note(f"Indexing {len(dataset.documents):,} documents three times, to {PLAIN}, {SHIFTED} and {BOTH}.")
+    terminal.note(f"Indexing {len(dataset.documents):,} documents three times, to {PLAIN}, {PAPER} and {SHIFTED}.")
     with terminal.progress() as bars:
         indexing = bars.add_task("Indexing", total=3 * len(dataset.documents), rate="")
         index_variants(client, encoder, lambda done: bars.advance(indexing, done))
-    plain, shifted, both = (Searcher(client, name, opened={encoder.id: encoder}) for name in (PLAIN, SHIFTED, BOTH))
-    terminal.note(f"Searching them with {len(dataset.queries):,} questions, the last two with a language preference.")
-    # Both in turn, query by query: their latencies are of the same moments.
-    before, after = replay_with_bars(client, [plain, shifted], dataset, ReplayOptions(group_scores=True))
-    # A replay takes no preference unasked, so the recommended one is asked for, too.
-    settings = {"preferred": (shifted, PREFERENCE), "both": (both, both.index.preference)}
-    replays = {"plain": before, "shifted": after}
-    for name, (searcher, preference) in settings.items():
-        asked = ReplayOptions([SearchSettings(preference=preference)], group_scores=True)
-        (replays[name],) = replay_with_bars(client, [searcher], dataset, asked)
-    compared = ReplayPair(dataset, before, after)
-    shown = example(compared, plain, shifted)
+    searchers = [Searcher(client, name, opened={encoder.id: encoder}) for name in (PLAIN, PAPER, SHIFTED)]
+    terminal.note(f"Searching them with {len(dataset.queries):,} questions, the last with a language preference, too.")
+    # All in turn, query by query: their latencies are of the same moments.
+    three = replay_with_bars(client, searchers, dataset, ReplayOptions(group_scores=True))
+    asked = ReplayOptions([SearchSettings(preference=PREFERENCE)], group_scores=True)
+    preferred = replay_with_bars(client, searchers[2:], dataset, asked)
+    replays = dict(zip(("plain", "paper", "shifted", "preferred"), [*three, *preferred], strict=True))
+    compared = ReplayPair(dataset, replays["plain"], replays["shifted"])
+    shown = example(compared, searchers[0], searchers[2])
     document = _document(compared, replays, shown, client)
     places = [output / name for name in replays]
     for replayed, place in zip(replays.values(), places, strict=True):
@@ -112,7 +109,6 @@ def _document(
     server = server_version(client)
     return {
         **{name: result(side, server) for name, side in replays.items()},
-        "own_language_share": {name: compared.own_language_share(side) for name, side in replays.items()},
         "words": [in_a_sentence(replays), *describe_changes(compared)],
         "example": shown.to_dict() if shown else None,
     }
@@ -141,7 +137,7 @@ def _show_report(page: Path | None) -> None:
 
 def show(compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoExample | None) -> None:
     """Print the comparison for a person."""
-    _show_ways(compared, replays)
+    _show_ways(replays)
     _show_figures(compared)
     terminal.heading("\nWhat changed")
     for line in describe_changes(compared):
@@ -151,36 +147,43 @@ def show(compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoE
     words = shown.query.text if shown else compared.dataset.queries[0].text
     terminal.heading("\nTry next")
     langshift = terminal.program()
-    terminal.line(f'  {langshift} search {BOTH} "{words}"')
+    terminal.line(f'  {langshift} search {SHIFTED} "{words}"')
     terminal.line(f'  {langshift} search {PLAIN} "{words}"')
     terminal.line(f"  {langshift} ingest CORPUS --index NAME")
 
 
 def in_a_sentence(replays: Mapping[str, ReplayResult]) -> str:
-    """What the shift gains in other languages, what it costs in the question's own, and what both sides make of it."""
-    other, own = (
-        [f"{replay.scores[name].mean or 0.0:.0%}" for replay in replays.values()] for name in ("TLR@20", "SLR@20")
+    """What the shift gains in other languages, what it costs in the question's own, and how to get that back."""
+    plain, paper, shifted, preferred = (
+        {name: replay.scores[name].mean or 0.0 for name in _COLUMNS} for replay in replays.values()
     )
     return (
-        f"Of the answers in other languages, questions find {other[0]} without the shift, {other[1]} with it, "
-        f"{other[2]} with --prefer-language {_PREFERRED} as well, and {other[3]} with both sides as recommended; of "
-        f"those in the question's own language {own[0]}, {own[1]}, {own[2]} and {own[3]}."
+        f"Of the answers in other languages, questions find {plain['TLR@20']:.0%} without a shift, "
+        f"{paper['TLR@20']:.0%} with the paper's and {shifted['TLR@20']:.0%} as recommended. The cost: of those in the "
+        f"question's own language, they find {plain['SLR@20']:.0%}, {paper['SLR@20']:.0%} and "
+        f"{shifted['SLR@20']:.0%}. A language preference buys these back, search by search: with {_PREFERRED} the "
+        f"recommended index finds {preferred['SLR@20']:.0%} of them, at nDCG@20 {short_figure(preferred['nDCG@20'])} "
+        f"instead of {short_figure(shifted['nDCG@20'])}."
     )
 
 
-def _show_ways(compared: ReplayPair, replays: Mapping[str, ReplayResult]) -> None:
-    """The figures of each way to search, and a bar of the languages among the first hits."""
-    ways = ("plain", "shifted", f"shifted, --prefer-language {_PREFERRED}", "both sides, as recommended")
-    names = dict(zip(replays, ways, strict=True))
-    rows, bars = [], []
-    for key, replay in replays.items():
-        share = compared.own_language_share(replay)
-        rows.append([names[key], *(short_figure(replay.scores[name].mean or 0.0) for name in _COLUMNS)])
-        bars.append([names[key], "█" * round(share * _BAR) + "░" * (_BAR - round(share * _BAR)), short_figure(share)])
-    terminal.table(f"\nAll {len(compared.dataset.queries):,} questions", ["index", *_COLUMNS], rows, right={*_COLUMNS})
-    terminal.out.print(_LEGEND)
-    title = "\nThe first 20 hits: solid in the question's own language, shaded in others"
-    terminal.table(title, ["index", "hits", "own"], bars, right={"own"})
+def _show_ways(replays: Mapping[str, ReplayResult]) -> None:
+    """The figures of each index, with the language that is shown most, after what they are."""
+    names = {"plain": "plain", "paper": "the paper's shift", "shifted": "as recommended"}
+    rows = [
+        [
+            words,
+            *(short_figure(replays[key].scores[name].mean or 0.0) for name in _COLUMNS),
+            format_figure(replays[key].scores[MOST_SHOWN_20], 3),
+        ]
+        for key, words in names.items()
+    ]
+    plain = replays["plain"]
+    languages = len(language_shares(plain.scores[MOST_SHOWN_20]))
+    terminal.heading(f"\nAll {len(plain.answers):,} questions")
+    terminal.out.print(_LEGEND.format(languages=languages, even=short_figure(1 / languages)))
+    heads = [*_COLUMNS, "shown most"]
+    terminal.table(None, ["index", *heads], rows, right={*heads})
     terminal.out.print(f"\n{in_a_sentence(replays)}")
 
 
@@ -191,7 +194,7 @@ def _show_figures(compared: ReplayPair) -> None:
         for language, measures in before.by_language().items()
     ]
     rows.append(["all", f"{len(before.answers):,}", *_cells(before.scores, after.scores)])
-    terminal.heading(f"\nBefore and after the shift, by the question's language ({PLAIN} → {SHIFTED})")
+    terminal.heading(f"\nPlain and as recommended, by the question's language ({PLAIN} → {SHIFTED})")
     terminal.table(None, ["language", "n", *_COLUMNS], rows, right={"n", *_COLUMNS})
 
 

@@ -8,8 +8,6 @@ from typing import Any
 import click
 import numpy as np
 
-from langshift import parameters
-from langshift.client import open_cluster
 from langshift.commands.fitting import (
     check_output,
     encoder_for,
@@ -20,30 +18,25 @@ from langshift.commands.fitting import (
     output_files,
     parallel_for,
 )
-from langshift.debias.encoders import READING_NAMES, Reading, is_given, open_encoder
+from langshift.debias.encoders import Reading, is_given, open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
-from langshift.debias.index_means import measured_in_words
 from langshift.debias.parallel import open_parallel
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
-from langshift.evaluate.audit.own_vectors import fit_to_index
 from langshift.output import emit_json, line, note, out, pluralize, progress, table, warn
 from langshift.parameters import (
-    ENCODER_OF_INDEX,
+    ENCODER,
     JSON,
     PATH,
     READING,
     REMOTE_CODE,
-    SHARE,
     THREADS,
     CommandGroup,
-    flag,
     json_or_tables,
     option,
     option_group,
     parse_list,
-    refuse_beside,
 )
 
 #: How an encoder is opened; a command is given them as ``opening``, for ``open_encoder``.
@@ -82,7 +75,6 @@ def vectors() -> None:
 @click.argument("file", type=PATH)
 @option("--pairs PATH", "Parallel text, as for `vectors fit`.", required=True)
 @_passage_options
-@option("--budget B", "How much recall in the query's own language (SLR@20) it may cost.", SHARE, default=0.01)
 @_PAIRS_ENCODER
 @_OPENING
 @THREADS
@@ -98,7 +90,6 @@ def tune(
     file: Path,
     pairs: Path,
     passages: dict[str, Any],
-    budget: float,
     encoder: str | None,
     opening: dict[str, Any],
     sample: int | None,
@@ -108,12 +99,10 @@ def tune(
     """Measure on parallel text how far to shift with FILE, and write what is recommended to FILE.
 
     A search task is built from the text: about ten words from the middle of an item are a query in each language, and
-    the whole item is to be found in every language. Two settings are recommended: one that moves documents only, and
-    one for searches through langshift, which may also take off the common mean (gamma) and shift queries. Each comes
-    with the smallest language preference with which SLR@20 falls by no more than --budget, and is the smallest of the
-    settings whose TLR@20 falls short of the highest by no more than chance. It is recommended only if it gains more
-    than chance on fifths of the text that had no part in the choice; if neither does, alpha 0 is recommended: do not
-    shift this model.
+    the whole item is to be found in every language. First alpha is chosen, and then whether a gamma of .97 with alpha 1
+    finds more, and along how many directions. Each time it is the smallest setting whose nDCG@20 falls short of the
+    highest by no more than chance, and it is recommended only if it gains more than chance on fifths of the text that
+    had no part in the choice; a gamma has to gain .01 as well. If nothing is gained, alpha 0 is recommended.
 
     \b
     Example:
@@ -149,7 +138,7 @@ def tune(
     with progress() as bars:
         searches = bars.add_task("Searching", total=None, rate="")
         judge = tuning.Judge(task, vectors, same_text=same_text, on_point=lambda: bars.advance(searches))
-        found = tuning.tune(judge, budget)
+        found = tuning.tune(judge)
     report = reporting.TuningReport(pairs.resolve().name, judge, found, absent, few, same_text)
     report.recommended().save(file)
     if plot is not None:
@@ -205,14 +194,14 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
     if as_json:
         emit_json(_document(vectors, path))
         return
-    settings = {"recommended": vectors.both_sides, "documents only": vectors.documents_only}
-    advised = {use: advice for use, advice in settings.items() if advice is not None}
+    advice, count = vectors.recommendation, _directions(vectors)
     for text in (
         f"{path}: {pluralize(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
         f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
         f"fitted on {vectors.source}",
-        f"methods {', '.join(_methods(vectors))}{'' if advised else '; alpha 1 (default: not tuned)'}",
-        *(f"{use}: {advice.words}" for use, advice in advised.items()),
+        f"methods {', '.join(_methods(vectors))}; {pluralize(count, 'direction')} of queries"
+        f"{'' if advice else '; alpha 1 (default: not tuned)'}",
+        *([f"recommended: {advice.words}"] if advice else []),
     ):
         line(text)
     languages = _languages(vectors)
@@ -223,6 +212,10 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
     ]
     names = [name.replace("_", " ") for name in figures]
     table(None, ["language", *names], rows, right=set(names))
+
+
+def _directions(vectors: LanguageVectors) -> int:
+    return 0 if vectors.query_directions is None else len(vectors.query_directions)
 
 
 def _methods(vectors: LanguageVectors) -> list[str]:
@@ -257,7 +250,7 @@ def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
             "other_language": sum(others.values()) if isinstance(others, dict) and others else None,
             "norm": float(np.linalg.norm(vector)),
             "query_norm": None if of_queries is None else float(np.linalg.norm(of_queries)),
-            "alpha": vectors.both_sides.alphas.get(tag) if vectors.both_sides else None,
+            "alpha": vectors.recommendation.alphas.get(tag) if vectors.recommendation else None,
         }
         found[tag] = {name: figure for name, figure in figures.items() if figure is not None}
     return found
@@ -268,8 +261,8 @@ def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
     return _identity(vectors, path) | {
         **{name: getattr(vectors, name) for name in made},
         "methods": _methods(vectors),
-        "both_sides": None if vectors.both_sides is None else asdict(vectors.both_sides),
-        "documents_only": None if vectors.documents_only is None else asdict(vectors.documents_only),
+        "directions": _directions(vectors),
+        "recommendation": None if vectors.recommendation is None else asdict(vectors.recommendation),
         "languages": _languages(vectors),
     }
 
@@ -284,6 +277,9 @@ _LISTED = 10
 
 def _print(vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]) -> None:
     line(f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence from {evidence_source}")
+    # A file with others is refused as it is read.
+    count = _directions(vectors)
+    line(f"{pluralize(count, 'direction')} of queries{', orthonormal' if count else ', so gamma must stay 0'}")
     rows = [_row(one) for one in judged]
     # A column in which nothing stands would only take room.
     columns = [name for name in rows[0] if any(row[name] for row in rows)]
@@ -337,14 +333,7 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 
 
 @vectors.command("fit")
-@option("--pairs PATH", "Parallel text, or given vectors.")
-@option(
-    "--from-index NAME",
-    "Adapt language vectors to the documents of this index.",
-    dest="from_index",
-)
-@option("--queries LOG", "With --from-index: its users' queries, as JSON Lines.", PATH)
-@option("--vectors FILE", "With --from-index: what to adapt. [default: the shipped ones]", dest="fitted")
+@option("--pairs PATH", "Parallel text, or given vectors.", required=True)
 @option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
 @option(
     "--pivot LIST",
@@ -360,12 +349,13 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     callback=partial(parse_list, example="shift,lir"),
     rare=True,
 )
-@flag(
-    "--documents-only",
-    "Fit no vectors of queries: half the work for a model that encodes queries in another way.",
+@option(
+    "--directions K",
+    "How many directions of queries, for --gamma. [default: those with a singular value above 1/40 of the first]",
+    click.IntRange(min=1),
     rare=True,
 )
-@ENCODER_OF_INDEX
+@ENCODER
 @_OPENING
 @THREADS
 @option(
@@ -374,14 +364,11 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
 @_passage_options
 @json_or_tables
 def fit(
-    pairs: Path | None,
-    from_index: str | None,
-    queries: Path | None,
-    fitted: Path | None,
+    pairs: Path,
     languages: list[str] | None,
     pivots: list[str],
     methods: list[str],
-    documents_only: bool,
+    directions: int | None,
     encoder: str,
     opening: dict[str, Any],
     output: Path,
@@ -395,41 +382,30 @@ def fit(
     --encoder given, your own vectors. A pair with a missing side is left out and counted as missing. So is a line
     that is the pivot's or that is surely in another language; a language with fewer than two pairs is left out.
 
-    With --from-index the common mean, and up to a third of each difference between languages, are measured on the
-    documents of an index, and on queries if there are any.
+    Each passage's first sentence is encoded as a query, too, where the encoder makes a difference; otherwise passages
+    stand for queries. The directions that the means of queries in each language have in common are fitted for a gamma.
 
     \b
     Example:
       langshift vectors fit --pairs parallel --pivot en --output mine.safetensors
-      langshift vectors fit --from-index news --queries log.jsonl --output news.safetensors
       langshift vectors fit --pairs parallel --pivot en,de,zh --methods shift,affine --output vectors
     """
-    if from_index is not None:
-        refuse_beside("--from-index", *_OF_PAIRS)
-        check_output(output)
-        code = opening["trust_remote_code"]
-        made = fit_to_index(open_cluster(), from_index, fitted, queries, encoder=encoder, trust_remote_code=code)
-        made.save(output)
-        show_vectors(made, output, as_json=as_json)
-        note(measured_in_words(made.measured))
-        note(f"Use it: langshift retune {from_index} --vectors {output}")
-        return
-    if queries is not None or fitted is not None:
-        raise UsageError("--queries and --vectors go with --from-index: give it, or leave them out.")
-    if pairs is None:
-        raise UsageError("Give parallel text with --pairs, or an index with --from-index.")
-    encoder = encoder or parameters.default_encoder()
     files = output_files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, pivots=pivots, **passages)
     opened = open_encoder(encoder, vector_spec=vector_spec_of(source), **opening)
+    if directions is not None and directions > (most := min(len(source.languages), opened.dimension)):
+        raise UsageError(
+            f"--directions {directions} is too many: {pluralize(len(source.languages), 'language')} and "
+            f"{opened.dimension} dimensions have {most} at most."
+        )
     omitted: dict[str, dict[str, str]] = {}
     found = fit_shown(
         source,
         pivots,
         opened,
         methods=methods,
-        documents_only=documents_only,
+        directions=directions,
         on_omitted=lambda pivot, language, why: omitted.setdefault(pivot, {}).update({language: why}),
     )
     warn([*left_out_in_words(source), *(why for of in omitted.values() for why in of.values())])
@@ -449,10 +425,6 @@ def fit(
     for vectors, file in written:
         show_vectors(vectors, file, as_json=False)
     note(f"Use it: langshift ingest CORPUS --index NAME --encoder {encoder} --vectors {written[0][1]}")
-
-
-# What only says how to fit on parallel text, by the names of the arguments.
-_OF_PAIRS = ("pairs", "languages", "pivots", "methods", "documents_only", "join_lines", "documents", *READING_NAMES)
 
 
 @vectors.command("show")
@@ -515,9 +487,9 @@ def check(
         source = parallel_for(vectors, pairs, passages)
         opened = encoder_for(vectors, path, source, encoder, opening)
         omitted: list[str] = []
-        fitted = fit_shown(
-            source, [vectors.pivot], opened, documents_only=True, on_omitted=lambda _, __, why: omitted.append(why)
-        )[vectors.pivot]
+        fitted = fit_shown(source, [vectors.pivot], opened, on_omitted=lambda _, __, why: omitted.append(why))[
+            vectors.pivot
+        ]
         left_out = left_out_document(source)
         warn([*left_out_in_words(source), *omitted])
     elif not vectors.evidence:
@@ -532,7 +504,12 @@ def check(
 
     if as_json:
         languages = {one.language: _judgement(one) for one in judged}
-        about = {**_identity(vectors, path), "evidence_of": evidence_source, "left_out": left_out}
+        about = {
+            **_identity(vectors, path),
+            "evidence_of": evidence_source,
+            "directions": _directions(vectors),
+            "left_out": left_out,
+        }
         emit_json({**about, "languages": languages})
     else:
         _print(vectors, Path(file), evidence_source, judged)

@@ -224,7 +224,7 @@ TransferListener = Callable[[TransferProgress], None]
 
 
 # Of what was asked for, what ``--json`` says.
-_SHOWN = ("encoder", "alpha", "alphas", "gamma", "vectors", "means")
+_SHOWN = ("encoder", "alpha", "alphas", "gamma", "vectors")
 
 
 @dataclass(frozen=True)

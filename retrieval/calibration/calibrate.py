@@ -291,7 +291,7 @@ class CalibrationRun:
     ) -> tuple[float, list[SliceChange]]:
         """How far ``features`` may go in a mode, and what it changes then; all strengths are tried on one search."""
         model = read_model()
-        target = self._target(setting, trust)
+        target = replace(self._target(setting, trust), directions=self._searcher.directions)
         reranked = replace(setting, rerank="features")
         plans = [
             search_numbers(settings.SearchRequest(one.query, reranked, target, _DEPTH, source=False), trust.spread)
@@ -345,8 +345,7 @@ class CalibrationRun:
 
     def _coverage(self, log: Sequence[LoggedWords]) -> float:
         """The mean share of a logged query's words that the best document in its language holds."""
-        raw = self._searcher.encode([one.words for one in log])
-        vectors = self._searcher.move(raw, [one.language for one in log])
+        vectors = self._searcher.encode([one.words for one in log])
         asked = [
             settings.SearchQuery(one.words, text_language(one.language), vector)
             for one, vector in zip(log, vectors, strict=True)

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.scripts import with_script_of
 from langshift.errors import LangshiftError
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
@@ -230,7 +229,7 @@ class CalibrationQuestion(NamedTuple):
 
 
 def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], seed: int) -> list[CalibrationQuestion]:
-    """The questions for passages, encoded and moved as those of a searcher would be.
+    """The questions for passages, encoded as those of a searcher would be.
 
     Args:
         searcher: over the index.
@@ -245,10 +244,10 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
     for passage in passages:
         other_words.setdefault(passage.language, []).extend(_cut_up(passage.text, passage.language).parts)
     orders = [chance.permutation(len(passage.cut_out.parts)) for chance, passage in zip(chances, passages, strict=True)]
-    tags, vectors = [with_script_of(passage.language, passage.text) for passage in passages], []
+    vectors = []
     for share in VAGUENESS:
         heard = [str(_reworded(one.cut_out, order, share)) for one, order in zip(passages, orders, strict=True)]
-        vectors.append(searcher.move(searcher.encode(heard), tags))
+        vectors.append(searcher.encode(heard))
     known = execute_all(searcher, (_answers(passage, searcher.index) for passage in passages))
     questions = []
     for number, (passage, (there, hidden, hides)) in enumerate(zip(passages, known, strict=True)):

@@ -103,7 +103,6 @@ def measured_with(index: IndexInfo) -> dict[str, Any]:
         "alphas": dict(made.alphas),
         "gamma": made.gamma,
         "vectors": made.vectors,
-        "method": made.method,
         "documents": index.documents,
     }
 
@@ -111,7 +110,7 @@ def measured_with(index: IndexInfo) -> dict[str, Any]:
 def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What became another than ``measured_with`` was when the index was calibrated."""
     changed = []
-    if any(then.get(name) != now[name] for name in ("vectors", "method")):
+    if then.get("vectors") != now["vectors"]:
         changed.append("different language vectors")
     else:
         scales = [name for name in ("alpha", "gamma") if then.get(name) != now[name]]

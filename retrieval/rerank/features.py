@@ -7,16 +7,17 @@ other teaches a model to avoid the reader's own language, whose documents hold t
 or not.
 
 =============== ======================================================================================
-``near``        ``2 · (score - max score) / spread``, by the mode: in ``dense`` by ``cos(q, z̃)``
-``of_language`` ``(cos - max cos among candidates of the document's language) / spread``
+``near``        ``2 · (score - max score) / (ρ · spread)``, by the mode: in ``dense`` by ``cos(q̂, z̃)``
+``of_language`` ``(cos - max cos among candidates of the document's language) / (ρ(q̂) · spread)``
 ``first``       ``-ln(1 + number of candidates of its language that are nearer to the query)``
 ``trusted``     ``(cos(Σ p ẑ, z̃) - max) / spread``: alike to what is trusted
 =============== ======================================================================================
 
-``spread`` and the trust ``p`` are those of ``anchored``, over all candidates: words count through the trust alone. As
-features of their own they got the weight 0, as did the cosine before the shift, and that to a query which is moved as
-``anchored`` moves it. Whether a document is in the reader's language is no feature: it tells only how words are to be
-trusted. A language preference comes afterwards.
+``spread``, ``ρ`` and the trust ``p`` are those of ``anchored``, over all candidates: words count through the trust
+alone. In ``near``, ``ρ`` is that of the vector that the mode searched with, in ``anchored`` of the moved query;
+``trusted`` compares documents with documents and needs none. As features of their own words got the weight 0, as did
+the cosine before the shift, and that to a query which is moved as ``anchored`` moves it. Whether a document is in the
+reader's language is no feature: it tells only how words are to be trusted. A language preference comes afterwards.
 
 How far the reranker may go in an index is the index's own (``strength``, 0 to 1): ``w_near · near + strength · (the
 rest of w · x)``. At 0 the order is that of the mode.
@@ -40,6 +41,7 @@ from langshift.retrieval import dsl, hits
 from langshift.retrieval.anchored import (
     AnchorEvidence,
     Candidates,
+    QueryVector,
     anchor_probabilities,
     body_with_vectors,
     count_words,
@@ -47,9 +49,10 @@ from langshift.retrieval.anchored import (
     has_own,
     hit_vectors,
     own_documents,
+    query_vector,
+    rho,
     unit,
 )
-from langshift.retrieval.dense import vector_of
 from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
@@ -63,13 +66,13 @@ class CandidateNumbers(NamedTuple):
     """What a search knows of its candidates; of those without a vector nothing is known but their words.
 
     Attributes:
-        cosines: ``cos(q, z̃)``, shape (candidates,); the lowest of the others for one without a vector.
+        cosines: ``cos(q̂, z̃) / ρ(q̂)``, shape (candidates,); the lowest of the others for one without a vector.
         words: BM25 of each in its own language, shape (candidates,).
         query_words: how many different words the query has, 1 or more.
         languages: primary tags.
         own: whether each is in the reader's language, shape (candidates,), bool.
         vectors: of unit length, zeros where there is none, shape (candidates, dimension).
-        query: of unit length, shape (dimension,).
+        query: the query's vector.
         documents: as in ``Candidates``.
         spread: the index's.
         near: the feature of that name, shape (candidates,).
@@ -81,7 +84,7 @@ class CandidateNumbers(NamedTuple):
     languages: Sequence[str]
     own: NDArray[np.bool_]
     vectors: Array
-    query: Array
+    query: QueryVector
     documents: float
     spread: float
     near: Array
@@ -98,11 +101,14 @@ class CandidateNumbers(NamedTuple):
         )
 
 
-def gather(request: SearchRequest, pool: Sequence[hits.ScoredDoc], spread: float) -> SearchPlan[CandidateNumbers]:
+def gather(
+    request: SearchRequest, found: hits.RankedHits, pool: Sequence[hits.ScoredDoc], spread: float
+) -> SearchPlan[CandidateNumbers]:
     """Ask for the words and the vectors of candidates; one step.
 
     Args:
         request: what was searched for; its question has a vector.
+        found: what the mode found.
         pool: the candidates, at least one, with the scores of the mode.
         spread: of the index.
 
@@ -110,7 +116,7 @@ def gather(request: SearchRequest, pool: Sequence[hits.ScoredDoc], spread: float
         UsageError: the question has no vector, or too many words for the server.
     """
     index, fields, own = request.target.index, request.fields, request.question.language
-    query = unit(np.asarray(vector_of(request.question), dtype=np.float64))
+    query, moved = query_vector(request), found.how.moved
     others = [language for language in index.languages if language != own]
     matching = dsl.matching(request.question.words, own, others, (), fields)
     among = {"bool": {"filter": dsl.filter_clauses({"_id": [one.id for one in pool]}), "should": [matching]}}
@@ -118,17 +124,20 @@ def gather(request: SearchRequest, pool: Sequence[hits.ScoredDoc], spread: float
     if has_own(request):
         body["suggest"] = counting(request)
     (response,) = yield (body,)
-    found = {one.id: one.score or 0.0 for one in hits.without_legs(response, fields)}
+    words = {one.id: one.score or 0.0 for one in hits.without_legs(response, fields)}
     known = hit_vectors(response)
-    vectors = np.array([known.get(one.id, np.zeros(len(query))) for one in pool])
-    cosines, bearing = vectors @ query, np.array([one.id in known for one in pool])
+    vectors = np.array([known.get(one.id, np.zeros(len(query.unit))) for one in pool])
+    cosines, bearing = vectors @ query.unit / query.rho, np.array([one.id in known for one in pool])
     cosines[~bearing] = cosines[bearing].min() if bearing.any() else 0.0
     scores = np.array([one.score or 0.0 for one in pool])
-    # The scores of the other modes are cosines.
-    scale = np.ptp(cosines) / max(np.ptp(scores), _TINY) if request.setting.mode in {"lexical", "hybrid"} else 2.0
+    if request.setting.mode in {"lexical", "hybrid"}:
+        scale = float(np.ptp(cosines) / max(np.ptp(scores), _TINY))
+    else:
+        # The scores of the other modes are cosines.
+        scale = 2.0 / (query.rho if moved is None else rho(moved, request.target.directions))
     return CandidateNumbers(
         cosines=cosines,
-        words=np.array([found.get(one.id, 0.0) for one in pool]),
+        words=np.array([words.get(one.id, 0.0) for one in pool]),
         query_words=count_words(response),
         languages=[one.language for one in pool],
         own=np.array([one.language == own != UNDETERMINED for one in pool], dtype=bool),

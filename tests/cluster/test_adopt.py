@@ -141,7 +141,7 @@ def test_mapping_and_settings_are_the_old_ones(client, old, adopted):
     assert new["mappings"] == there["mappings"]
     assert meta["owner"] == "press"
     assert set(meta) == {
-        "owner", "langshift", "langshift_fields", "langshift_origin", "langshift_queries", "langshift_vectors",
+        "owner", "langshift", "langshift_fields", "langshift_origin", "langshift_vectors",
     }  # fmt: skip
     origin = meta["langshift_origin"]
     uuid_of_old = there["settings"]["index"]["uuid"]

@@ -129,13 +129,6 @@ def test_planted_similarities_before_and_after(old, vectors):
     assert before["en", "it"] == after["en", "it"] == 0
 
 
-def test_queries_are_shifted_where_the_index_would_shift_them(old, vectors):
-    told = audited(old, "--vectors", vectors(shift_queries=True))
-    assert told["queries"]["shifted"] is True
-    after = similarity(told, "after")
-    assert [after[one, other] for one in OFFSETS for other in OFFSETS] == pytest.approx([0.5] * 16)
-
-
 def test_all_that_is_told_as_json(old, vectors):
     told = audited(old, "--vectors", vectors())
     assert list(told) == [
@@ -164,7 +157,7 @@ def test_all_that_is_told_as_json(old, vectors):
     assert mix["confidence"] > 0.9
     assert [mix["norm"], mix["low"], mix["high"]] == pytest.approx([2**0.5] * 3)
     assert told["disagreements"] == [{"told": "en", "detected": "de", "documents": 1}]
-    assert told["queries"] == {"file": None, "total": 156, "used": 156, "shifted": False}
+    assert told["queries"] == {"file": None, "total": 156, "used": 156}
     assert told["reference"] == "en"
     assert [one["language"] for one in told["shift"]] == ["en", "de", "fr", "th", "it"]
     english, german, *_, italian = told["shift"]
@@ -197,7 +190,7 @@ def test_the_verdict_on_vectors_that_fit(old, vectors):
         "Documents in de, fr, th lie .500 (.500 to .500) further from queries in en than those in en; "
     )
     assert others == [
-        "No language vector for it (5 documents): these documents are not shifted.",
+        "No language vector for it (5 documents): these documents are not shifted by language.",
         "Fewer than 30 documents, and so not judged: it.",
     ]
 
@@ -253,7 +246,7 @@ de               38     24.3%  100.0%  24.3%
         "The language vectors fit: most of what the shift removes is present in documents in de, fr, th.",
         "Documents in de, fr, th lie .500 (.500 to .500) further from queries in en than those in en; the shift "
         "removes .500 (.500 to .500) of that.",
-        "No language vector for it (5 documents): these documents are not shifted.",
+        "No language vector for it (5 documents): these documents are not shifted by language.",
         "Fewer than 30 documents, and so not judged: it.",
         VERDICT,
     ]
@@ -382,7 +375,7 @@ def test_queries_of_a_file_bring_their_vectors(old, vectors, tmp_path):
     ]
     path = write_lines(tmp_path / "queries.jsonl", asked)
     told = audited(old, "--vectors", vectors(), "--queries", path)
-    assert told["queries"] == {"file": str(path), "total": 32, "used": 32, "shifted": False}
+    assert told["queries"] == {"file": str(path), "total": 32, "used": 32}
     assert told["similarity"]["queries"] == ["en", "th"]
     before, after = similarity(told, "before"), similarity(told, "after")
     assert before["th", "en"] < 0.02

@@ -91,7 +91,7 @@ def test_what_was_done_is_told_as_json(client, adopted):
         },
     }
     assert stderr.splitlines() == [
-        "2 documents without a clear language: not shifted.",
+        "2 documents without a clear language: not shifted by language.",
         f"All 7 documents that searches of {old[:-4]}-alias found when reading began are accounted for: 7 documents on "
         f"the server, checked. Anything written to {old[:-4]}-alias since is not in {new}.",
     ]

@@ -85,7 +85,6 @@ def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, nam
         "alphas": {},
         "gamma": plain.fingerprint.gamma,
         "vectors": plain.fingerprint.vectors,
-        "method": "shift",
         "documents": plain.documents,
     }
     assert kept == told

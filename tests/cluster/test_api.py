@@ -218,7 +218,6 @@ def test_a_refused_filter_shows_a_few_of_its_values_and_no_control_characters(na
         (None, {}, "The name of the index is None, but it must be a string."),
         ("", {}, "'' is not a valid index name: use lower-case letters a-z, digits, '-', '_' and '.', starting with "
          "a letter or digit."),
-        ("news", {"shift_queries": "x"}, "shift_queries is 'x', but it must be one of: auto, always, never."),
         ("news", {"encoder": 5}, "encoder is 5, but it must be the name of an encoder, or None."),
         ("news", {"trust_remote_code": "no"}, "trust_remote_code is 'no', but it must be True or False."),
     ],
@@ -349,7 +348,7 @@ def test_no_search_fails_or_meets_wrong_vectors_while_versions_change(client, ow
     shifts = {"v0001": 1.0, "v0002": 0.0, "v0003": 1.0, "v0004": 0.5}
     for result in found:
         alpha = shifts[result.index[-5:]]
-        assert {hit.shift.moved.get(hit.language, 0.0) for hit in result.hits if hit.language != "en"} == {alpha}
+        assert {hit.shift.alpha for hit in result.hits if hit.language != "en"} == {alpha}
 
 
 def test_markup_stays_as_it_is(name):

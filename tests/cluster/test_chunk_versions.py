@@ -170,18 +170,6 @@ def test_another_encoder_encodes_chunks_as_they_are_cut_and_the_former_takes_lat
     index.require()
 
 
-def test_means_of_the_index_and_back(index):
-    name, raw = index.name, index.require()
-    printed(run("retune", name, "--means", "index", "--json"))
-    moved = sources(index.client, name)
-    assert {one: (source["parent"], source["chunk"]) for one, source in moved.items()} == {
-        one: (source["parent"], source["chunk"]) for one, source in raw.items()
-    }
-    assert any(moved[one]["embedding"] != raw[one]["embedding"] for one in raw)
-    printed(run("retune", name, "--vectors", index.vectors, "--alpha", 1, "--json"))
-    index.require()
-
-
 def test_a_retune_that_was_killed_goes_on_with_its_chunks(client, index, cluster_env, tmp_path):
     name, command = index.name, ("retune", index.name, "--alpha", 0.5)
     process = Process(cluster_env, tmp_path / "home", *command, "--throttle", 20)

@@ -133,6 +133,8 @@ def test_a_replay_is_started_and_its_run_is_in_the_table_and_in_a_report(person,
     assert "<code>hybrid --spread 0.05 --lexical-weight 0.5</code>" in text
     measured = orjson.loads((made / "result.json").read_bytes())["measures"]
     assert all(f'<td class="number">{measured[name]:.3f}</td>' in text for name in ("nDCG@20", "LPR"))
+    most = orjson.loads((made / "result.json").read_bytes())["most_shown"]["MostShown@20"]
+    assert f'<td class="number">{most["language"]} {most["shown"]:.3f}</td>' in text
 
     report = person.http.get(f"{PAGE}/report", params={"run": made.name})
 

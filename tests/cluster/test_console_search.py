@@ -11,9 +11,8 @@ import pytest
 from console_process import sentence, serving
 from fault_proxy import fault_proxy
 from given_data import run, write_lines
-from searched import both_sides, drop
+from searched import drop, with_gamma
 
-from langshift import open_index
 from langshift.plugin import metadata
 from langshift.plugin.versions import live
 from langshift.retrieval.calibration.stored import measured_with
@@ -60,10 +59,10 @@ def pair(client, cluster_url, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def both(client, cluster_url, pair, tmp_path_factory):
-    """An index whose documents and queries lost a common mean, and which recommends a language preference."""
-    folder, name = tmp_path_factory.mktemp("both"), f"{pair[0].removesuffix('-plain')}-both"
-    both_sides().save(folder / "v.safetensors")
+def gamma(client, cluster_url, pair, tmp_path_factory):
+    """An index whose documents lost what all queries have in common."""
+    folder, name = tmp_path_factory.mktemp("gamma"), f"{pair[0].removesuffix('-plain')}-gamma"
+    with_gamma().save(folder / "v.safetensors")
     lines = [{"_id": f"river-{tag}", "text": text, "language": tag} for tag, text in TEXTS.items()]
     lines += [{"_id": f"bread-{tag}", "text": text, "language": tag} for tag, text in BREAD.items()]
     corpus = write_lines(folder / "corpus.jsonl", lines)
@@ -71,12 +70,7 @@ def both(client, cluster_url, pair, tmp_path_factory):
         patch.setenv("OPENSEARCH_URL", cluster_url)
         done = run("ingest", corpus, "--index", name, "--encoder", "use-m", "--vectors", folder / "v.safetensors")
         assert done.exit_code == 0, (done.output, done.exception)
-        # What the index recommends, and what a slider at 0 must find.
-        with open_index(name) as index:
-            results = {beta: index.search(RIVER, language="de", prefer_language=beta) for beta in (None, 0)}
-    found = {beta: [hit.id for hit in result.hits] for beta, result in results.items()}
-    assert found[None] != found[0]
-    yield name, found
+    yield name
     drop(client, name)
 
 
@@ -222,41 +216,25 @@ def slider(answer, name):
     return found and found.groups()
 
 
-def test_the_preference_that_the_index_recommends_is_the_default_and_0_can_be_chosen(ask, both):
-    name, found = both
-    answer = ask(q=RIVER, lang="de", right=name)
-    assert ids(answer, "right") == found[None]
-    assert slider(answer, "right.prefer") == ("0.125", "0.125")
-    assert slider(answer, "left.prefer") == ("0", "0")
-    assert "the index recommends 0.125" in answer.text
-    assert "prefer" not in address(answer)
-    off = ask(q=RIVER, lang="de", right=name, right__prefer="0")
-    assert ids(off, "right") == found[0]
-    assert slider(off, "right.prefer") == ("0", "0.125")
-    assert "right.prefer=0" in address(off)
-    # By words alone it is not used, and what is not asked for is not spoken of.
-    assert slider(ask(q=RIVER, right=name, right__mode="lexical"), "right.prefer") == ("0", "0")
-    assert "no language is preferred" not in ask(q="12345", lang="und", right=name).text
-
-
-def test_gamma_has_a_slider_where_the_index_keeps_common_means(ask, both):
-    name, _ = both
-    answer = ask(q=RIVER, right=name, right__gamma="0.75")
-    assert slider(answer, "right.gamma") == ("0.75", "0.75")
-    assert "gamma" not in address(answer)
+def test_gamma_is_chosen_from_a_list(ask, gamma):
+    answer = ask(q=RIVER, right=gamma, right__gamma="0.95")
+    assert '<option value="0.95" selected>0.95 (as indexed)</option>' in answer.text
+    assert "right.gamma" not in address(answer)
     # Both scales taken back: what a search of vectors as the encoder made them finds.
-    plain = ask(q=RIVER, left=name, left__alpha="0", left__gamma="0", left__prefer="0", right=name, right__prefer="0")
-    assert "left.alpha=0&left.gamma=0&left.prefer=0" in address(plain)
+    plain = ask(q=RIVER, left=gamma, left__alpha="0", left__gamma="0", right=gamma)
+    assert "left.alpha=0&left.gamma=0" in address(plain)
     assert sorted(ids(plain, "left")) == sorted(ids(plain, "right"))
-    assert f"langshift retune {name} --alpha 0 --gamma 0</pre>" in plain.text
-    assert "alpha 0, gamma 0 (as indexed: 0.5, gamma 0.75)" in plain.text
-    moved = ask(q=RIVER, left=name, left__gamma="0.25", right=name)
-    assert "gamma 0.25 (as indexed: 0.5, gamma 0.75)" in moved.text
-    why = ask("/search/hit", q=RIVER, left=name, left__gamma="0.25", side="left", id="river-de").text
-    for words in ("alpha 0, gamma 0", "As indexed: alpha 0.5, gamma 0.75", "As selected: gamma 0.25"):
+    assert f"langshift retune {gamma} --alpha 0 --gamma 0</pre>" in plain.text
+    assert "alpha 0, gamma 0 (as indexed: 0.5, gamma 0.95)" in plain.text
+    moved = ask(q=RIVER, left=gamma, left__gamma="0.9", right=gamma)
+    assert "gamma 0.9 (as indexed: 0.5, gamma 0.95)" in moved.text
+    why = ask("/search/hit", q=RIVER, left=gamma, left__gamma="0.9", side="left", id="river-de").text
+    for words in ("alpha 0, gamma 0", "As indexed: alpha 0.5, gamma 0.95", "As selected: gamma 0.9", "From gamma"):
         assert words in why
-    assert "From the common mean" in why
-    assert "0.250 times the common mean" in why
+    assert "0.9 times what all queries have in common." in why
+    refused = ask(q=RIVER, left=gamma, left__gamma="0.5", right=gamma)
+    assert refused.status_code == 400
+    assert "left.gamma: gamma 0.5 cannot be used" in refused.text
 
 
 def test_one_per_group_lists_the_translations_inside_the_hit(ask):
@@ -291,7 +269,7 @@ def test_why_a_hit_is_where_it_is(ask):
     assert answer.status_code == 200
     for words in ("Before any shift: alpha 0", "As indexed: alpha 1", "As selected: alpha 0.5", TEXTS["de"]):
         assert words in answer.text
-    assert "0.500 times the language vector of" in answer.text
+    assert "0.5 times the language vector of" in answer.text
     assert re.search(r'<span lang="ar" dir="rtl">river ar</span>', answer.text)
 
 

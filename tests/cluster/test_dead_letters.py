@@ -251,11 +251,14 @@ def test_letters_of_an_index_made_otherwise_are_refused(with_letters):
     said = refusal(dead_letters(load, "replay"))
     assert said.startswith(f"Index {load.index} was built with encoder given, not given:other")
     assert said.endswith(": load these documents again with the settings the index was built with.")
-    load.place.pipeline_options.unlink()
-    assert refusal(dead_letters(load, "replay")) == (
-        f"{load.place.pipeline_options} does not show how the documents of {load.index} are built: load those in "
-        f"{load.place.dead_letters} again with `langshift ingest`."
-    )
+    # One of an earlier version has options that there are no longer.
+    load.place.pipeline_options.write_text(json.dumps({**making, "soft": False}))
+    for _ in range(2):
+        assert refusal(dead_letters(load, "replay")) == (
+            f"{load.place.pipeline_options} does not show how the documents of {load.index} are built: load those in "
+            f"{load.place.dead_letters} again with `langshift ingest`."
+        )
+        load.place.pipeline_options.unlink(missing_ok=True)
     assert load.place.dead_letters.read_bytes() == before
 
 

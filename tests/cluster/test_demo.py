@@ -40,7 +40,7 @@ def names(client):
 
 @pytest.mark.usefixtures("cluster_env")
 def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
-    plain, shifted, both = names
+    plain, _, shifted = names
     dataset = of_topics(4)
 
     # A demo that was interrupted is in nobody's way.
@@ -61,17 +61,22 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
         assert live(client, name).documents == 36
         assert len(versions_of(client, name)) == 1
     shown = said.stdout.splitlines()
-    assert f"Before and after the shift, by the question's language ({plain} → {shifted})" in shown
+    assert f"Plain and as recommended, by the question's language ({plain} → {shifted})" in shown
+    # What the columns are stands above them.
+    heads = next(number for number, line in enumerate(shown) if line.startswith("index  "))
+    assert shown[heads].split() == ["index", "nDCG@20", "TLR@20", "SLR@20", "shown", "most"]
+    assert any(line.startswith("nDCG@20: how well the first 20 hits are ranked.") for line in shown[:heads])
+    ways = [re.split(r"  +", line)[0] for line in shown[heads + 1 : heads + 4]]
+    assert ways == ["plain", "the paper's shift", "as recommended"]
     told = {line.split()[0] for line in shown if "→" in line}
     assert {query.language for query in dataset.queries} | {"all"} <= told
     assert "What changed" in shown
-    assert [len(bar) for line in shown for bar in re.findall("[█░]{2,}", line)] == [40, 40, 40, 40]
-    assert sum(line.startswith(f'  langshift search {both} "') for line in shown) == 1
+    assert sum(line.startswith(f'  langshift search {shifted} "') for line in shown) == 1
     kept = Settings.from_env().home / "results" / "demo"
     assert [line for line in shown if line.startswith("  report: ")] == [f"  report: {kept / 'report.html'}"]
     assert sum(line.startswith("  search side by side: ") and line.endswith(" serve") for line in shown) == 1
     assert sorted(path.name for path in kept.iterdir()) == [
-        *("both", "plain", "preferred", "report.csv", "report.html", "report.md", "report.tex", "shifted")
+        *("paper", "plain", "preferred", "report.csv", "report.html", "report.md", "report.tex", "shifted")
     ]
 
     # Without the extra, the demo says in one line what is missing, and is done.
@@ -83,4 +88,4 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
         "The report with figures and the console need an extra: pip install 'langshift[console]'"
         in said.stdout.splitlines()
     )
-    assert sorted(path.name for path in (tmp_path / "bare").iterdir()) == ["both", "plain", "preferred", "shifted"]
+    assert sorted(path.name for path in (tmp_path / "bare").iterdir()) == ["paper", "plain", "preferred", "shifted"]

@@ -35,10 +35,11 @@ def test_fault_5_a_breaker_that_stays_ends_the_load_with_the_diagnosis_and_it_ca
     load.proxy.inject("_knn/stats", repeat(breaker.stats))
     done = load.run("--patience", "2")
     assert (done.returncode, done.stdout) == (1, ""), done
-    assert re.sub("d[0-9]+", "dN", done.stderr) == (
+    # A slow machine may have said before that it waits.
+    assert re.sub("d[0-9]+", "dN", done.stderr.splitlines()[-1]) == (
         "Error: The cluster has accepted no documents for 2 seconds, because its memory for k-NN graphs is used up ("
         "failed to parse field [embedding] of type [knn_vector] in document with id 'dN'. Preview of field's value: "
-        "'0.1'): give the nodes more memory, or raise knn.memory.circuit_breaker.limit.\n"
+        "'0.1'): give the nodes more memory, or raise knn.memory.circuit_breaker.limit."
     )
     assert load.letters() == []
     load.proxy.clear()

@@ -157,7 +157,7 @@ def test_languages_that_are_not_named_are_not_guessed(client, run, index_name, t
     export = write_export(tmp_path / "export.jsonl", rows, ())
     options = (*FIELDS[:8], "--languages", ",".join(LANGUAGES[:8]))
     done = run("ingest", export, "--index", index_name, *ENCODER, *options)
-    assert "16 documents without a clear language: not shifted.\n" in done.stderr
+    assert "16 documents without a clear language: not shifted by language.\n" in done.stderr
     assert count(client, index_name, term={"language": "und"}) == 16
     assert {stored(client, index_name, str(number))["language"] for number in (8, 9)} == {"und"}
 

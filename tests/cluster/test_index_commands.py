@@ -147,13 +147,12 @@ def test_describe_tells_a_person_all_of_it(client, index_name, cluster_env):
     size = next(line for line in done.stdout.splitlines() if line.startswith("It takes ")).split(" in ")[0]
     (one,) = overview.versions_of(client, index_name)
     replicas = describe(client, index_name).replicas
-    assert done.stdout.splitlines()[:8] == [
+    assert done.stdout.splitlines()[:7] == [
         f"{index} is the version that {index_name} points to, created by a load.",
         "It holds 7 documents, 28.6% of them in an unknown language (und), 1 without a vector.",
         "Its vectors were computed by the encoder toy (revision 1): 4 dimensions, any norm.",
         "Each document was shifted with alpha 0.5 (th 0.25) and the language vectors 0123456789abcdef (pivot en).",
         "Languages were detected by none; the index was built by langshift 0.1.0.",
-        "Documents only: queries are searched with as they are, by any client.",
         "Vectors are in embedding (engine lucene, cosinesimil space), languages in language, stamps in shift.",
         f"{size} in 1 shard with {replicas} replica{'' if replicas == 1 else 's'} each, auto-expanded to 0-1; it has "
         "the default pipeline somebodys (not langshift's); writes are blocked.",

@@ -139,8 +139,8 @@ CASES = {
     "derived source": Case(
         ({"settings": {"derived_source.enabled": True}},),
         conflict(
-            "Failed to parse mapping [_doc]: Derived source is not supported for shift.alphas field as it is "
-            "disabled/nested"
+            "Failed to parse mapping [_doc]: Derive source is not supported for field [embedding] with field type "
+            "[knn_vector]"
         ),
     ),
     # All that follows loads.

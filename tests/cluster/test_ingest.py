@@ -138,7 +138,7 @@ def test_standard_input_compressed(client, cluster_env, index_name):
     assert done.stderr == (
         "Standard input cannot be resumed: if this load is interrupted, it has to start again. "
         "A load from a file can be resumed.\n"
-        "No language vector for vi (1 document): not shifted.\n"
+        "No language vector for vi (1 document): not shifted by language.\n"
         "All 5 lines of standard input are accounted for: 5 documents on the server, checked.\n"
     )
     resumed = langshift("ingest", "-", "--index", index_name, "--resume", url=cluster_env, stdin=lines)

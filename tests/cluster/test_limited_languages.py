@@ -31,7 +31,7 @@ def kept(client, name):
 def test_a_load_detects_only_the_languages_given_and_so_do_later_ones(client, cluster_url, index_name, tmp_path):
     limited = ("--languages", "ms,en", "--index", index_name, *GIVEN)
     done = langshift("ingest", corpus(tmp_path / "first.jsonl", **TEXTS), *limited, url=cluster_url)
-    assert (done.returncode, done.stderr) == (0, "1 document without a clear language: not shifted.\n")
+    assert (done.returncode, done.stderr) == (0, "1 document without a clear language: not shifted by language.\n")
     assert languages(client, index_name) == {"ms": "ms", "en": "en", "fi": "und"}
     assert kept(client, index_name) == ["en", "ms"]
     described = langshift("index", "describe", index_name, url=cluster_url).stdout
@@ -55,7 +55,7 @@ def test_an_index_is_adopted_with_the_languages_given(client, cluster_url, index
         client.index(index=old, id=name, body={"body": text, "vec": [1.0, 2.0]}, params={"refresh": "true"})
     options = ("--vector-field", "vec", "--text-field", "body", *GIVEN, "--languages", "en,ms")
     done = langshift("adopt", old, "--name", index_name, *options, url=cluster_url)
-    assert (done.returncode, done.stderr) == (0, "1 document without a clear language: not shifted.\n")
+    assert (done.returncode, done.stderr) == (0, "1 document without a clear language: not shifted by language.\n")
     assert languages(client, index_name) == {"ms": "ms", "en": "en", "fi": "und"}
     assert kept(client, index_name) == ["en", "ms"]
 

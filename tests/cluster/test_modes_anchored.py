@@ -50,7 +50,7 @@ def check(client, target, shard_of, question, beta=0.0, size=20, years=()):
         hit.id: pytest.approx(wanted.scores[hit.id], abs=1e-5) for hit in run.hits
     }
     assert {anchor.id: (anchor.trust, anchor.weight) for anchor in run.how.anchors} == {
-        name: pytest.approx(both, abs=1e-5) for name, both in wanted.trusted.items() if both[1] >= 0.001
+        name: pytest.approx(both, abs=1e-5) for name, both in wanted.trusted.items()
     }
     assert run.how.bonus == pytest.approx(wanted.bonus / 2, abs=1e-6)
     return run, wanted
@@ -66,6 +66,18 @@ def test_what_is_found_is_what_the_equations_say(client, target, shard_of, langu
         for size in (1, 20, 100):
             check(client, trusting, shard_of, question, size=size)
         check(client, trusting, shard_of, question, years=(2001, 2002))
+
+
+@pytest.mark.parametrize("count", [2, 6])
+@pytest.mark.parametrize("words", ["sun moon tide", "comet", "nothing here"])
+def test_where_documents_lost_directions_the_mix_is_scaled_by_what_is_left_of_the_query(
+    client, target, shard_of, words, count
+):
+    rows = np.linalg.qr(np.random.default_rng(count).standard_normal((len(asked().vector), count)))[0].T
+    projected = replace(target, trust=AnchorModel(0.1, 1.0), directions=rows.astype(np.float32))
+    for language in ("de", "fr"):
+        for beta in (0.0, 0.05):
+            check(client, projected, shard_of, asked(4, language, words), beta * (language == "de"))
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.3])

@@ -9,6 +9,7 @@ import pytest
 from opensearchpy.exceptions import RequestError, TransportError
 
 from langshift.debias.debiaser import Debiaser
+from langshift.debias.fitting.linear_maps import principal_directions
 from langshift.debias.vectors import LanguageVectors, vector_tag
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.transform import DocumentLanguage, debias_batch
@@ -23,6 +24,8 @@ DOCUMENTS = {1: 150, 2: 150, 3: 100, 8: 150, 64: 150, 384: 100, 512: 100, 1024: 
 TAGS = ("ar", "de", "no", "pt", "th", "zh", "zh-TW")
 NAMES = ("de", "th", "TH", "zh-Hant", "zh_HK", "ara", "nn", "pt_BR", "en-GB", "vi", "English", None)
 NEAR, BACK = 2e-7, 1e-6
+# From this dimension on with directions: of fewer these would be half of the space.
+LEAST = 8
 OWN = FieldNames(
     vector="a.vector",
     language="langshift.language",
@@ -35,9 +38,12 @@ OWN = FieldNames(
 
 def language_vectors(dimension, seed=0):
     *made, mean = vectors_of(dimension, len(TAGS) + 1, seed, (0.5, 5))
-    common = {"documents": mean, "queries": -mean}
-    named = dict(zip(TAGS, made, strict=True))
-    return LanguageVectors("en", named, {}, f"toy-{seed}", "1", "", dimension, False, "made up", common=common)
+    rows = vectors_of(dimension, min(16, dimension // 2), seed + 2) if dimension >= LEAST else None
+    return LanguageVectors(
+        *("en", dict(zip(TAGS, made, strict=True)), {}, f"toy-{seed}", "1", "", dimension, False, "made up"),
+        common={"documents": mean, "queries": -mean},
+        query_directions=None if rows is None else principal_directions(rows.astype(np.float64), len(rows)),
+    )
 
 
 def shift_of(dimension=3, alpha=0.5, seed=0, gamma=0.0, **alphas):
@@ -128,19 +134,20 @@ def debias_of(shift):
     return Debiaser(known, "shift", shift.alpha, shift.alphas, gamma=shift.gamma)
 
 
-def loaded(raw, told, shift, *, soft=False):
+def loaded(raw, told, shift):
     """Vectors and stamps as a load writes them."""
-    return debias_batch(raw, told, EmbeddingPipeline(None, debias_of(shift), None, soft=soft))
+    return debias_batch(raw, told, EmbeddingPipeline(None, debias_of(shift), None))
 
 
 def stamps(raw, tags, shift):
-    return loaded(raw, [DocumentLanguage(tag, 1.0, {}) for tag in tags], shift)[1]
+    return loaded(raw, [DocumentLanguage(tag, 1.0) for tag in tags], shift)[1]
 
 
 @pytest.mark.parametrize("dimension", DOCUMENTS)
 def test_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index, dimension):
-    # Every other dimension begins without a common mean, and gets one on the way.
-    gamma = 0.8 * (list(DOCUMENTS).index(dimension) % 2)
+    # Every other dimension begins without a gamma, and gets one on the way.
+    gammas = (0.97, 0.0) if list(DOCUMENTS).index(dimension) % 2 else (0.0, 0.97)
+    gamma, other_gamma = gammas if dimension >= LEAST else (0.0, 0.0)
     raw = vectors_of(dimension, TIMES * DOCUMENTS[dimension])
     names = [NAMES[place % len(NAMES)] for place in range(len(raw))]
     tags = [document_language(name) for name in names]
@@ -153,8 +160,9 @@ def test_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index,
 
     shifts = {
         "alpha": shift_of(dimension, 0.3, gamma=gamma, de=1.0, zh=0.9),
-        "gamma": shift_of(dimension, 0.3, gamma=0.8 - gamma, de=1.0),
-        "vectors": shift_of(dimension, 1.0, seed=1, gamma=gamma),
+        "gamma": shift_of(dimension, 0.3, gamma=other_gamma, de=1.0),
+        "both": shift_of(dimension, 0.0, gamma=0.9 if other_gamma else 0.0, th=1.0),
+        "vectors": shift_of(dimension, 1.0, seed=1, gamma=max(gamma, other_gamma)),
     }
     there, now = one, first
     for name, shift in {**shifts, "none": StoredShift(), "back": first}.items():
@@ -169,7 +177,8 @@ def test_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index,
         there, now = other, shift
     back = far([source["embedding"] for source in after], [source["embedding"] for source in before], raw)
     print(dimension, "dimensions:", {name: f"{value:.1e}" for name, value in found.items()}, f"and back {back:.1e}")
-    assert max(found.values()) <= NEAR
+    # With a gamma, what is rounded in the rows of B counts as often as taking it back multiplies it.
+    assert max(found.values()) <= (BACK if dimension >= LEAST else NEAR)
     assert back <= BACK
 
 
@@ -365,15 +374,12 @@ def test_a_stamped_document_gets_this_indexs_scale_exactly(client):
 
 
 def test_stamps_that_are_refused(client, index):
-    old, new, other = shift_of(), shift_of(alpha=1.0), shift_of(seed=1)
+    old, new = shift_of(), shift_of(alpha=1.0)
     stamp = {"vectors": old.hash, "alpha": 0.5, "language": "de"}
     bad = {
         "Document 0 was shifted by the language vectors abc, and this index holds "
         f"{old.hash}: give the document its encoder's vector again, without the stamp shift.": {
             "shift": {**stamp, "vectors": "abc"}
-        },
-        "Document 0 was moved by the method affine, which cannot be taken back exactly: index the corpus again.": {
-            "shift": {**stamp, "method": "affine"}
         },
         "Document 0 was shifted by a vector for xx, which its index does not hold: index the corpus again.": {
             "shift": {**stamp, "language": "xx"}
@@ -395,11 +401,6 @@ def test_stamps_that_are_refused(client, index):
     alone = {
         "Document 0 has a vector but no stamp in shift, so that nobody knows whether it is shifted: write it again "
         "with `langshift ingest`, or through the pipeline of its index.": ({}, new),
-        "Document 0 was shifted by all languages that it may be in, and how probable others are is not known, as other "
-        "language vectors demand: index the corpus again.": (
-            {"shift": {**stamp, "languages": {"de": 0.9, "th": 0.1}}},
-            other,
-        ),
     }
     for said, (fields, shift) in alone.items():
         one, done = index(), index()
@@ -435,38 +436,6 @@ def test_stamps_of_earlier_versions_have_no_tag(client, index):
         (made,) = sources_of(client, host)
         assert made["shift"] == {"vectors": shift.hash, "alpha": 1.0, "language": "zh-TW", "tag": "zh-TW"}
         assert far([made["embedding"]], expected(old, shift, USUAL)(sources_of(client, one)), [[1, 2, 3]]) <= NEAR
-
-
-@pytest.mark.parametrize("dimension", [3, 512])
-def test_a_soft_shift_there_and_back(client, index, dimension):
-    random = np.random.default_rng(1)
-    raws = vectors_of(dimension, 300)
-    told = []
-    for place in range(len(raws)):
-        some = random.dirichlet(np.ones(4)).tolist()
-        posterior = dict(zip(random.permutation([*TAGS, "en", "vi", "nn"]).tolist(), some, strict=False))
-        told.append(DocumentLanguage("und" if place % 2 else "de-AT", 0.4, {} if place % 10 == 1 else posterior))
-
-    def made(shift):
-        return loaded(raws, told, shift, soft=True)
-
-    first, second = shift_of(dimension, 0.5, gamma=0.8, th=0.0, zh=1.0), shift_of(dimension, 0.0, gamma=0.3, de=0.25)
-    vectors, marks = made(first)
-    tags = ["und" if one.language == "und" else "de" for one in told]
-    names = [index() for _ in range(4)]
-    sources = [
-        {"embedding": vector.tolist(), "language": tag, "shift": mark}
-        for vector, tag, mark in zip(vectors, tags, marks, strict=True)
-    ]
-    write(client, names[0], sources)
-    nothing = shift_of(dimension, 0.0)
-    for one, other, old, new in zip(names, names[1:], (first, second, nothing), (second, nothing, first), strict=False):
-        before = sources_of(client, one)
-        retune(client, one, other, old, new)
-        after = sources_of(client, other)
-        assert far([s["embedding"] for s in after], expected(old, new, USUAL)(before), raws) <= NEAR
-        assert far([s["embedding"] for s in after], made(new)[0], raws) <= BACK
-        assert [s["shift"] for s in after] == made(new)[1]
 
 
 def test_fields_of_an_adopted_index(client, index):

@@ -13,7 +13,7 @@ from langshift.commands.index import pipeline as command
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.pipelines import install, name_for, read_body
 
-SHIFT = made_shift(alpha=0.75)
+SHIFT = made_shift(alpha=0.75, gamma=0.97)
 FIELDS = FieldNames(vector="vec", texts=("body",), group="g", parent="meta.doc", parent_keyword="meta.doc.keyword")
 KEYWORDS = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
 VECTOR = {

@@ -6,10 +6,8 @@ from given_data import run
 from opensearchpy.exceptions import AuthorizationException
 from shifted_index import Corpus, language_vectors, refused, saved
 
-from langshift.debias.debiaser import Debiaser
 from langshift.plugin import pipelines as pipelines_module
-from langshift.plugin.pipelines import PrecedingPipeline, inherit_pipeline_on_load, install, installed
-from langshift.plugin.versions import Target
+from langshift.plugin.pipelines import PrecedingPipeline, install, installed
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5})
@@ -93,15 +91,3 @@ def test_a_load_that_breaks_off_there_goes_on(client, name, corpus, vectors, mon
     assert done.exit_code == 0, done.exception
     assert said(name, 2) in done.stderr.splitlines()
     require_shifted(client, name, 1.0)
-
-
-def test_a_method_that_no_pipeline_knows_is_told(client, name, capsys):
-    assert run("pipeline", "install", name).exit_code == 0
-    target = Target(name, f"{name}-v0002", "", created=True, live=f"{name}-v0001", if_exists="replace")
-    capsys.readouterr()
-    inherit_pipeline_on_load(client, f"{name}-v0001", target, Debiaser(None, "affine"))
-    assert capsys.readouterr().err == (
-        f"{name}-v0001 shifts what other clients write, but {name}-v0002 does not: no pipeline can apply the "
-        "method affine. Write to it with `langshift ingest`.\n"
-    )
-    assert f"langshift-{name}-v0002" not in client.ingest.get_pipeline()

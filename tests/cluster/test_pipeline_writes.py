@@ -207,25 +207,6 @@ def test_a_raw_vector_in_a_partial_update_needs_the_stamp_taken_away(client, ind
     assert (vector(found) == np.float32(OTHER)).all()
 
 
-def test_a_part_that_is_merged_with_a_stamp_of_several_languages_leaves_one(client, pipelines):
-    """What an upsert in bulk sends is shifted by itself, and merged with the stamp of a document that is there."""
-    index = make_index(client, pipelines, SHIFT, soft=True)
-    install(client, index, SHIFT, USUAL, None)
-    several = {**GERMAN, "languages": {"de": 0.9, "th": 0.1}, "alphas": {"th": 0.5}}
-    for name in ("1", "2"):
-        client.index(index=index, id=name, body={"language": "de", "embedding": OTHER, "shift": several})
-        assert source(client, index, name)["shift"] == several
-    part = {"doc": {"embedding": RAW, "language": "de"}, "doc_as_upsert": True}
-    client.bulk(body=[{"update": {"_id": "1"}}, part], index=index)
-    one = {**GERMAN, "languages": None, "alphas": None}
-    assert is_shifted(source(client, index, "1"), RAW, "de", one)
-    # It is not shifted again, and what is left alone keeps its languages.
-    for name, stamp in (("1", one), ("2", several)):
-        client.update(index=index, id=name, body={"doc": {"group": "g"}})
-        assert source(client, index, name)["shift"] == stamp
-    assert is_shifted(source(client, index, "1"), RAW, "de", one)
-
-
 def test_reindexing_into_a_version_shifts_raw_documents_unless_the_pipeline_is_left_out(client, index, index_name):
     client.indices.create(
         index=f"{index_name}-raw", body={"mappings": {"properties": {"embedding": {"type": "float"}}}}

@@ -55,12 +55,13 @@ def test_files_and_figures(folder, dataset, index, tmp_path):
     assert document == json.loads((tmp_path / "out" / "result.json").read_text())
     assert set(document) == {
         *("index", "version", "mode", "top_k", "measures", "queries", "by_language", "latency_ms", "errors"),
-        *("warnings", "fingerprint", "versions", "command", "complete", "load", "dataset", "shift_queries"),
-        *("gamma", "setting", "trust", "unread", "mode_from", "mode_reason", "resolved", "failed"),
+        *("warnings", "fingerprint", "versions", "command", "complete", "load", "dataset", "most_shown"),
+        *("setting", "trust", "unread", "mode_from", "mode_reason", "resolved", "failed"),
     }
     assert (document["index"], document["version"], document["mode"]) == (index, f"{index}-v0001", "dense")
     assert (document["mode_from"], document["resolved"]) == ("asked", document["setting"])
-    assert document["queries"] == {"asked": 20, "nDCG@20": 20, "R@20": 20, "TLR@20": 20, "SLR@20": 20}
+    measured = ("nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20")
+    assert document["queries"] == {"asked": 20, **dict.fromkeys(measured, 20)}
     assert set(document["by_language"]) == {"de", "en"}
     assert (document["errors"], document["warnings"]) == (0, [])
     assert document["fingerprint"]["alpha"] == 1.0

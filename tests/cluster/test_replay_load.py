@@ -124,7 +124,11 @@ def test_a_log_without_judgements(dataset, indices, tmp_path):
     assert "of the documents that either finds among its first 20, 100% are found by both" in verdict
     said = run("--log", log, "--index", indices[0], "--speed", 10, "--json")
     document = json.loads(said.stdout)
-    assert (document["measures"], document["dataset"], document["queries"]) == ({}, None, {"asked": 6})
+    assert (document["dataset"], document["queries"]["asked"]) == (None, 6)
+    # Which languages are shown is all that can be told of one index: beside what it holds of each.
+    most = document["most_shown"]["MostShown@20"]
+    assert document["measures"] == {"MostShown@20": most["shown"]}
+    assert (most["beside"], most["fair"]) == ("the documents", pytest.approx(1 / 3))
     assert document["load"]["speed"] == 10
 
 

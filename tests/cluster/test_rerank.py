@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from anchored_corpus import corpus
+from anchored_reference import rho
 from given_data import run
 from model_http import reply
 from reranking_server import reranking_server
@@ -18,6 +19,7 @@ import langshift
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import PATIENT
 from langshift.plugin import metadata, versions
+from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.questions import draw_passages, make_questions
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import open_reranker
@@ -116,20 +118,26 @@ def test_the_preference_comes_after_it_in_units_of_its_range(client, target):
         }
 
 
-@pytest.mark.parametrize("mode", ["dense", "anchored", "lexical"])
-def test_features_are_what_the_equations_say(client, target, mode):
+@pytest.mark.parametrize("count", [0, 5])
+@pytest.mark.parametrize("mode", ["dense", "balanced", "anchored", "lexical"])
+def test_features_are_what_the_equations_say(client, target, mode, count):
     """At strength 0 the order is that of the mode; at 1 it is that of features worked out from all documents."""
-    question = asked(words="comet sun")
+    question, rows = asked(words="comet sun"), np.random.default_rng(3).standard_normal((len(asked().vector), count))
+    directions = np.linalg.qr(rows)[0].T.astype(np.float32) if count else None
+    target = replace(target, directions=directions, trust=AnchorModel(0.1, 1.0))
     still = FeatureReranker(MODEL, 0.1, {"dense": 0.0, "anchored": 0.0})
     plain = found(client, target, question, SearchSettings(mode), size=20)
     kept = reranked(client, target, question, SearchSettings(mode), by=still, depth=20, each=0, size=20)
     assert [hit.id for hit in kept.hits] == [hit.id for hit in plain.hits]
-    if mode != "dense":
+    if mode == "lexical":
         return
-    run = reranked(client, target, question, by=FeatureReranker(MODEL, 0.1, FULL), depth=20, each=0, size=20)
-    names = [hit.id for hit in plain.hits]
+    by = FeatureReranker(MODEL, 0.1, FULL)
+    run = reranked(client, target, question, SearchSettings(mode), by=by, depth=20, each=0, size=20)
+    names, scores = [hit.id for hit in plain.hits], np.array([hit.score for hit in plain.hits])
+    outside = rho(question.vector / np.linalg.norm(question.vector), directions)
+    searched = outside if plain.how.moved is None else rho(plain.how.moved, directions)
     unit = {name: v.astype(float) / np.linalg.norm(v) for name, v in CORPUS.vectors.items()}
-    cosines = np.array([CORPUS.cosines(question.vector)[name] for name in names])
+    cosines = np.array([CORPUS.cosines(question.vector)[name] for name in names]) / outside
     best = {}
     for name, cosine in zip(names, cosines, strict=True):
         best.setdefault(CORPUS.languages[name] or "und", []).append(cosine)
@@ -137,10 +145,10 @@ def test_features_are_what_the_equations_say(client, target, mode):
     trust = found_trust(client, target, question, names, cosines)
     towards = sum(p * unit[name] for p, name in zip(trust, names, strict=True))
     alike = np.array([unit[name] @ towards / np.linalg.norm(towards) for name in names])
-    for name, cosine, like in zip(names, cosines, alike, strict=True):
+    for name, cosine, like, score in zip(names, cosines, alike, scores, strict=True):
         group = best[CORPUS.languages[name] or "und"]
         columns = [
-            (cosine - cosines.max()) / 0.1,
+            2 * (score - scores.max()) / (searched * 0.1),
             (cosine - max(group)) / 0.1,
             -np.log1p(sum(one > cosine for one in group)),
             (like - alike.max()) / 0.1,
@@ -252,7 +260,7 @@ def test_commands_and_python_rerank_alike(client, name):
         f"`langshift anchors calibrate {name}`."
     )
     assert remark in told["notes"]
-    assert (told["rerank"], told["rerank_depth"], told["preference_from"]) == ("features", 50, None)
+    assert (told["rerank"], told["rerank_depth"]) == ("features", 50)
     with langshift.open_index(name) as index:
         result = index.search(QUERY, mode="dense", rerank="features")
         assert [(hit.id, hit.score) for hit in result.hits] == [(hit["id"], hit["score"]) for hit in told["hits"]]

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from command_line import started
 from given_data import run
-from shifted_index import DIMENSION, Corpus, language_vectors, printed, refused, require_vectors, saved, sources
+from shifted_index import (
+    Corpus,
+    language_vectors,
+    printed,
+    refused,
+    require_vectors,
+    saved,
+    sources,
+    with_directions,
+)
 
 from langshift import __version__
 from langshift.debias.debiaser import Debiaser
@@ -15,7 +24,7 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import VectorSpec, open_encoder
 from langshift.errors import ClusterError
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.plugin import metadata, pipelines, stored_shift, versions
+from langshift.plugin import metadata, pipelines, versions
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.retune import RetuneRequest, retune
 from langshift.plugin.stored_shift import to_metadata
@@ -24,8 +33,8 @@ from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.steps import execute
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
-KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5}, shift_queries=True)
-OTHERS = language_vectors(2, ("en", "th", "zh"), pivot="de", alpha=0.5, alphas={"zh": 0.25}, shift_queries=False)
+KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5})
+OTHERS = language_vectors(2, ("en", "th", "zh"), pivot="de", alpha=0.5, alphas={"zh": 0.25})
 UNMEASURED = (
     "Nothing was measured: --gate DATASET replays judged queries on both versions before the new one goes live, and "
     "keeps the old one if anything is lost.\n"
@@ -71,31 +80,40 @@ def test_scales_of_all_languages_and_of_single_ones_there_and_back(client, name,
         assert source == last[document]
 
 
-def test_a_common_mean_goes_and_comes_back(client, name, index_name, corpus, tmp_path):
-    assert refused(run("retune", name, "--gamma", 0.8)) == (
-        f"Index {name} was built without the common means that a gamma takes off: give language vectors that have them "
-        "with --vectors.",
+def test_a_gamma_goes_and_comes_back(client, name, index_name, corpus, tmp_path):
+    assert refused(run("retune", name, "--gamma", 0.97)) == (
+        f"Index {name} was built without the common mean and the directions that a gamma takes out: give language "
+        "vectors that have them with --vectors.",
         2,
     )
-    mean = np.linspace(-1, 2, DIMENSION, dtype=np.float32)
-    known = replace(KNOWN, common={"documents": mean, "queries": -mean})
+    assert refused(run("retune", name, "--gamma", 0.7)) == (
+        "gamma 0.7 cannot be used: it must be 0, or 0.9 to 0.98. Values between find less than either, and what 1 "
+        "takes out of a vector cannot be put back.",
+        2,
+    )
+    known = with_directions(KNOWN)
     printed(run("retune", name, "--vectors", saved(tmp_path, known), "--json"))
     require_vectors(client, name, corpus, known, 0.75, {"th": 0.5})
-    before = sources(client, name)
-    told = printed(run("retune", name, "--gamma", 0.8, "--json"))
-    assert (told["alpha"], told["alphas"], told["gamma"]) == (0.75, {"th": 0.5}, 0.8)
-    for document, source in sources(client, name).items():
-        step = np.array(source["embedding"]) - before[document]["embedding"] + 0.8 * mean.astype(np.float64)
-        assert np.abs(step).max() <= 1e-6 * np.linalg.norm(corpus.raw[document])
-        assert source["shift"] == {**before[document]["shift"], "gamma": 0.8}
-    ones = np.ones((1, DIMENSION), np.float32)
-    assert np.abs(Searcher(client, name).move(ones, ["en"]) - (1 + 0.8 * mean)).max() < 1e-6
+    told = printed(run("retune", name, "--gamma", 0.97, "--json"))
+    assert (told["alpha"], told["alphas"], told["gamma"]) == (0.75, {"th": 0.5}, 0.97)
+    require_vectors(client, name, corpus, known, 0.75, {"th": 0.5}, 0.97)
+    # Between two gammas, with another alpha, and to vectors that know of none. The vectors of languages are several
+    # times as long as some documents here, and each step rounds what the next multiplies.
+    far = {"tolerance": 5e-6}
+    printed(run("retune", name, "--gamma", 0.9, "--alpha", 0, "--json"))
+    require_vectors(client, name, corpus, known, 0.0, {}, 0.9, **far)
+    printed(run("retune", name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors"), "--json"))
+    require_vectors(client, name, corpus, OTHERS, 0.5, {"zh": 0.25}, **far)
+    printed(run("retune", name, "--vectors", saved(tmp_path, known), "--gamma", 0.98, "--json"))
+    require_vectors(client, name, corpus, known, 0.75, {"th": 0.5}, 0.98, **far)
     printed(run("retune", name, "--gamma", 0, "--json"))
-    require_vectors(client, name, corpus, known, 0.75, {"th": 0.5})
-    assert {source["shift"].get("gamma") for source in sources(client, name).values()} == {None}
-    assert (Searcher(client, name).move(ones, ["en"]) == ones).all()
+    require_vectors(client, name, corpus, known, 0.75, {"th": 0.5}, **far)
+    # What is written meanwhile takes the way back, too.
+    client.index(index=name, id="de-0", body=client.get(index=name, id="de-1")["_source"])
+    corpus.raw["de-0"] = corpus.raw["de-1"]
     printed(run("rollback", name, "--json"))
-    assert versions.live(client, index_name).fingerprint.gamma == 0.8
+    assert versions.live(client, index_name).fingerprint.gamma == 0.98
+    require_vectors(client, name, corpus, known, 0.75, {"th": 0.5}, 0.98, **far)
 
 
 def test_other_vectors_and_back(client, name, corpus, tmp_path):
@@ -129,20 +147,12 @@ def test_what_an_index_says_of_itself(client, name):
     assert first["settings"] == second["settings"]
 
 
-def test_searching_and_queries_follow(client, name, tmp_path):
+def test_searching_follows(client, name):
     run("retune", name, "--alpha", 0.5)
     opened = Searcher(client, name)
     assert (opened.index.index, opened.index.fingerprint.alpha) == (f"{name}-v0002", 0.5)
-    # Measurement recommends to shift queries, by the scales that documents have now.
-    vector = np.ones((1, 6), np.float32)
-    moved = opened.move(vector, ["de"])[0].astype(np.float64)
-    assert np.abs(moved - (1 - 0.5 * KNOWN.vectors["de"].astype(np.float64))).max() < 1e-6
-    found = opened.plan(SearchQuery("words", "de", vector[0]), size=5)
+    found = opened.plan(SearchQuery("words", "de", np.ones(6, np.float32)), size=5)
     assert len(execute(client, opened.index.index, found).hits) == 5
-    run("retune", name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors"))
-    assert stored_shift.of_index(client, versions.live(client, name), "auto") == stored_shift.UNMOVED
-    moved = stored_shift.of_index(client, versions.live(client, name), "always").queries(vector, ["en"])[0]
-    assert np.abs(moved - (1 - 0.5 * OTHERS.vectors["en"].astype(np.float64))).max() < 1e-6
 
 
 def test_json_and_what_would_change_nothing(client, name):
@@ -238,33 +248,6 @@ def test_an_index_made_without_a_shift(client, index_name, corpus, tmp_path):
     assert not printed(run("retune", index_name, "--alpha", 0, "--json"))["changed"]
     run("retune", index_name, "--vectors", saved(tmp_path, KNOWN))
     require_vectors(client, index_name, corpus, KNOWN, 0.75, {"th": 0.5})
-    assert stored_shift.of_index(client, versions.live(client, index_name), "auto").shift_queries
-
-
-def test_a_soft_shift(client, index_name, corpus, tmp_path):
-    path, german = saved(tmp_path, KNOWN), KNOWN.vectors["de"].astype(np.float64)
-    corpus.ingest(index_name, "--vectors", path, "--soft")
-    printed(run("retune", index_name, "--alpha", 0.25, "--alpha-for", "de=0.5", "--json"))
-    assert versions.live(client, index_name).fingerprint.soft
-    for document, source in sources(client, index_name).items():
-        step = sum(
-            p * {"de": 0.5}.get(tag, 0.25) * KNOWN.vectors[tag].astype(np.float64)
-            for tag, p in source["shift"].get("languages", {}).items()
-        )
-        there = np.array(source["embedding"], np.float64)
-        assert np.abs(there + step - corpus.raw[document]).max() <= 1e-6 * np.linalg.norm(corpus.raw[document])
-    there = np.array(sources(client, index_name)["de-0"]["embedding"], np.float64)
-    assert np.abs(there - (corpus.raw["de-0"] - 0.5 * german)).max() <= 1e-6 * np.linalg.norm(corpus.raw["de-0"])
-    # An upsert in bulk through the pipeline of a soft index leaves null where the languages were.
-    one = {"vectors": KNOWN.hash, "alpha": 0.0, "languages": None, "alphas": None}
-    client.update(index=index_name, id="vi-0", body={"doc": {"shift": one}})
-    printed(run("retune", index_name, "--alpha", 0.25, "--json"))
-    sentence, code = refused(run("retune", index_name, "--vectors", saved(tmp_path, OTHERS, "others.safetensors")))
-    assert code == 2
-    assert sentence == (
-        f"Index {index_name} was shifted softly, and its documents store the probabilities of their languages only for "
-        "the vectors that it was built with: leave --vectors out, or index the corpus again with these."
-    )
 
 
 def test_what_is_written_before_it_goes_live_is_caught_up_with(client, name, corpus):

@@ -34,9 +34,10 @@ def test_a_better_version_passes_and_a_worse_one_is_removed(client, name, data):
     assert done.exit_code == 0, done.exception
     head, columns, *rows = done.stdout.splitlines()
     assert head == f"6 queries of {data.data} in {name}-v0001 and {name}-v0002"
-    assert columns.split() == ["measure", f"{name}-v0001", f"{name}-v0002", "change"]
-    assert [row.split()[0] for row in rows[:6]] == ["nDCG@20", "R@20", "TLR@20", "SLR@20", "nDCG@3", "R@3"]
-    assert rows[4].split()[2:] == ["1.0000", f"+{rows[4].split()[3][1:]}"]
+    assert (columns.split()[0], columns.split()[-1]) == ("measure", "change")
+    names = ["nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20", "nDCG@3", "R@3"]
+    assert [row.split()[0] for row in rows[:7]] == names
+    assert rows[5].split()[2:] == ["1.0000", f"+{rows[5].split()[3][1:]}"]
     conditions = rows[rows.index("Conditions") + 1 :]
     assert (
         conditions[0]

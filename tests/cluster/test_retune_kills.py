@@ -6,7 +6,7 @@ import time
 
 import pytest
 from retuned_index import Process, before, live, note, require_tidy, swapped
-from shifted_index import Corpus, language_vectors, require_vectors, saved
+from shifted_index import Corpus, language_vectors, require_vectors, saved, with_directions
 
 from langshift.plugin import versions
 from langshift.plugin.transfer import state
@@ -14,8 +14,13 @@ from langshift.plugin.transfer import state
 KILLS = int(os.environ.get("LANGSHIFT_KILLS", "2"))
 MOST_RUNS = 5 * KILLS
 EACH = 100  # documents of each of eight languages
-KNOWN = language_vectors()
-ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+KNOWN = with_directions(language_vectors(), 1)
+ALPHAS = (0.0, 0.5, 1.0)
+GAMMAS = (0.0, 0.97)
+SCALES = [(alpha, gamma) for alpha in ALPHAS for gamma in GAMMAS]
+# The vectors of languages are several times as long as some documents here, and each step rounds what the next one
+# multiplies.
+FAR = 1e-5
 
 
 class Index:
@@ -27,18 +32,19 @@ class Index:
         self.kills = self.runs = 0
         self._processes = []
 
-    def alpha(self, index):
-        return versions.live(self.client, index, also_unfinished=True).fingerprint.alpha
+    def scales(self, index):
+        made = versions.live(self.client, index, also_unfinished=True).fingerprint
+        return made.alpha, made.gamma
 
     def command(self):
-        """A command that changes something, and the scale that the index has after it."""
+        """A command that changes something, and the scales that the index has after it."""
         now = live(self.client, self.name)
         # A rollback that was killed right after the swap is finished by the next, which goes back no further.
         former = before(self.client, now) if state.read_transfer_note(self.client, now) is None else None
         if former is not None and self.chance.random() < 0.3:
-            return ("rollback", self.name), self.alpha(former)
-        alpha = self.chance.choice([alpha for alpha in ALPHAS if alpha != self.alpha(now)])
-        return ("retune", self.name, "--alpha", alpha), alpha
+            return ("rollback", self.name), self.scales(former)
+        alpha, gamma = self.chance.choice([scales for scales in SCALES if scales != self.scales(now)])
+        return ("retune", self.name, "--alpha", alpha, "--gamma", gamma), (alpha, gamma)
 
     def start(self, command):
         self.runs += 1
@@ -64,12 +70,12 @@ class Index:
         time.sleep(self.chance.uniform(0, at_most[moment]))
 
     def require_complete(self, scales):
-        """The alias stands for one version, which has every document, all of one making; its scale."""
+        """The alias stands for one version, which has every document, all of one making; its scales."""
         now = live(self.client, self.name)
-        alpha = self.alpha(now)
-        assert alpha in scales
-        require_vectors(self.client, now, self.corpus, KNOWN, alpha)
-        return alpha
+        alpha, gamma = found = self.scales(now)
+        assert found in scales
+        require_vectors(self.client, now, self.corpus, KNOWN, alpha, gamma=gamma, tolerance=FAR)
+        return found
 
 
 @pytest.fixture
@@ -88,13 +94,13 @@ def test_sigkill_at_random_moments(index):
     while index.kills < KILLS and index.runs < MOST_RUNS:
         moment = moments[index.kills % len(moments)]
         was = live(index.client, index.name)
-        alpha = index.require_complete(ALPHAS)
+        scales = index.require_complete(SCALES)
         process = index.start(command)
         index.wait(process, moment, was)
         killed = process.kill()
         index.kills += killed
         met[moment] += killed
-        index.require_complete({alpha, wanted})
+        index.require_complete({scales, wanted})
         if live(index.client, index.name) == was and index.chance.random() < 0.7:
             continue  # the same again
         command, wanted = index.command()

@@ -8,7 +8,7 @@ from command_line import langshift, refusal
 from given_data import run
 from shifted_index import Corpus, language_vectors, printed, refused, require_vectors, saved
 
-from langshift.plugin import metadata, versions
+from langshift.plugin import versions
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 KNOWN = language_vectors(alpha=0.75, alphas={"th": 0.5})
@@ -43,12 +43,6 @@ def test_documents_that_cannot_be_taken_back_are_counted_before_anything_is_made
         "stamp shows what was done to the vector of bare"
     )
     client.delete(index=name, id="bare as well")
-    put("mapped", vectors=KNOWN.hash, alpha=1.0, language="th", method="affine")
-    assert refused(run("retune", name, "--alpha", 1)) == told(
-        f"1 document of {name}-v0001 cannot be retuned (for example, mapped "
-        "was transformed by a method other than shift"
-    )
-    client.delete(index=name, id="mapped")
     put("strange", vectors="abc", alpha=1.0, language="th")
     assert refused(run("retune", name, "--alpha", 1)) == told(
         f"1 document of {name}-v0001 cannot be retuned (for example, strange "
@@ -82,17 +76,6 @@ def test_what_is_no_index_of_langshifts(client, name, cluster_env):
     done = langshift("retune", name, "--alpha-for", "vi=0.5", url=cluster_env)
     assert done.returncode == 2
     assert refusal(done) == "There is no language vector for vi to scale: --alpha-for accepts de, th, zh-TW."
-
-
-def test_another_method_is_refused(client, name):
-    kept = metadata.read_metadata(client, f"{name}-v0001")
-    kept["langshift"]["method"] = "affine"
-    client.indices.put_mapping(index=name, body={"_meta": kept})
-    assert refused(run("retune", name, "--alpha", 0.5)) == (
-        f"Index {name}-v0001 was built with the method affine, which the cluster can neither apply nor undo "
-        "exactly: index the corpus again with the method shift.",
-        1,
-    )
 
 
 def test_vectors_that_do_not_come_back_as_they_were_written_are_refused(client, name, monkeypatch):

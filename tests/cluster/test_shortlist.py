@@ -7,6 +7,7 @@ import pytest
 from searched import TEXTS, a_name, drop, make_index
 from searched_index import DIMENSION, Corpus, asked, found
 
+from langshift.debias.debiaser import shifted as shifted_vector
 from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
 from langshift.plugin.stored_shift import StoredShift
@@ -104,30 +105,19 @@ def test_what_a_leg_lacks_is_said_where_a_setting_needs_it(client, target):
 
 
 class Shifted:
-    """The corpus with vectors that are shifted and stamped; every sixth may be in two languages."""
+    """The corpus with vectors that are shifted and stamped."""
 
     def __init__(self, client, alpha, shards=1):
         self.name = f"langshift-test-shortlist-{uuid.uuid4().hex[:8]}"
         self.target = CORPUS.write(client, self.name, shards)
         lines = []
-        for number, (name, raw) in enumerate(CORPUS.vectors.items()):
-            probable = self.probable(number, name)
-            scales = {tag: SHIFT.scale(tag) if alpha is None else alpha for tag in probable}
-            moved = sum((p * scales[tag] * SHIFT.vectors[tag].astype(np.float64) for tag, p in probable.items()), 0)
-            stamp = {"vectors": "made", "alpha": max(scales.values(), default=0.0)}
-            if len(probable) > 1:
-                stamp |= {"language": "de", "languages": probable, "alphas": scales}
-            elif probable:
-                stamp["language"] = next(iter(probable))
-            stored = (raw.astype(np.float64) - moved).astype(np.float32)
+        for name, raw in CORPUS.vectors.items():
+            tag, stamp = CORPUS.languages[name], {"vectors": "made", "alpha": 0.0}
+            if tag in SHIFT.vectors:
+                stamp |= {"alpha": SHIFT.scale(tag) if alpha is None else alpha, "language": tag}
+            stored = shifted_vector(raw, stamp, SHIFT.vectors, None)
             lines += [{"update": {"_id": name}}, {"doc": {"embedding": stored.tolist(), "shift": stamp}}]
         assert not client.bulk(index=self.name, body=lines, refresh=True)["errors"]
-
-    @staticmethod
-    def probable(number, name):
-        if number % 6 == 1 and CORPUS.languages[name] == "de":
-            return {"de": 0.75, "th": 0.25}
-        return {tag: 1.0 for tag in [CORPUS.languages[name]] if tag in SHIFT.vectors}
 
 
 @pytest.fixture(scope="module")
@@ -177,21 +167,18 @@ def test_it_accounts_for_a_similarity(client, shifted):
     question = asked(2)
     query = question.vector.astype(np.float64) / np.linalg.norm(question.vector)
     _, vectors = both(client, shifted[None], question)
-    for name in vectors.ids:
-        raw = CORPUS.vectors[name].astype(np.float64)
-        probable = Shifted.probable(int(name[1:]), name)
+    for name in vectors.places:
+        raw, tag = CORPUS.vectors[name].astype(np.float64), CORPUS.languages[name]
         for alpha in (None, 0.0, 0.4):
-            by = {tag: p * (SHIFT.scale(tag) if alpha is None else alpha) for tag, p in probable.items()}
-            taken = sum(
-                (factor * SHIFT.vectors[tag].astype(np.float64) for tag, factor in by.items()), np.zeros(DIMENSION)
-            )
+            scale = 0.0 if tag not in SHIFT.vectors else SHIFT.scale(tag) if alpha is None else alpha
+            taken = scale * SHIFT.vectors[tag].astype(np.float64) if scale else np.zeros(DIMENSION)
             length = np.linalg.norm(raw - taken)
             told_of = similarity_breakdown(vectors, name, alpha)
-            assert told_of.before == pytest.approx(query @ raw / np.linalg.norm(raw), abs=1e-6)
-            assert told_of.moved == pytest.approx(query @ (raw - taken) / length, abs=1e-6)
-            assert told_of.own_part == pytest.approx(query @ raw / length, abs=1e-6)
-            assert told_of.language_part == pytest.approx(-(query @ taken) / length, abs=1e-6)
-            assert told_of.by == pytest.approx({tag: factor for tag, factor in by.items() if factor})
+            assert told_of.value == pytest.approx(query @ (raw - taken) / length, abs=1e-6)
+            assert told_of.own == pytest.approx(query @ raw / length, abs=1e-6)
+            assert told_of.language == pytest.approx(-(query @ taken) / length, abs=1e-6)
+            assert told_of.common == pytest.approx(0, abs=1e-6)
+            assert told_of.removed == ({tag: scale} if scale else {})
     assert similarity_breakdown(vectors, "d-none", 1.0) is None
 
 
@@ -202,18 +189,19 @@ def test_documents_of_unknown_shift_stay_as_indexed(client):
             "d1": "ctx._source.shift.vectors = 'others'",
             "d4": "ctx._source.remove('shift')",
             "d2": "ctx._source.remove('embedding')",
-            "d7": "ctx._source.shift.language = 'fi'; ctx._source.shift.remove('languages')",
+            "d7": "ctx._source.shift.language = 'fi'; ctx._source.shift.alpha = 0.5",
         }
         for name, script in changes.items():
             client.update(index=one.name, id=name, body={"script": script}, params={"refresh": "true"})
         _, vectors = both(client, one, asked(1, words="sun moon tide comet"))
-        known = set(vectors.ids) & {"d1", "d4", "d7"}
+        known = set(vectors.places) & {"d1", "d4", "d7"}
         assert vectors.unmovable == known
         for name in known:
             told_of = similarity_breakdown(vectors, name, 0.2)
-            assert (told_of.before, told_of.moved, told_of.own_part, told_of.language_part) == (None,) * 4
-            assert vectors.similarities(0.2)[vectors.places[name]] == pytest.approx(told_of.indexed, abs=1e-12)
-        assert "d2" not in vectors.ids
+            assert told_of == (None, None, None, None, {})
+            place = vectors.places[name]
+            assert vectors.similarities(0.2)[place] == pytest.approx(vectors.similarities(None)[place], abs=1e-12)
+        assert "d2" not in vectors.places
         assert similarity_breakdown(vectors, "d2", 0.2) is None
     finally:
         client.indices.delete(index=one.name)

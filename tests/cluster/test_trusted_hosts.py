@@ -110,8 +110,6 @@ ASKING = {
     "rerank fit": lambda it: [it.data, "--index", it.index, "--output", it.folder / "own.json"],
     "rerank label": lambda it: [it.data, "--index", it.index, "--generator", it.generator,
                                 "--output", it.folder / "labels"],
-    "vectors fit": lambda it: ["--from-index", it.index, "--vectors", it.vectors, "--queries", it.queries,
-                               "--output", it.folder / "own.safetensors"],
     "vectors check": lambda it: [it.vectors, "--pairs", it.pairs],
     "vectors tune": lambda it: [it.vectors, "--pairs", it.pairs, "--sample", 100],
     "dead-letters replay": lambda it: ["--index", it.index],
@@ -140,7 +138,7 @@ OTHERS = {
     "doctor": lambda _: [],
 }
 #: Arguments by which commands are given an index, and files of others that name an encoder.
-GIVEN = {"name", "names", "index", "from_index", "old"}
+GIVEN = {"name", "names", "index", "old"}
 
 
 def words(command):

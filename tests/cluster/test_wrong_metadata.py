@@ -10,7 +10,7 @@ import pytest
 from command_line import langshift, refusal
 from console_process import heading, serving
 from given_data import write_lines
-from shifted_index import DIMENSION, Corpus, language_vectors, saved
+from shifted_index import DIMENSION, Corpus, language_vectors, saved, with_directions
 
 from langshift.commands.cluster import ask
 from langshift.plugin.inventory import drop_all
@@ -34,9 +34,6 @@ WRONG = {
     "langshift.alphas": ["de=1", {"de": "much"}, {"de": 5}],
     "langshift.gamma": [{}, "Infinity"],
     "langshift.vectors": [5],
-    "langshift.method": ["magic", "x" * 100_000],
-    "langshift.soft": ["no"],
-    "langshift.means": ["index", {"vectors": 3}],
     "langshift.languages": ["de", [1]],
     "langshift.pooling": ["max", 3],
     "langshift.max_tokens": ["512", 0, 5.5, 10**30],
@@ -51,10 +48,7 @@ WRONG = {
     "langshift_vectors.vectors": [MISSING, {"de": 5}, {"de": "no base64!"}],
     "langshift_vectors.vectors.de": [packed(1, 2, 3), packed(*[np.nan] * DIMENSION), ""],
     "langshift_vectors.common": ["é"],
-    "langshift_queries": ["yes", {}],
-    "langshift_queries.recommended": ["maybe"],
-    "langshift_queries.preference": ["high"],
-    "langshift_queries.vectors.de": [packed(1)],
+    "langshift_vectors.directions": [packed(1, 2, 3), packed(*[np.nan] * DIMENSION), ""],
     "langshift_origin": ["load", {}],
     "langshift_origin.kind": ["magic"],
     "langshift_origin.at": [-5, MISSING],
@@ -67,9 +61,8 @@ WRONG = {
 }
 FORMS = [(key, value) for key, values in WRONG.items() for value in values]
 # A list leaves these to who asks for the one index: vectors may be large, and the mapping too.
-UNLISTED = ("langshift_vectors", "langshift_unread", "langshift_queries.recommended", "langshift_queries.vectors")
+UNLISTED = ("langshift_vectors", "langshift_unread")
 UNLISTED_FORMS = [
-    ("langshift_queries", {}),
     ("langshift.dimension", DIMENSION + 1),
     ("langshift_fields.vector", "nowhere"),
     ("langshift_fields.vector", "language"),
@@ -110,7 +103,7 @@ def good(client, cluster_url, corpus, tmp_path_factory):
     """An index that is as it should be."""
     name = "between-wrong-ones"
     drop_all(client, name)
-    known = saved(tmp_path_factory.mktemp("vectors"), language_vectors(alpha=0.5, shift_queries=True))
+    known = saved(tmp_path_factory.mktemp("vectors"), with_directions(language_vectors(alpha=0.5)))
     load = ("ingest", corpus.path, "--index", name, "--encoder", "given", "--vectors", known)
     assert langshift(*load, url=cluster_url).returncode == 0
     yield name

@@ -58,6 +58,7 @@ DONE = {
 }
 KNOWN = {
     README: {"text"},  # from docs/demo.md
+    VECTORS: {"text"},  # formulas
     DEMO: {"text"},  # what `make demo` prints: tests/paper/test_whole_demo.py
     CLIENTS: {"text", "yaml", "java"},  # Logstash, Data Prepper, Spark, Java
     CONSOLE: {"nginx"},  # test_statements.py sends what it makes of a request
@@ -193,8 +194,7 @@ def test_the_tables_of_the_papers_figures_repeat_its_outputs():
 # docs/clients.md: each block is sent to an index of the vectors that it is about.
 
 
-# Queries are shifted, too.
-META = {metadata.VECTORS: SHIFT.to_dict(), metadata.QUERIES: metadata.QuerySide(recommended=True).to_dict()}
+META = {metadata.VECTORS: SHIFT.to_dict()}
 
 
 @pytest.fixture

@@ -80,10 +80,14 @@ def e5_small(pytestconfig, xquad_texts):
     if (DATA / "e5-small").is_dir():
         source = open_parallel(DATA / "ntrex", join_lines=3, documents=DATA / "ntrex" / "DOCUMENT_IDS.tsv")
         batches = list(source.batches(1000))
-        ntrex = {tag: [text for batch in batches for text in batch.texts[tag]] for tag in LANGUAGES.split(",")}
+        ntrex, openings = (
+            {tag: [text for batch in batches for text in getattr(batch, part)[tag]] for tag in LANGUAGES.split(",")}
+            for part in ("texts", "openings")
+        )
         passages, questions = xquad_texts
         for method, texts, file in (
             ("encode_documents", ntrex, "ntrex-passages"),
+            ("encode_queries", openings, "ntrex-queries"),
             ("encode_documents", passages, "xquad-passages"),
             ("encode_queries", questions, "xquad-questions"),
         ):

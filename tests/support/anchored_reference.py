@@ -18,11 +18,17 @@ def bm25(client, target, words, tags, clause):
     return {hit["_id"]: hit["_score"] for hit in response["hits"]["hits"]}
 
 
+def rho(vector, directions):
+    """The length of a vector of length 1 outside the directions that documents have lost; 1 where there are none."""
+    left = np.eye(len(vector)) - (0 if directions is None else np.float64(directions).T @ np.float64(directions))
+    return np.linalg.norm(left @ vector)
+
+
 class Reference:
     """What an anchored search has to find.
 
     Attributes:
-        trusted: id -> (p, s · p^1.5) of each candidate.
+        trusted: id -> (p, ρ(q) · s · p^1.5) of each candidate.
         moved: the moved query, of unit length.
         bonus: on the scale of cosines.
         scores: id -> score, of all documents that have a vector.
@@ -44,21 +50,23 @@ class Reference:
         names = [name for name in dict.fromkeys([*nearest, *words]) if name in KEPT]
         trust, count = target.trust, len(set(question.words.split()))
         rare = np.log(1 + (len(mine) / target.index.shards + 0.5) / 0.5)
+        outside = rho(query, target.directions)
         best = max((cosines[name] for name in names), default=0)
         utility = []
         for name in names:
             said = words.get(name, 0.0)
             by_words = 32 * (said / rare) ** 2 / count - 0.5 if name in mine else 1.43 * np.log(1 + said)
-            utility.append(by_words - 1.95 * (best - cosines[name]) / trust.spread)
+            utility.append(by_words - 1.95 * (best - cosines[name]) / (outside * trust.spread))
         odds = np.exp(utility)
-        self.trusted = {name: (p, trust.strength * p**1.5) for name, p in zip(names, odds / odds.sum(), strict=True)}
+        leads = {name: (p, trust.strength * p**1.5) for name, p in zip(names, odds / odds.sum(), strict=True)}
+        self.trusted = {name: (p, lead * outside) for name, (p, lead) in leads.items() if lead >= 0.001}
 
-        moved = query + sum(weight * KEPT[name] for name, (_, weight) in self.trusted.items() if weight >= 0.001)
+        moved = query + sum(weight * KEPT[name] for name, (_, weight) in self.trusted.items())
         self.moved = moved / np.linalg.norm(moved)
-        of_own = sum(weight for name, (_, weight) in self.trusted.items() if name in mine)
-        self.bonus = 0.7 * trust.spread * of_own + beta if mine else 0.0
+        spread = trust.spread * rho(self.moved, target.directions)
+        self.bonus = 0.7 * spread * sum(lead for name, (_, lead) in leads.items() if name in mine) + beta if mine else 0
         self.favoured = {name for name in CORPUS.vectors if (name in mine) == (self.bonus > 0)}
-        scale = trust.strength * 0.7 * trust.spread / max(words.values(), default=1)
+        scale = trust.strength * 0.7 * spread / max(words.values(), default=1)
         given = {name: score for name, score in list(by_others.items())[:5] if name in KEPT}
         self.scores = {
             name: (

@@ -41,6 +41,8 @@ def vectors(of, pivot="en", **parts):
         for name in ("query_vectors", "common", "means", "directions", "maps")
         if name in parts
     }
+    if "query_directions" in parts:
+        parts["query_directions"] = np.array(parts["query_directions"], np.float32)
     return LanguageVectors(
         pivot, made, dict.fromkeys(of, 9), "toy", "1", "", dimension, False, "made up", **tensors, **advised(parts)
     )

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from langshift.debias.debiaser import shifted
 from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.fitting.linear_maps import principal_directions
+from langshift.debias.vectors import CommonStep
 from langshift.plugin import metadata, version_writer
 from langshift.plugin.stored_shift import StoredShift
 
@@ -24,11 +27,13 @@ MADE = Fingerprint(
 )
 
 
-def made_shift(alpha=1.0, alphas=None, tags=("de", "th", "zh", "zh-TW"), seed=7, hash_=MADE.vectors):
-    """A shift by random vectors of norms about 3."""
+def made_shift(alpha=1.0, alphas=None, tags=("de", "th", "zh", "zh-TW"), seed=7, hash_=MADE.vectors, gamma=0.0):
+    """A shift by random vectors of norms about 3, with two directions for a gamma."""
     random = np.random.default_rng(seed)
     vectors = {tag: random.standard_normal(DIMENSION).astype(np.float32) for tag in tags}
-    return StoredShift(hash_, "en", vectors, alpha, alphas or {})
+    mean, *rows = random.standard_normal((3, DIMENSION))
+    step = CommonStep(mean.astype(np.float32), principal_directions(np.array(rows), 2))
+    return StoredShift(hash_, "en", vectors, alpha, alphas or {}, gamma, step)
 
 
 def fingerprint_of(shift, **changes):
@@ -38,6 +43,7 @@ def fingerprint_of(shift, **changes):
         MADE,
         alpha=shift.alpha,
         alphas=dict(shift.alphas),
+        gamma=shift.gamma,
         vectors=shift.hash,
         pivot=shift.pivot,
         dimension=dimension,
@@ -69,10 +75,10 @@ def make_foreign_index(client, name, shift, fields, properties):
 
 def shifted_by(raw, shift, tag):
     """What is stored of a raw vector of a language, in NumPy."""
-    vector = np.asarray(raw, np.float32)
-    if tag is None:
-        return vector
-    return (vector.astype(np.float64) - shift.scale(tag) * shift.vectors[tag].astype(np.float64)).astype(np.float32)
+    stamp = (
+        {"gamma": shift.gamma} if tag is None else {"gamma": shift.gamma, "alpha": shift.scale(tag), "language": tag}
+    )
+    return shifted(np.asarray(raw, np.float32), stamp, shift.vectors, shift.step)
 
 
 def raw_vector(seed=1, norm=5.0):

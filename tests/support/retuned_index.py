@@ -54,9 +54,9 @@ class Process:
         assert killed or self._process.returncode == 0, err.decode()
         return killed
 
-    def done(self) -> dict[str, Any]:
-        """What it printed when it had ended well."""
-        out, err = self._process.communicate(timeout=PATIENCE)
+    def done(self, patience: float = PATIENCE) -> dict[str, Any]:
+        """What it printed when it had ended well, within so many seconds."""
+        out, err = self._process.communicate(timeout=patience)
         assert self._process.returncode == 0, err.decode()
         told: dict[str, Any] = json.loads(out)
         return told

@@ -4,8 +4,6 @@ import json
 import uuid
 from dataclasses import replace
 
-import numpy as np
-
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
@@ -37,15 +35,13 @@ def make_index(client, path, name, *, alpha=None, lines=None, **how):
     load(client, str(path), name, build_pipeline(open_encoder("use-m"), open_detector(), None, alpha, **how))
 
 
-#: What the vectors of ``both_sides`` recommend.
-ADVICE = Recommendation(0.5, gamma=0.75, shift_queries=True, preference=0.125)
+#: What the vectors of ``with_gamma`` recommend.
+ADVICE = Recommendation(0.5, gamma=0.95)
 
 
-def both_sides():
-    """The vectors shipped for use-m with common means, of a length that changes rankings, and with ``ADVICE``."""
-    means = np.random.default_rng(7).standard_normal((2, 512)).astype(np.float32) * 0.03
-    common = {"documents": means[0], "queries": means[1]}
-    return replace(LanguageVectors.load(shipped("use-m")), common=common, both_sides=ADVICE)
+def with_gamma():
+    """The vectors shipped for use-m, with ``ADVICE``."""
+    return replace(LanguageVectors.load(shipped("use-m")), recommendation=ADVICE)
 
 
 def a_name():

@@ -7,6 +7,8 @@ import numpy as np
 from advice import advised
 from given_data import run, write_lines
 
+from langshift.debias.debiaser import shifted
+from langshift.debias.fitting.linear_maps import principal_directions
 from langshift.debias.vectors import LanguageVectors
 
 DIMENSION = 6
@@ -30,6 +32,26 @@ def language_vectors(seed=1, tags=("de", "th", "zh-TW"), pivot=PIVOT, dimension=
         source="made up",
     )
     return replace(made, **advised(fields))
+
+
+def with_directions(vectors, rank=2):
+    """The same with a common mean, and directions of queries for a gamma."""
+    numbers = np.random.default_rng(5)
+    mean, *rows = numbers.standard_normal((rank + 1, vectors.dimension))
+    common = {"documents": mean.astype(np.float32), "queries": mean.astype(np.float32)}
+    return replace(vectors, common=common, query_directions=principal_directions(np.array(rows), rank))
+
+
+def shortened(vectors):
+    """The same language vectors and means with a norm of 1, as encoders have about; the directions stay."""
+    parts = {name: getattr(vectors, name) for name in ("vectors", "common")}
+    return replace(
+        vectors,
+        **{
+            name: {tag: (one / np.linalg.norm(one)).astype(np.float32) for tag, one in part.items()}
+            for name, part in parts.items()
+        },
+    )
 
 
 def saved(folder, vectors, name="v.safetensors"):
@@ -60,12 +82,11 @@ class Corpus:
         done = run("ingest", self.path, "--index", name, "--encoder", "given", *options)
         assert done.exit_code == 0, (done.output, done.exception)
 
-    def expected(self, name, vectors, alpha, alphas=None):
+    def expected(self, name, vectors, alpha, alphas=None, gamma=0.0):
         """What a document's vector must be."""
         key = vectors.key(self.languages[name]) if self.languages[name] != "und" else None
-        if key is None:
-            return self.raw[name]
-        return self.raw[name] - (alphas or {}).get(key, alpha) * vectors.vectors[key].astype(np.float64)
+        stamp = {"alpha": (alphas or {}).get(key, alpha), "language": key, "gamma": gamma}
+        return shifted(self.raw[name], stamp, vectors.vectors, vectors.step).astype(np.float64)
 
 
 def sources(client, index):
@@ -75,18 +96,19 @@ def sources(client, index):
     return {hit["_id"]: hit["_source"] for hit in found}
 
 
-def require_vectors(client, index, corpus, vectors, alpha, alphas=None, tolerance=1e-6):
+def require_vectors(client, index, corpus, vectors, alpha, alphas=None, gamma=0.0, tolerance=1e-6):
     """Every vector as it must be, relative to the norm of what was given, and every stamp as ``ingest`` writes it."""
     stored = sources(client, index)
     assert set(stored) == set(corpus.languages)
     for name, source in stored.items():
         there = np.array(source["embedding"], np.float32).astype(np.float64)
-        error = np.abs(there - corpus.expected(name, vectors, alpha, alphas)).max()
+        error = np.abs(there - corpus.expected(name, vectors, alpha, alphas, gamma)).max()
         assert error <= tolerance * np.linalg.norm(corpus.raw[name]), (name, error)
         key = vectors.key(corpus.languages[name]) if corpus.languages[name] != "und" else None
         assert source["shift"]["vectors"] == vectors.hash
         assert source["shift"]["alpha"] == (0.0 if key is None else (alphas or {}).get(key, alpha))
         assert source["shift"].get("language") == key, name
+        assert source["shift"].get("gamma", 0.0) == gamma
 
 
 def printed(done):

@@ -1,12 +1,10 @@
 """What an audit computes: mean cosines, nearest documents, what is there of a shift; and what it says of them."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from langshift.debias.debiaser import Debiaser
 from langshift.debias.similarity import (
     Draws,
     LanguageRows,
@@ -15,7 +13,6 @@ from langshift.debias.similarity import (
     spread,
     with_norm_1,
 )
-from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.audit.audit import (
     Audit,
     Interval,
@@ -24,7 +21,6 @@ from langshift.evaluate.audit.audit import (
     ShiftFit,
     SimilarityGap,
     fit,
-    of_one_side,
     removed_share,
 )
 from langshift.evaluate.audit.report import document, findings, show, verdict
@@ -133,7 +129,7 @@ def audit_of(gaps, *, there=ALL, near=(), spread=0.1, share=0.3, encoder="given"
     means = np.full((len(tags), len(tags)), -0.1234)
     known = SimpleNamespace(pivot="en", vectors=dict.fromkeys(gaps), hash="0" * 16, source="made up")
     making = SimpleNamespace(
-        debias=SimpleNamespace(vectors=known, shift_queries=False),
+        debias=SimpleNamespace(vectors=known),
         encoder=SimpleNamespace(id=encoder),
         fingerprint=lambda: SimpleNamespace(to_dict=dict),
     )
@@ -233,18 +229,3 @@ def test_many_languages_are_folded_to_80_columns(monkeypatch, capsys):
     tables = [line for line in lines if "  " in line]
     assert max(map(len, tables)) <= 80
     assert len(document(many)["similarity"]["before"]) == 12
-
-
-def test_documents_that_stand_in_for_queries_lose_what_documents_lose():
-    numbers = np.random.default_rng(1)
-    tags = ["de", "en", "und", "de"]
-    drawn = numbers.standard_normal((9, 4)).astype(np.float32)
-    known = LanguageVectors(
-        "en", {"de": drawn[0]}, {"de": 9}, "given", "", "", 4, False, "made up",
-        query_vectors={"de": drawn[1]}, common={"documents": drawn[2], "queries": drawn[3]},
-    )  # fmt: skip
-    both = Debiaser(known, "shift", 0.5, shift_queries=True, gamma=0.75)
-    assert (of_one_side(both).queries(drawn[5:], tags) == both.documents(drawn[5:], tags)).all()
-    plain = Debiaser(replace(known, common={}), "shift", 0.5)
-    assert (of_one_side(plain).queries(drawn[5:], tags) == drawn[5:]).all()
-    assert of_one_side(Debiaser(None)) == Debiaser(None)

@@ -155,8 +155,9 @@ def test_a_file_is_judged_by_what_was_gathered_when_it_was_made(fitted):
     assert (done.returncode, done.stderr) == (
         0, "The first 10 pairs of each language are listed; --json contains the worst 50 of each.\n"
     )  # fmt: skip
-    summary, head, *rows = done.stdout.splitlines()
+    summary, directions, head, *rows = done.stdout.splitlines()
     assert summary == f"{fitted}: towards en, encoder given; evidence from pairs"
+    assert directions == "4 directions of queries, orthonormal"
     assert head.split() == ["language", "pairs", "norm", "halves", "needed", "suspect", "verdict"]
     words = {row.split()[0]: " ".join(row.split()[7:]) for row in rows[:4]}
     assert words == {"de": "use", "ja": "do not use", "ru": "use with care", "th": "do not use"}

@@ -196,7 +196,7 @@ def test_the_command_measures_what_the_judgements_allow(tmp_path):
     usual = job.command(tmp_path, tmp_path / "out", resume=False)
     assert usual[3:] == [
         *("evaluate", "replay", str(tmp_path), "--index", "news", "--mode", "hybrid", "--spread", "0.02"),
-        *("--measures", "nDCG@20 R@20 TLR@20 SLR@20 LPR", "--output", str(tmp_path / "out"), "--json"),
+        *("--measures", "nDCG@20 R@20 TLR@20 SLR@20 MostShown@20 LPR", "--output", str(tmp_path / "out"), "--json"),
     ]
 
     (tmp_path / "dataset.json").write_text('{"judged": "per-language"}')

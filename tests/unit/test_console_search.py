@@ -31,7 +31,7 @@ from langshift.web.search.why import beginning
 
 TAGS = st.sampled_from(["ar", "de", "en", "he", "th", "und", "zh"])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-PREFERENCES = st.none() | st.floats(-0.2, 0.2).map(lambda value: value + 0.0)
+PREFERENCES = st.floats(-0.2, 0.2).map(lambda value: value + 0.0)
 SCALES = st.none() | st.floats(0, 1).map(lambda value: value + 0.0)
 SIDES = st.builds(
     SearchSide,
@@ -53,7 +53,7 @@ SIDES = st.builds(
         ),
     ),
     alpha=SCALES,
-    gamma=SCALES,
+    gamma=st.none() | st.sampled_from([0.0, 0.9, 0.95, 0.98]),
 )
 STATES = st.builds(
     SearchState,
@@ -112,12 +112,12 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
         "de",
         20,
         ("de", "th"),
-        SearchSide("news", hybrid, 0.5, 0.25),
+        SearchSide("news", hybrid, 0.5, 0.95),
         SearchSide("news", SearchSettings(one_per_group=True)),
     )
     assert state.address() == (
         "/search?q=river&lang=de&size=20&filter=de&filter=th&left=news&left.mode=hybrid&left.alpha=0.5"
-        "&left.gamma=0.25&left.prefer=-0.05&left.weight=0.25&left.fusion=rrf&right=news&right.mode=dense&right.prefer=0&right.one=1"
+        "&left.gamma=0.95&left.prefer=-0.05&left.weight=0.25&left.fusion=rrf&right=news&right.mode=dense&right.one=1"
     )
 
 
@@ -144,6 +144,11 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
             f"right.weight is '{'9' * 40}…', but it must be a number from 0 to 1: correct it in the address, or "
             "leave it out to use the default.",
         ),
+        (
+            "left.gamma=0.5",
+            "left.gamma: gamma 0.5 cannot be used: it must be 0, or 0.9 to 0.98. Values between find less than either, "
+            "and what 1 takes out of a vector cannot be put back.",
+        ),
         ("size=2.5", "size is '2.5', but it must be a whole number from 1 to 100."),
         (
             "left.mode=evil",
@@ -167,7 +172,7 @@ def test_empty_values_are_not_given() -> None:
 
 
 def test_the_scales_of_an_index_that_is_no_longer_chosen_are_dropped() -> None:
-    assert read("/search?left=news&left.for=old&left.alpha=0.3&left.gamma=0.5").left == SearchSide("news")
+    assert read("/search?left=news&left.for=old&left.alpha=0.3&left.gamma=0.9").left == SearchSide("news")
     assert read("/search?left=news&left.for=news&left.alpha=0.3").left == SearchSide("news", alpha=0.3)
 
 
@@ -181,15 +186,13 @@ def hit(name, language="en", others=()):
     return Hit(name, 0.5, language, "", "text", None, others=inside)
 
 
-def choice(name, alpha, documents=9, live=True, gamma=0.0, preference=0.0, common_means=False):
+def choice(name, alpha, documents=9, live=True, gamma=0.0):
     made = replace(PLAIN, alpha=alpha, vectors="v", gamma=gamma)
     version = SimpleNamespace(
         version=f"{name}-v0001" if live else name,
         state="live" if live else "kept",
         fingerprint=made,
         documents=documents,
-        preference=preference,
-        common_means=common_means,
     )
     return IndexChoice(name, version)
 
@@ -305,7 +308,7 @@ def test_what_is_cut_keeps_a_character_with_its_marks():
         ([choice("b", 1)], SearchSide("b", alpha=0.0), SearchSide("b")),
         ([choice("b", 0)], SearchSide("b"), SearchSide("b")),
         (
-            [choice("b", 1, gamma=0.7, common_means=True)],
+            [choice("b", 1, gamma=0.97)],
             SearchSide("b", alpha=0.0, gamma=0.0),
             SearchSide("b"),
         ),
@@ -330,31 +333,15 @@ def test_the_alpha_of_the_index_itself_is_as_indexed():
     assert (state.left.alpha, state.right.alpha) == (None, None)
 
 
-def test_the_gamma_of_the_index_itself_is_as_indexed_and_one_that_it_cannot_have_is_none():
-    known = [choice("both", 1, gamma=0.7, common_means=True), choice("documents", 1)]
-    sides = {
-        gamma: SearchState(left=SearchSide("both", gamma=gamma), right=SearchSide("documents", gamma=0.5))
-        for gamma in (0.7, 0.0)
+def test_the_gamma_of_the_index_itself_is_as_indexed():
+    known = [choice("news", 1, gamma=0.97)]
+    found = {
+        gamma: resolve_state(SearchState(left=SearchSide("news", gamma=gamma)), known).left for gamma in (0.97, 0.0)
     }
-    found = {gamma: resolve_state(state, known) for gamma, state in sides.items()}
-    assert {gamma: (one.left.gamma, one.right.gamma) for gamma, one in found.items()} == {
-        0.7: (None, None),
-        0.0: (0.0, None),
-    }
-    assert found[0.0].left.scales_in_words == "gamma 0"
-
-
-@pytest.mark.parametrize(
-    ("mode", "given", "kept"),
-    [
-        ("dense", 0.05, None), ("dense", 0.0, 0.0), ("dense", None, None), ("dense", -0.05, -0.05),
-        ("lexical", 0.0, None), ("lexical", 0.05, 0.05),
-    ],
-)  # fmt: skip
-def test_the_preference_that_the_index_recommends_is_not_in_a_link_and_another_is(mode, given, kept):
-    known = [choice("news", 1, preference=0.05)]
-    side = SearchSide("news", SearchSettings(mode, given))
-    assert resolve_state(SearchState(left=side), known).left.setting == SearchSettings(mode, kept)
+    assert {gamma: side.gamma for gamma, side in found.items()} == {0.97: None, 0.0: 0.0}
+    assert found[0.0].scales_in_words == "gamma 0"
+    assert known[0].gammas == [0.0, *(at / 100 for at in range(90, 99))]
+    assert choice("news", 1, gamma=0.975).gammas[-2:] == [0.975, 0.98]
 
 
 def test_a_version_that_has_become_the_live_one_is_found_by_its_own_name():

@@ -1,16 +1,13 @@
 """What keeps two kinds of vectors apart."""
 
-import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import FingerprintError
 from langshift.languages import analyzers, text_language
 from langshift.plugin.index_body import index_body
-from langshift.plugin.metadata import QuerySide
 
 ONE = Fingerprint(
     encoder="use-m",
@@ -42,15 +39,6 @@ def test_the_version_is_told_but_makes_no_difference():
     assert ONE.differences(replace(ONE, detector="other")) == [("detector", "lid.176.ftz", "other")]
 
 
-def test_an_index_made_before_there_were_methods_is_one_of_the_plain_shift():
-    old = {name: value for name, value in ONE.to_dict().items() if name not in ("method", "soft", "alphas")}
-    assert Fingerprint.from_dict(old) == ONE
-    assert ONE.differences(replace(ONE, method="affine", soft=True)) == [
-        ("method", "shift", "affine"),
-        ("soft", False, True),
-    ]
-
-
 def test_which_indices_hold_moved_documents():
     assert ONE.moves
     assert replace(ONE, alpha=0.0, alphas={"th": 0.5}).moves
@@ -69,18 +57,6 @@ def test_the_same_weights_may_lie_elsewhere_and_a_server_may_move():
     assert replace(ONE, encoder="st:e5").differences(replace(ONE, encoder="http:e5")) == [
         ("encoder", "st:e5", "http:e5")
     ]
-
-
-def test_what_queries_are_shifted_by_is_kept_bit_for_bit():
-    vectors = {"de": np.array([0.1, -1e-30, 3e30], np.float32), "th": np.zeros(3, np.float32)}
-    body = index_body(ONE, {"langshift_queries": QuerySide(True, vectors).to_dict()})
-    kept = QuerySide.from_dict(json.loads(json.dumps(body["mappings"]["_meta"]["langshift_queries"])))
-    assert kept.recommended is True
-    assert set(kept.vectors) == {"de", "th"}
-    for tag, vector in vectors.items():
-        assert kept.vectors[tag].dtype == np.float32
-        assert (kept.vectors[tag] == vector).all()
-    assert set(index_body(ONE)["mappings"]["_meta"]) == {"langshift"}
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,6 @@ def test_queries_have_vectors_of_their_own_where_the_encoder_tells_them_apart(mo
     assert sorted(encoder.asked) == sorted(["eins", "zwei", "one", "two", "หนึ่ง", "สี่", "four"])
     for tag, rows in [("de", [0, 1]), ("th", [0, 3])]:
         assert np.abs(made.query_vectors[tag] - difference(tag, "en", rows, ToyEncoder().encode_queries)).max() < 1e-6
-    made = fit(Texts(TEXTS), ["en"], encoder, documents_only=True)["en"]
-    assert (made.query_vectors, len(encoder.asked)) == ({}, 7)
     encoder = Counting()
     encoder.query_prefix = encoder.document_prefix
     made = fit(Texts(TEXTS), ["en"], encoder)["en"]
@@ -148,6 +146,10 @@ def test_given_vectors_are_taken_as_they_are_and_may_be_missing():
     assert np.abs(made.vectors["th"] - mean).max() < 1e-6
     assert made.pairs == {"de": 275, "th": 270}
     assert (made.dimension, made.encoder, made.query_vectors) == (12, "given", {})
+    assert made.query_directions.shape == (3, 12)
+    assert fit(Vectors(vectors), ["en"], given_encoder(), directions=1)["en"].query_directions.shape == (1, 12)
+    with pytest.raises(UsageError, match=r"^4 directions were asked for, but the means of queries in 3 languages"):
+        fit(Vectors(vectors), ["en"], given_encoder(), directions=4)
 
 
 def test_each_method_gets_what_it_needs():

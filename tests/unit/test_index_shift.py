@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
 
-from langshift.debias.debiaser import Debiaser, shifted, subtracted, undo
+from langshift.debias.debiaser import Debiaser, shifted, undo
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.vectors import CommonStep, LanguageVectors
 from langshift.errors import ClusterError
 from langshift.languages import document_language, folds, parse_tag, primary, text_language
 from langshift.plugin import stored_shift
-from langshift.plugin.metadata import USUAL, FieldNames, QuerySide
+from langshift.plugin.metadata import USUAL, FieldNames, checked_metadata, encoded
 from langshift.plugin.pipeline_check import difference
 from langshift.plugin.shift_script import matching_stamp_query, params, reason
 from langshift.plugin.stored_shift import StoredShift
@@ -28,6 +28,8 @@ SCRIPTS = st.sampled_from(["", "", "-Hant", "-Hans", "-Latn", "-Cyrl"])
 REGIONS = st.sampled_from(["", "", "-TW", "-HK", "-CN", "-GB", "-BR", "-419", "-RS", "-ME", "-MO"])
 TAGS = st.builds("{}{}{}".format, PRIMARY, SCRIPTS, REGIONS)
 NUMBERS = np.array([0.1, -1e-30, 3e30], np.float32)
+DIRECTIONS = np.array([[0.6, 0.8, 0], [0, 0, 1]], np.float32)
+STEP = {"common": {"documents": NUMBERS, "queries": -NUMBERS}, "query_directions": DIRECTIONS}
 
 
 def vectors(*tags):
@@ -74,15 +76,18 @@ def test_how_others_spell_languages():
 
 
 def test_the_vectors_are_kept_bit_for_bit():
-    known = file(common={"documents": NUMBERS, "queries": -NUMBERS})
-    shift = stored_shift.of_debias(Debiaser(known, alpha=0.5, alphas={"de": 0.25, "zh-TW": 0.5}, gamma=0.75))
+    known = file(**STEP)
+    shift = stored_shift.of_debias(Debiaser(known, alpha=0.5, alphas={"de": 0.25, "zh-TW": 0.5}, gamma=0.95))
     assert (shift.hash, shift.pivot, shift.alpha, shift.alphas) == (known.hash, "en", 0.5, {"de": 0.25})
     assert (shift.scale("de"), shift.scale("zh-TW")) == (0.25, 0.5)
-    made = made_by(known, alphas={"de": 0.25}, gamma=0.75)
+    made = made_by(known, alphas={"de": 0.25}, gamma=0.95)
     meta = {"langshift": made.to_dict(), "langshift_vectors": json.loads(json.dumps(shift.to_dict()))}
+    assert checked_metadata("i", {"_meta": meta}) == meta
     back = StoredShift.from_meta(meta)
-    assert replace(back, vectors={}, common=None) == replace(shift, vectors={}, common=None)
-    assert back.common.tolist() == NUMBERS.tolist()
+    assert replace(back, vectors={}, step=None) == replace(shift, vectors={}, step=None)
+    assert (back.step.mean.tolist(), back.step.directions.tolist()) == (NUMBERS.tolist(), DIRECTIONS.tolist())
+    debias = stored_shift.of_documents(meta, "i")
+    assert (debias.vectors.hash, debias.alpha, debias.gamma) == (known.hash, 0.5, 0.95)
     for tag, vector in known.vectors.items():
         assert back.vectors[tag].dtype == np.float32
         assert (back.vectors[tag] == vector).all()
@@ -93,46 +98,55 @@ def test_the_vectors_are_kept_bit_for_bit():
 
 
 def test_what_a_new_index_keeps():
-    queries = {"de": NUMBERS}
-    known = file(query_vectors=queries, shift_queries=True)
-    kept = json.loads(json.dumps(stored_shift.to_metadata(Debiaser(known, alpha=0.0, shift_queries=True), 0.05)))
-    assert set(kept) == {"langshift_vectors", "langshift_queries"}
-    side = QuerySide.from_dict(kept["langshift_queries"])
-    assert (set(side.vectors), side.recommended, side.common, side.preference) == ({"de"}, True, None, 0.05)
-    with_mean = replace(known, common={"documents": NUMBERS, "queries": -NUMBERS})
-    kept = json.loads(json.dumps(stored_shift.to_metadata(Debiaser(with_mean))))
-    assert QuerySide.from_dict(kept["langshift_queries"]).common.tolist() == (-NUMBERS).tolist()
-    # What an earlier version wrote down.
-    assert QuerySide.from_dict({"recommended": None, "vectors": {}}) == QuerySide()
-    maps = {tag: np.eye(3, dtype=np.float32) for tag in known.vectors}
-    assert stored_shift.to_metadata(Debiaser(replace(known, maps=maps), "affine")) == {}
+    assert set(stored_shift.to_metadata(Debiaser(file(), alpha=0.0))) == {"langshift_vectors"}
     assert stored_shift.to_metadata(Debiaser(None, alpha=0.0)) == {}
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        (
-            {},
-            "Index i does not contain its language vectors (abc): index the corpus again.",
-        ),
-        (
-            {"method": "affine"},
-            "Index i was built with the method affine, which the cluster can neither apply nor undo exactly: "
-            "index the corpus again with the method shift.",
-        ),
-    ],
-)
-def test_what_cannot_be_had_is_refused(fields, told):
-    made = replace(made_by(file()), vectors="abc", **fields)
-    # Queries have vectors of their own there, so these are not the documents'.
-    queries = QuerySide(vectors=vectors("de")).to_dict()
+def test_what_cannot_be_had_is_refused():
     with pytest.raises(ClusterError) as refused:
-        stored_shift.from_metadata({"langshift": made.to_dict(), "langshift_queries": queries}, "i")
-    assert str(refused.value) == told
+        stored_shift.from_metadata({"langshift": replace(made_by(file()), vectors="abc").to_dict()}, "i")
+    assert str(refused.value) == "Index i does not contain its language vectors (abc): index the corpus again."
     with pytest.raises(ClusterError) as refused:
         stored_shift.from_metadata({}, "i")
     assert str(refused.value) == "Index i has no langshift fingerprint: it was not created by langshift."
+
+
+@pytest.mark.parametrize(
+    ("fields", "how"),
+    [
+        ({"method": "affine"}, "a method that documents are no longer moved by"),
+        ({"method": "shift", "soft": True}, "a method that documents are no longer moved by"),
+        ({"method": "shift", "soft": False, "gamma": 0.9}, "a gamma that queries lost, too"),
+    ],
+)
+def test_an_index_of_an_earlier_version_is_refused(fields, how):
+    meta = {"langshift": {**made_by(file()).to_dict(), **fields}}
+    with pytest.raises(ClusterError) as refused:
+        checked_metadata("news-v0001", {"_meta": meta})
+    assert str(refused.value) == (
+        f"Index news-v0001 cannot be read: it was made by an earlier version of langshift, with {how}. Index the "
+        "corpus again, or remove the index with `langshift index drop news`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"directions": None}, "_meta.langshift_vectors is wrong (the mean or the directions that its gamma takes are "
+         "missing)"),
+        ({"directions": "AAAAAA=="}, "_meta.langshift_vectors.directions is wrong (4 bytes, not 3 numbers)"),
+    ],
+)  # fmt: skip
+def test_wrong_directions_are_refused(change, told):
+    known = file(**STEP)
+    entry = {**stored_shift.of_debias(Debiaser(known, gamma=0.95)).to_dict(), **change}
+    meta = {
+        "langshift": made_by(known, gamma=0.95).to_dict(),
+        "langshift_vectors": {name: value for name, value in entry.items() if value is not None},
+    }
+    with pytest.raises(ClusterError) as refused:
+        checked_metadata("i", {"_meta": meta})
+    assert str(refused.value).startswith(f"Index i cannot be read: {told}.")
 
 
 def test_a_script_is_told_the_same_numbers():
@@ -143,12 +157,12 @@ def test_a_script_is_told_the_same_numbers():
     )
     assert (told["same"], told["old"], told["dimension"], told["texts"]) == (
         True,
-        {"hash": known.hash, "vectors": {}},
+        {"hash": known.hash},
         3,
         [],
     )
     assert (told["fields"]["vector"], told["fields"]["told"]) == ("a.b", "lang")
-    assert (np.array(told["new"]["vectors"]["de"], np.float32) == known.vectors["de"]).all()
+    assert told["new"]["vectors"] == encoded(known.vectors)
     assert "tags" not in told
     other = params(old, replace(new, hash="other"), USUAL, pipeline=True)
     assert (other["same"], set(other["old"]["vectors"]), other["fields"]["told"]) == (
@@ -177,31 +191,31 @@ SHIFT = StoredShift("0123", "en", VECTORS, 0.5, {"th": 0.25})
         ({"alpha": 0.25, "language": "th", "tag": "th-TH"}, [1, -2]),
         # Whatever the scale is now, it is the stamp's that counts.
         ({"alpha": 1.0, "language": "th"}, [4, -8]),
-        ({"alpha": 0.5, "language": "de", "languages": {"de": 0.5, "th": 0.25}}, [0.75, -0.5]),
-        ({"alpha": 0.5, "language": "de", "languages": {"de": 0.5, "th": 0.25}, "alphas": {"th": 0.25}}, [0.5, 0]),
-        # Written as null by a client that took the stamp's parts away.
-        ({"alpha": 0.5, "language": "de", "languages": None, "alphas": None}, [0.5, 1]),
         ({"alpha": None, "language": None}, [0, 0]),
     ],
 )
 def test_what_a_stamp_says_was_subtracted(stamp, moved):
     raw = np.float32([3, 5])
-    assert (np.zeros(2) + subtracted(stamp, SHIFT.vectors) == moved).all()
-    assert (shifted(raw, stamp, SHIFT.vectors) == raw - np.float32(moved)).all()
-    assert (undo(raw - np.float32(moved), stamp, SHIFT.vectors) == raw).all()
-    assert shifted(raw, stamp, SHIFT.vectors).dtype == undo(raw, stamp, SHIFT.vectors).dtype == np.float32
+    assert (shifted(raw, stamp, SHIFT.vectors, None) == raw - np.float32(moved)).all()
+    assert (undo(raw - np.float32(moved), stamp, SHIFT.vectors, None) == raw).all()
+    assert shifted(raw, stamp, SHIFT.vectors, None).dtype == undo(raw, stamp, SHIFT.vectors, None).dtype == np.float32
 
 
+@pytest.mark.parametrize("gamma", [0, 0.9, 0.97, 0.98])
 @pytest.mark.parametrize("norm", [1, 50])
-def test_there_and_back_is_exact_to_float32(norm):
+def test_there_and_back_is_exact_to_float32(norm, gamma):
     random = np.random.default_rng(3)
-    known = StoredShift("0123", "en", {"de": random.standard_normal(512).astype(np.float32)}, 0.75)
-    stamp = {"alpha": 0.75, "language": "de"}
-    for _ in range(100):
+
+    def drawn():
         vector = random.standard_normal(512)
-        raw = (norm * vector / np.linalg.norm(vector)).astype(np.float32)
-        again = undo(shifted(raw, stamp, known.vectors), stamp, known.vectors)
-        assert difference(again, raw, raw) <= 1e-6
+        return (norm * vector / np.linalg.norm(vector)).astype(np.float32)
+
+    vectors = {"de": drawn()}
+    step = CommonStep(drawn(), np.linalg.qr(random.standard_normal((512, 16)))[0].T.astype(np.float32))
+    stamp = {"alpha": 0.75, "language": "de", "gamma": gamma}
+    for _ in range(100):
+        raw = drawn()
+        assert difference(undo(shifted(raw, stamp, vectors, step), stamp, vectors, step), raw, raw) <= 1e-6
 
 
 def test_a_difference_is_relative_to_the_norm_of_the_vector():
@@ -221,7 +235,7 @@ def test_agreeing_documents_have_the_scale_of_their_language():
     _, german, thai = query[3]["bool"]["should"]
     assert german["bool"]["filter"] == [{"terms": {"shift.language": ["de"]}}, {"term": {"shift.alpha": 0.5}}]
     assert thai["bool"]["filter"] == [{"terms": {"shift.language": ["th"]}}, {"term": {"shift.alpha": 0.25}}]
-    common = replace(SHIFT, gamma=0.75, common=NUMBERS)
-    assert matching_stamp_query(common, USUAL)["bool"]["filter"][2] == {"term": {"shift.gamma": 0.75}}
+    common = replace(SHIFT, gamma=0.95)
+    assert matching_stamp_query(common, USUAL)["bool"]["filter"][2] == {"term": {"shift.gamma": 0.95}}
     own = matching_stamp_query(StoredShift(), FieldNames(vector="v", stamp="ls"))["bool"]["filter"]
     assert own[:2] == [{"exists": {"field": "v"}}, {"bool": {"must_not": [{"exists": {"field": "ls.vectors"}}]}}]

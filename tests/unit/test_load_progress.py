@@ -174,12 +174,3 @@ def test_it_is_silent_where_that_is_no_terminal(on_terminal: Any) -> None:
     with LoadProgress(1000) as progress:
         progress.update(500, 500, 0, 0, 4)
     assert terminal.written.getvalue() == ""
-
-
-def test_what_is_measured_is_shown_until_something_is_written(on_terminal: Any) -> None:
-    terminal = on_terminal(140)
-    with LoadProgress(20_000) as progress:
-        progress.measured(512)
-        assert terminal.line(progress).startswith("0/20,000 measuring 512 documents -/s")
-        progress.update(256, 256, 0, 0, 8)
-        assert terminal.line(progress).startswith("256/20,000 -/s")

@@ -161,7 +161,7 @@ def test_names_are_read_with_their_case():
 
 KNOWN = (
     "nDCG@k, R@k, P@k, AP, RR, Judged@k, TLR@k, SLR@k, TR@k, LPR, Lang_nDCG@k, Top1, PEER, PSI@k, EvidenceHit@k, "
-    "Share@k, Entropy@k, JS@k, KL@k"
+    "MostShown@k, Share@k, Entropy@k, JS@k, KL@k"
 )
 
 
@@ -246,13 +246,14 @@ def test_data_judged_per_language_has_no_measures_across_languages(name):
 
 def test_data_judged_per_language_has_the_others():
     material = Material({"q": {"a-en": 1}}, {"q": {"a-en": 1.0}}, {"q": "en"}, LANGUAGES, judged="per-language")
-    assert default_measures("per-language") == ("nDCG@20", "R@20", "SLR@20")
-    assert default_measures("pooled") == ("nDCG@20", "R@20", "TLR@20", "SLR@20")
+    assert default_measures("per-language") == ("nDCG@20", "R@20", "SLR@20", "MostShown@20")
+    assert default_measures("pooled") == ("nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20")
     found = score([*default_measures("per-language"), "Share@5", "Entropy@5"], material)
     assert {name: scores.mean for name, scores in found.items()} == {
         "nDCG@20": 1.0,
         "R@20": 1.0,
         "SLR@20": 1.0,
+        "MostShown@20": 1.0,
         "Share@5": 1.0,
         "Entropy@5": 0.0,
     }

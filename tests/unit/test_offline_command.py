@@ -104,7 +104,7 @@ def test_a_sweep(data):
         "test": {"units": 1, "queries": 1},
     }
     assert [point["alpha"] for point in found["alpha"]] == [0.0, 1.0]
-    assert set(found["best"]["test"]) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20"}
+    assert set(found["best"]["test"]) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "LPR", "MostShown@20", "Lang_nDCG@20"}
     assert found["languages"].keys() == {"de"}
     assert [(point["beta"], point["alpha"]) for point in found["beta"]] == [(0, 0), (0, 1), (0.05, 0), (0.05, 1)]
     shown = run("sweep", data, "--alpha", "0,1")
@@ -115,25 +115,28 @@ def test_a_sweep(data):
 
 
 def test_a_sweep_of_gammas(data):
-    options = ("--alpha", "0,1", "--gamma", "0,.5,1", "--measures", "nDCG@20,R@20")
+    options = ("--alpha", "0,1", "--gamma", "0,.95,.97", "--measures", "nDCG@20,R@20")
     grid = json.loads(run("sweep", data, *options, "--json").stdout)["grid"]
-    assert [(point["shift_queries"], point["alpha"], point["gamma"]) for point in grid] == [
-        (queries, alpha, gamma) for queries in (False, True) for alpha in (0.0, 1.0) for gamma in (0.0, 0.5, 1.0)
+    assert [(point["alpha"], point["gamma"]) for point in grid] == [
+        (alpha, gamma) for alpha in (0.0, 1.0) for gamma in (0.0, 0.95, 0.97)
     ]
-    shown = run("sweep", data, *options).stdout
-    for queries in ("not shifted", "shifted"):
-        table = shown.partition(f"\nAlpha by gamma, queries {queries}: nDCG@20, over all queries\n")[2].splitlines()
-        assert table[0].split() == ["alpha", "0", "0.5", "1"]
-        means = [f"{point['all']['nDCG@20']:.3f}" for point in grid if point["shift_queries"] is (queries == "shifted")]
-        assert [line.split()[0] for line in table[1:3]] == ["0", "1"]
-        assert [mean for line in table[1:3] for mean in line.split()[1:]] == [mean.lstrip("0") for mean in means]
+    table = (
+        run("sweep", data, *options).stdout.partition("\nAlpha by gamma: nDCG@20, over all queries\n")[2].splitlines()
+    )
+    assert table[0].split() == ["alpha", "0", "0.95", "0.97"]
+    means = [f"{point['all']['nDCG@20']:.3f}".lstrip("0") for point in grid]
+    assert [line.split()[0] for line in table[1:3]] == ["0", "1"]
+    assert [mean for line in table[1:3] for mean in line.split()[1:]] == means
 
 
 def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
     without = tmp_path / "without.safetensors"
-    replace(LanguageVectors.load(shipped("use-m")), common={}).save(without)
-    assert refusal("sweep", data, "--gamma", "0,.5", "--vectors", without).startswith(
-        "The language vectors contain no common mean of documents and queries for a gamma: "
+    replace(LanguageVectors.load(shipped("use-m")), common={}, query_directions=None).save(without)
+    assert refusal("sweep", data, "--gamma", "0,.97", "--vectors", without).startswith(
+        "The language vectors contain no directions of queries for a gamma: "
+    )
+    assert refusal("sweep", data, "--gamma", "0,.5").startswith(
+        "gamma 0.5 cannot be used: it must be 0, or 0.9 to 0.98."
     )
     none, file = tmp_path / "none", tmp_path / "file"
     file.write_text("")

@@ -28,15 +28,14 @@ def test_another_pivot_is_what_a_fit_towards_it_gives():
         maps={tag: np.eye(4) for tag in ("de", "th")},
         alpha=0.5,
         alphas={"de": 0.25},
-        shift_queries=True,
         evidence={"de": {"verdict": "use"}},
         tuning={"alpha": 0.5},
         **parts,
-    )
+    ).with_rank(2)
     of_queries = {tag: asked[tag] - asked["de"] for tag in ("en", "th")}
     german = about(
         "de", means, query_vectors=of_queries, common={"documents": means["de"], "queries": asked["de"]}, **parts
-    )
+    ).with_rank(2)
     moved = repivoted(english, "de")
     assert (moved.pivot, moved.pairs) == ("de", {"en": 9, "th": 9})
     for part in ("vectors", "query_vectors", "common", "means", "directions"):
@@ -49,13 +48,16 @@ def test_another_pivot_is_what_a_fit_towards_it_gives():
     # Maps lead to English, and what was measured was measured with English.
     left_out = ("maps", "evidence", "tuning")
     assert [getattr(moved, part) for part in left_out] == [{}, {}, {}]
-    assert (moved.both_sides, moved.documents_only) == (None, None)
+    assert moved.recommendation is None
+    # What queries have in common does not depend on the pivot.
+    assert moved.query_directions == pytest.approx(german.query_directions, abs=1e-6)
     assert repivoted(english, "en") is english
 
 
 def test_query_vectors_without_the_new_pivot_cannot_be_turned():
     english = vectors({"de": [1, 0], "th": [0, 1]}, query_vectors={"th": [0, 2]})
     assert repivoted(english, "de").query_vectors == {}
+    assert repivoted(english, "de").step is None
     assert repivoted(english, "th").query_vectors["en"].tolist() == [0, -2]
 
 

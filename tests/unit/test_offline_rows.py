@@ -28,7 +28,7 @@ def fitted(tmp_path):
     path = tmp_path / "fitted.safetensors"
     # With the identity as its map, and these means, affine is the shift.
     means |= {tag: draw.normal(size=512).astype(np.float32) for tag in known.vectors if tag != "de"}
-    replace(known, means=means, maps=maps, both_sides=None, documents_only=None).save(path)
+    replace(known, means=means, maps=maps, recommendation=None).save(path)
     return path
 
 
@@ -59,7 +59,6 @@ def test_several_rows_are_one_table_and_a_folder_each(data, fitted, tmp_path):
     ]
     for name, row in zip(folders, rows, strict=True):
         assert json.loads((out / name / "result.json").read_text()) == row
-        assert row["fingerprint"]["method"] == row["method"]
     runs = {name: read_run(out / name / "run.trec") for name in folders}
     for moved in ("", "-both-sides"):
         for query, scores in runs[f"shift{moved}"].items():
@@ -74,7 +73,6 @@ def test_languages_from_elsewhere_move_documents_and_measure_nothing(data, tmp_p
     arguments = ["offline", data, "--language-from", "given,detected,soft:1", "--cache", tmp_path / "cache", "--json"]
     given, detected, soft = json.loads(run(*arguments).stdout)["rows"]
     assert [row["language_from"] for row in (given, detected, soft)] == ["given", "detected", "soft:1"]
-    assert [row["fingerprint"]["soft"] for row in (given, detected, soft)] == [False, False, True]
     assert detected["detection"] == {"accuracy": 1.0, "documents": 4, "unknown": 0}
     assert detected["measures"] == given["measures"]
     assert given["queries"] == soft["queries"]
@@ -85,6 +83,10 @@ def test_no_language_vectors_are_needed_for_none(data, monkeypatch):
     said = run("offline", data, "--method", "none")
     assert said.stdout.startswith(f"{data}: 2 queries, exact search, method none\n")
     assert refusal("offline", data, "--method", "none,shift") == (
+        "There are no language vectors for the encoder use-m: give some with --vectors, or --alpha 0 to index "
+        "without a shift."
+    )
+    assert refusal("offline", data, "--alpha", 0, "--gamma", 0.97) == (
         "There are no language vectors for the encoder use-m: give some with --vectors, or --alpha 0 to index "
         "without a shift."
     )
@@ -118,7 +120,7 @@ def test_methods_that_are_refused_before_anything_is_encoded(data, fitted, tmp_p
     [
         ("--method", " , ", "The list is empty: give values separated by commas, such as none,shift,affine."),
         ("--shift-queries", "", "The list is empty: give values separated by commas, such as never,always."),
-        ("--shift-queries", "never,often", "'often' is not one of never, always, auto."),
+        ("--shift-queries", "never,often", "'often' is not one of never, always."),
         (
             "--language-from",
             ",",

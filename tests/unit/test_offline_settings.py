@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from data_folder import write_dataset
@@ -23,11 +25,15 @@ KNOWN = vectors(
     directions={tag: np.eye(8)[:1] for tag in ("en", "de", "es")},
     maps={tag: np.eye(8) for tag in ("de", "es")},
 )
+TUNED = replace(
+    vectors({"de": np.ones(8)}, common=dict.fromkeys(("documents", "queries"), np.arange(8)), alpha=0.5, gamma=0.97),
+    query_directions=np.eye(8, dtype=np.float32)[:2],
+)
 BY_DETECTION = [GIVEN, LanguageSource("detected", 20)]
 
 
-def asked(known=KNOWN, methods=("shift",), alpha=None, shift_queries=("auto",), sources=(GIVEN,)):
-    return settings(known, methods, alpha, shift_queries, sources)
+def asked(known=KNOWN, methods=("shift",), alpha=None, shift_queries=("never",), sources=(GIVEN,), gamma=None):
+    return settings(known, methods, alpha, shift_queries, sources, gamma)
 
 
 def names(*arguments, **options):
@@ -66,9 +72,19 @@ def test_what_the_language_vectors_recommend():
     # A scale that is given holds for all languages; centering has none.
     (shift, centering) = asked(measured, methods=("shift", "centering"), alpha=0.75)
     assert (shift.alpha, shift.debias.alphas, centering.alpha, centering.debias.alpha) == ("0.75", {}, None, 1.0)
-    both = vectors({"de": [1, 0]}, shift_queries=True)
-    assert names(both) == ["shift-both-sides"]
-    assert names(both, shift_queries=("auto", "never")) == ["shift-both-sides", "shift"]
+    # A gamma that is recommended was measured with queries as they are, by one language.
+    rows = asked(
+        TUNED, methods=("none", "shift"), shift_queries=("never", "always"), sources=(GIVEN, LanguageSource("soft"))
+    )
+    assert [(row.name, row.debias.gamma, row.changes) for row in rows] == [
+        ("none", 0.0, "nothing"),
+        ("shift", 0.97, "documents"),
+        ("shift-both-sides", 0.0, "both sides"),
+        ("shift-soft", 0.0, "documents"),
+        ("shift-both-sides-soft", 0.0, "both sides"),
+    ]
+    assert [row.debias.gamma for row in asked(TUNED, alpha=1.0)] == [0.0]
+    assert [row.debias.gamma for row in asked(TUNED, alpha=1.0, gamma=0.95)] == [0.95]
     # Without language vectors nothing moves.
     assert names(None, methods=("none", "shift")) == ["none"]
 
@@ -90,6 +106,20 @@ def test_what_the_language_vectors_recommend():
             {"methods": ("shift", "affine"), "sources": (LanguageSource("soft", 20),)},
             "--language-from soft:20 works only with the method shift, not affine: leave affine out of --method, "
             "or soft:20 out of --language-from.",
+        ),
+        (
+            {"known": TUNED, "sources": (LanguageSource("soft", 20),), "gamma": 0.97},
+            "--language-from soft:20 takes no gamma: leave --gamma or soft:20 out.",
+        ),
+        (
+            {"known": TUNED, "gamma": 0.5},
+            "gamma 0.5 cannot be used: it must be 0, or 0.9 to 0.98. Values between find less than either, and what 1 "
+            "takes out of a vector cannot be put back.",
+        ),
+        (
+            {"gamma": 0.97},
+            "The language vectors contain no directions of queries for a gamma: fit them anew with `langshift vectors "
+            "fit`, or leave gamma at 0.",
         ),
     ],
 )
@@ -150,7 +180,6 @@ def found(ndcg, detection=None, beta=0.0):
         "queries": {"asked": 1190, **counts},
         "detection": detection,
         "beta": beta,
-        "gamma": 0.0,
         "by_language": {},
     }
 
@@ -181,6 +210,15 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
         "affine              1  documents     .5000    -",
         "affine              1  both sides    .5000    -",
     ]
+    rows = asked(TUNED, methods=("none", "shift"), shift_queries=("never", "always"))
+    show_rows(folder, [(row, found(0.5)) for row in rows])
+    assert shown(capsys) == [
+        f"{folder}: 1,190 queries, exact search, alpha 0.5, pivot en",
+        "method  gamma  changes     nDCG@20  LPR",
+        "none        -  nothing       .5000    -",
+        "shift    0.97  documents     .5000    -",
+        "shift       -  both sides    .5000    -",
+    ]
     rows = asked(methods=("none", "shift"), sources=(*BY_DETECTION, LanguageSource("soft", 20)))
     detection = {"accuracy": 0.75, "documents": 4, "unknown": 1200}
     detected = [None, None, detection, {**detection, "accuracy": None, "unknown": None}]
@@ -201,6 +239,7 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
         (OfflineSettings(Debiaser(KNOWN, alpha=0.0)), "alpha 0"),
         (OfflineSettings(Debiaser(KNOWN, "none", 0.0)), "method none"),
         (OfflineSettings(Debiaser(KNOWN, "affine", 0.5)), "method affine, alpha 0.5, pivot en"),
+        (OfflineSettings(Debiaser(TUNED, gamma=0.95)), "alpha 1, pivot en, gamma 0.95"),
         (OfflineSettings(Debiaser(KNOWN, "centering")), "method centering, both sides changed"),
         (
             OfflineSettings(Debiaser(KNOWN, shift_queries=True), LanguageSource("detected", 1000)),

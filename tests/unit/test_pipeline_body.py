@@ -63,12 +63,6 @@ def test_the_steps_around_another_pipeline_know_the_fields():
     assert kept["copy"]["target_field"] in drop["script"]["source"]
 
 
-def test_an_index_that_is_shifted_softly_has_one_step_more():
-    made = pipelines.body("news-v0001", SHIFT, FieldNames(stamp="a.b"), None, soft=True)
-    assert [step["script"].get("params", {}).get("stamp") for step in made["processors"]] == [None, None, ["a", "b"]]
-    assert pipelines.InstalledPipeline("langshift-news-v0001", None, made).own_steps[0]["script"]["id"] == SCRIPT
-
-
 def test_in_an_index_of_chunks_a_document_gets_its_parent_before_it_is_shifted():
     fields = FieldNames(vector="vec", texts=("body", "head"), parent="meta.doc")
     made = body(PrecedingPipeline("theirs", was_default=False), fields=fields)

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from langshift.errors import UsageError
 from langshift.evaluate.replay.journal import ReplayJournal, begin, resume, unfinished
 from langshift.evaluate.replay.requests import QueryResult
+from langshift.retrieval.hits import ScoringContext
 
 IDENTITY = {"queries": "abc", "index": "news-v0001", "load": {"loop": "closed", "rate": None}}
 GOOD = QueryResult("q1", (("d1", 0.5), ("d2", 0.1 + 0.2)), 3.0, 4.123456789, waited=1.5, places={"d1": (7, 20)})
@@ -34,6 +36,15 @@ def test_answers_are_kept_as_they_were_and_those_without_a_cluster_sent_again(tm
     with resume(tmp_path, IDENTITY) as again:
         assert set(again.earlier_answers) == {"q1", "q2", "q3"}
         assert again.sent_again == 0
+
+
+def test_the_vector_that_a_query_was_moved_to_is_kept(tmp_path):
+    moved = np.float32([0.6, 0.8])
+    journal(tmp_path, GOOD._replace(how=ScoringContext(bonus=0.25, moved=moved)))
+    with resume(tmp_path, IDENTITY) as opened:
+        how = opened.earlier_answers["q1"].how
+    assert how.bonus == 0.25
+    assert (how.moved == moved).all()
 
 
 @pytest.mark.parametrize("cut", [b'{"query":"q9","rank', b'{"query":"q9"', b"{", b'{"query":"q9"}'])

@@ -68,7 +68,14 @@ def test_the_document_holds_all_that_the_figures_rest_on(monkeypatch):
     assert document["measures"]["R@20"] == pytest.approx((0.5 + 0 + 1 + 1) / 4)
     assert document["measures"]["SLR@20"] == pytest.approx(3 / 4)
     assert document["measures"]["TLR@20"] == pytest.approx(2 / 4)
-    assert document["queries"] == {"asked": 4, "nDCG@20": 4, "R@20": 4, "TLR@20": 4, "SLR@20": 4}
+    assert document["queries"] == {"asked": 4, "nDCG@20": 4, "R@20": 4, "TLR@20": 4, "SLR@20": 4, "MostShown@20": 3}
+    assert document["most_shown"]["MostShown@20"] == {
+        "language": "de",
+        "shown": 0.5,
+        "fair": 0.5,
+        "beside": "what is relevant",
+        "hits": "the first 20 hits",
+    }
     assert document["by_language"]["en"]["measures"]["R@20"] == pytest.approx(0.25)
     assert document["by_language"]["de"]["queries"]["SLR@20"] == 2
     assert document["errors"] == 1
@@ -141,7 +148,7 @@ def test_files_are_replaced_and_strangers_left_alone(tmp_path):
     assert rows[2] == {
         "query": "b-en-q",
         "language": "en",
-        "measures": {"nDCG@20": 0.0, "R@20": 0.0, "TLR@20": 0.0, "SLR@20": 0.0},
+        "measures": {"nDCG@20": 0.0, "R@20": 0.0, "TLR@20": 0.0, "SLR@20": 0.0, "MostShown@20": None},
         "hits": 0,
         "took_ms": None,
         "wall_ms": None,
@@ -178,8 +185,8 @@ def test_what_changed_in_words():
         "TLR@20 by question language: rises for questions in en (+.500); unchanged for questions in de.",
         "SLR@20 by question language: falls for questions in de (-.500); unchanged for questions in en.",
         "Question by question, nDCG@20 is better for 1, worse for 1 and the same for 2.",
-        "Of the first 20 hits, the share in the question's own language is .792 before and .625 after; "
-        "an even mix of the 2 languages would be .500.",
+        "The language that is shown most: before, en has 57% of the first 20 hits and 50% of what is relevant; after, "
+        "en has 57% of the first 20 hits and 50% of what is relevant.",
         "With 2 questions per language, a single question can change a language's figure by .500: "
         "small changes mean little.",
     ]

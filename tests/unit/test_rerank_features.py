@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from langshift.errors import UsageError
 from langshift.evaluate.rerank.feature_training import fit_weights
-from langshift.retrieval.anchored import rarest
+from langshift.retrieval.anchored import QueryVector, rarest
 from langshift.retrieval.rerank.features import (
     FEATURES,
     CandidateNumbers,
@@ -35,7 +35,7 @@ def numbers(cosines, words, languages, own):
         languages=languages,
         own=np.array(own),
         vectors=vectors,
-        query=np.array([1.0, 0.0]),
+        query=QueryVector(np.array([1.0, 0.0]), 1.0),
         documents=10.0,
         spread=SPREAD,
         near=(found - found.max()) / SPREAD,

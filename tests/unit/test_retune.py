@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from advice import advised
 from given_data import Made, run
-from shifted_index import DIMENSION, language_vectors, refused, saved
+from shifted_index import DIMENSION, language_vectors, refused, saved, with_directions
 
 from langshift import __version__
 from langshift.debias.debiaser import Debiaser
@@ -17,7 +17,7 @@ from langshift.plugin.stored_shift import to_metadata
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.state import TransferAborted
 
-KNOWN = language_vectors(alphas={"th": 0.5}, alpha=0.75, shift_queries=True)
+KNOWN = language_vectors(alphas={"th": 0.5}, alpha=0.75)
 OTHERS = language_vectors(2, ("de", "fr"), pivot="es", alpha=0.5, alphas={"fr": 0.25})
 MADE = Fingerprint(
     encoder="given",
@@ -33,7 +33,7 @@ MADE = Fingerprint(
     langshift="0.0.9",
     alphas={"th": 0.5},
 )
-MINE = {"theirs": {"a": 1}, **to_metadata(Debiaser(KNOWN, alpha=0.75, alphas={"th": 0.5}, shift_queries=True))}
+MINE = {"theirs": {"a": 1}, **to_metadata(Debiaser(KNOWN, alpha=0.75, alphas={"th": 0.5}))}
 
 
 def made(wanted, fingerprint=MADE, mine=MINE):
@@ -88,12 +88,54 @@ def test_other_vectors_come_with_what_they_recommend_unless_something_else_is_as
         assert (plan.new.alpha, plan.new.alphas) == (alpha, alphas)
 
 
-def test_the_same_vectors_with_another_recommendation_for_queries_are_a_change(tmp_path):
+def test_the_same_vectors_are_no_change(tmp_path):
     assert not made(RetuneRequest(vectors=saved(tmp_path, KNOWN))).changes
-    path = saved(tmp_path, replace(KNOWN, **advised({"alpha": 0.75, "alphas": {"th": 0.5}})))
+
+
+BOTH = with_directions(KNOWN)
+WITH = replace(MADE, vectors=BOTH.hash)
+
+
+def test_a_gamma(tmp_path):
+    known = replace(BOTH, **advised({"alpha": 1.0, "gamma": 0.97}))
+    path = saved(tmp_path, known)
     plan = made(RetuneRequest(vectors=path))
-    assert plan.changes
-    assert plan.meta["langshift_queries"]["recommended"] is False
+    assert (plan.old.gamma, plan.new.alpha, plan.new.gamma, plan.meta["langshift"]["gamma"]) == (0.0, 1.0, 0.97, 0.97)
+    assert plan.new.step is not None
+    # One that was recommended belongs to the alpha of the recommendation.
+    for wanted, gamma in (
+        (RetuneRequest(0.5, vectors=path), 0.0),
+        (RetuneRequest(0.5, vectors=path, gamma=0.9), 0.9),
+        (RetuneRequest(gamma=0.0, vectors=path), 0.0),
+    ):
+        assert made(wanted).new.gamma == gamma
+    # An index has what it takes, and keeps its gamma beside another alpha.
+    mine = to_metadata(Debiaser(BOTH, alpha=0.75, alphas={"th": 0.5}))
+    assert made(RetuneRequest(gamma=0.98), WITH, mine).new.gamma == 0.98
+    assert made(RetuneRequest(0.5), replace(WITH, gamma=0.95), mine).new.gamma == 0.95
+    assert not made(RetuneRequest(gamma=0.95), replace(WITH, gamma=0.95), mine).changes
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.89, 0.99, 1.0])
+def test_a_gamma_that_is_no_better_or_cannot_be_undone_is_refused(tmp_path, gamma):
+    for wanted in (RetuneRequest(gamma=gamma), RetuneRequest(gamma=gamma, vectors=saved(tmp_path, BOTH))):
+        with pytest.raises(UsageError) as refused:
+            made(wanted, WITH, to_metadata(Debiaser(BOTH, alpha=0.75, alphas={"th": 0.5})))
+        assert str(refused.value) == (
+            f"gamma {gamma:g} cannot be used: it must be 0, or 0.9 to 0.98. Values between find less than either, and "
+            "what 1 takes out of a vector cannot be put back."
+        )
+
+
+def test_an_index_without_directions_takes_no_gamma(tmp_path):
+    with pytest.raises(UsageError) as refused:
+        made(RetuneRequest(gamma=0.97))
+    assert str(refused.value) == (
+        "Index news was built without the common mean and the directions that a gamma takes out: give language vectors "
+        "that have them with --vectors."
+    )
+    with pytest.raises(UsageError, match=r"^The language vectors contain no directions of queries for a gamma: "):
+        made(RetuneRequest(gamma=0.97, vectors=saved(tmp_path, KNOWN)))
 
 
 def test_an_index_without_vectors_gets_some(tmp_path):
@@ -148,26 +190,6 @@ def test_vectors_of_another_encoder_or_dimension_are_refused(tmp_path):
         made(RetuneRequest(vectors=path))
 
 
-def test_a_soft_index_keeps_its_vectors(tmp_path):
-    soft = replace(MADE, soft=True)
-    with pytest.raises(UsageError) as refused:
-        made(RetuneRequest(vectors=saved(tmp_path, OTHERS)), soft)
-    assert str(refused.value) == (
-        "Index news was shifted softly, and its documents store the probabilities of their languages only for the "
-        "vectors that it was built with: leave --vectors out, or index the corpus again with these."
-    )
-    assert made(RetuneRequest(0.5, vectors=saved(tmp_path, KNOWN)), soft).new.alpha == 0.5
-
-
-def test_another_method_than_shift_is_refused():
-    with pytest.raises(ClusterError) as refused:
-        made(RetuneRequest(0.5), replace(MADE, method="affine"))
-    assert str(refused.value) == (
-        "Index news-v0001 was built with the method affine, which the cluster can neither apply nor undo exactly: "
-        "index the corpus again with the method shift."
-    )
-
-
 SEGMENT = {"replication": {"type": "SEGMENT"}}
 
 
@@ -192,7 +214,7 @@ MEASURED = "{} is about what --gate measures: give a dataset with --gate too."
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ([], "There is nothing to change: give --alpha, --alpha-for, --gamma, --means or --vectors."),
+        ([], "There is nothing to change: give --alpha, --alpha-for, --gamma or --vectors."),
         (["--alpha", 1, "--fail-if", "SLR@20 < 0"], MEASURED.format("--fail-if")),
         (["--alpha", 1, "--accept-loss"], MEASURED.format("--accept-loss")),
         (

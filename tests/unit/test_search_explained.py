@@ -1,9 +1,12 @@
 """What explaining prints of anchors, of a bonus, and of what cannot be known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from langshift.commands import search
+from langshift.debias.vectors import CommonStep
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect, effects, known_shift
@@ -14,9 +17,9 @@ LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
 
 def result(hits, **given):
     usual = {
-        "index": "news-v0001", "setting": SearchSettings("anchored", 0.02), "language": "de", "shift_queries": False,
+        "index": "news-v0001", "setting": SearchSettings("anchored", 0.02), "language": "de",
         "mode_from": "asked", "mode_reason": "Mode anchored, as requested.",
-        "preference_from": "asked", "gamma": 0.0, "bonus": 0.01, "anchors": (), "compared": 100, "notes": (),
+        "bonus": 0.01, "anchors": (), "compared": 100, "notes": (),
         "took": 3.0, "requests": (),
     }  # fmt: skip
     return SearchResult(hits=tuple(hits), **(usual | given))
@@ -29,28 +32,27 @@ def hit(name, language, shift=None, legs=LEGS):
 def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypatch):
     monkeypatch.setattr("langshift.output.out.width", 120)
     hits = [
-        hit("[red]a", "de", ShiftEffect({"de": 1.0, "common": 0.7}, 0.25, 0.5, 3, 1)),
-        hit("b", "th", ShiftEffect({"th": 1.0}, None, 0.125, None, 2)),
+        hit("[red]a", "de", ShiftEffect("de", 1.0, 0.97, 0.25, 0.5, 3, 1)),
+        hit("b", "th", ShiftEffect("th", 0.5, 0.0, None, 0.125, None, 2)),
         hit("c", "und", None, {"lexical": Leg(1.0, None)}),
     ]
     anchors = (Anchor("d", 0.875, 0.5, {"words": 0.25}), Anchor("e", 0.0625, 0.0, {"cosine": 2.0}))
-    found = result(hits, anchors=anchors, gamma=0.7, preference_from="index")
+    found = result(hits, anchors=anchors)
     search.show(found)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "",
-        "rank  language       dense      lexical    bonus       similarity  by vector  _id     subtracted",
-        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a  de 1, common mean 0.7",
-        "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b       th 1",
+        "rank  language       dense      lexical    bonus       similarity  by vector  _id     removed",
+        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a  de 1, gamma 0.97",
+        "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b       th 0.5",
         "   3  und                -       1.0000  +0.0000                -          -  c       -",
         "dense, lexical: the score from this leg of the search, and the rank in it, if there is one.",
         "similarity: the cosine of query and document, before → after the shift; by vector: the rank by it among 100 "
         "documents,",
         "the hits and the nearest after the shift.",
-        "subtracted: how much of which language vector was subtracted from the document's vector, and how much of the "
-        "common",
-        "mean, which the query lost too.",
-        "Language preference 0.02, as the index recommends; --prefer-language 0 turns it off.",
+        "removed: how much of which language vector was subtracted from the document's vector; gamma: how much of "
+        "what all",
+        "queries have in common was taken out of it.",
         "Mode anchored, as requested.",
         "",
         "Anchors, which the query was moved towards:",
@@ -63,7 +65,9 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
         "query's.",
     ]  # fmt: skip
     told = found.to_dict()
-    assert (told["preference"], told["preference_from"], told["gamma"]) == (0.02, "index", 0.7)
+    assert told["preference"] == 0.02
+    shift = {"language": "de", "alpha": 1.0, "gamma": 0.97, "similarity_before": 0.25, "similarity_after": 0.5}
+    assert told["hits"][0]["shift"] == {**shift, "rank_before": 3, "rank_after": 1}
     assert told["anchors"][0] == {"id": "d", "trust": 0.875, "weight": 0.5, "evidence": {"words": 0.25}}
     assert told["hits"][0]["legs"]["lexical"] == {"score": 3.5, "rank": 12}
 
@@ -94,23 +98,12 @@ def test_the_bonus_of_a_preference_and_of_spreading():
         assert [anchored.bonus_of(one) for one in (mine, other)] == [0.01, 0.0]
 
 
-def told(answers, shift, raw=(1.0, 0.0), moved=(1.0, 0.0), ids=("a",)):
-    exchange = effects(np.float32(raw), np.float32(moved), ids, shift, USUAL, {})
+def told(answers, shift, query=(1.0, 0.0), ids=("a",)):
+    exchange = effects(np.float32(query), ids, shift, USUAL, {})
     assert len(next(exchange)) == 2
     with pytest.raises(StopIteration) as end:
         exchange.send([{"hits": {"hits": [{"_id": n, "_source": s} for n, s in hits.items()]}} for hits in answers])
     return end.value.value
-
-
-def test_a_soft_shift_is_taken_back_by_all_its_languages():
-    shift = StoredShift("h", "en", {"de": np.float32([0, 1]), "th": np.float32([1, 0])}, 1.0, {"th": 0.5})
-    stamp = {"vectors": "h", "languages": {"de": 0.5, "th": 0.5}, "alphas": {"de": 1.0, "th": 0.5}}
-    document = {"embedding": [0.75, -0.5], "shift": stamp}
-    found = told([{"a": document}, {"a": document}], shift)
-    assert len(found) == 1
-    assert found["a"].moved == {"de": 0.5, "th": 0.25}
-    assert found["a"].similarity_before == pytest.approx(1.0)
-    assert found["a"].similarity_after == pytest.approx(0.75 / np.hypot(0.75, 0.5))
 
 
 def test_nothing_divides_by_a_norm_of_zero_and_stamps_of_anybody_do_no_harm():
@@ -127,7 +120,7 @@ def test_nothing_divides_by_a_norm_of_zero_and_stamps_of_anybody_do_no_harm():
     assert (found["zero"].similarity_before, found["zero"].similarity_after) == (0.0, 0.0)
     assert found["strange"].similarity_before is None
     assert found["empty"].similarity_before == 1.0
-    assert found["still"].moved == {}
+    assert (found["still"].language, found["still"].alpha, found["still"].gamma) == (None, 0.0, 0.0)
     assert "none" not in found
     assert {effect.rank_before for effect in found.values()} == {None}
     assert sorted(effect.rank_after for effect in found.values()) == [1, 2, 3, 4]
@@ -141,15 +134,16 @@ def test_an_index_of_something_else_cannot_be_taken_back():
     )
 
 
-def test_what_a_search_lost_to_the_common_mean_is_compared_with_what_the_encoder_made():
-    common = np.float32([0.5, 0.5])
-    shift = StoredShift("h", "en", {"de": np.float32([0, 1])}, 1.0, {}, 0.5, common)
-    stamp = {"vectors": "h", "language": "de", "alpha": 1.0, "gamma": 0.5}
-    raw, query = np.float32([1, 2]), np.float32([2, 1])
-    stored = raw - np.float32([0, 1]) - 0.5 * common
-    document = {"embedding": stored.tolist(), "shift": stamp}
-    (effect,) = told([{"a": document}, {}], shift, raw=query, moved=query - 0.5 * common).values()
-    assert effect.moved == {"de": 1.0, "common": 0.5}
-    assert effect.similarity_before == pytest.approx(4 / 5)
-    moved = query - 0.5 * common
-    assert effect.similarity_after == pytest.approx(stored @ moved / np.linalg.norm(stored) / np.linalg.norm(moved))
+def test_a_gamma_is_taken_back_with_the_language_vector():
+    step = CommonStep(np.float32([0.5, 0.5]), np.float32([[0.6, 0.8]]))
+    shift = StoredShift("h", "en", {"de": np.float32([0, 1])}, 1.0, {}, 0.9, step)
+    stamp = {"vectors": "h", "language": "de", "alpha": 1.0, "gamma": 0.9}
+    raw, query = np.array([1.0, 2.0]), np.array([2.0, 1.0])
+    stored = (np.eye(2) - 0.9 * step.directions.T @ step.directions) @ (raw - [0, 1] - step.mean) + 0.1 * step.mean
+    documents = {"a": {"embedding": stored.tolist(), "shift": stamp}}
+    (effect,) = told([documents, {}], shift, query=query).values()
+    assert (effect.language, effect.alpha, effect.gamma) == ("de", 1.0, 0.9)
+    assert effect.similarity_before == pytest.approx(4 / 5, abs=1e-6)
+    assert effect.similarity_after == pytest.approx(stored @ query / np.linalg.norm(stored) / np.sqrt(5))
+    (unknown,) = told([documents, {}], replace(shift, step=None)).values()
+    assert unknown.similarity_before is None

@@ -94,22 +94,6 @@ def test_options_of_a_reranker_that_cannot_be(given, said):
     assert str(caught.value) == said
 
 
-def test_what_nobody_asked_for_is_what_the_index_recommends_in_a_search_by_vectors():
-    index = IndexInfo("news", "news-v0001", PLAIN, FIELDS, ("de", "en"), 9, 1, {}, frozenset(), preference=0.05)
-    given = setting_of("hybrid")
-    assert given.preference is None
-    assert (given.for_index(index, "de").preference, given.for_index(index, "de").mode) == (0.05, "hybrid")
-    # A language without documents, one that is not known, and words alone.
-    assert [given.for_index(index, tag).preference for tag in ("th", "und")] == [0.0, 0.0]
-    assert setting_of("lexical").for_index(index, "de").preference == 0.0
-    for asked in (setting_of(prefer_language=0), setting_of(prefer_language=0.1), setting_of(spread=0.02), USUAL):
-        assert asked.for_index(index, "de") == asked
-    assert setting_of(spread=0).preference == setting_of(prefer_language=0).preference == 0.0
-    # Evaluations take nothing unasked.
-    assert given.as_given == SearchSettings("hybrid")
-    assert format_settings(given) == format_settings(given.as_given) == "hybrid"
-
-
 def index_with(calibration, documents=60, encoder="toy", counts=None, **made):
     """An index that keeps a calibration, measured with 60 documents and no shift."""
     counts = {"de": documents // 2, "en": documents - documents // 2} if counts is None else counts
@@ -121,7 +105,7 @@ def index_with(calibration, documents=60, encoder="toy", counts=None, **made):
 
 
 def calibration(mode, **values):
-    measured = {"alpha": 0.0, "alphas": {}, "gamma": 0.0, "vectors": None, "method": "shift", "documents": 60}
+    measured = {"alpha": 0.0, "alphas": {}, "gamma": 0.0, "vectors": None, "documents": 60}
     trust = AnchorModel(0.1, 0.25).to_dict()
     return trust | {"mode": mode, "lexical_weight": 0.125, "measured_with": measured} | values
 
@@ -173,7 +157,7 @@ def test_auto_is_what_calibration_found_to_be_best():
 )
 def test_auto_is_dense_where_no_calibration_holds_and_says_what_to_do(index, why):
     reason = f"news {why.format(COMMAND)}"
-    assert resolve_auto(index) == (SearchSettings(preference=None), "default", reason)
+    assert resolve_auto(index) == (SearchSettings(), "default", reason)
     assert calibration_due(index) == reason
 
 
@@ -198,7 +182,7 @@ def test_nothing_is_due_where_an_index_cannot_be_calibrated(index):
 )
 def test_auto_is_dense_where_the_calibration_cannot_be_read(values):
     assert resolve_auto(index_with(calibration("anchored") | values)) == (
-        SearchSettings(preference=None),
+        SearchSettings(),
         "default",
         f"The calibration in the mapping of news-v0001 (_meta.langshift_anchors) cannot be read: {COMMAND} again.",
     )

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from langshift.retrieval.anchored import AnchorEvidence, AnchorModel, Candidates, anchor_probabilities, rarest, weights
+from langshift.retrieval.anchored import (
+    AnchorEvidence,
+    AnchorModel,
+    Candidates,
+    QueryVector,
+    anchor_probabilities,
+    rarest,
+    rho,
+    weights,
+)
 
 SPREAD = 0.05
 
@@ -19,7 +28,7 @@ def candidates(least=1, farthest=1.0):
 
 
 def told(found, spread=SPREAD, documents=1000.0, words=8):
-    gathered = Candidates([], found, np.zeros((0, 1)), np.zeros(1), words, 0.0, documents)
+    gathered = Candidates([], found, np.zeros((0, 1)), QueryVector(np.zeros(1), 1.0), words, 0.0, documents)
     return anchor_probabilities(gathered, spread)
 
 
@@ -99,6 +108,16 @@ def test_the_order_of_candidates_changes_nothing(found, chance):
     places = list(range(len(found)))
     chance.shuffle(places)
     assert told([found[place] for place in places]) == pytest.approx(told(found)[places])
+
+
+@given(st.integers(0, 1000), st.integers(1, 5))
+def test_rho_is_the_length_of_what_documents_have_too(seed, count):
+    numbers = np.random.default_rng(seed)
+    vector, rows = numbers.standard_normal(6), np.linalg.qr(numbers.standard_normal((6, count)))[0].T
+    left = (np.eye(6) - rows.T @ rows) @ vector / np.linalg.norm(vector)
+    assert rho(vector, rows.astype(np.float32)) == pytest.approx(np.linalg.norm(left), abs=1e-6)
+    assert rho(vector, None) == 1.0
+    assert rho(rows[0], rows) > 0
 
 
 @given(candidates(), st.floats(0, 1))

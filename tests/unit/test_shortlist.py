@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from plain_index import PLAIN
 
+from langshift.debias.vectors import CommonStep
 from langshift.errors import UsageError
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
@@ -25,10 +26,12 @@ SHIFT = StoredShift(
     {tag: NUMBERS.standard_normal(DIMENSION).astype(np.float32) for tag in ("de", "th")},
     0.6,
     {"th": 1.2},
-    0.7,
-    NUMBERS.standard_normal(DIMENSION).astype(np.float32),
+    0.95,
+    CommonStep(
+        NUMBERS.standard_normal(DIMENSION).astype(np.float32),
+        np.linalg.qr(NUMBERS.standard_normal((DIMENSION, 2)))[0].T.astype(np.float32),
+    ),
 )
-QUERY_MEAN = NUMBERS.standard_normal(DIMENSION).astype(np.float32)
 FIELDS = FieldNames(vector="a.vector", stamp="a.stamp")
 
 
@@ -121,23 +124,24 @@ def test_of_each_language_only_what_is_missing_is_asked_for():
     assert [body["size"] for body in bodies_of(fetch_vectors(shortlist_of(held), SHIFT))] == [30, 29, 32]
 
 
-def made_documents(count=40):
-    """Id -> (vector as made, probabilities, stored document), of one language and of several."""
+def moved(raw, language, alpha, gamma):
+    """A document as the cluster would hold it, float64."""
+    found = raw - (alpha * SHIFT.vectors[language].astype(np.float64) if language in SHIFT.vectors else 0.0)
+    if not gamma:
+        return found
+    mean, basis = (one.astype(np.float64) for one in (SHIFT.step.mean, SHIFT.step.directions))
+    return (np.eye(DIMENSION) - gamma * basis.T @ basis) @ (found - mean) + (1 - gamma) * mean
+
+
+def made_documents(count=40, gamma=SHIFT.gamma):
+    """Id -> (vector as made, language, stored document)."""
     numbers, made = np.random.default_rng(6), {}
     for number in range(count):
-        language, raw = LANGUAGES[number % 3], numbers.standard_normal(DIMENSION) * 10 ** numbers.uniform(-2, 2)
-        probable = {"de": 0.7, "th": 0.3} if number % 4 == 3 else {language: 1.0} if language != "en" else {}
-        stamp = {"vectors": "made", "alpha": SHIFT.scale(language) if probable else 0.0, "gamma": SHIFT.gamma}
-        if number % 4 == 3:
-            stamp |= {"language": language, "languages": probable, "alphas": {t: SHIFT.scale(t) for t in probable}}
-        elif probable:
-            stamp["language"] = language
-        taken = sum((p * SHIFT.scale(t) * SHIFT.vectors[t].astype(float) for t, p in probable.items()), 0.0)
-        taken = taken + SHIFT.gamma * SHIFT.common.astype(float)
-        stored = np.float32(raw - taken)
-        source = {"language": language, "a": {"vector": stored.tolist(), "stamp": stamp, "more": 1}}
-        # What is made of what is stored, not of what float32 left out.
-        made[f"d{number}"] = (np.float64(stored) + taken, probable, source)
+        language, raw = LANGUAGES[number % 3], numbers.standard_normal(DIMENSION) * 10 ** numbers.uniform(0, 2)
+        alpha = SHIFT.scale(language) if language != "en" else 0.0
+        stamp = {"vectors": "made", "alpha": alpha, "gamma": gamma, **({"language": language} if alpha else {})}
+        vector = np.float32(moved(raw, language, alpha, gamma)).tolist()
+        made[f"d{number}"] = (raw, language, {"language": language, "a": {"vector": vector, "stamp": stamp, "more": 1}})
     return made
 
 
@@ -145,53 +149,48 @@ def cosine(one, other):
     return float(one @ other) / float(np.linalg.norm(one) * np.linalg.norm(other))
 
 
-def fetched(documents, question=None):
-    shortlist = shortlist_of(
-        {name: source["language"] for name, (_, _, source) in list(documents.items())[:10]}, question
-    )
+def fetched(documents, shift=SHIFT):
+    shortlist = shortlist_of({name: source["language"] for name, (_, _, source) in list(documents.items())[:10]})
     hits = [(name, 1.0, source) for name, (_, _, source) in documents.items()]
-    return shortlist, ended(fetch_vectors(shortlist, SHIFT, QUERY_MEAN), [answer(*hits[10:]), answer(*hits[:10])])
+    return shortlist, ended(fetch_vectors(shortlist, shift), [answer(*hits[10:]), answer(*hits[:10])])
 
 
-def test_similarities_at_any_scales_are_exact():
-    documents, searched = made_documents(), asked().vector.astype(np.float64)
-    raw_query = searched + SHIFT.gamma * QUERY_MEAN.astype(np.float64)
+def test_similarities_at_any_scales_are_those_of_documents_shifted_by_them():
+    documents, query = made_documents(), asked().vector.astype(np.float64)
+    query /= np.linalg.norm(query)
     _, vectors = fetched(documents)
-    assert set(vectors.ids) == set(documents)
+    assert set(vectors.places) == set(documents)
     assert set(vectors.sources) == set(list(documents)[10:])
     assert vectors.sources["d11"] == {"language": "th", "a": {"stamp": documents["d11"][2]["a"]["stamp"], "more": 1}}
-    for alpha, gamma in product((None, 0.0, 0.37, 1.0, 2.0), (None, 0.0, 0.7, 1.0)):
+    for alpha, gamma in product((None, 0.0, 0.37, 1.0), (None, 0.0, 0.9, 0.98)):
         similarities = vectors.similarities(alpha, gamma)
-        scale = SHIFT.gamma if gamma is None else gamma
-        query, common = raw_query - scale * QUERY_MEAN.astype(np.float64), scale * SHIFT.common.astype(np.float64)
-        for place, name in enumerate(vectors.ids):
-            raw, probable, _ = documents[name]
-            scales = {tag: p * (SHIFT.scale(tag) if alpha is None else alpha) for tag, p in probable.items()}
-            taken = sum((f * SHIFT.vectors[t].astype(np.float64) for t, f in scales.items()), np.zeros(DIMENSION))
-            moved = raw - taken - common
-            assert similarities[place] == pytest.approx(cosine(query, moved), abs=1e-9)
+        for name, place in vectors.places.items():
+            raw, language, _ = documents[name]
+            scales = SHIFT.scale(language) if alpha is None else alpha, SHIFT.gamma if gamma is None else gamma
+            made = moved(raw, language, *scales)
+            assert similarities[place] == pytest.approx(cosine(query, made), abs=2e-5)
             told = similarity_breakdown(vectors, name, alpha, gamma)
-            assert told.moved == similarities[place]
-            parts = told.own_part, told.language_part, told.common_part
-            assert sum(parts) == pytest.approx(told.moved, abs=1e-12)
-            lengths = np.linalg.norm(query) * np.linalg.norm(moved)
-            assert parts == pytest.approx((query @ raw / lengths, -query @ taken / lengths, -query @ common / lengths))
-            assert told.before == pytest.approx(cosine(raw_query, raw), abs=1e-9)
-            assert told.by == pytest.approx({tag: f for tag, f in (scales | {"common": scale}).items() if f})
-    # At the index's own scale it is what is stored, to rounding.
-    assert vectors.similarities(None, SHIFT.gamma) == pytest.approx(vectors.indexed, abs=1e-12)
+            assert told.value == pytest.approx(similarities[place], abs=1e-12)
+            length = np.linalg.norm(made)
+            taken = scales[0] * SHIFT.vectors[language].astype(np.float64) if language != "en" else np.zeros(DIMENSION)
+            assert told[1:3] == pytest.approx((query @ raw / length, -query @ taken / length), rel=1e-3, abs=1e-5)
+            assert told.own + told.language + told.common == pytest.approx(told.value, abs=1e-12)
+            wanted = {language: scales[0] if language != "en" else 0.0, "gamma": scales[1]}
+            assert told.removed == {key: scale for key, scale in wanted.items() if scale}
+    indexed = [cosine(query, np.array(source["a"]["vector"])) for _, _, source in documents.values()]
+    assert [vectors.similarities(None)[vectors.places[name]] for name in documents] == pytest.approx(indexed, abs=1e-6)
 
 
-def test_an_index_without_common_means_has_no_gamma_to_look_at():
-    documents = made_documents()
-    for _, _, source in documents.values():
-        source["a"]["stamp"].pop("gamma")
-    plain = replace(SHIFT, gamma=0.0, common=None)
-    shortlist = shortlist_of({name: source["language"] for name, (_, _, source) in documents.items()})
-    hits = [(name, 1.0, source) for name, (_, _, source) in documents.items()]
-    vectors = ended(fetch_vectors(shortlist, plain), [answer(*hits)])
+def test_a_gamma_that_no_index_can_have_is_refused():
+    shortlist, vectors = fetched(made_documents())
+    with pytest.raises(UsageError, match=r"^gamma 0\.5 cannot be used: it must be 0, or 0\.9 to 0\.98\."):
+        rank_at(shortlist, vectors, SearchSettings(), None, 0.5)
+    shortlist, vectors = fetched(made_documents(gamma=0.0), replace(SHIFT, gamma=0.0, step=None))
     assert not vectors.unmovable
-    assert vectors.similarities(0.4, 0.0) == pytest.approx(vectors.similarities(0.4, 0.9))
+    assert rank_at(shortlist, vectors, SearchSettings(), 0.5, 0.0).hits
+    with pytest.raises(UsageError) as raised:
+        rank_at(shortlist, vectors, SearchSettings(), 0.5, 0.95)
+    assert str(raised.value) == "Gamma cannot be changed: the index stores no directions of queries."
 
 
 def test_documents_are_ranked_at_an_alpha_with_the_preference():
@@ -216,8 +215,7 @@ def test_documents_are_ranked_at_an_alpha_with_the_preference():
         {"vectors": "made"},
         {"vectors": "others", "alpha": 1.0, "language": "de"},
         {"vectors": "made", "alpha": 1.0, "language": "fi"},
-        {"vectors": "others", "alpha": 0.0, "languages": {"de": 0.7, "th": 0.3}},
-        {"vectors": "others", "alpha": 0.0, "gamma": 0.7},
+        {"vectors": "others", "alpha": 0.0, "gamma": 0.95},
     ],
 )
 def test_what_cannot_be_taken_back_stays_as_indexed(stamp):
@@ -225,14 +223,11 @@ def test_what_cannot_be_taken_back_stays_as_indexed(stamp):
     documents["d0"][2]["a"]["stamp"] = stamp
     _, vectors = fetched(documents)
     assert vectors.unmovable == {"d0"}
-    stored = np.array(documents["d0"][2]["a"]["vector"])
-    for alpha in (None, 0.0, 0.8):
-        assert vectors.similarities(alpha)[vectors.places["d0"]] == pytest.approx(
-            cosine(asked().vector, stored), abs=1e-7
-        )
-        told = similarity_breakdown(vectors, "d0", alpha)
-        assert (told.before, told.moved, told.own_part, told.language_part, told.common_part) == (None,) * 5
-        assert told.indexed == pytest.approx(cosine(asked().vector, stored), abs=1e-7)
+    stored = cosine(asked().vector, np.array(documents["d0"][2]["a"]["vector"]))
+    for alpha, gamma in ((None, None), (0.0, None), (0.8, 0.9)):
+        assert vectors.similarities(alpha, gamma)[vectors.places["d0"]] == pytest.approx(stored, abs=1e-7)
+        told = similarity_breakdown(vectors, "d0", alpha, gamma)
+        assert told == (pytest.approx(stored, abs=1e-7) if alpha is None else None, None, None, None, {})
 
 
 def test_what_was_moved_by_nothing_is_moved_by_the_indexs_own_vectors():
@@ -241,16 +236,15 @@ def test_what_was_moved_by_nothing_is_moved_by_the_indexs_own_vectors():
     documents["d0"][2]["a"]["stamp"] = {"vectors": "others", "alpha": 0.0}
     _, vectors = fetched(documents)
     assert not vectors.unmovable
-    moved, query = raw - 0.8 * SHIFT.vectors["de"].astype(np.float64), asked().vector.astype(np.float64)
-    place = vectors.places["d0"]
-    assert vectors.similarities(0.8)[place] == pytest.approx(cosine(query, moved), abs=1e-7)
-    more = cosine(query - 0.1 * QUERY_MEAN, moved - 0.8 * SHIFT.common)
-    assert vectors.similarities(0.8, 0.8)[place] == pytest.approx(more, abs=1e-7)
+    query = asked().vector.astype(np.float64)
+    for gamma in (0.0, 0.9):
+        found = vectors.similarities(0.8, gamma)[vectors.places["d0"]]
+        assert found == pytest.approx(cosine(query, moved(raw, "de", 0.8, gamma)), abs=1e-7)
 
 
 def test_a_document_without_a_vector_is_not_there():
     documents = made_documents()
     del documents["d0"][2]["a"]["vector"]
     _, vectors = fetched(documents)
-    assert "d0" not in vectors.ids
+    assert "d0" not in vectors.places
     assert similarity_breakdown(vectors, "d0", 1.0) is None

@@ -40,8 +40,7 @@ from langshift.evaluate.report import run_tables, tables
 from langshift.evaluate.rerank.laura import LauraRow
 from langshift.evaluate.rerank.pools import RerankSlice
 from langshift.evaluate.tune import report as tune_report
-from langshift.evaluate.tune.search import COST, MEASURES, TARGET
-from langshift.evaluate.tune.tune import MeasureChange, TuningSettings
+from langshift.evaluate.tune.tune import COST, MEASURES, TARGET, MeasureChange, TuningSettings
 from langshift.plugin.description import TextField
 from langshift.plugin.inventory import ListedVersion, UnreadableVersion
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames
@@ -125,7 +124,7 @@ def hits():
 @case
 def explained_hits():
     legs = dict.fromkeys(("dense", "moved", "lexical"), Leg(12345.6789, 99_999))
-    shift = ShiftEffect({"zh-Hant": 0.125, "common": 0.875}, -0.1234, -0.9876, 99_999, 99_999)
+    shift = ShiftEffect("zh-Hant", 0.125, 0.875, -0.1234, -0.9876, 99_999, 99_999)
     found = [Hit(name, 1, "zh-Hant", "", "", None, legs=legs, shift=shift) for name in NAMES]
     anchors = [Anchor(name, 0.999, 0.999, {"similarity": -123456.0, "lexical score": 123456.0}) for name in NAMES]
     more = {"gamma": 0.875, "preference_from": "index", "setting": SearchSettings(preference=0.125)}
@@ -219,8 +218,8 @@ def language_vectors():
             normalised=False,
             source=NAME,
             query_vectors=made,
-            both_sides=Recommendation(alphas=dict.fromkeys(LANGUAGES, 0.123456)),
-            documents_only=Recommendation(),
+            recommendation=Recommendation(alphas=dict.fromkeys(LANGUAGES, 0.123456)),
+            query_directions=np.zeros((COUNT, 2), np.float32),
             evidence={tag: {"missing": COUNT} for tag in LANGUAGES},
         ),
         Path(NAME),
@@ -239,7 +238,7 @@ def judged_vectors():
         Of(language=tag, evidence=evidence, share=9.999, agreement=-0.1234, verdict="do not use", reason=SENTENCE)
         for tag in LANGUAGES[:3]
     ]
-    vectors._print(Of(pivot="en", encoder=NAME), Path(NAME), NAME, judged)
+    vectors._print(Of(pivot="en", encoder=NAME, query_directions=None), Path(NAME), NAME, judged)
 
 
 @case
@@ -295,7 +294,6 @@ def described_index():
             fields=fields,
             share=lambda _: 0.999,
             languages=dict.fromkeys(LANGUAGES, COUNT * 1000),
-            meta={},
             alias=None,
         )
         with pytest.MonkeyPatch.context() as patch:
@@ -303,17 +301,18 @@ def described_index():
             patch.setattr(index.description, "describe", lambda *_, found=found: found)
             for name in ("in_words", "first_lines", "storage", "remarks"):
                 patch.setattr(index.description, name, lambda _: [])
-            patch.setattr(index.description, "of_queries", lambda *_: [])
             patch.setattr(index, "live", lambda *_: Of(calibratable=False))
-            index.describe.callback(name=NAME, query_vectors=False, as_json=False)
+            index.describe.callback(name=NAME, as_json=False)
 
 
 @case
 def demo():
     found = {name: scores(1.0) for name in serve._COLUMNS}
+    shares = {tag: dict.fromkeys(("hits", "relevant"), MeasureCell(0.12345, COUNT)) for tag in LANGUAGES}
+    found[serve.MOST_SHOWN_20] = scores(0.12345, table=MeasureTable("language", "share of", shares))
     replay = Of(scores=found, answers=range(COUNT), by_language=lambda: dict.fromkeys(LANGUAGES, found))
-    pair = Of(dataset=Of(queries=range(COUNT)), before=replay, after=replay, own_language_share=lambda _: 0.7)
-    serve._show_ways(pair, dict.fromkeys(("plain", "shifted", "preferred", "both"), replay))
+    pair = Of(dataset=Of(queries=range(COUNT)), before=replay, after=replay)
+    serve._show_ways(dict.fromkeys(("plain", "paper", "shifted", "preferred"), replay))
     serve._show_figures(pair)
     hit = Of(language="zh-Hant", group="g", title=WIDE)
     serve._show_example(Of(query=Of(group="g", language="en", text=NAME), before=[hit] * 10, after=[hit] * 10))
@@ -321,16 +320,18 @@ def demo():
 
 @case
 def tuning():
-    setting = TuningSettings(0.12345, 0.98765, shift_queries=True, preference=0.012345)
-    steps = [Of(name=name, setting=setting, change=changed(), taken=True) for name in tune_report._SAID]
-    points = [Of(setting=setting._replace(alpha=tenth / 10, gamma=tenth / 10)) for tenth in range(11)]
+    setting = TuningSettings(0.12345, 0.98765, COUNT)
+    points = [Of(setting=setting._replace(alpha=tenth / 10)) for tenth in range(11)]
+    steps = [
+        Of(name=name, setting=setting, points=points, change=changed(), taken=True) for name in tune_report._SCALES
+    ]
     means = {name: {0.0: 1.0, 0.1: 0.5}.get for name in MEASURES}
     changes = {group: {TARGET: changed(), COST: changed(-1)} for group in ("all", "pivot", "others")}
     report = Of(
-        found=Of(budget=0.01, curves=dict.fromkeys(tune_report._SAID, points), steps=steps),
+        found=Of(steps=steps),
         reported=steps,
         judge=Of(vectors=Of(pivot="zh-Hant")),
-        held_out=dict.fromkeys(tune_report._SAID, changes),
+        held_out=dict.fromkeys(tune_report._SCALES, changes),
         mean=lambda point, name: means[name](point.setting.alpha, 0.123456),
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -355,7 +356,7 @@ def swept():
         halves = Of(development=[], test=[], units=(COUNT, COUNT), by="article")
         languages, betas = dict.fromkeys(LANGUAGES, curve), dict.fromkeys((0.012345, 0.1), curve)
         of = {**vars(curve[0]), "gamma": 0.5, "scores": dict.fromkeys(MEANS, scores(0.1)) | {select: scores(0.1)}}
-        grid = [Of(**{**of, "shift_queries": queries}) for queries in (False, True)]
+        grid = [Of(**of)]
         found = {"alphas": curve, "best": curve[1], "languages": languages, "own": own, "betas": betas, "grid": grid}
         run_tables.show_sweep(Of(halves=halves, select=select, **found), list(MEANS))
 
@@ -366,10 +367,9 @@ def offline_rows():
         "measures": MEANS,
         "queries": {"asked": COUNT},
         "beta": 0.1,
-        "gamma": 0.8,
         "detection": {"accuracy": 0.5, "unknown": COUNT},
     }
-    debias = Of(method="centering", vectors=Of(pivot="zh-Hant"))
+    debias = Of(method="centering", vectors=Of(pivot="zh-Hant"), gamma=0.97)
     own = ", ".join(f"{tag} 0.12345" for tag in LANGUAGES)
     rows = [
         (Of(debias=debias, alpha=alpha, changes=changes, source=LanguageSource("detected", COUNT)), result)
@@ -434,7 +434,7 @@ def compared_runs():
         for number, name in enumerate(NAMES):
             found = {query: [f"{_topic(query)}-{tag}" for tag in languages[: number + 1]] for query in queries}
             places.append(write_run(Path(folder, name, "run.trec"), found).parent)
-        compared = findings.compare_places(places, data, " ".join(["nDCG@20", "SLR@20", *LONG]), [])
+        compared = findings.compare_places(places, data, " ".join(["nDCG@20", "SLR@20", "MostShown@20", *LONG]), [])
         compare.show(findings.findings(compared), [])
 
 

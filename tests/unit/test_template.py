@@ -219,8 +219,8 @@ def test_templates_that_say_the_same_have_one_name(file):
         ),
         ({"mappings": {"enabled": "false"}}, "mappings.enabled", "no field would be searchable; leave it out."),
         (
-            {"mappings": {"_meta": {"langshift_queries": {}}}},
-            "mappings._meta.langshift_queries",
+            {"mappings": {"_meta": {"langshift_vectors": {}}}},
+            "mappings._meta.langshift_vectors",
             "names that begin with langshift are reserved; rename it.",
         ),
         (properties(embedding={"dimension": 4}), "mappings.properties.embedding.dimension", RELIED),

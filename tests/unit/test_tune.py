@@ -6,9 +6,8 @@ from planted import InMemory, PlantedEncoder, direction, known, parallel_text
 
 from langshift.debias.debiaser import Debiaser
 from langshift.evaluate.offline.ranking import debias_vectors, rank, score_ranked
-from langshift.evaluate.tune.search import COST, MEASURES, TARGET
 from langshift.evaluate.tune.task import make_task, sample_items
-from langshift.evaluate.tune.tune import Judge, TuningSettings, Weighing, tune
+from langshift.evaluate.tune.tune import ALPHAS, GAMMA, MEASURES, TARGET, Judge, TuningSettings, Weighing, tune
 
 OFFSETS = {tag: 2 * direction(seed) for tag, seed in (("de", 10), ("es", 11), ("ru", 12))}
 CONE = 4 * direction(30)
@@ -21,108 +20,82 @@ def judged(encoder, vectors, languages=("de", "es", "ru"), seed=0, **more):
 
 
 def test_a_planted_bias_is_taken_out_as_far_as_chance_can_tell():
-    found = tune(judged(PlantedEncoder(OFFSETS, {}), OFFSETS, ("de", "es")), 0.01)
-    documents, both = found.steps
-    assert found.both_sides == found.documents_only == documents.setting
-    curve = found.curves["documents_only"]
-    means = [found.weighing.mean(point.figures[TARGET], everything(found)) for point in curve]
-    assert curve[int(np.argmax(means))].setting.alpha >= 0.9
-    assert 0.5 < documents.setting.alpha < 1
-    # Queries that need no shift are left alone.
-    assert (documents.taken, both.taken, both.setting.shift_queries) == (True, False, False)
-    assert documents.change.low > 0.05
-    assert found.last is documents
+    found = tune(judged(PlantedEncoder(OFFSETS, {}), OFFSETS, ("de", "es")))
+    # Without a mean of queries there is no gamma to try.
+    (shift,) = found.steps
+    assert [point.setting for point in shift.points] == [TuningSettings(alpha) for alpha in ALPHAS]
+    means = [found.weighing.mean(point.figures[TARGET], everything(found)) for point in shift.points]
+    assert shift.points[int(np.argmax(means))].setting.alpha >= 0.9
+    assert 0.5 < shift.setting.alpha < 1
+    assert (shift.taken, found.recommended) == (True, shift.setting)
+    assert shift.change.low > 0.05
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_where_nothing_is_biased_nothing_is_shifted(seed):
     noise = {tag: 0.2 * direction(20 + 10 * seed + number) for number, tag in enumerate(("de", "es"))}
-    found = tune(judged(PlantedEncoder({}), noise, ("de", "es"), seed), 0.01)
-    assert found.both_sides == found.documents_only == TuningSettings()
-    assert found.last is None
+    mean = {side: 0.2 * direction(40).astype(np.float32) for side in ("documents", "queries")}
+    found = tune(judged(PlantedEncoder({}), noise, ("de", "es"), seed, common=mean))
+    assert [step.name for step in found.steps] == ["shift", "gamma"]
     assert not any(step.taken for step in found.steps)
+    assert found.recommended == TuningSettings()
+
+
+# Queries carry what tells languages apart as documents do, and all texts lie in a narrow cone.
+BIASED = {tag: CONE + (0.0 if tag == "en" else OFFSETS[tag]) for tag in ("en", "de", "es")}
+COMMON = {side: CONE.astype(np.float32) for side in ("documents", "queries")}
 
 
 @pytest.fixture(scope="module")
-def biased_on_both_sides():
-    offsets = {tag: 1.5 * offset for tag, offset in OFFSETS.items() if tag != "ru"}
-    return judged(PlantedEncoder(offsets), offsets, ("de", "es"))
+def cone():
+    return judged(PlantedEncoder(BIASED), OFFSETS, ("de", "es"), common=COMMON)
 
 
-def test_queries_with_the_bias_of_documents_are_shifted_too(biased_on_both_sides):
-    found = tune(biased_on_both_sides, 0.01)
-    documents, both = found.steps
-    assert (both.taken, found.both_sides) == (True, both.setting)
-    assert both.setting.shift_queries
-    assert both.setting.alpha >= 0.8
-    assert (found.documents_only, documents.setting.shift_queries) == (documents.setting, False)
-    assert both.change.before == pytest.approx(found.weighing.mean(documents.held_out[TARGET], everything(found)))
-    # Without common means there is no gamma to try, and the curve is that of alpha.
-    assert {point.setting.gamma for point in found.curves["both_sides"]} == {0.0}
-    assert [point.setting.alpha for point in found.curves["both_sides"]] == [tenth / 10 for tenth in range(11)]
-
-
-def test_what_all_texts_share_is_taken_off_both_sides():
-    """All vectors lie in a narrow cone, in which the bias by language is most of what is left."""
-    offsets = {tag: CONE + (0.0 if tag == "en" else OFFSETS[tag]) for tag in ("en", "de", "es")}
-    cone = CONE.astype(np.float32)
-    found = tune(
-        judged(PlantedEncoder(offsets), OFFSETS, ("de", "es"), common={"documents": cone, "queries": cone}), 0.01
-    )
-    documents, both = found.steps
-    assert (both.taken, both.setting.shift_queries) == (True, True)
-    assert (documents.setting.gamma, documents.setting.shift_queries) == (0.0, False)
-    gammas = found.curves["both_sides"]
-    assert [point.setting.gamma for point in gammas] == [tenth / 10 for tenth in range(11)]
-    # The smallest gamma of those that are alike, and no smaller one.
-    means = {point.setting.gamma: found.weighing.mean(point.figures[TARGET], everything(found)) for point in gammas}
-    best = max(gammas, key=lambda point: means[point.setting.gamma])
-    assert 0 < both.setting.gamma <= best.setting.gamma
-    for point in gammas:
+def test_what_queries_have_in_common_is_taken_out_of_documents_along_as_few_directions_as_are_as_good(cone):
+    found = tune(cone)
+    shift, gamma = found.steps
+    # Two languages and the pivot have three directions.
+    assert [point.setting for point in gamma.points] == [TuningSettings(1.0, GAMMA, count) for count in (1, 2)]
+    assert (cone.most_directions, gamma.taken, found.recommended) == (3, True, gamma.setting)
+    assert gamma.change.before == pytest.approx(found.weighing.mean(shift.held_out[TARGET], everything(found)))
+    means = [found.weighing.mean(point.figures[TARGET], everything(found)) for point in gamma.points]
+    best = gamma.points[int(np.argmax(means))]
+    for point in gamma.points[: gamma.points.index(best)]:
         lacking = found.weighing.interval(best.figures[TARGET] - point.figures[TARGET], everything(found))
-        if point.setting.gamma < both.setting.gamma:
-            assert lacking[0] > 0
+        assert (lacking[0] > 0) is (point.setting.directions < gamma.setting.directions)
+
+
+def test_a_gain_that_is_not_worth_seeing_is_no_reason_for_a_gamma(cone, monkeypatch):
+    monkeypatch.setattr("langshift.evaluate.tune.tune.VISIBLE", 0.9)
+    found = tune(cone)
+    shift, gamma = found.steps
+    assert gamma.change.gained
+    assert not gamma.taken
+    assert found.recommended == shift.setting
+
+
+def test_languages_whose_texts_are_the_same_leave_one_direction():
+    """Whatever is fitted on identical texts, tuning tries no more directions than there are."""
+    judge = judged(PlantedEncoder({}), {"de": np.zeros_like(CONE)}, ("de",), common=COMMON)
+    assert judge.most_directions == 1
+    assert [point.setting.directions for point in tune(judge).steps[1].points] == [1]
 
 
 def everything(found):
     return np.ones(len(found.plain.figures[TARGET]), bool)
 
 
-def test_each_setting_has_the_smallest_preference_that_keeps_the_budget(biased_on_both_sides):
-    judge = biased_on_both_sides
-    for budget in (0.0, 0.05, 1.0):
-        found = tune(judge, budget)
-        every = everything(found)
-        least = found.weighing.mean(found.plain.figures[COST], every) - budget - 1e-9
-        for point in (*found.curves["documents_only"], *found.curves["both_sides"]):
-            assert found.weighing.mean(point.figures[COST], every) >= least
-            if preference := point.setting.preference:
-                less = judge.at(point.setting._replace(preference=preference - 0.001))
-                assert found.weighing.mean(less.figures[COST], every) < least
-        if budget == 1.0:
-            assert {point.setting.preference for point in found.curves["documents_only"]} == {0.0}
-
-
 def test_figures_are_those_of_every_other_search():
-    cone = CONE.astype(np.float32)
-    judge = judged(PlantedEncoder(OFFSETS), OFFSETS, common={"documents": cone, "queries": -cone})
+    judge = judged(PlantedEncoder(OFFSETS), OFFSETS, common=COMMON)
     encoded = judge.task.encoded
-    for setting in (
-        TuningSettings(),
-        TuningSettings(0.6, preference=0.05),
-        TuningSettings(0.6, 0.3, shift_queries=True, preference=0.2),
-        TuningSettings(0.0, 0.5, shift_queries=True),
-    ):
-        debias = Debiaser(judge.vectors, "shift", setting.alpha, {}, setting.shift_queries, setting.gamma)
-        ranked = rank(encoded, debias_vectors(encoded, debias), beta=setting.preference, depth=20)
+    for setting in (TuningSettings(), TuningSettings(0.6), TuningSettings(0.6, 0.95, 2), TuningSettings(0.0, 0.97, 4)):
+        known = judge.vectors.with_rank(setting.directions or None)
+        debias = Debiaser(known, alpha=setting.alpha, gamma=setting.gamma)
+        ranked = rank(encoded, debias_vectors(encoded, debias), depth=20)
         expected = score_ranked(MEASURES, encoded, ranked)
-        point = judge.at(setting)
-        for measure, figures in point.figures.items():
+        for measure, figures in judge.at(setting).figures.items():
             of = expected[measure].per_query
             assert np.abs(figures - [of[query.id] for query in encoded.dataset.queries]).max() < 1e-12
-        # The preference with which an answer in the query's language comes among the first is where it does.
-        found = judge.candidates(setting).thresholds() <= setting.preference
-        assert (found == (point.figures[COST] > 0)).all()
 
 
 def test_each_fold_is_judged_without_its_share_in_vectors_fitted_on_the_same_text():

@@ -42,8 +42,7 @@ def file_of(tmp_path, vectors):
 
 
 def mistuned(folder):
-    advice = {name: Recommendation(0.3, {"de": 0.2}) for name in ("both_sides", "documents_only")}
-    return file_of(folder, known({"de": OFFSET}, **advice))
+    return file_of(folder, known({"de": OFFSET}, recommendation=Recommendation(0.3, {"de": 0.2})))
 
 
 @pytest.fixture
@@ -89,11 +88,10 @@ def refusal(file, *arguments, kind=UsageError):
 def test_the_recommendation_goes_into_the_file(tuned, file):
     before, after, told = LanguageVectors.load(file), LanguageVectors.load(tuned.file), tuned.told
     assert told["shift"] is True
-    advice = after.documents_only
+    advice = after.recommendation
     assert advice.alpha > 0.5
-    assert after.both_sides == advice == Recommendation(advice.alpha, preference=advice.preference)
-    setting = {"alpha": advice.alpha, "gamma": 0.0, "shift_queries": False, "preference": advice.preference}
-    assert told["recommended"] == {"both_sides": setting, "documents_only": setting}
+    assert advice == Recommendation(advice.alpha)
+    assert told["recommended"] == {"alpha": advice.alpha, "gamma": 0.0, "directions": 0}
     assert after.hash == before.hash
     assert after.pairs == before.pairs
     # The file keeps what the command told, with the curve in brief.
@@ -102,27 +100,35 @@ def test_the_recommendation_goes_into_the_file(tuned, file):
     }
     assert (told["file"], told["pairs"], told["items"], told["queries"]) == (str(tuned.file), "pairs", 100, 200)
     assert (told["languages"], told["documents"], told["folds"], told["blocks"]) == (["de", "en"], 200, 5, 10)
-    assert (told["budget"], told["measure"], told["fitted_on_same_text"]) == (0.01, "TLR@20", False)
-    columns = ["alpha", "gamma", "shift_queries", "preference", "TLR@20", "SLR@20", "nDCG@20", "R@20"]
-    assert after.tuning["curve_columns"] == columns
-    for name in ("documents_only", "both_sides"):
-        rows, points = after.tuning["curve"][name], told["curve"][name]
-        assert [row[0] for row in rows] == [tenth / 10 for tenth in range(11)]
-        for row, point in zip(rows, points, strict=True):
-            assert row == [*(point[column] for column in columns[:4]), *point["all"].values()]
-            gain = point["all"]["TLR@20"] - points[0]["all"]["TLR@20"]
-            assert point["change"]["TLR@20"][0] <= gain + 1e-4
+    assert (told["measure"], told["fitted_on_same_text"]) == ("nDCG@20", False)
+    assert after.tuning["curve_columns"] == ["alpha", "gamma", "directions", "nDCG@20", "TLR@20", "SLR@20", "R@20"]
+    rows, points = after.tuning["curve"]["shift"], told["curve"]["shift"]
+    assert [row[0] for row in rows] == [tenth / 10 for tenth in range(11)]
+    for row, point in zip(rows, points, strict=True):
+        assert row == [*(point[name] for name in ("alpha", "gamma", "directions")), *point["all"].values()]
+        gain = point["all"]["TLR@20"] - points[0]["all"]["TLR@20"]
+        assert point["change"]["TLR@20"][0] <= gain + 1e-4
     (groups,) = told["held_out"].values()
     held_out = groups["all"]["TLR@20"]
     assert held_out["difference"] == pytest.approx(held_out["after"] - held_out["before"], abs=1e-5)
     assert held_out["low"] <= held_out["difference"] <= held_out["high"]
-    assert [(step["name"], step["taken"]) for step in told["steps"]] == [
-        ("documents_only", True),
-        ("both_sides", False),
-    ]
-    # More preference never finds less in the query's own language.
-    costs = [point["all"]["SLR@20"] for point in told["frontier"]["documents_only"]]
-    assert costs == sorted(costs)
+    assert [(step["name"], step["taken"]) for step in told["steps"]] == [("shift", True)]
+
+
+def test_a_gamma_that_gains_is_written_with_its_directions(tmp_path, pairs, encoder):
+    cone = 4 * direction(30)
+    encoder.offsets = ({"en": cone, "de": cone + OFFSET}, {"en": cone, "de": cone + OFFSET})
+    mean = cone.astype(np.float32)
+    path = file_of(tmp_path, known({"de": OFFSET}, common={"documents": mean, "queries": mean}).with_rank(2))
+    said = run(path, "--pairs", pairs, "--plot", tmp_path / "curve.svg")
+    assert said.exit_code == 0, said.output
+    after = LanguageVectors.load(path)
+    count = after.tuning["recommended"]["directions"]
+    assert after.recommendation == Recommendation(after.tuning["recommended"]["alpha"], gamma=0.97)
+    assert after.query_directions.shape == (count, 48)
+    words = f"{after.recommendation.words} along {count} direction{'s' * (count > 1)}"
+    assert said.stdout.splitlines()[-2] == f"Recommended: {words}."
+    assert f"Gamma 0.97 with alpha {after.recommendation.alpha:g} by directions" in (tmp_path / "curve.svg").read_text()
 
 
 def test_the_same_again_gives_the_same(tuned, tmp_path):
@@ -140,12 +146,10 @@ def test_what_a_person_reads(tuned, file, tmp_path):
     assert lines[:2] == [
         "pairs: 100 items in de and en. 200 queries, each about 42% of an item, cut from its middle, search 200 "
         "documents, the whole items; an item is relevant in every language.",
-        "The vectors are judged as they are. Every query language counts equally; the pivot is en. Each setting comes "
-        "with the smallest language preference with which it costs at most .0100 of SLR@20.",
+        "The vectors are judged as they are. Every query language counts equally; the pivot is en.",
     ]
-    words = LanguageVectors.load(file).documents_only.words
-    assert lines[-2] == f"Recommended for searches through langshift: {words}; for documents only: {words}."
-    held_out = tuned.told["held_out"]["documents_only"]["all"]["TLR@20"]
+    assert lines[-2] == f"Recommended: {LanguageVectors.load(file).recommendation.words}."
+    held_out = tuned.told["held_out"]["shift"]["all"]["TLR@20"]
     figures = f"{held_out['before']:.3f} to {held_out['after']:.3f}".replace("0.", ".")
     assert lines[-1] == tuned.told["verdict"]["sentence"]
     assert lines[-1].startswith("Shift it: over 200 questions, nDCG@20 rises from .")
@@ -165,16 +169,13 @@ def test_where_nothing_is_gained_it_says_so(file, pairs, encoder, tmp_path):
     assert said.exit_code == 0, said.output
     assert pdf.read_bytes().startswith(b"%PDF")
     *_, recommended, verdict = said.stdout.splitlines()
-    assert recommended == (
-        "Recommended for searches through langshift: alpha 0, queries not shifted; for documents only: alpha 0, "
-        "queries not shifted."
-    )
+    assert recommended == "Recommended: alpha 0."
     assert verdict == (
         "Too few questions to tell: over 200 questions, nDCG@20 stays at .854, and it takes about 300 to see a change "
         "of .01, so raise --sample, or give more parallel text."
     )
     after = LanguageVectors.load(file)
-    assert after.both_sides == after.documents_only == Recommendation(0.0)
+    assert after.recommendation == Recommendation(0.0)
     assert after.tuning["shift"] is False
 
 
@@ -204,9 +205,11 @@ def test_languages_without_text_are_named(tmp_path, pairs):
     path = file_of(tmp_path, known({"de": OFFSET, "es": OFFSET, "th": OFFSET}))
     (pairs / "es.txt").write_text("es1 es2 es3 es4\n" * 20 + "\n" * 80)
     said = run(path, "--pairs", pairs, "--json")
-    assert said.stderr.splitlines()[:2] == [
+    assert said.stderr.splitlines()[:3] == [
         "Warning: Not measured: th, in which pairs has no text.",
         "Warning: Not measured: es, in which too few items have text to cut a query from; a higher --sample may help.",
+        "Warning: No gamma was tried: the language vectors contain no means of queries; fit them anew with `langshift "
+        "vectors fit`.",
     ]
     told = json.loads(said.stdout)
     assert (told["absent"], told["too_few_items"], told["languages"]) == (["th"], ["es"], ["de", "en"])
@@ -226,7 +229,7 @@ def test_an_easy_task_says_that_it_shows_little(file, pairs, encoder):
 def test_the_curves_are_drawn_with_their_names(tuned):
     drawn = tuned.svg.read_text()
     assert drawn.startswith("<?xml")
-    words = ["TLR@20, documents only by alpha", "nDCG@20, both sides by alpha", "budget 0.01", "nothing shifted"]
+    words = ["Shift by alpha", "TLR@20", "nDCG@20", "change from nothing shifted"]
     assert [word for word in words if word not in drawn] == []
     assert "planted, pivot en, on pairs: 200 queries in 2 languages" in drawn
 
@@ -290,10 +293,6 @@ def test_vectors_cannot_be_cut(tmp_path, file, pairs):
 @pytest.mark.parametrize(
     ("option", "value", "complaint"),
     [
-        ("--budget", "2", "Invalid value for '--budget': 2.0 is not in the range 0<=x<=1."),
-        ("--budget", "-.1", "Invalid value for '--budget': -0.1 is not in the range 0<=x<=1."),
-        ("--budget", "nan", "Invalid value for '--budget': nan is not in the range 0<=x<=1."),
-        ("--budget", "much", "Invalid value for '--budget': 'much' is not a valid float range."),
         ("--sample", "99", "Invalid value for '--sample': 99 is not in the range x>=100."),
         ("--join-lines", "0", "Invalid value for '--join-lines': 0 is not in the range 1<=x<=1000."),
     ],

@@ -26,7 +26,8 @@ MADE = LanguageVectors(
 )
 
 
-HEADER = [field.name for field in fields(MADE) if field.name != "vectors"]
+HEADER = [field.name for field in fields(MADE) if field.name not in ("vectors", "query_directions")]
+DIRECTIONS = np.eye(8, dtype=np.float32)[:3]
 
 
 def test_saved_and_loaded(tmp_path):
@@ -35,7 +36,7 @@ def test_saved_and_loaded(tmp_path):
     loaded = LanguageVectors.load(path)
     assert loaded.hash == MADE.hash
     assert loaded.pairs == MADE.pairs
-    assert (loaded.pivot, loaded.encoder, loaded.dimension, loaded.both_sides) == ("en", "toy", 8, None)
+    assert (loaded.pivot, loaded.encoder, loaded.dimension, loaded.recommendation) == ("en", "toy", 8, None)
     assert all(np.array_equal(loaded.vectors[tag], MADE.vectors[tag]) for tag in MADE.vectors)
     assert [p.name for p in path.parent.iterdir()] == ["v.safetensors"]
 
@@ -45,8 +46,8 @@ def test_everything_that_was_fitted_comes_back(tmp_path):
     means = {**MADE.vectors, "en": np.ones(8, np.float32)}
     whole = replace(
         MADE,
-        both_sides=Recommendation(0.5, {"th": 0.25}, 0.75, shift_queries=True, preference=0.05),
-        documents_only=Recommendation(0.5),
+        recommendation=Recommendation(0.5, {"th": 0.25}, 0.95),
+        query_directions=DIRECTIONS,
         common={"documents": means["en"], "queries": np.zeros(8, np.float32)},
         query_prefix="query: ",
         query_vectors=MADE.vectors,
@@ -63,12 +64,19 @@ def test_everything_that_was_fitted_comes_back(tmp_path):
         if field.name in ("vectors", "query_vectors", "common", "means", "directions", "maps"):
             assert saved.keys() == read.keys()
             assert all(np.array_equal(saved[tag], read[tag]) for tag in saved)
+        elif field.name == "query_directions":
+            assert np.array_equal(saved, read)
         else:
             assert saved == read
 
 
 def test_the_hash_follows_the_numbers_and_not_the_recommendation():
-    assert replace(MADE, both_sides=Recommendation(0.6), source="other").hash == MADE.hash
+    assert replace(MADE, recommendation=Recommendation(0.6), source="other").hash == MADE.hash
+    common = {"documents": np.ones(8, np.float32), "queries": np.ones(8, np.float32)}
+    step = replace(MADE, common=common, query_directions=DIRECTIONS)
+    others = [replace(step, query_directions=DIRECTIONS[:2]), replace(step, common={"documents": DIRECTIONS[0]})]
+    assert len({MADE.hash, step.hash, *(one.hash for one in others)}) == 4
+    assert replace(step, common={**common, "queries": DIRECTIONS[1]}).hash == step.hash
     changed = {**MADE.vectors, "de": MADE.vectors["de"] + np.float32(1e-6)}
     assert replace(MADE, vectors=changed).hash != MADE.hash
     assert replace(MADE, pivot="fr").hash != MADE.hash
@@ -176,7 +184,7 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
         replace(MADE, pivot="de"),
         replace(MADE, vectors={}, pairs={}),
         replace(MADE, means=strangers),
-        replace(MADE, both_sides=Recommendation(alphas={"fr": 0.5})),
+        replace(MADE, recommendation=Recommendation(alphas={"fr": 0.5})),
         replace(MADE, evidence={"fr": {}}),
     ):
         wrong.save(path)
@@ -185,21 +193,86 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
     for damaged in (
         {"pairs": None},
         {"pairs": dict.fromkeys(MADE.pairs, -1)},
-        {"both_sides": 1},
+        {"recommendation": 1},
         {"evidence": {"de": "x"}},
         {"pivot": "zzz"},
         {"pivot": None},
         {"dimension": "8"},
-        {"both_sides": {"alpha": "x"}},
+        {"recommendation": {"alpha": "x"}},
         {"source": 1},
     ):
         header = orjson.dumps({**{f: getattr(MADE, f) for f in HEADER}, **damaged}).decode()
         save_file(dict(MADE.vectors), path, metadata={"langshift": header})
         with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; create one with"):
             LanguageVectors.load(path)
-    replace(MADE, both_sides=Recommendation(5.0)).save(path)
+    replace(MADE, recommendation=Recommendation(5.0)).save(path)
     with pytest.raises(UsageError, match=r"recommends alpha 5\.0, but alpha must be between 0 and 1; create one"):
         LanguageVectors.load(path)
+
+
+def test_a_file_of_a_former_gamma_is_refused(tmp_path):
+    path = tmp_path / "v.safetensors"
+    header = orjson.dumps({**{name: getattr(MADE, name) for name in HEADER}, "both_sides": None}).decode()
+    save_file(dict(MADE.vectors), path, metadata={"langshift": header})
+    with pytest.raises(UsageError) as refused:
+        LanguageVectors.load(path)
+    assert str(refused.value) == (
+        f"{path} was fitted for queries that are shifted, too, which is no longer done: fit it anew with "
+        "`langshift vectors fit`."
+    )
+
+
+def test_directions_that_are_none_are_refused(tmp_path):
+    path = tmp_path / "v.safetensors"
+    for wrong, told in (
+        (np.eye(4, dtype=np.float32), "shape (4, 4) and type float32, not (k, 8) and float32."),
+        (DIRECTIONS[0], "shape (8,) and type float32, not (k, 8) and float32."),
+        (DIRECTIONS[:0], "shape (0, 8) and type float32, not (k, 8) and float32."),
+        (DIRECTIONS.astype(np.float64), "shape (3, 8) and type float64, not (k, 8) and float32."),
+    ):
+        replace(MADE, query_directions=wrong).save(path)
+        with pytest.raises(UsageError) as refused:
+            LanguageVectors.load(path)
+        assert str(refused.value) == f"{path}: the directions of queries have {told}"
+    for damaged in (DIRECTIONS + np.float32(0.1), DIRECTIONS * np.float32(np.nan)):
+        replace(MADE, query_directions=damaged).save(path)
+        with pytest.raises(UsageError, match=r"are not at right angles and of length 1: it is damaged; create one"):
+            LanguageVectors.load(path)
+    replace(MADE, query_directions=DIRECTIONS, recommendation=Recommendation(gamma=0.97)).save(path)
+    with pytest.raises(UsageError, match=r"recommends a gamma without the mean and the directions that it takes out"):
+        LanguageVectors.load(path)
+
+
+def test_directions_are_those_of_the_means_of_queries_and_else_of_documents():
+    random = np.random.default_rng(1)
+    queries = {tag: random.standard_normal(8).astype(np.float32) for tag in MADE.vectors}
+    common = {"documents": np.ones(8, np.float32), "queries": random.standard_normal(8).astype(np.float32)}
+    for whole, mean, others in (
+        (replace(MADE, query_vectors=queries, common=common), common["queries"], queries),
+        (replace(MADE, vectors=queries, common=common), common["documents"], queries),
+    ):
+        means = np.stack([mean, *(mean + others[tag] for tag in others)])
+        for rank in (1, 3, 5):
+            found = whole.with_rank(rank).query_directions
+            _, _, rows = np.linalg.svd(means.astype(np.float64))
+            assert found.dtype == np.float32
+            assert np.abs(np.abs((found.astype(np.float64) * rows[:rank]).sum(axis=1)) - 1).max() < 1e-6
+    assert replace(MADE).with_rank(None).query_directions is None
+    # One that all share, and one that is a hundredth of it.
+    alike = {"de": np.float32([0.01, 0, 0, 0, 0, 0, 0, 0]), "th": np.zeros(8, np.float32)}
+    few = replace(MADE, vectors=alike, common={"documents": np.float32([0, 1, 0, 0, 0, 0, 0, 0])})
+    assert few.with_rank(None).query_directions.tolist() == [pytest.approx([0, 1, 0, 0, 0, 0, 0, 0], abs=0.01)]
+    nothing = dict.fromkeys(alike, np.zeros(8, np.float32))
+    assert replace(few, vectors=nothing, common={"documents": nothing["de"]}).with_rank(None).query_directions is None
+    assert len(few.with_rank(2).query_directions) == 2
+    with pytest.raises(UsageError) as refused:
+        few.with_rank(3)
+    assert str(refused.value) == (
+        "3 directions were asked for, but the means of queries in 3 languages and 8 dimensions span only 2: ask for no "
+        "more, or fit more languages, with texts that differ."
+    )
+    with pytest.raises(UsageError, match=r"^These language vectors hold no mean of queries"):
+        MADE.with_rank(1)
 
 
 def test_the_shipped_vectors_are_for_all_languages_of_the_shipped_encoder():

@@ -38,7 +38,7 @@ def test_fitting_writes_a_file_and_shows_it(folder, tmp_path):
     assert [line.rstrip() for line in done.stdout.splitlines()] == [
         f"{output}: 2 language vectors towards en, hash {vectors.hash}",
         "encoder given, 8 dimensions; fitted on pairs",
-        "methods shift, centering; alpha 1 (default: not tuned)",
+        "methods shift, centering; 3 directions of queries; alpha 1 (default: not tuned)",
         "language  pairs  missing   norm",
         f"de           60        0  {norms['de']:.3f}",
         f"th           55        5  {norms['th']:.3f}",
@@ -60,7 +60,7 @@ def test_several_pivots_are_written_to_a_folder(folder, tmp_path):
         assert document["hash"] == vectors.hash
         assert document["languages"].keys() == vectors.vectors.keys()
     assert langshift("vectors", "show", output / "en.safetensors").stdout.splitlines()[2] == (
-        "methods shift, centering, lir, affine; alpha 1 (default: not tuned)"
+        "methods shift, centering, lir, affine; 3 directions of queries; alpha 1 (default: not tuned)"
     )
 
 
@@ -73,36 +73,54 @@ def test_what_is_recommended_is_shown(folder, tmp_path):
     output = tmp_path / "v.safetensors"
     fit(folder, output)
     made = LanguageVectors.load(output)
-    both = Recommendation(0.95, {"th": 0.25}, gamma=0.85, shift_queries=True, preference=0.024)
-    mean = made.means["en"]
-    replace(
-        made,
-        both_sides=both,
-        documents_only=Recommendation(0.6, preference=0.01),
-        query_vectors={"de": made.vectors["de"]},
-        common={"documents": mean, "queries": mean},
-    ).save(output)
+    advice = Recommendation(0.95, {"th": 0.25}, gamma=0.97)
+    replace(made, recommendation=advice, query_vectors={"de": made.vectors["de"]}).with_rank(2).save(output)
     lines = [line.rstrip() for line in langshift("vectors", "show", output).stdout.splitlines()]
     norms = {tag: f"{np.linalg.norm(vector):.3f}" for tag, vector in made.vectors.items()}
     assert lines[2:] == [
-        "methods shift, centering",
-        "recommended: alpha 0.95, gamma 0.85, queries shifted, preference 0.024",
-        "documents only: alpha 0.6, queries not shifted, preference 0.01",
+        "methods shift, centering; 2 directions of queries",
+        "recommended: alpha 0.95, gamma 0.97",
         "language  pairs  missing   norm  query norm  alpha",
         f"de           60        0  {norms['de']}       {norms['de']}",
         f"th           55        5  {norms['th']}               0.25",
     ]
     document = json.loads(langshift("vectors", "show", output, "--json").stdout)
-    assert document["both_sides"] == asdict(both)
-    assert document["documents_only"]["alpha"] == 0.6
+    assert document["recommendation"] == asdict(advice)
+    assert document["directions"] == 2
     assert document["languages"]["th"] == {
         "pairs": 55, "missing": 5, "norm": pytest.approx(float(norms["th"]), abs=1e-3), "alpha": 0.25
     }  # fmt: skip
-    nothing = {name: Recommendation(0.0) for name in ("both_sides", "documents_only")}
+    nothing = {"recommendation": Recommendation(0.0), "query_directions": None}
     replace(made, **nothing, pairs={"de": 0, "th": 0}, evidence={}).save(output)
     lines = [line.rstrip() for line in langshift("vectors", "show", output).stdout.splitlines()]
-    assert lines[3:5] == [f"{use}: alpha 0, queries not shifted" for use in ("recommended", "documents only")]
-    assert lines[5].split() == ["language", "norm"]
+    assert lines[2:4] == ["methods shift, centering; 0 directions of queries", "recommended: alpha 0"]
+    assert lines[4].split() == ["language", "norm"]
+
+
+def test_so_many_directions_are_fitted_as_are_asked_for(folder, tmp_path):
+    output = tmp_path / "v.safetensors"
+    assert json.loads(fit(folder, output, "--directions", 2, "--json").stdout)["directions"] == 2
+    assert LanguageVectors.load(output).query_directions.shape == (2, 8)
+    assert langshift("vectors", "check", output).stdout.splitlines()[1] == "2 directions of queries, orthonormal"
+    assert refusal(fit(folder, output, "--directions", 4)) == (
+        "--directions 4 is too many: 3 languages and 8 dimensions have 3 at most."
+    )
+    for tag in ("de", "en", "th"):
+        np.save(folder / f"{tag}.npy", np.load(folder / f"{tag}.npy")[:, :2])
+    assert refusal(fit(folder, output, "--directions", 3)) == (
+        "--directions 3 is too many: 3 languages and 2 dimensions have 2 at most."
+    )
+
+
+def test_languages_of_one_mean_have_one_direction(folder, tmp_path):
+    output = tmp_path / "v.safetensors"
+    for tag, scale in (("de", np.float32(2)), ("th", np.float32(3))):
+        np.save(folder / f"{tag}.npy", scale * np.load(folder / "en.npy"))
+    assert json.loads(fit(folder, output, "--json").stdout)["directions"] == 1
+    assert refusal(fit(folder, output, "--directions", 2)) == (
+        "2 directions were asked for, but the means of queries in 3 languages and 8 dimensions span only 1: ask for no "
+        "more, or fit more languages, with texts that differ."
+    )
 
 
 def test_places_that_cannot_be_written_are_refused_before_the_work(folder, tmp_path):

@@ -9,11 +9,15 @@ import pytest
 
 from langshift.evaluate.compare.significance import holm
 from langshift.evaluate.compare.verdict import SHIFT, Choice, PairedFigures, choice, judge, of_replays
+from langshift.evaluate.measures import score
+from langshift.evaluate.measures.base import Material
 from langshift.evaluate.replay.overlap import Drift, Overlap
 
 TAGS = ("de", "en", "th")
 GAINED = {"ndcg": (0.7, 0.1), "tlr": (0.6, 0.2)}
-BETWEEN = Choice("Use b (new) rather than a (old)", "Keep a (old) rather than b (new)", " a (old) and b (new) apart")
+BETWEEN = Choice(
+    "Use b (new) rather than a (old)", "Keep a (old) rather than b (new)", " a (old) and b (new) apart", uncrowd=""
+)
 
 
 def paired(questions, *, languages=TAGS, by=(), answers=lambda _: True, clusters=None, noise=0.05, **given):
@@ -88,7 +92,7 @@ def test_a_gain_at_the_cost_of_answers_in_the_searchers_own_language():
     assert said(900, **GAINED, slr=(0.98, -0.035)) == (
         "at a cost",
         f"Shift it: {EVERYWHERE}, but answers in the searcher's own language are found less often (SLR@20 .980 to "
-        f".945); {SURE}, so search with a language preference, such as --prefer-language .02, to get those back.",
+        f".945); {SURE}, so search with a language preference, such as --prefer-language .01, to get those back.",
     )
 
 
@@ -157,13 +161,43 @@ def test_no_judgements():
         for tag, share in (("de", 0.7), ("th", 0.8))
     }
     overlap = Overlap("plain", "shifted", Drift(500, 0.5, 0.61, {}, {}), parts, 0)
-    replay = SimpleNamespace(dataset=None, failed=[], languages=dict.fromkeys(map(str, range(500)), "de"))
+    replay = SimpleNamespace(dataset=None, failed=[], scores={}, languages=dict.fromkeys(map(str, range(500)), "de"))
     assert of_replays(replay, replay, overlap).sentence == (
         "No judgements to tell by: of the documents that either finds among its first 20, 61% are found by both and "
         "the share of the first 20 documents that are in the searcher's language goes from 75% to 36%, which does not "
         "say whether anybody finds more, so judge the answers to about 300 of the 500 questions, or replay a dataset "
         "with judgements."
     )
+    replays = [SimpleNamespace(**{**vars(replay), "scores": {"MostShown@20": shown}}) for shown in (EVEN, CROWDED)]
+    assert of_replays(*replays).sentence.endswith(f"with judgements. But {CROWDS}.")
+
+
+def shown(**hits):
+    """MostShown@20 of one question whose hits are in these languages, and whose answers are in four."""
+    names = [f"{tag}{number}" for tag, count in hits.items() for number in range(count)]
+    relevant = dict.fromkeys(("de", "en", "th", "zh"), 1)
+    documents = {**{name: name[:2] for name in names}, **{tag: tag for tag in relevant}}
+    material = Material({"q": relevant}, {"q": dict.fromkeys(names, 1.0)}, {"q": "en"}, documents)
+    return score(["MostShown@20"], material)["MostShown@20"]
+
+
+EVEN, CROWDED = shown(de=5, en=5, th=5, zh=5), shown(de=2, en=2, th=2, zh=14)
+CROWDS = (
+    "zh crowds the other languages out: zh has 70% of the first 20 hits and 25% of what is relevant, where it had 25% "
+    "of the hits"
+)
+
+
+def test_a_language_that_crowds_the_others_out():
+    gained = paired(900, **GAINED, slr=(0.95, 0.002))
+
+    def ends(before, after, between=SHIFT):
+        return judge(gained._replace(shown=(before, after)), between).sentence.partition("(corrected p below .001).")[2]
+
+    assert ends(EVEN, CROWDED) == f" But {CROWDS}, which --gamma .97 prevents."
+    assert ends(EVEN, CROWDED, BETWEEN) == f" But {CROWDS}."
+    # What is no worse than before, or twice as much but few, is not said.
+    assert ends(CROWDED, EVEN) == ends(CROWDED, CROWDED) == ends(EVEN, shown(de=4, en=4, th=4, zh=8)) == ""
 
 
 def test_a_small_loss_counts_where_there_are_enough_questions_to_see_it():
@@ -215,7 +249,7 @@ MADE = {"encoder": "use-m", "alpha": 0.0, "alphas": {}, "gamma": 0.0, "vectors":
     ("before", "after", "shifts"),
     [
         ({}, {"alpha": 1.0}, True),
-        ({"vectors": None, "pivot": None}, {"gamma": 0.7}, True),
+        ({"vectors": None, "pivot": None}, {"gamma": 0.97}, True),
         ({}, {"alphas": {"th": 0.3}}, True),
         ({"alpha": 0.6}, {"alpha": 1.0}, False),
         ({"alpha": 1.0}, {}, False),
@@ -224,6 +258,7 @@ MADE = {"encoder": "use-m", "alpha": 0.0, "alphas": {}, "gamma": 0.0, "vectors":
 )
 def test_a_shift_is_told_from_other_changes(before, after, shifts):
     sides = [{"fingerprint": {**MADE, **changes}, "mode": "dense"} for changes in (before, after)]
-    assert choice(*sides, ["a (old)", "b (new)"]) == (SHIFT if shifts else BETWEEN)
+    shift = SHIFT._replace(uncrowd="") if after.get("gamma") else SHIFT
+    assert choice(*sides, ["a (old)", "b (new)"]) == (shift if shifts else BETWEEN)
     assert choice(sides[0], {**sides[1], "mode": "hybrid"}, ["a (old)", "b (new)"]) == BETWEEN
     assert choice({}, {}, ["a (old)", "b (new)"]) == BETWEEN

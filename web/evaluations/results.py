@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import CORPUS, QRELS, QUERIES
+from langshift.evaluate.measures.most_shown import MOST_SHOWN_20
 from langshift.evaluate.replay.journal import RESULT, UNFINISHED
 from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.report.report import build
@@ -70,7 +71,7 @@ def settings_from_form(form: Mapping[str, str]) -> settings.SearchSettings:
         lexical_weight=cast(Any, form.get("weight") or None) if hybrid else None,
         one_per_group=bool(form.get("one")),
         spelt=_label,
-    ).as_given
+    )
 
 
 def _label(name: str, value: object = None) -> str:
@@ -191,7 +192,7 @@ def _written(path: Path, whole: Path) -> float | None:
         return None
 
 
-MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "LPR")
+MEASURES = ("nDCG@20", "TLR@20", "SLR@20", MOST_SHOWN_20, "LPR")
 MOST_SHOWN = 200
 _MOST_BYTES = 16 * 2**20
 
@@ -204,6 +205,10 @@ class _Fingerprint(msgspec.Struct):
     alpha: float | None = None
 
 
+class _MostShown(msgspec.Struct):
+    language: str
+
+
 class _Result(msgspec.Struct):
     """Of ``result.json`` what the table shows; of a replay that is not at its end only ``complete`` is there."""
 
@@ -214,6 +219,7 @@ class _Result(msgspec.Struct):
     method: str | None = None
     setting: settings.SearchSettings | None = None
     measures: dict[str, float | None] = {}
+    most_shown: dict[str, _MostShown] = {}
     queries: dict[str, int] = {}
     errors: int = 0
     dataset: _Dataset | None = None
@@ -243,6 +249,7 @@ class ListedRun:
         how: the setting, as options; of an evaluation without a cluster mode and method.
         dataset: its name, as the console calls it, else its folder's.
         measures: those of ``MEASURES`` that were measured.
+        most_shown: measure -> the language that is shown most.
         queries: how many were asked, None where unknown.
         errors: how many of them failed.
         complete: whether it came to its end.
@@ -261,6 +268,7 @@ class ListedRun:
     how: str = ""
     dataset: str = ""
     measures: Mapping[str, float] = field(default_factory=dict)
+    most_shown: Mapping[str, str] = field(default_factory=dict)
     queries: int | None = None
     errors: int = 0
     complete: bool = False
@@ -364,6 +372,7 @@ def _filled(run: ListedRun, found: _Result, begun: _UnfinishedRun | None, names:
         how=settings.format_settings(setting) if setting else " ".join(filter(None, (found.mode, found.method))),
         dataset=dataset,
         measures={name: value for name in MEASURES if (value := found.measures.get(name)) is not None},
+        most_shown={name: most.language for name, most in found.most_shown.items()},
         queries=found.queries.get("asked", job.queries if job else None),
         errors=found.errors,
         complete=found.complete and begun is None,

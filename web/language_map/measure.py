@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import nonzero_scales
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError, LangshiftError
 from langshift.output import pluralize
@@ -88,7 +87,7 @@ class DrawnDocument(NamedTuple):
     group: str | None
     words: str | None
     stored: Vector
-    made: Vector | None
+    made: Matrix | None
 
 
 def most_frequent(counts: Mapping[str, int], most: int = LANGUAGES) -> tuple[str, ...]:
@@ -131,7 +130,7 @@ def _read(response: Response, language: str, fields: FieldNames, shift: StoredSh
         if stored is None:
             continue
         words = extract_question(text_of(found, fields), language, found.id)
-        raw = unshifted_vector(stored, stamp, nonzero_scales(stamp), shift)
+        raw = unshifted_vector(stored, stamp, shift)
         made.append(DrawnDocument(found.document, language, group_of(found.source, fields), words, stored, raw))
     return made
 
@@ -150,14 +149,12 @@ class EncodedQuestions(NamedTuple):
 
     Attributes:
         documents: what each was cut out of.
-        raw: as the encoder makes them, shape (questions, dimension), float32.
-        moved: as the index is searched with them, of the same shape.
+        vectors: shape (questions, dimension), float32.
         all: whether no question was left out because encoding takes long.
     """
 
     documents: Sequence[DrawnDocument]
-    raw: Vector
-    moved: Vector
+    vectors: Vector
     all: bool
 
 
@@ -190,9 +187,7 @@ def encode_questions(
         report_progress(f"Encoding queries: {len(encoded)} of {total}")
         vectors.append(opened.encoded(open_version, [one.words or "" for one in together]))
         encoded += together
-    raw = np.concatenate(vectors)
-    moved = open_version.searcher.move(raw, [one.language for one in encoded])
-    return EncodedQuestions(encoded, raw, moved, len(encoded) == total)
+    return EncodedQuestions(encoded, np.concatenate(vectors), len(encoded) == total)
 
 
 def in_rounds(
@@ -419,11 +414,9 @@ def measure_nearness(
     """How near the questions are to the documents."""
     asked, made = [one.language for one in questions.documents], _before(documents)
     compared = asked, [one.language for one in documents], languages, answer_mask(questions.documents, documents)
-    stored, before = np.array([one.stored for one in documents]), None
-    # Questions may be moved where no document is drawn that was.
-    if made is not None or (_known(documents) and not np.array_equal(questions.raw, questions.moved)):
-        before = mean_similarities(questions.raw, stored if made is None else made, *compared)
-    return Nearness(before, mean_similarities(questions.moved, stored, *compared), Counter(asked))
+    stored = np.array([one.stored for one in documents])
+    before = None if made is None else mean_similarities(questions.vectors, made, *compared)
+    return Nearness(before, mean_similarities(questions.vectors, stored, *compared), Counter(asked))
 
 
 def pictured(documents: Sequence[DrawnDocument], differing: Matrix | None = None) -> Picture:

@@ -388,8 +388,7 @@ class SideSearcher:
         gathered = self.gathered(state, choice)
         searcher, question = gathered.searcher, gathered.shortlist.question
         moving = bool(side.scales) and gathered.fixed is None
-        setting = side.setting.for_index(searcher.index, question.language)
-        exchange = searcher.plan(question, setting, size=state.size, filters=gathered.shortlist.filters)
+        exchange = searcher.plan(question, side.setting, size=state.size, filters=gathered.shortlist.filters)
         found = rank(gathered, side, gathered.vectors(self.console) if moving else None)
         if searcher.index.fields.parent is not None and len(found) < state.size and not moving:
             # All chunks of the shortlist may be of a few documents; the live search looks deeper.
@@ -457,7 +456,7 @@ class SideSearcher:
         def plan(searcher: Searcher) -> SearchPlan[SearchResult]:
             return searcher.result_plan(
                 state.words,
-                SearchSettings("lexical" if by_words else "dense", preference=0.0),
+                SearchSettings("lexical" if by_words else "dense"),
                 language=state.language,
                 size=1,
                 filters={**state.filters, searcher.index.fields.document_key: [name]},
@@ -471,11 +470,10 @@ class SideSearcher:
 def rank(gathered: CachedShortlist, side: SearchSide, vectors: ShortlistVectors | None) -> tuple[Hit, ...]:
     """The hits of a side's setting, best first; at its scales where there are vectors, else as indexed."""
     index, shortlist = gathered.searcher.index, gathered.shortlist
-    setting = side.setting.for_index(index, shortlist.question.language)
     if vectors is None:
-        found = plain_rank(shortlist, setting, size=MOST_SIZE)
+        found = plain_rank(shortlist, side.setting, size=MOST_SIZE)
     else:
-        found = rank_at(shortlist, vectors, setting, side.alpha, side.gamma, size=MOST_SIZE)
+        found = rank_at(shortlist, vectors, side.setting, side.alpha, side.gamma, size=MOST_SIZE)
     return tuple(to_hit(one, index.fields) for one in found.hits)
 
 

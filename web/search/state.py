@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
+from langshift.debias.debiaser import LEAST_GAMMA, MOST_GAMMA, require_gamma
 from langshift.errors import UsageError
 from langshift.languages import require_tag, text_language
 from langshift.plugin.inventory import Version
-from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, Filters, Mode, SearchSettings
+from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, Filters, SearchSettings
 
 T = TypeVar("T", bound=str)
 Place = Literal["left", "right"]
@@ -20,6 +21,7 @@ USUAL_SIZE: Final = 10
 # The shortlist ranks so many; more are for a command.
 MOST_SIZE: Final = 100
 MOST_PREFERENCE: Final = 0.2
+GAMMAS: Final = (0.0, *(at / 100 for at in range(round(LEAST_GAMMA * 100), round(MOST_GAMMA * 100) + 1)))
 _SHOWN = 40
 _TAGS = 64
 
@@ -32,7 +34,7 @@ class SearchSide:
         index: a live index or a version, by its name; None where none was chosen yet.
         setting: how it is searched.
         alpha: the one scale at which all languages are looked at, 0 to 1; None as indexed.
-        gamma: the scale of the common mean at which documents and the query are looked at, 0 to 1; None as indexed.
+        gamma: how much of what all queries have in common is out of the documents that are looked at; None as indexed.
     """
 
     index: str | None = None
@@ -125,17 +127,20 @@ def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
 
 def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
     index = values.get(place)
-    alpha, gamma = (_number(f"{place}.{name}", values, 0, 1) for name in ("alpha", "gamma"))
+    alpha, gamma = _number(f"{place}.alpha", values, 0, 1), _gamma(f"{place}.gamma", values)
     # A form whose index was just changed still holds the scales of the one before.
     if values.get(f"{place}.for", index) != index:
         alpha = gamma = None
     mode = _one_of(f"{place}.mode", values, MODES, RECOMMENDED.mode)
     fusion = _one_of(f"{place}.fusion", values, FUSIONS, USUAL.fusion)
-    weight = _number(f"{place}.weight", values, 0, 1)
+    weight, preference = (
+        _number(f"{place}.{name}", values, least, most)
+        for name, least, most in (("weight", 0, 1), ("prefer", -MOST_PREFERENCE, MOST_PREFERENCE))
+    )
     hybrid = mode == "hybrid"
     setting = SearchSettings(
         mode=mode,
-        preference=_number(f"{place}.prefer", values, -MOST_PREFERENCE, MOST_PREFERENCE),
+        preference=preference or 0.0,
         # What only hybrid has is checked in every mode, and kept in none but hybrid.
         fusion=fusion if hybrid else USUAL.fusion,
         lexical_weight=weight if hybrid and weight is not None else USUAL.lexical_weight,
@@ -154,7 +159,7 @@ def _side_values(side: SearchSide) -> dict[str, str]:
         ".mode": setting.mode,
         ".alpha": "" if side.alpha is None else number(side.alpha),
         ".gamma": "" if side.gamma is None else number(side.gamma),
-        ".prefer": "" if setting.preference is None else number(setting.preference),
+        ".prefer": number(setting.preference),
         ".weight": number(setting.lexical_weight),
         ".fusion": setting.fusion,
         ".one": "1" if setting.one_per_group else "",
@@ -192,6 +197,14 @@ def _number(name: str, values: Mapping[str, str], least: float, most: float) -> 
         )
     # No minus before a zero.
     return value + 0.0
+
+
+def _gamma(name: str, values: Mapping[str, str]) -> float | None:
+    gamma = _number(name, values, 0, 1)
+    try:
+        return None if gamma is None else require_gamma(gamma)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
 
 
 def _one_of(name: str, values: Mapping[str, str], known: Sequence[T], usual: T) -> T:
@@ -251,18 +264,14 @@ class IndexChoice(NamedTuple):
 
     @property
     def gamma(self) -> float:
-        """How much of the common mean its documents lost; 0 where nothing was moved."""
+        """How much of what all queries have in common its documents lost; 0 where nothing was moved."""
         made = self.version.fingerprint
         return made.gamma if made.moves else 0.0
 
     @property
-    def common_means(self) -> bool:
-        """Whether it keeps what a gamma takes off documents and queries."""
-        return self.version.common_means
-
-    def preference(self, mode: Mode) -> float:
-        """The language preference where none is chosen: what it recommends, which ``lexical`` does not take."""
-        return self.version.preference if mode != "lexical" else 0.0
+    def gammas(self) -> list[float]:
+        """Those at which it can be looked at: its own, 0, and .9 to .98."""
+        return sorted({self.gamma, *GAMMAS})
 
     @property
     def encoder(self) -> tuple[str, str]:
@@ -287,7 +296,7 @@ def choices(versions: Iterable[Version]) -> list[IndexChoice]:
 
 
 def resolve_state(state: SearchState, known: Sequence[IndexChoice]) -> SearchState:
-    """The state with an index on both sides, and without what is the index's own: scales and preference.
+    """The state with an index on both sides, and without scales that are the index's own.
 
     Raises:
         UsageError: there is no index, or not the one that is named.
@@ -368,10 +377,9 @@ def _kinship(one: IndexChoice, other: IndexChoice) -> tuple[bool, bool, int]:
 
 
 def _as_indexed(side: SearchSide, known: Sequence[IndexChoice]) -> SearchSide:
-    choice, setting = choice_of(side, known), side.setting
+    choice = choice_of(side, known)
     return replace(
         side,
         alpha=None if side.alpha == choice.alpha else side.alpha,
-        gamma=None if side.gamma == choice.gamma or not choice.common_means else side.gamma,
-        setting=replace(setting, preference=None) if setting.preference == choice.preference(setting.mode) else setting,
+        gamma=None if side.gamma == choice.gamma else side.gamma,
     )

@@ -36,12 +36,7 @@ def views(
             # The links to why a document is where it is and to its passages, but for its id.
             "why": state.address("/search/hit", side=place),
             "passages": state.address("/search/passages", side=place),
-            "steps": {
-                "alpha": _step(choice.alpha, 0.01, 0.001),
-                "gamma": _step(choice.gamma, 0.01, 0.001),
-                "prefer": _step(choice.preference(side.setting.mode), 0.005, 0.001),
-            },
-            "recommended": choice.preference(side.setting.mode),
+            "step": _step(choice.alpha, 0.01, 0.001),
             "outcome": outcome,
         }
         if outcome is not None:

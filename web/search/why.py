@@ -25,7 +25,7 @@ class SimilarityAtScales(NamedTuple):
         value: the cosine; None where it cannot be known.
         own: the part of it that the text's own vector gives.
         language: the part of it that the language vector's subtraction gives.
-        common: the part of it that the common mean's subtraction gives.
+        common: the part of it that taking out what all queries have in common gives.
         rank: in the list of this setting at these scales; None where it is not among the first 100, or not known.
     """
 
@@ -40,7 +40,7 @@ class SimilarityAtScales(NamedTuple):
 def similarities(
     side_searcher: SideSearcher, state: SearchState, hit: Hit, explained: Hit | None, outcome: SideResult
 ) -> tuple[list[SimilarityAtScales], Mapping[str, float], str | None]:
-    """The table of similarities, what was subtracted of which language vector, and why more is not known."""
+    """The table of similarities, what was taken out of the document, and why more is not known."""
     gathered = side_searcher.gathered(state, outcome.choice)
     unknown, as_indexed = gathered.fixed, f"As indexed: alpha {outcome.choice.alpha_in_words}"
     if unknown is not None:
@@ -49,7 +49,8 @@ def similarities(
             return [], {}, unknown
         before = SimilarityAtScales("Before any shift", effect.similarity_before, rank=effect.rank_before)
         after = SimilarityAtScales(as_indexed, effect.similarity_after, rank=effect.rank_after)
-        return [before, after], effect.moved, unknown
+        scales = {effect.language or "": effect.alpha, "gamma": effect.gamma}
+        return [before, after], {name: scale for name, scale in scales.items() if scale}, unknown
     vectors, side = gathered.vectors(side_searcher.console), outcome.side
     none = "alpha 0, gamma 0" if outcome.choice.gamma or side.gamma else "alpha 0"
     wanted = [
@@ -59,7 +60,7 @@ def similarities(
     if outcome.moved:
         wanted.append((f"As selected: {side.scales_in_words}", side))
     entry, rows = hit.id if hit.passage is None else hit.passage.id, list[SimilarityAtScales]()
-    by: Mapping[str, float] = {}
+    removed: Mapping[str, float] = {}
     for where, at in wanted:
         breakdown = similarity_breakdown(vectors, entry, at.alpha, at.gamma)
         if breakdown is None:
@@ -67,10 +68,9 @@ def similarities(
         ranks = {}
         if rankable(side.setting):
             ranks = places(rank(gathered, at, vectors))
-        parts = breakdown.own_part, breakdown.language_part, breakdown.common_part
-        rows.append(SimilarityAtScales(where, breakdown.moved, *parts, ranks.get(hit.id)))
-        by = breakdown.by
-    return rows, by, None
+        parts, removed = breakdown[1:4], breakdown.removed
+        rows.append(SimilarityAtScales(where, breakdown.value, *parts, ranks.get(hit.id)))
+    return rows, removed, None
 
 
 # Of a group that has more only the first are shown.
@@ -113,7 +113,7 @@ def explain_hit(
     documents, whole = {key: to_hit(one, fields) for key, one in found.items()}, to_hit(shown, fields)
     # What lists are made of holds the beginnings of texts only.
     hit = replace(seen or whole, title=whole.title, text=beginning(whole.text))
-    near, by, unknown = similarities(side_searcher, state, hit, explained.get(name), outcome)
+    near, removed, unknown = similarities(side_searcher, state, hit, explained.get(name), outcome)
     # The shortlist tells what the legs say at the alpha that is looked at.
     legs = (hit if rankable(side.setting) and name in listed else explained.get(name, hit)).legs
     return {
@@ -124,7 +124,7 @@ def explain_hit(
         "rank": places(outcome.hits).get(name),
         "there": places(other.hits).get(name),
         "similarities": near,
-        "by": by,
+        "removed": removed,
         "unknown": unknown,
         "legs": [(_LEGS.get(leg, leg), said, _weight(leg, side.setting)) for leg, said in legs.items()],
         "bonus": result.bonus_of(hit),

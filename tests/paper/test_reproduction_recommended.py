@@ -1,4 +1,4 @@
-"""The page of the papers' figures, one step past them: both sides as `vectors tune` recommends, from NTREX alone."""
+"""The page of the papers' figures, one step past them: a gamma, as `vectors tune` recommends from NTREX alone."""
 
 import os
 import re
@@ -13,7 +13,7 @@ BLOCK = 4
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where the page's commands run."""
-    return tmp_path_factory.mktemp("reproduction-both")
+    return tmp_path_factory.mktemp("reproduction-recommended")
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +29,11 @@ def test_the_page_showed_what_its_commands_print(printed):
 
 def test_every_language_finds_what_others_have(printed):
     (everywhere,), (in_others,) = means("nDCG@20", printed), means("TLR@20", printed)
-    assert everywhere >= 0.805
-    assert in_others >= 0.82
+    assert everywhere >= 0.81
+    assert in_others >= 0.834
     languages = re.findall(r"^[a-z]{2} +(\.\d+) .* 1,190$", printed, re.MULTILINE)
     assert len(languages) == 8
-    assert min(map(float, languages)) >= 0.74
+    assert min(map(float, languages)) >= 0.744
 
 
 def test_no_setting_of_the_grid_finds_much_more(printed):
@@ -44,14 +44,14 @@ def test_no_setting_of_the_grid_finds_much_more(printed):
 
 @pytest.mark.skipif("LANGSHIFT_EVIDENCE" not in os.environ, reason="five minutes; make evidence prints it")
 def test_nor_does_one_of_the_whole_grid(printed, folder):
-    """Alpha and gamma from 0 to 1 by .1, queries shifted and not."""
+    """Alpha from 0 to 1 by .1, with gammas."""
     (found,) = means("nDCG@20", printed)
     tenths = ",".join(f"{tenth / 10:g}" for tenth in range(11))
-    grid = ("--alpha", tenths, "--gamma", tenths, "--measures", "nDCG@20", "--cache", "cache")
+    grid = ("--alpha", tenths, "--gamma", "0,.9,.93,.95,.97,.98", "--measures", "nDCG@20", "--cache", "cache")
     done = langshift("evaluate", "sweep", "xquad-all", *grid, cwd=folder)
     print(done.stdout[done.stdout.index("Alpha by gamma") :])
     found_there = [
         float(figure) for figure in re.findall(r"(?<!\d)\.\d{3}\b", done.stdout.partition("Alpha by gamma")[2])
     ]
-    assert len(found_there) == 2 * 11 * 11
+    assert len(found_there) == 11 * 6
     assert max(found_there) <= found + 0.01
