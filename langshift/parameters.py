@@ -223,7 +223,7 @@ ALPHA = option(
 GAMMA = option(
     "--gamma G",
     "What queries have in common, taken out: 0, .9 to .98. [default: as recommended]",
-    SHARE,
+    click.FLOAT,
     rare=True,
 )
 

@@ -74,7 +74,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     multiple=True,
 )
 @option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha or --gamma is given.")
-@option("--gamma G", "How much of what all queries have in common documents lose: 0, or .9 to .98.", SHARE)
+@option("--gamma G", "How much of what all queries have in common documents lose: 0, or .9 to .98.", click.FLOAT)
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
 @option(
