@@ -65,7 +65,7 @@ def require_extra(who: str, extra: str, *modules: str, otherwise: str = "") -> N
     """Refuse, before any work, what cannot be done without an extra.
 
     Args:
-        who: what needs it, with the verb: ``--plot needs``.
+        who: what needs it, with the verb: ``the report needs``.
         extra: its name.
         modules: what comes with it.
         otherwise: what can be done instead; the end of the sentence.

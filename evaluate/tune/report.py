@@ -1,31 +1,23 @@
-"""What tuning found: as JSON, in sentences and tables, as curves, and for the file of language vectors."""
+"""What tuning found: as JSON, in sentences and tables, and for the file of language vectors."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from langshift.debias.vectors import LanguageVectors, Recommendation
-from langshift.errors import UsageError, require_extra
 from langshift.evaluate.compare.verdict import Choice, PairedFigures, Verdict, judge
-from langshift.evaluate.figures.theme import BLUE, GREEN
 from langshift.evaluate.report.run_tables import bars
 from langshift.evaluate.report.tables import probability
 from langshift.evaluate.tune import tune
 from langshift.evaluate.tune.task import FOLDS
-from langshift.evaluate.tune.tune import COST, MEASURES, OTHERS, PLAIN, TARGET, MeasureChange, TuningPoint, TuningStep
-from langshift.files import atomic_write
+from langshift.evaluate.tune.tune import COST, MEASURES, PLAIN, TARGET, MeasureChange, TuningPoint, TuningStep
 from langshift.output import format_change, format_score, heading, join_words, line, pluralize, table
 from langshift.settings import VERSION
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -145,20 +137,16 @@ class TuningReport:
         return {name: round(self.mean(point, name, group), 4) for name in MEASURES}
 
     def _curve(self, points: Sequence[TuningPoint]) -> list[dict[str, Any]]:
-        """The curve with each group's means, and the interval of each change from nothing shifted."""
+        """The curve with each group's means, and the 95 % interval of each change from nothing shifted."""
+        plain, interval, every = self.found.plain.figures, self.found.weighing.interval, self.judge.task.groups["all"]
         return [
             {
                 **point.setting._asdict(),
                 **{group: self._means(point, group) for group in self.judge.task.groups},
-                "change": {measure: list(bounds) for measure, bounds in self.intervals(point).items()},
+                "change": {name: list(interval(point.figures[name] - plain[name], every)) for name in MEASURES},
             }
             for point in points
         ]
-
-    def intervals(self, point: TuningPoint) -> Mapping[str, tuple[float, float]]:
-        """95 % intervals of the changes from nothing shifted, over all queries."""
-        before, after, interval = self.found.plain.figures, point.figures, self.found.weighing.interval
-        return {name: interval(after[name] - before[name], self.judge.task.groups["all"]) for name in MEASURES}
 
 
 _CHOICE = Choice(more="raise --sample, or give more parallel text")
@@ -170,72 +158,6 @@ def _step(step: TuningStep) -> dict[str, Any]:
 
 def _change(change: MeasureChange) -> dict[str, float]:
     return {name: round(value, 6) for name, value in (*change._asdict().items(), ("difference", change.difference))}
-
-
-FORMATS = (".svg", ".png", ".pdf")
-_COLOURS = {TARGET: GREEN, OTHERS: BLUE}
-
-
-def require_plotting(path: Path) -> None:
-    """Refuse, before any work, a figure that cannot be drawn or written.
-
-    Raises:
-        UsageError: the name ends in none of the known formats, or names no place to write to.
-        LangshiftError: the extra is not installed.
-    """
-    if path.suffix.lower() not in FORMATS:
-        raise UsageError(f"--plot {path}: the file name must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
-    require_extra("--plot needs", "plot", "matplotlib")
-    above = next(folder for folder in path.absolute().parents if folder.exists())
-    if path.is_dir() or not above.is_dir() or not os.access(above, os.W_OK):
-        raise UsageError(f"--plot {path} cannot be written: it is a folder, or its folder is not writable.")
-
-
-def plot(report: TuningReport, path: Path) -> None:
-    """Draw what each alpha gains on the left, and what gamma gains by its directions on the right.
-
-    Args:
-        report: what was found.
-        path: where to; its ending names the format. It appears whole or not at all.
-    """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    # Letters stay letters, and the same curves give the same bytes.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "langshift"}):
-        steps = report.found.steps
-        drawn = Figure(figsize=(5 * len(steps), 4.5), layout="constrained")
-        for axes, step in zip(drawn.subplots(1, len(steps), sharey=True, squeeze=False)[0], steps, strict=True):
-            _draw_curve(axes, report, step)
-        drawn.suptitle(_title(report))
-        format_ = path.suffix.lower().removeprefix(".")
-        with atomic_write(path) as partial:
-            drawn.savefig(partial, format=format_, dpi=150, metadata={"Date": None} if format_ == "svg" else None)
-
-
-def _draw_curve(axes: Axes, report: TuningReport, step: TuningStep) -> None:
-    """What each setting of a step gains over nothing shifted; the band is the interval of nDCG@20."""
-    scale, head = _SCALES[step.name], _heading(step)
-    scales = [getattr(point.setting, scale) for point in step.points]
-    for measure, colour in _COLOURS.items():
-        plain = report.mean(report.found.plain, measure)
-        changes = [report.mean(point, measure) - plain for point in step.points]
-        axes.plot(scales, changes, color=colour, marker="o", ms=3, label=measure)
-    low, high = zip(*(report.intervals(point)[TARGET] for point in step.points), strict=True)
-    axes.fill_between(scales, low, high, color=_COLOURS[TARGET], alpha=0.15, linewidth=0)
-    axes.axhline(0, color="grey", linewidth=0.8)
-    axes.set(title=head, xlabel=scale, ylabel="change from nothing shifted")
-    axes.yaxis.set_major_formatter("{x:+.3f}")
-    axes.legend(fontsize="small")
-
-
-def _title(report: TuningReport) -> str:
-    task, vectors = report.judge.task, report.judge.vectors
-    languages = len(set(task.languages.tolist()))
-    return (
-        f"{vectors.encoder}, pivot {vectors.pivot}, on {report.pairs}: {len(task.items):,} queries in {languages} "
-        f"languages\nbands: 95 % intervals of {TARGET} over blocks of items"
-    )
 
 
 # Step -> what is varied in it.

@@ -84,7 +84,6 @@ def vectors() -> None:
     click.IntRange(min=100),
     rare=True,
 )
-@option("--plot FILE", "Write a plot of the curves here, as .svg, .png or .pdf.", rare=True)
 @json_or_tables
 def tune(
     file: Path,
@@ -93,7 +92,6 @@ def tune(
     encoder: str | None,
     opening: dict[str, Any],
     sample: int | None,
-    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Measure on parallel text how far to shift with FILE, and write what is recommended to FILE.
@@ -107,14 +105,12 @@ def tune(
     \b
     Example:
       langshift vectors fit --pairs NTREX --pivot en --languages en,de,th --output mine.safetensors
-      langshift vectors tune mine.safetensors --pairs NTREX --plot curve.svg
+      langshift vectors tune mine.safetensors --pairs NTREX
     """
     from langshift.evaluate.tune import report as reporting
     from langshift.evaluate.tune import tune as tuning
     from langshift.evaluate.tune.task import default_sample, make_task, sample_items, well_covered
 
-    if plot is not None:
-        reporting.require_plotting(plot)
     vectors = LanguageVectors.load(file)
     check_output(file)
     if is_given(vectors.encoder):
@@ -141,16 +137,12 @@ def tune(
         found = tuning.tune(judge)
     report = reporting.TuningReport(pairs.resolve().name, judge, found, absent, few, same_text)
     report.recommended().save(file)
-    if plot is not None:
-        reporting.plot(report, plot)
     warn([*left_out_in_words(source), *reporting.warnings(report)])
     if as_json:
         emit_json({"file": str(file), "left_out": left_out_document(source), **report.document()})
         return
     reporting.show(report)
     note(f"Wrote the recommendation to {file}.")
-    if plot is not None:
-        note(f"Wrote the plot of the curves to {plot}.")
 
 
 @vectors.command("import")
