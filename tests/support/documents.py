@@ -367,7 +367,7 @@ def renew():
         with tempfile.TemporaryDirectory() as folder:
             replaced = list(chain.from_iterable(_renewed(block, document, folder) for block in blocks(document)))
         write(document, replaced)
-        for name in ("news", "cms", "news-mine", "articles", "manual"):
+        for name in ("news", "cms", "news-mine", "articles", "handbook", "manual"):
             subprocess.run([LANGSHIFT, "index", "drop", name, "--yes"], capture_output=True, check=False)
         open_cluster().indices.delete(index="old-articles", params={"ignore_unavailable": "true"})
     write(CLIENTS, [(block.span, _shown_body()) for block in blocks(CLIENTS) if block.mark == "as installed"])

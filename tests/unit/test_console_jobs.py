@@ -201,5 +201,5 @@ def test_the_command_measures_what_the_judgements_allow(tmp_path):
 
     (tmp_path / "dataset.json").write_text('{"judged": "per-language"}')
     apart = job.command(tmp_path, tmp_path / "out", resume=True)
-    assert apart[apart.index("--measures") + 1] == "nDCG@20 R@20 SLR@20"
+    assert apart[apart.index("--measures") + 1] == "nDCG@20 R@20 SLR@20 MostShown@20"
     assert apart[-1] == "--resume"
