@@ -44,7 +44,7 @@ VARIABLES = {
 #: The documents whose commands are run and whose output is shown, with the names that they give in the cluster.
 NAMES = {
     README: ("news",),
-    INGEST: ("news", "cms"),
+    INGEST: ("news", "cms", "handbook"),
     ADOPT: ("articles",),
     VECTORS: ("news",),
     SEARCH: ("news", "manual"),
