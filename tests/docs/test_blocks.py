@@ -159,6 +159,9 @@ def test_the_comparison_notices_what_is_not_so():
     assert differences(shown.replace(".7802", ".7700"), shown) == [
         "'nDCG@20  .7700    1,190' is shown as 'nDCG@20  .7802    1,190'"
     ]
+    assert differences("th has 14% of the hits\n", "th has 15% of the hits\n") == []
+    assert len(differences("th has 14% of the hits\n", "th has 16% of the hits\n")) == 1
+    assert len(differences("th has 14.1% of the hits\n", "th has 15.0% of the hits\n")) == 1
     assert differences("hash 19312964b33ce025\n", "hash dfe712fe0fb8e7a7\n") == []
     assert len(differences("hash none\n", "hash dfe712fe0fb8e7a7\n")) == 1
     assert len(differences(shown.replace("1,190", "1,191"), shown)) == 1

@@ -265,7 +265,9 @@ def _same_word(mine, other, near):
         digits = min(len(word.rpartition(".")[2].rstrip("),.:;")) for word in (mine, other))
         return abs(_figure(mine) - _figure(other)) <= near + (0.005 if digits == 2 else 0)
     if re.fullmatch(_SHARE, mine) and re.fullmatch(_SHARE, other):
-        return abs(float(mine.rstrip("%")) - float(other.rstrip("%"))) <= 100 * near
+        # Of whole percents as far as rounding goes, too.
+        rounded = 0 if "." in mine + other else 1
+        return abs(float(mine.rstrip("%")) - float(other.rstrip("%"))) <= 100 * near + rounded
     if re.fullmatch(_RANGE, mine) and re.fullmatch(_RANGE, other):
         ours, theirs = ([float(one) for one in re.findall(r"\.\d+", word)] for word in (mine, other))
         # Of two digits.
@@ -283,7 +285,7 @@ def _both_free(mine, other):
 
 
 _SPEED, _SCORE = r"[\d,]+/s[,.]", r"\(?[+-]?(0?\.\d+|\d\.\d{3,})\)?[,.:;]?"
-_SHARE, _RANGE = r"\d+\.\d%", r"\(\.\d+–\.\d+\)"
+_SHARE, _RANGE = r"\d+(\.\d)?%", r"\(\.\d+–\.\d+\)"
 _MILLISECONDS_OR_SIZE, _HASH = r"\d+\.\d", r"'?[0-9a-f]{16}'?,?"
 _DAY, _DIFFERENCE = r"\d{4}-\d\d-\d\d", r"\d\.\de[+-]\d\d\.?"
 _FREE = (_SPEED, _MILLISECONDS_OR_SIZE, _HASH, _DAY, _DIFFERENCE)
