@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,15 @@ def remove_directions(
 _MATTERS, _ROUNDING = 1 / 40, 1e-6
 
 
+def spanned_directions(means: NDArray[np.float64]) -> int:
+    """How many directions means span, shape (languages, d): their rank, but for rounding."""
+    return _spanned(np.linalg.svd(means, compute_uv=False))
+
+
+def _spanned(sizes: NDArray[np.floating[Any]]) -> int:
+    return int((sizes > _ROUNDING * sizes[0]).sum())
+
+
 def principal_directions(means: NDArray[np.float64], rank: int | None = None) -> NDArray[np.float32]:
     """The first right singular vectors of means, which are not centred: B of ``CommonStep``.
 
@@ -49,7 +59,7 @@ def principal_directions(means: NDArray[np.float64], rank: int | None = None) ->
         UsageError: the means span fewer directions than were asked for.
     """
     _, sizes, rows = np.linalg.svd(means, full_matrices=False)
-    spanned = int((sizes > _ROUNDING * sizes[0]).sum())
+    spanned = _spanned(sizes)
     if rank is not None and rank > spanned:
         languages, dimension = means.shape
         raise UsageError(

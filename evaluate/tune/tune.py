@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import Debiaser
+from langshift.debias.fitting.linear_maps import spanned_directions
 from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.compare.significance import LEVEL, SEED, Floats, paired_tests
 from langshift.evaluate.compare.verdict import VISIBLE
@@ -201,7 +202,8 @@ class Judge:
         self._parts = [(np.ones(len(task.folds), bool), vectors)]
         if same_text:
             self._parts = [(task.folds == fold, held_out_vectors(vectors, task, fold)) for fold in range(FOLDS)]
-        self.most_directions = min(_rank(part) for _, part in self._parts)
+        means = (part.query_means for _, part in self._parts)
+        self.most_directions = min(0 if one is None else spanned_directions(one) for one in means)
 
     def at(self, setting: TuningSettings) -> TuningPoint:
         """Search at a setting, and score; from memory where that was done before."""
@@ -215,18 +217,6 @@ class Judge:
             self._known[setting] = TuningPoint(setting, figures)
             self._on_point()
         return self._known[setting]
-
-
-# Smaller singular values, as a share of the first, are rounding.
-_ROUNDING = 1e-6
-
-
-def _rank(vectors: LanguageVectors) -> int:
-    means = vectors.query_means
-    if means is None:
-        return 0
-    sizes = np.linalg.svd(means, compute_uv=False)
-    return int((sizes > _ROUNDING * sizes[0]).sum())
 
 
 #: What is tried; ascending. Gammas from .9 to .98 are alike, and those between 0 and .9 worse than either.
