@@ -16,7 +16,7 @@ from langshift.debias.scripts import with_script_of
 from langshift.debias.unprepared import cannot_be_japanese, in_lower_case, is_in_capitals, needs_preparing, plain
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, parse_tag, primary, require_tag, text_language
-from langshift.output import join_words
+from langshift.wording import join_words
 
 # What is read of a text: three pieces, evenly spread over its beginning, which is what encoders read. On XQuAD's
 # passages they are as accurate as the whole (1.000 in all twelve languages) in two thirds of the time; one first piece

@@ -10,7 +10,7 @@ import msgspec
 
 from langshift.debias.encoders import MOST_TOKENS, Pooling
 from langshift.errors import FingerprintError
-from langshift.output import join_words
+from langshift.wording import join_words
 
 
 def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from langshift.debias.encoders import Matrix
 from langshift.debias.similarity import with_norm_1
 from langshift.languages import UNDETERMINED, text_language
-from langshift.output import join_words, pluralize
+from langshift.wording import join_words, pluralize
 
 
 def _languages(tags: str) -> frozenset[str]:

@@ -31,13 +31,14 @@ from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
 from langshift.ingest.sources import Parser
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
-from langshift.output import emit_json, line, log_to, note, pluralize
+from langshift.output import emit_json, line, log_to, note
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.versions import Target, check_name, live
 from langshift.settings import Settings
+from langshift.wording import pluralize
 
 
 class Verdicts:

@@ -25,13 +25,14 @@ from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, 
 from langshift.ingest.sources import open_source
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
-from langshift.output import note, pluralize
+from langshift.output import note
 from langshift.plugin import unread, version_writer
 from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target, version_behind
 from langshift.retry import RetryBudget, retry_until_available
 from langshift.settings import Settings
+from langshift.wording import pluralize
 
 T = TypeVar("T")
 

@@ -28,10 +28,11 @@ from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.chunking import CHARACTERS
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.languages import text_language
-from langshift.output import log_to, note, pluralize
+from langshift.output import log_to, note
 from langshift.plugin.transfer import state
 from langshift.plugin.versions import unfinished
 from langshift.settings import VERSION
+from langshift.wording import pluralize
 
 #: What the tally of an example begins with of what is no language tag.
 NO_TAG = "no tag such as "
@@ -152,7 +153,7 @@ class _Count(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Such as ``1,200/20,000``, or ``1,200 lines``."""
         handled = int(task.completed)
-        text = output.pluralize(handled, "line") if task.total is None else f"{handled:,}/{int(task.total):,}"
+        text = pluralize(handled, "line") if task.total is None else f"{handled:,}/{int(task.total):,}"
         return Text(text, style="progress.download")
 
 

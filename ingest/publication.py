@@ -5,13 +5,13 @@ from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError
 from langshift.ingest.progress import LoadSummary, dead_letters_say
-from langshift.output import pluralize
 from langshift.plugin import metadata, version_writer
 from langshift.plugin.inventory import count_documents
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target
 from langshift.server_errors import Unreadable
+from langshift.wording import pluralize
 
 #: A load may refuse this share of its lines and still take the place of what is live.
 MAX_REFUSED = 0.1

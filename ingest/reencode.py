@@ -24,7 +24,6 @@ from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, is_usable
 from langshift.ingest.updates import stored_tag, texts_of
 from langshift.normal_form import normal_form
-from langshift.output import pluralize
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.index_body import copied_body, engine_of, mapped, require_engine
 from langshift.plugin.metadata import FieldNames, value_at
@@ -35,6 +34,7 @@ from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import ClientTransform, TransferListener, TransferPlan, TransferResult
 from langshift.plugin.unread import look
 from langshift.plugin.versions import IndexInfo, live, read_fingerprint, version_behind
+from langshift.wording import pluralize
 
 Source = Mapping[str, Any]
 

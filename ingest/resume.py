@@ -20,7 +20,7 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import ActionBuilder
-from langshift.output import join_words, note, pluralize
+from langshift.output import note
 from langshift.plugin import metadata, stored_shift, version_writer
 from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
 from langshift.plugin.metadata import FieldNames
@@ -28,6 +28,7 @@ from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.versions import IfExists, Target, remove_impostor, version_behind
 from langshift.retry import waiting
 from langshift.server_errors import failure
+from langshift.wording import join_words, pluralize
 
 ActionBuilderFactory = Callable[..., ActionBuilder]
 

@@ -36,9 +36,9 @@ from langshift.ingest.documents import (
     require_dimension,
 )
 from langshift.languages import parse_tag
-from langshift.output import join_words
 from langshift.plugin.index_body import FieldTypes
 from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, value_at
+from langshift.wording import join_words
 
 #: How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
 #: since those of a pipe are kept meanwhile.

@@ -28,7 +28,6 @@ from langshift.ingest.transform import (
     is_usable,
 )
 from langshift.languages import UNDETERMINED, text_language
-from langshift.output import join_words
 from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import CHUNK, USUAL, FieldNames, chunk_id, replaced_at, value_at
@@ -36,6 +35,7 @@ from langshift.plugin.raw_documents import FoundDocument, FoundDocuments, RawSer
 from langshift.plugin.stored_vector import vector_at
 from langshift.server_errors import Retryable, not_permitted
 from langshift.settings import Settings
+from langshift.wording import join_words
 
 Source = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ import msgspec
 from opensearchpy.exceptions import NotFoundError, OpenSearchException
 
 from langshift.credentials import redact
-from langshift.output import printable
+from langshift.wording import printable
 
 #: Characters of an answer, and of a path, that a sentence shows.
 _SHOWN, _PATH = 60, 120

@@ -5,13 +5,10 @@ import json
 import logging
 import os
 import re
-import shlex
-import shutil
 import stat
-import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,26 +23,9 @@ from rich.table import Table
 from rich.text import Text
 
 from langshift.errors import LangshiftError
+from langshift.wording import UNSAFE, escape, escaped, printable
 
-# What a terminal takes for a command (the controls of ASCII and Latin-1), for the end of a line, or for an order to
-# show text in another direction than it is read; and halves of characters, which have no encoding. Joiners and
-# directional marks, which Persian, Hindi or Hebrew are written with, are none of these.
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_UNSAFE_IN_LINES = re.compile(rf"(?![\t\n]){_UNSAFE.pattern}")
-
-
-def escaped(text: str) -> str:
-    """On one line, with escapes such as ``\\x1b`` for what a terminal would take for a command."""
-    return _UNSAFE.sub(_escape, text)
-
-
-def printable(text: str) -> str:
-    """On one line, with spaces for what a terminal would take for a command."""
-    return _UNSAFE.sub(" ", text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+_UNSAFE_IN_LINES = re.compile(rf"(?![\t\n]){UNSAFE.pattern}")
 
 
 class Terminal(Console):
@@ -57,7 +37,7 @@ class Terminal(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Render as rich does, with escapes for what a terminal would take for a command."""
         for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else _UNSAFE_IN_LINES.sub(_escape, text), style, control)
+            yield Segment(text if control else _UNSAFE_IN_LINES.sub(escape, text), style, control)
 
 
 out = Terminal()
@@ -205,26 +185,6 @@ def _fitting(columns: Sequence[_Column]) -> list[int]:
     return widths
 
 
-def utc_time(milliseconds: int) -> str:
-    """A time in milliseconds since 1970, such as ``2026-11-25 11:31:02 UTC``."""
-    at = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def pluralize(number: int, noun: str) -> str:
-    """``1 document``, ``1,200 documents``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def program() -> str:
-    """How the person can call langshift again from here: by name where that finds it, else by path."""
-    called = Path(sys.argv[0])
-    found = shutil.which("langshift")
-    if called.name != "langshift" or (found and Path(found).samefile(called)):
-        return "langshift"
-    return shlex.quote(os.path.relpath(called))
-
-
 def progress(*columns: bars.ProgressColumn) -> bars.Progress:
     """A progress display on standard error; silent where that is not a terminal.
 
@@ -258,29 +218,6 @@ def line(text: str) -> None:
 def _below_gap(text: str) -> str:
     shown = text.lstrip("\n")
     return text[: len(text) - len(shown)] + escaped(shown)
-
-
-def format_score(value: float | None, digits: int = 4) -> str:
-    """A figure between 0 and 1 as ``.7802``; ``-`` where there is none."""
-    if value is None:
-        return "-"
-    text = f"{value:.{digits}f}"
-    return text.removeprefix("0") if text.startswith("0.") else text
-
-
-def format_change(change: float | None, digits: int = 4, *, same: str = "0") -> str:
-    """A change as ``+.0290`` or ``-.0040``; ``same`` where it does not show, ``-`` where there is none."""
-    if change is None:
-        return "-"
-    shown = round(change, digits)
-    if not shown:
-        return same
-    return ("+" if shown > 0 else "-") + format_score(abs(shown), digits)
-
-
-def join_words(parts: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 _MOST_BYTES = 5_000_000

@@ -15,7 +15,7 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from langshift.answers import Redirected, WrongAnswer
 from langshift.credentials import is_credentials_error, redact, refusal, unusable
 from langshift.errors import ClusterError, UnavailableError
-from langshift.output import join_words, printable
+from langshift.wording import join_words, printable
 
 # A permission may hold brackets itself, as `indices:data/write/bulk[s]` does.
 _REFUSAL = re.compile(

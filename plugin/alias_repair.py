@@ -10,10 +10,11 @@ from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
 from langshift.errors import ClusterError, UsageError
-from langshift.output import emit_json, join_words, line, note
+from langshift.output import emit_json, line, note
 from langshift.plugin import metadata
 from langshift.plugin.inventory import AnyVersion, Version, in_short, listed
 from langshift.plugin.versions import broken_in_words, check_name, indices_behind
+from langshift.wording import join_words
 
 
 class BrokenAlias(NamedTuple):

@@ -11,7 +11,6 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread, unread_in_words
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.output import join_words, pluralize
 from langshift.plugin import metadata, unfinished
 from langshift.plugin.alias_repair import BrokenAlias, broken_alias
 from langshift.plugin.index_body import VectorField, engine_of, mapped
@@ -22,6 +21,7 @@ from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.stored_vector import masked_in
 from langshift.plugin.versions import alias_of, check_mapping, check_name, version_behind
+from langshift.wording import join_words, pluralize
 
 BINS: Final = 10
 LOW, FAIR = 0.5, 0.8

@@ -9,12 +9,12 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException, NotFoundError, OpenSearchException, RequestError
 
 from langshift.errors import ClusterError
-from langshift.output import join_words
 from langshift.plugin import versions
 from langshift.plugin.index_body import mapped
 from langshift.plugin.metadata import FieldNames, is_on
 from langshift.plugin.user_template import InvalidTemplate, check_mappings, check_settings, flat, in_order, nested
 from langshift.server_errors import NO_ANSWER, reason
+from langshift.wording import join_words
 
 #: What the server calls it where an index is there already.
 ALREADY_EXISTS = "resource_already_exists_exception"

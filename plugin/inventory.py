@@ -15,12 +15,13 @@ from rich.filesize import decimal
 from langshift.client import open_cluster
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
-from langshift.output import emit_json, line, note, pluralize
+from langshift.output import emit_json, line, note
 from langshift.plugin import live_writes, metadata, pipelines
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata
 from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
 from langshift.plugin.versions import alias_of, broken_in_words, check_name, version_behind
+from langshift.wording import pluralize
 
 State = Literal["live", "kept", "unfinished"]
 VersionOperation = Literal["load", "retune", "reencode", "rollback"]

@@ -8,12 +8,12 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.errors import ClusterError
-from langshift.output import utc_time
 from langshift.plugin import metadata, versions
 from langshift.plugin.transfer.cutover import lift_block, set_block
 from langshift.plugin.transfer.reindex_tasks import shards
 from langshift.plugin.versions import Target
 from langshift.server_errors import Unreadable
+from langshift.wording import utc_time
 
 
 def noted_at_begin(client: OpenSearch, name: str, live: str) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from langshift.client import open_cluster
 from langshift.debias.debiaser import is_shifted_by_language, shifted, undo
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.output import emit_json, line, note, pluralize
+from langshift.output import emit_json, line, note
 from langshift.plugin import metadata, pipelines, shift_script
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, Vector, matching_tag, read
 from langshift.plugin.stored_vector import vector_required
 from langshift.plugin.versions import IndexInfo, live
+from langshift.wording import pluralize
 
 # Painless and NumPy round alike but for the last place of float32.
 CLUSTER_DIFFERS = 2e-7

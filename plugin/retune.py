@@ -10,7 +10,6 @@ from opensearchpy import OpenSearch
 from langshift.debias.debiaser import Debiaser, recommended, require_gamma
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError, UsageError
-from langshift.output import join_words, pluralize
 from langshift.plugin import metadata, pipelines, shift_script, stored_shift, unfinished
 from langshift.plugin.index_body import copied_body, require_engine
 from langshift.plugin.index_sample import require_vectors_as_written
@@ -28,6 +27,7 @@ from langshift.plugin.transfer.state import (
 from langshift.plugin.versions import IndexInfo, live, version_behind
 from langshift.server_errors import unblocking
 from langshift.settings import VERSION
+from langshift.wording import join_words, pluralize
 
 
 def require_retunable(client: OpenSearch, index: IndexInfo, vectors: str | None) -> None:

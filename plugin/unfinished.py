@@ -7,11 +7,11 @@ from opensearchpy import OpenSearch
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
-from langshift.output import join_words
 from langshift.plugin import metadata
 from langshift.plugin.inventory import Version, versions_of
 from langshift.plugin.transfer.state import is_running
 from langshift.server_errors import INDEX_BLOCKS, unblocking
+from langshift.wording import join_words
 
 
 def remarks(versions: Sequence[Version], *, loads: bool = True) -> Iterator[str]:

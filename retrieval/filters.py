@@ -10,12 +10,12 @@ from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import require_tag, text_language
 from langshift.normal_form import canonical_forms
-from langshift.output import escaped
 from langshift.plugin.metadata import PARENT
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.dsl import filter_clauses
 from langshift.retrieval.settings import Filters
 from langshift.server_errors import reason
+from langshift.wording import escaped
 
 # A refused filter shows so many of its values, and so many characters of each.
 _SHOWN, _SHOWN_CHARACTERS = 3, 40

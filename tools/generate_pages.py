@@ -23,7 +23,7 @@ from langshift.cli import root
 from langshift.evaluate.measures import DEFAULT_MEASURES, FAMILIES
 from langshift.evaluate.measures.base import MeasureFamily
 from langshift.evaluate.measures.standard import StandardFamily
-from langshift.output import join_words
+from langshift.wording import join_words
 
 DOCS = ROOT / "docs"
 # What the root command allows at most, so that its examples are not wrapped.

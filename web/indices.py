@@ -15,10 +15,10 @@ from langshift.errors import ClusterError, LangshiftError
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Group, grouped
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.languages import UNDETERMINED
-from langshift.output import pluralize
 from langshift.plugin import description
 from langshift.plugin.inventory import Version, listed
 from langshift.web.context import AppContext, context_of, page
+from langshift.wording import pluralize
 
 _MOST: Final = 10_000
 # Seconds: a letter holds its document, and may be large.

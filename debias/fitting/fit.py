@@ -12,8 +12,8 @@ from langshift.debias.fitting.sums import BatchEncoder, LanguageSums, PairSums, 
 from langshift.debias.parallel.columns import LeftOut, ParallelText, require_held
 from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors
 from langshift.errors import UsageError
-from langshift.output import pluralize
 from langshift.retry import prefetch
+from langshift.wording import pluralize
 
 # What can be fitted; the first two need means alone, which every file has.
 FITTED = ("shift", "centering", "lir", "affine")

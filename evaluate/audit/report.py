@@ -14,7 +14,8 @@ from langshift.debias.similarity import Floats
 from langshift.evaluate.audit import audit as auditing
 from langshift.evaluate.audit.audit import Audit, Interval, LanguageFinding, SimilarityGap
 from langshift.evaluate.compare.verdict import Verdict, own_language, unjudged
-from langshift.output import format_score, line, note, out, pluralize, table
+from langshift.output import line, note, out, table
+from langshift.wording import format_score, pluralize
 
 #: Where less of what a shift takes is there, the means lie further apart after it.
 HALF = 0.5

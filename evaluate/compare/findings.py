@@ -19,7 +19,7 @@ from langshift.evaluate.measures.fairness import TOP1
 from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, most_shown
 from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
-from langshift.output import format_score
+from langshift.wording import format_score
 
 
 def basis(clusters: Clusters) -> dict[str, Any]:

@@ -23,11 +23,12 @@ from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.runs import parse_names
 from langshift.files import atomic_write, write_json
 from langshift.languages import UNDETERMINED
-from langshift.output import format_change, format_score, heading, line, table
+from langshift.output import heading, line, table
 from langshift.plugin.versions import live
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL_OPTIONS, SearchOptions
 from langshift.settings import VERSION
+from langshift.wording import format_change, format_score
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, most_shown
 from langshift.evaluate.replay.replay import ReplayResult
-from langshift.output import format_change, format_score, join_words
+from langshift.wording import format_change, format_score, join_words
 
 _DIGITS = 3
 

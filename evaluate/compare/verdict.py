@@ -23,7 +23,7 @@ from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, crowding
 from langshift.evaluate.replay.overlap import Overlap
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.runs import scored
-from langshift.output import format_change, format_score, join_words
+from langshift.wording import format_change, format_score, join_words
 
 RANKING, OTHERS, OWN_ANSWERS = "nDCG@20", "TLR@20", "SLR@20"
 #: A mean loss of more than this is one whatever its p, where there are enough questions: so many of them, and a 95 %

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from langshift.evaluate.measures.base import Measure, MeasureCell, MeasureFamily, MeasureTable, RankedMaterial, Scores
 from langshift.languages import UNDETERMINED
-from langshift.output import format_score
+from langshift.wording import format_score
 
 #: What a language's share of the hits stands beside: its share of the relevant documents, or of all documents.
 RELEVANT, DOCUMENTS = "what is relevant", "the documents"

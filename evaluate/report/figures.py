@@ -29,7 +29,7 @@ from langshift.evaluate.measures.fairness import FIFTHS, LPR, OUTCOMES
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.report import Report, RunInfo, SavedSweep, facts
 from langshift.evaluate.report.tables import Cell, Head, Table, examples, tally
-from langshift.output import format_score
+from langshift.wording import format_score
 
 # Beyond these, numbers in a heatmap's cells cannot be read.
 _ANNOTATED = 14

@@ -30,8 +30,9 @@ from langshift.evaluate.report.tables import (
     show_table,
     terminal_rows,
 )
-from langshift.output import format_change, format_score, heading, line
+from langshift.output import heading, line
 from langshift.retrieval.settings import format_settings
+from langshift.wording import format_change, format_score
 
 _BAR = 30
 

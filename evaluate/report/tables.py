@@ -14,7 +14,7 @@ from langshift.evaluate.measures.base import MeasureCell, Scores
 from langshift.evaluate.measures.fairness import FIFTHS, FLOOR, FLOOR_95, NDCG, PSI
 from langshift.evaluate.measures.most_shown import format_figure, most_shown
 from langshift.languages import UNDETERMINED
-from langshift.output import format_change, format_score
+from langshift.wording import format_change, format_score
 
 _SUPERSCRIPTS = dict(zip("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
 GAIN, LOSS, MARK = "gain", "loss", "mark"

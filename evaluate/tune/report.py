@@ -16,8 +16,9 @@ from langshift.evaluate.report.tables import probability
 from langshift.evaluate.tune import tune
 from langshift.evaluate.tune.task import FOLDS
 from langshift.evaluate.tune.tune import COST, MEASURES, PLAIN, TARGET, MeasureChange, TuningPoint, TuningStep
-from langshift.output import format_change, format_score, heading, join_words, line, pluralize, table
+from langshift.output import heading, line, table
 from langshift.settings import VERSION
+from langshift.wording import format_change, format_score, join_words, pluralize
 
 
 @dataclass(frozen=True)

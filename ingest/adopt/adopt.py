@@ -30,7 +30,7 @@ from langshift.ingest.load import load_source
 from langshift.ingest.progress import LoadReporter, LoadSummary, no_progress
 from langshift.ingest.publication import LoadNotPublished
 from langshift.ingest.resume import LoadOptions, LoadStrategy
-from langshift.output import note, pluralize
+from langshift.output import note
 from langshift.plugin import live_writes, metadata, stored_shift
 from langshift.plugin.index_body import (
     COSINE,
@@ -48,6 +48,7 @@ from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.stored_vector import left_out, masked
 from langshift.plugin.versions import version_behind
 from langshift.server_errors import Unreadable
+from langshift.wording import pluralize
 
 _FINAL = "final_pipeline"
 

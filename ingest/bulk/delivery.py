@@ -31,7 +31,6 @@ from langshift.ingest.bulk.writer import (
     Stopped,
     bulk_lines,
 )
-from langshift.output import pluralize
 from langshift.plugin import live_writes
 from langshift.plugin.unfinished import explain_block
 from langshift.plugin.version_writer import require_not_replaced
@@ -39,6 +38,7 @@ from langshift.plugin.versions import Target
 from langshift.retry import BACKOFF, RetryBudget
 from langshift.server_errors import Rejected, Retryable, classify, is_gone, not_permitted
 from langshift.settings import Settings
+from langshift.wording import pluralize
 
 
 @dataclass

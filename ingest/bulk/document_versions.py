@@ -8,9 +8,10 @@ from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
 from langshift.ingest.bulk.writer import ActionResult
-from langshift.output import note, utc_time
+from langshift.output import note
 from langshift.plugin import metadata
 from langshift.retry import RetryBudget, retry_until_available
+from langshift.wording import utc_time
 
 # Lines of a load have consecutive versions from its begin on; in a millisecond nobody reads a million of them, so
 # that the next load's are later.

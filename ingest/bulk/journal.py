@@ -32,8 +32,8 @@ from langshift.ingest.bulk.journal_store import (
     sample_priority,
 )
 from langshift.ingest.bulk.writer import ActionResult
-from langshift.output import join_words
 from langshift.plugin.metadata import chunk_id
+from langshift.wording import join_words
 
 # As JSON: ``corpus`` (as messages name it), ``content`` (its SHA-256), ``index``, ``fingerprint`` (a ``Fingerprint`` as
 # ``to_dict`` gives it), ``least_confidence``, and what else may change what is written.

@@ -14,8 +14,9 @@ from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.evaluate.convert.trec import read_miracl, read_neuclir
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.evaluate.datasets.dataset import describe_own_documents
-from langshift.output import emit_json, line, note, out, pluralize, progress, table
+from langshift.output import emit_json, line, note, out, progress, table
 from langshift.parameters import JSON, PATH, CommandGroup, Decorator, flag, json_or_tables, option, parse_list
+from langshift.wording import pluralize
 
 
 def _print(checked: DatasetCheck) -> None:

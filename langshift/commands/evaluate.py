@@ -30,7 +30,7 @@ from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONC
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.report.run_tables import show_drifts, show_positions, show_replay, show_settings
 from langshift.files import write_json
-from langshift.output import emit_json, format_score, heading, line, note, progress, table, warn
+from langshift.output import emit_json, heading, line, note, progress, table, warn
 from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import (
@@ -43,6 +43,7 @@ from langshift.retrieval.settings import (
     setting_options,
 )
 from langshift.settings import Settings
+from langshift.wording import format_score
 
 _INDICES = option("--index NAME", "The index to search; can be repeated.", dest="names", required=True, multiple=True)
 

@@ -36,7 +36,7 @@ from langshift.ingest.publication import LoadNotPublished
 from langshift.ingest.resume import PATIENCE as USUAL_PATIENCE
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import open_source, require_readable
-from langshift.output import emit_json, line, note, out, pluralize, table
+from langshift.output import emit_json, line, note, out, table
 from langshift.parameters import (
     ALPHA,
     ENCODER,
@@ -68,6 +68,7 @@ from langshift.plugin.versions import IfExists, IndexInfo, check_name, live
 from langshift.retry import waiting
 from langshift.server_errors import reason
 from langshift.settings import Settings
+from langshift.wording import pluralize
 
 _LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 _LANGUAGES = option(

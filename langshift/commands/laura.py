@@ -42,11 +42,12 @@ from langshift.evaluate.rerank.pools import (
 )
 from langshift.evaluate.runs import command, versions
 from langshift.files import write_bytes, write_json
-from langshift.output import emit_json, format_score, line, note, table
+from langshift.output import emit_json, line, note, table
 from langshift.parameters import PATH, Command, json_or_tables, option
 from langshift.retrieval.rerank.features import read_model
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.settings import SearchOptions, search_options
+from langshift.wording import format_score
 
 _JUDGEMENTS, _UTILITIES = "judgements", "utilities (LAURA)"
 

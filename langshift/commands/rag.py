@@ -21,10 +21,11 @@ from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.replay.result import check_output, provenance, server_version
 from langshift.evaluate.report.tables import probability
 from langshift.evaluate.runs import command, versions
-from langshift.output import emit_json, format_change, format_score, heading, line, note, progress, table, warn
+from langshift.output import emit_json, heading, line, note, progress, table, warn
 from langshift.parameters import PATH, Command, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchOptions, SearchSettings, search_options, setting_options
+from langshift.wording import format_change, format_score
 
 _CACHE = "answers.sqlite"
 #: What is measured without a generator rewards the overlap of words.

@@ -53,7 +53,7 @@ from langshift.evaluate.rerank.pools import (
 )
 from langshift.files import write_json
 from langshift.languages import UNDETERMINED
-from langshift.output import emit_json, format_change, format_score, line, note, progress, table
+from langshift.output import emit_json, line, note, progress, table
 from langshift.parameters import (
     PATH,
     Command,
@@ -69,6 +69,7 @@ from langshift.retrieval.rerank.features import FeatureModel
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL, SearchOptions, search_options
+from langshift.wording import format_change, format_score
 
 FEATURES = "features"
 

@@ -17,18 +17,7 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import optional_tag
 from langshift.files import records, string
 from langshift.languages import require_tag, text_language
-from langshift.output import (
-    emit_json,
-    format_change,
-    format_score,
-    line,
-    note,
-    out,
-    pluralize,
-    progress,
-    table,
-    write_json,
-)
+from langshift.output import emit_json, line, note, out, progress, table, write_json
 from langshift.parameters import PATH, Command, CommandGroup, flag, json_or_tables, option
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, check_name, live
@@ -54,6 +43,7 @@ from langshift.retrieval.settings import (
     search_options,
     setting_options,
 )
+from langshift.wording import format_change, format_score, pluralize
 
 
 @click.group(cls=CommandGroup)

@@ -24,7 +24,7 @@ from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
 from langshift.debias.parallel import open_parallel
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
-from langshift.output import emit_json, line, note, out, pluralize, progress, table, warn
+from langshift.output import emit_json, line, note, out, progress, table, warn
 from langshift.parameters import (
     ENCODER,
     JSON,
@@ -38,6 +38,7 @@ from langshift.parameters import (
     option_group,
     parse_list,
 )
+from langshift.wording import pluralize
 
 #: How an encoder is opened; a command is given them as ``opening``, for ``open_encoder``.
 _OPENING = option_group(

@@ -19,7 +19,8 @@ from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import ServerState, find_server, is_alive
 from langshift.errors import ClusterError, UsageError
 from langshift.files import ensure_folder
-from langshift.output import err, join_words, note
+from langshift.output import err, note
+from langshift.wording import join_words
 
 START_SECONDS = 180
 MORE_SECONDS = 60  # for each further node: they share the processor

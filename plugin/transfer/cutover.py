@@ -12,7 +12,6 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError, TransportError
 
 from langshift.normal_form import normal_texts
-from langshift.output import pluralize
 from langshift.plugin import metadata
 from langshift.plugin.stored_vector import WHOLE, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import reindex_tasks
@@ -20,6 +19,7 @@ from langshift.plugin.transfer.copying import catch_up, delete_gone, document_ke
 from langshift.plugin.transfer.state import ClientTransform, ScriptTransform, Transfer, TransferAborted
 from langshift.plugin.versions import move_alias, version_behind
 from langshift.server_errors import Unreadable
+from langshift.wording import pluralize
 
 
 def block(run: Transfer) -> bool:

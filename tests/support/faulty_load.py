@@ -13,7 +13,7 @@ from nothing_lost import assert_nothing_lost, read_letters
 from opensearchpy import OpenSearch
 
 from langshift.ingest.bulk.journal_store import LoadWorkspace
-from langshift.output import pluralize
+from langshift.wording import pluralize
 
 
 class FaultyLoad:

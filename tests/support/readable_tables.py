@@ -7,6 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from langshift import output
+from langshift.wording import printable
 
 COLUMNS = 80
 # A name that is shortened keeps this much of its beginning, at least.
@@ -70,4 +71,4 @@ def require_readable(table, title, columns, rows, *, right=(), prose=()):
     whole = printed(table, title, columns, rows, right=right, prose=prose, wide=True)
     assert len(whole) == count
     for cells, line in zip([columns, *rows], whole[-1 - len(rows) :], strict=True):
-        assert all(output.printable(cell).strip() in line for cell in cells)
+        assert all(printable(cell).strip() in line for cell in cells)

@@ -12,7 +12,6 @@ from opensearchpy import OpenSearch
 
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError, LangshiftError
-from langshift.output import pluralize
 from langshift.plugin.metadata import FieldNames, read_metadata, value_at
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.stored_vector import vector_at
@@ -22,6 +21,7 @@ from langshift.retrieval.calibration.questions import extract_question, text_of
 from langshift.retrieval.hits import Vector, group_of, known_shift, unshifted_vector, without_legs
 from langshift.retrieval.service import VersionedSearcher
 from langshift.retrieval.steps import Response, SearchPlan, execute
+from langshift.wording import pluralize
 
 Matrix = NDArray[np.float64]
 
