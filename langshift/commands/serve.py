@@ -36,6 +36,7 @@ from langshift.parameters import JSON, Command, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 from langshift.settings import Settings, ensure_home
+from langshift.wording import program
 
 _PREFERRED = f"--prefer-language {PREFERENCE:g}".replace(" 0.", " .")
 _COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
@@ -132,7 +133,7 @@ def _show_report(page: Path | None) -> None:
         return
     terminal.heading("\nSee the results")
     terminal.line(f"  report: {page}")
-    terminal.line(f"  search side by side: {terminal.program()} serve")
+    terminal.line(f"  search side by side: {program()} serve")
 
 
 def show(compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoExample | None) -> None:
@@ -146,7 +147,7 @@ def show(compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoE
         _show_example(shown)
     words = shown.query.text if shown else compared.dataset.queries[0].text
     terminal.heading("\nTry next")
-    langshift = terminal.program()
+    langshift = program()
     terminal.line(f'  {langshift} search {SHIFTED} "{words}"')
     terminal.line(f'  {langshift} search {PLAIN} "{words}"')
     terminal.line(f"  {langshift} ingest CORPUS --index NAME")
