@@ -50,7 +50,7 @@ soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: KILLS (10
 
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
 evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question
-	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/cluster/test_painless.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_long.py
+	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/cluster/test_painless.py tests/paper/test_reproduction_paper.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_long.py
 
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
 	@$(PY) tests/support/built_wheel.py
@@ -61,7 +61,7 @@ SITE := -m sphinx --quiet --nitpicky --fail-on-warning --fresh-env --write-all -
 docs: $(VENV)/.installed-dev  ## build the site of README.md and docs/, into .build/site
 	@$(PY) $(SITE)
 
-pages: $(VENV)/.installed-dev  ## write docs/cli.md and docs/measures.md anew, from the code
+pages: $(VENV)/.installed-dev  ## write docs/reference/cli.md and docs/reference/measures.md anew, from the code
 	@$(PY) tools/generate_pages.py
 
 lint: wheel  ## ruff; names; budget; generated pages; links of the site; mypy --strict and the layers over the built wheel

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Matrix
+from langshift.debias.encoders.base import Matrix
 from langshift.debias.fitting.linear_maps import map_affine, remove_directions
 from langshift.debias.vectors import CommonStep, LanguageVectors, Recommendation, Vectors, vector_tag
 from langshift.errors import UsageError

@@ -1,21 +1,30 @@
-"""Detect a text's language with a fastText model."""
+"""Detect a text's language with a fastText model, and its script, where the language has several."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import subprocess
 import sys
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langshift.debias.scripts import with_script_of
 from langshift.debias.unprepared import cannot_be_japanese, in_lower_case, is_in_capitals, needs_preparing, plain
 from langshift.errors import LangshiftError, UsageError
-from langshift.languages import UNDETERMINED, parse_tag, primary, require_tag, text_language
+from langshift.languages import (
+    UNDETERMINED,
+    macrolanguage,
+    parse_tag,
+    primary,
+    require_tag,
+    scripts_of,
+    text_language,
+    with_script,
+)
 from langshift.wording import join_words
 
 # What is read of a text: three pieces, evenly spread over its beginning, which is what encoders read. On XQuAD's
@@ -166,25 +175,20 @@ class LanguageDetector:
         tag = best if among is not None else kept[best].language
         return Detection(with_script_of(tag, line), kept[best].confidence / of)
 
-    def posteriors(self, text: str, among: Collection[str] | None = None) -> dict[str, float]:
+    def posteriors(self, text: str) -> dict[str, float]:
         """How probable each language is, as ``detect`` names and adds them up: p(ℓ) of a soft shift.
 
         Args:
             text: the text, read as ``detect`` reads it.
-            among: languages as the field ``language`` holds them; the posteriors are then taken over these alone.
 
         Returns:
             Tag, as ``detect`` gives it -> posterior of at least .001, a multiple of a millionth, the likeliest first;
             together at most 1. Empty where nothing speaks for any language.
         """
         line = self._line(text)
-        kept = self._allowed(self._found(line, among), among)
-        total = _total(kept) if among is not None or self.languages else max(1.0, _total(kept))
-        named = {
-            with_script_of(language if among is not None else one.language, line): int(one.confidence / total * _PARTS)
-            / _PARTS
-            for language, one in kept.items()
-        }
+        kept = self._allowed(self._found(line, None), None)
+        total = _total(kept) if self.languages else max(1.0, _total(kept))
+        named = {with_script_of(tag, line): int(found / total * _PARTS) / _PARTS for tag, found in kept.values()}
         likeliest_first = sorted(named.items(), key=lambda item: -item[1])
         return {tag: posterior for tag, posterior in likeliest_first if posterior >= _LEAST_POSTERIOR}
 
@@ -295,3 +299,71 @@ def _loads(model: Path) -> bool:
         return not subprocess.run(command, capture_output=True, check=False, timeout=_LOAD_SECONDS).returncode
     except subprocess.TimeoutExpired:
         return False
+
+
+# How much is read of a text: a third of Chinese characters differ.
+_SCRIPT_READ = 200
+# The letters of the scripts that living languages with several are written in: the blocks that most of a text is in.
+_LETTERS = {
+    "Adlm": re.compile("[\U0001e900-\U0001e95f]"),
+    "Arab": re.compile("[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]"),
+    "Cyrl": re.compile("[\u0400-\u052f]"),
+    "Deva": re.compile("[\u0900-\u097f]"),
+    "Guru": re.compile("[\u0a00-\u0a7f]"),
+    "Latn": re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]"),
+    "Mong": re.compile("[\u1800-\u18af]"),
+    "Nkoo": re.compile("[\u07c0-\u07ff]"),
+    "Tfng": re.compile("[\u2d30-\u2d7f]"),
+}
+_HAN = ("Hans", "Hant")
+_NO_HAN = re.compile("[^\u4e00-\u9fff]+")
+
+
+def with_script_of(tag: str, text: str) -> str:
+    """The tag of a text's language with the script of the text, where the language is written in several.
+
+    ``zh`` of a text in Traditional characters gives ``zh-TW``, the tag of Traditional Chinese; ``sr`` of one in Latin
+    letters gives ``sr-Latn``.
+
+    Args:
+        tag: a primary tag, such as a detector gives.
+        text: of it the first 200 characters are read.
+    """
+    several = _several(tag)
+    if not several:
+        return tag
+    beginning = text[:_SCRIPT_READ]
+    script = _han(beginning) if several == _HAN else _letters(beginning, several)
+    return with_script(tag, script) if script in several else tag
+
+
+@cache
+def _several(tag: str) -> tuple[str, ...]:
+    """The scripts of a language, by CLDR, that are told apart here; empty where it is one."""
+    if tag == UNDETERMINED:
+        return ()
+    scripts = scripts_of(tag) | scripts_of(macrolanguage(tag) or tag)
+    if scripts >= set(_HAN):
+        return _HAN
+    found = tuple(sorted(scripts & _LETTERS.keys()))
+    return found if len(found) > 1 else ()
+
+
+@lru_cache(1)
+def _han(text: str) -> str | None:
+    """Which Chinese characters are in the majority, of those that Traditional or Simplified Chinese alone has.
+
+    What both have counts for both: GB 2312 is a standard of Simplified characters, Big5 of Traditional ones.
+    """
+    characters = _NO_HAN.sub("", text)
+    simplified, traditional = (len(characters.encode(code, "ignore")) for code in ("gb2312", "big5"))
+    if simplified == traditional:
+        return None
+    return "Hans" if simplified > traditional else "Hant"
+
+
+@lru_cache(1)
+def _letters(text: str, scripts: tuple[str, ...]) -> str | None:
+    """Which of some scripts most letters are in; None where none is in any."""
+    most, script = max((len(_LETTERS[script].findall(text)), script) for script in scripts)
+    return script if most else None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from langshift.debias.encoders import MOST_TOKENS, Pooling
+from langshift.debias.encoders.base import MOST_TOKENS, Pooling
 from langshift.errors import FingerprintError
 from langshift.wording import join_words
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from langshift.debias.encoders import Matrix
+from langshift.debias.encoders.base import Matrix
 from langshift.debias.similarity import with_norm_1
 from langshift.languages import UNDETERMINED, text_language
 from langshift.wording import join_words, pluralize

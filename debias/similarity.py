@@ -17,10 +17,10 @@ _TIED = 1e-9
 
 
 def with_norm_1(vectors: NDArray[np.floating]) -> Floats:
-    """Vectors of the same directions, shape (n, d), float64; zeros stay zeros."""
+    """Vectors of the same directions, shape (n, d) or (d,), float64; zeros stay zeros."""
     raised = vectors.astype(np.float64)
     # A shift could take a vector away whole; such a one is near to nothing.
-    norms: Floats = np.maximum(np.linalg.norm(raised, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    norms: Floats = np.maximum(np.linalg.norm(raised, axis=-1, keepdims=True), np.finfo(np.float64).tiny)
     return raised / norms
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder, Pooling, Reading, identity
+from langshift.debias.encoders.base import Encoder, Pooling, Reading, identity
 from langshift.debias.fingerprint import same_encoder, scales_in_words, shown_value
 from langshift.debias.fitting.linear_maps import principal_directions
 from langshift.debias.parallel.tables import LONGEST

@@ -24,16 +24,29 @@ NAVIGATION = {
     "Go further": [
         "docs/encoders-and-vectors",
         "docs/evaluate",
+        "docs/rerankers",
         "docs/rag",
         "docs/clients",
-        "docs/permissions",
         "docker/README",
     ],
-    "Look up": ["docs/cli", "docs/measures", "docs/format", "docs/glossary", "docs/reproduction"],
+    "Look up": [
+        "docs/reference/cli",
+        "docs/reference/measures",
+        "docs/reference/loads",
+        "docs/reference/languages",
+        "docs/reference/models",
+        "docs/reference/format",
+        "docs/reference/permissions",
+        "docs/reference/glossary",
+        "docs/reproduction",
+    ],
     "Work on it": ["docs/architecture", "tests/bench/RESULTS", "CHANGELOG"],
 }
 # A page of docs/ that stands nowhere in the navigation is a warning, too.
-include_patterns = ["README.md", "docs/*.md", "docker/README.md", "tests/bench/RESULTS.md", "CHANGELOG.md"]
+include_patterns = [
+    *("README.md", "docs/*.md", "docs/reference/*.md"),
+    *("docker/README.md", "tests/bench/RESULTS.md", "CHANGELOG.md"),
+]
 # Folders that Sphinx would otherwise walk through.
 exclude_patterns = [".*", "build", "dist", "results"]
 

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, gather, identity, load_dataset
-from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, gather
+from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
 from langshift.evaluate.measures.base import Material, Run, Scores, Spans
 from langshift.evaluate.measures.most_shown import most_shown
@@ -249,82 +249,3 @@ def parse_names(given: str | None, dataset: Dataset) -> list[str]:
         raise UsageError("--measures is empty: name measures such as 'nDCG@20 TLR@20 SLR@20'.")
     refuse(measures, dataset.judged)
     return list(dict.fromkeys(measure.name for measure in measures))
-
-
-class ScoredRun(NamedTuple):
-    """A run's figures.
-
-    Attributes:
-        path: the run.
-        dataset: what it was scored against.
-        languages: of queries and documents.
-        scores: measure -> figures.
-        answered: how many of the dataset's queries have an answer.
-        warnings: sentences on what makes the figures less than they seem.
-    """
-
-    path: Path
-    dataset: Dataset
-    languages: DatasetLanguages
-    scores: Mapping[str, Scores]
-    answered: int
-    warnings: Sequence[str]
-
-
-def score_run(path: Path, folder: Path, measures: str | None) -> ScoredRun:
-    """Read and score a run.
-
-    Args:
-        path: a TREC run; group scores are read from ``group-scores.jsonl`` beside it, and the places of passages from
-            ``per-query.jsonl``, where these are there.
-        folder: the dataset.
-        measures: names parted by white space or commas; None takes the usual ones.
-
-    Raises:
-        UsageError: a run, dataset or measure that cannot be used.
-    """
-    dataset = load_dataset(folder)
-    names = parse_names(measures, dataset)
-    run = dataset.others(read_run(path))
-    beside = path.with_name(GROUP_SCORES)
-    if measures is None and not beside.is_file():
-        names = [name for name in names if name != "LPR"]
-    group_scores = dataset.others(read_group_scores(beside)) if "LPR" in names and beside.is_file() else {}
-    languages = DatasetLanguages.of(dataset)
-    # Nothing else asks where in a document a passage is.
-    passages = read_passages(path.with_name(PER_QUERY)) if dataset.evidence.positions else None
-    scores = scored(names, dataset, languages, run, group_scores, passages=passages)
-    answered = sum(query.id in run for query in dataset.queries)
-    notes = {name: found.note for name, found in scores.items() if found.note}
-    if "LPR" in names and not beside.is_file():
-        notes["LPR"] = (
-            f"there is no {GROUP_SCORES} next to {path} with the score of every document in each query's target "
-            "group; `langshift evaluate replay --output` and `offline --output` write it."
-        )
-    warnings = [*dataset.own_documents_remarks, *unknown_documents(f"in {path}", run, dataset)]
-    queries = run.keys() - {query.id for query in dataset.queries}
-    if queries:
-        warnings.append(
-            f"{len(queries):,} of the {len(run):,} queries in {path} are not in the dataset "
-            f"(for example {min(queries)}) and are not scored."
-        )
-    warnings += [*languages.warnings, *(f"{name}: {note}" for name, note in notes.items())]
-    return ScoredRun(path, dataset, languages, scores, answered, warnings)
-
-
-def document(found: ScoredRun) -> dict[str, Any]:
-    """The figures as one JSON document, in the form of a replay's ``result.json`` where they share it."""
-    families = {name: parse_measure(name).family for name in found.scores}
-    return {
-        "run": str(found.path),
-        "dataset": identity(found.dataset),
-        **summary(found.scores, asked=len(found.dataset.queries), answered=found.answered),
-        "left_out": {name: scores.left_out for name, scores in found.scores.items()},
-        "direction": {name: family.direction for name, family in families.items()},
-        "source": {name: family.source for name, family in families.items()},
-        "by_language": summary_by_language(found.scores, found.languages.queries),
-        "tables": {name: scores.table.to_dict() for name, scores in found.scores.items() if scores.table is not None},
-        "warnings": list(found.warnings),
-        "versions": versions(),
-        "command": command(),
-    }

@@ -22,7 +22,7 @@ from langshift.plugin.metadata import CHUNK, PARENT, ChunkPlace, chunk_id
 if TYPE_CHECKING:
     from icu4py.breakers import BaseBreaker
 
-    from langshift.debias.encoders import Encoder
+    from langshift.debias.encoders.base import Encoder
     from langshift.ingest.documents import Document
 
 Method = Literal["auto", "paragraphs", "sentences", "words"]

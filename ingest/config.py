@@ -12,7 +12,8 @@ import orjson
 
 from langshift.debias.debiaser import Debiaser, recommended
 from langshift.debias.detector import LanguageDetector, open_detector
-from langshift.debias.encoders import AS_KNOWN, Encoder, Reading, VectorSpec, identity, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import AS_KNOWN, Encoder, Reading, VectorSpec, identity
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
@@ -22,6 +23,7 @@ from langshift.plugin import metadata, stored_shift
 from langshift.plugin.stored_shift import StoredShift
 from langshift.settings import VERSION
 
+#: A posterior below this makes a document ``und``, unless something else is asked for.
 LEAST_CONFIDENCE = 0.5
 
 
@@ -139,11 +141,11 @@ class PipelineOptions:
     """
 
     encoder: str
-    trust_remote_code: bool
-    vectors: Path | None
-    alpha: float | None
-    lid_model: Path | None
-    least_confidence: float
+    trust_remote_code: bool = False
+    vectors: Path | None = None
+    alpha: float | None = None
+    lid_model: Path | None = None
+    least_confidence: float = LEAST_CONFIDENCE
     gamma: float | None = None
     languages: Sequence[str] = ()
     named_by: str = ""

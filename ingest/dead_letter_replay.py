@@ -1,19 +1,20 @@
 """Dead letters sent again: made by what the index was made with, under the versions that they had."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.debias.encoders import AS_KNOWN, VectorSpec, is_given
+from langshift.debias.encoders.base import AS_KNOWN, VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
@@ -26,19 +27,19 @@ from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Stage
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import SourceRow
-from langshift.ingest.progress import LoadProgress, dead_letters_say
+from langshift.ingest.progress import LoadProgress
 from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
 from langshift.ingest.sources import Parser
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
-from langshift.output import emit_json, line, log_to, note
+from langshift.log_file import log_to
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.versions import Target, check_name, live
+from langshift.reporting import note
 from langshift.settings import Settings
-from langshift.wording import pluralize
 
 
 class Verdicts:
@@ -107,14 +108,14 @@ def replay(
         UsageError: the file holds a line that is no dead letter.
         LangshiftError: the encoder or the cluster fails; letters that did not go through are kept.
     """
-    verdicts, loaded = Verdicts(), _loaded(target.fields)
+    verdicts, loaded = Verdicts(), target.fields.split
     versions = VersionWatch(client, target.index, 0, PATIENCE)
 
     def settle(outcomes: Sequence[ActionResult]) -> None:
         # Documents of an adopted index have versions of their own, which are no times.
         verdicts.settle([versions.doubted(one) if loaded else one for one in outcomes])
         dead, retries, at_once = verdicts.wrong, chunk_sender.retries, chunk_sender.limit.at_once
-        progress.update(verdicts.indexed + verdicts.superseded + dead, verdicts.indexed, retries, dead, at_once)
+        progress.update(verdicts.indexed + verdicts.superseded + dead, retries, dead, at_once)
 
     def write(batch: list[BulkAction]) -> None:
         for item in batch:
@@ -141,11 +142,6 @@ def replay(
     return verdicts
 
 
-def _loaded(fields: FieldNames) -> bool:
-    """Whether an index was loaded from a corpus, and not adopted."""
-    return fields.split
-
-
 def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames) -> Iterator[SourceRow]:
     """Each letter parsed again, as the load did with its line, or with the document of the index that it adopted."""
     given = is_given(pipeline.encoder.id)
@@ -156,7 +152,7 @@ def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames)
                 f"{letters.path}: the dead letter of {letter.corpus}, line {letter.line}, has no 'version': "
                 "restore it, or remove the dead letter."
             )
-        if isinstance(letter.document, bytes) and not _loaded(fields):
+        if isinstance(letter.document, bytes) and not fields.split:
             content = document_of(letter.document, fields, pipeline.encoder.dimension)
             yield SourceRow(letter.version, content, letter.document)
         elif isinstance(letter.document, bytes):
@@ -165,16 +161,36 @@ def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames)
             yield parser.row(letter.version, letter.document)
 
 
-def run_replay(name: str, encoder: str | None, *, as_json: bool) -> int:
+class LettersReplayed(NamedTuple):
+    """What became of dead letters that were sent again.
+
+    Attributes:
+        total: how many there were.
+        indexed: how many the server has taken.
+        superseded: how many came too late, as the index has a later version of the document.
+        file: where those are that are left; None where there were none.
+    """
+
+    total: int
+    indexed: int = 0
+    superseded: int = 0
+    file: Path | None = None
+
+    @property
+    def left(self) -> int:
+        """How many stay."""
+        return self.total - self.indexed - self.superseded
+
+
+def replay_letters(
+    name: str, encoder: str | None, display: Callable[[int], AbstractContextManager[LoadProgress]]
+) -> LettersReplayed:
     """Send the dead letters of an index again.
 
     Args:
         name: the index.
         encoder: where its encoder is now; None for where it was in the last load.
-        as_json: whether one JSON document is printed.
-
-    Returns:
-        The exit code: 0, or 3 where some stay.
+        display: shows how far this is, given the number of letters.
 
     Raises:
         UsageError: a load into the index was cut off; the letters' file is damaged; how documents were made is not
@@ -185,12 +201,12 @@ def run_replay(name: str, encoder: str | None, *, as_json: bool) -> int:
     """
     found = with_letters(name)
     if not found:
-        return _report(name, 0, Verdicts(), None, as_json=as_json)
+        return LettersReplayed(0)
     client = open_cluster()
     place = LoadWorkspace.of(Settings.from_env().home, client, name)
     if place not in found:
         note(f"The dead letters in {found[0].dead_letters} belong to another cluster.")
-        return _report(name, 0, Verdicts(), place, as_json=as_json)
+        return LettersReplayed(0)
     letters = DeadLetters(place.dead_letters)
     with ExitStack() as stack:
         # Also keeps loads away, which would write to the file of letters.
@@ -207,10 +223,10 @@ def run_replay(name: str, encoder: str | None, *, as_json: bool) -> int:
         )
         stack.enter_context(log_to(place.log))
         total = letters.total()
-        progress = stack.enter_context(LoadProgress(total))
+        progress = stack.enter_context(display(total))
         target = Target(name, index.index, "", created=False, live=index.index, if_exists="append", fields=index.fields)
         verdicts = replay(client, letters, target, pipeline, progress)
-    return _report(name, total, verdicts, place, as_json=as_json)
+    return LettersReplayed(total, verdicts.indexed, verdicts.superseded, place.dead_letters)
 
 
 def _open_pipeline(
@@ -232,22 +248,6 @@ def _open_pipeline(
     return options.open(VectorSpec(made.dimension, made.normalised), own)
 
 
-def _report(name: str, total: int, found: Verdicts, place: LoadWorkspace | None, *, as_json: bool) -> int:
-    left = total - found.indexed - found.superseded
-    if as_json:
-        emit_json({"replayed": total, "indexed": found.indexed, "superseded": found.superseded, "left": left})
-    elif not total:
-        line(none_of(name))
-    else:
-        stay = f"{left:,} remain in {place.dead_letters}" if left and place else "none remain"
-        why = f" ({dead_letters_say(name)})" if left else ""
-        line(
-            f"Replayed {pluralize(total, 'dead letter')} of {name}: {found.indexed:,} indexed, "
-            f"{found.superseded:,} superseded by a later version of the document, {stay}{why}."
-        )
-    return 3 if left else 0
-
-
 def with_letters(name: str | None) -> list[LoadWorkspace]:
     """The places that have dead letters, of one index or of all.
 
@@ -257,10 +257,3 @@ def with_letters(name: str | None) -> list[LoadWorkspace]:
     if name is not None:
         check_name(name)
     return [place for place in load_workspaces(Settings.from_env().home, name) if place.dead_letters.exists()]
-
-
-def none_of(name: str | None) -> str:
-    """That there are none, and whether nothing was ever loaded under the name."""
-    if name is not None and not load_workspaces(Settings.from_env().home, name):
-        return f"There are no dead letters of {name}: nothing was loaded into an index of that name from here."
-    return f"There are no dead letters{f' of {name}' if name else ''}."

@@ -16,10 +16,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import VectorSpec
+from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import UsageError
 from langshift.files import LineNumbers, not_utf8
-from langshift.ingest.bulk.writer import Original
 from langshift.languages import UNDETERMINED, names_none, parse_tag
 from langshift.normal_form import normal_form
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
@@ -98,30 +97,12 @@ def _cut(text: str) -> str:
     return repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r}..."
 
 
-def string_field(fields: Mapping[str, Any], name: str) -> str:
-    """A field that is a string, "" where it is missing or null.
-
-    Raises:
-        InvalidDocument: it is anything else.
-    """
-    return _string(fields.get(name), name)
-
-
 def _string(value: object, name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
         raise InvalidDocument(f"the field {name!r} must be a string, but is {json_type(value)}.")
     return value
-
-
-def id_field(fields: Mapping[str, Any]) -> str:
-    """A document's own ``_id``, or a hash of its content.
-
-    Raises:
-        InvalidDocument: an ``_id`` that the server does not take.
-    """
-    return _given_id(fields, ("_id",)) or _content_id(fields)
 
 
 def _given_id(values: Mapping[str, Any], names: Sequence[str], longest: int = _LONGEST_ID) -> str | None:
@@ -155,7 +136,7 @@ def language_field(fields: Mapping[str, Any]) -> str | None:
     Raises:
         InvalidDocument: what it names is no language.
     """
-    given = string_field(fields, "language").strip()
+    given = _string(fields.get("language"), "language").strip()
     tag = _tag_or_und(given) if given else None
     if given and tag is None and not names_none(given):
         raise InvalidDocument(
@@ -189,16 +170,8 @@ def _declared(values: Mapping[str, Any], names: Sequence[str]) -> tuple[str | No
     return found, wrong
 
 
-def require_shallow(value: object) -> None:
-    """Refuse what is nested so deep that it can be read but not written again.
-
-    Raises:
-        InvalidDocument: it is.
-    """
-    _shallow_json(value, orjson.OPT_SERIALIZE_NUMPY)
-
-
 def _shallow_json(value: object, option: int) -> bytes:
+    """JSON, refused where it is nested so deep that it can be read but not written again."""
     try:
         return orjson.dumps(value, option=option)
     except orjson.JSONEncodeError:
@@ -435,7 +408,7 @@ def parse_fields(
     texts = {name: normal_form(_text(values.get(name), name, columns)) for name in columns.texts}
     other = {name: value for name, value in fields.items() if name not in columns.used_up}
     if any(isinstance(value, dict | list) for value in other.values()):
-        require_shallow([other])
+        _shallow_json([other], orjson.OPT_SERIALIZE_NUMPY)
     if operation == "update":
         assert given is not None  # noqa: S101 - or it was refused
         return _update(given, fields, values, texts, other, embeddings, columns)
@@ -521,6 +494,10 @@ class InvalidRow(NamedTuple):
     type: str
     reason: str
     id: str | None = None
+
+
+#: A line as the input had it: its bytes, or the fields of a row where the input has no lines.
+Original = bytes | Mapping[str, Any]
 
 
 class SourceRow(NamedTuple):

@@ -1,13 +1,18 @@
 """Indexing a corpus: each of its lines is then on the server or in the dead letters."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from opensearchpy import OpenSearch
 
-from langshift.debias.encoders import is_given
+from langshift.corpus_file import CorpusFile, state_of
+from langshift.debias.encoders.base import is_given
 from langshift.errors import LangshiftError, UsageError
+from langshift.files import PARQUET, decompressed_stream, read_lines
 from langshift.ingest.bulk.chunked import StaleChunks
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import ChunkSender, open_bulk_writer
@@ -19,17 +24,20 @@ from langshift.ingest.bulk.verification import VerificationResult, check
 from langshift.ingest.bulk.writer import COUNT, UNDELIVERED, ActionResult
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource, Embeddings
-from langshift.ingest.progress import LoadProgress, LoadReporter, LoadSummary, OnStage, no_progress
+from langshift.ingest.parquet import ParquetRows
+from langshift.ingest.progress import LoadObserver, LoadProgress, LoadSummary, OnStage, no_progress
 from langshift.ingest.publication import LoadNotPublished, require_publishable
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
-from langshift.ingest.sources import open_source
+from langshift.ingest.sources import JsonLines, Pipe, own_fields
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
-from langshift.output import note
 from langshift.plugin import unread, version_writer
+from langshift.plugin.metadata import USUAL as USUAL_FIELDS
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target, version_behind
+from langshift.reporting import note
 from langshift.retry import RetryBudget, retry_until_available
 from langshift.settings import Settings
 from langshift.wording import pluralize
@@ -44,7 +52,7 @@ _LOST = "lost"  # the journal's name for lines that the server had confirmed, an
 class LoadRun:
     """One run of a load."""
 
-    def __init__(self, opened: LoadSession, on_stage: OnStage, watch: LoadReporter | None) -> None:
+    def __init__(self, opened: LoadSession, on_stage: OnStage, watch: LoadObserver | None) -> None:
         self._opened, self._on_stage, self._watch = opened, on_stage, watch
         self._client, self._source, self._journal = opened.client, opened.source, opened.journal
         place = opened.place
@@ -93,7 +101,8 @@ class LoadRun:
             raise raised from error
         # An earlier run may have made the version, and have been killed when it was published.
         if self._journal.fact("created"):
-            self._drop_letters_of_earlier_loads()
+            # Sent again, they would bring back what this version has left behind.
+            self._opened.keep_letters(lambda version: version > self._opened.base)
         if live != target.index:
             note(f"{target.name} now points to {live}, which has the documents of {target.index} too.")
         self._summary.unread = self._patiently(lambda: unread.look(self._client, live, self._summary.languages))
@@ -143,20 +152,6 @@ class LoadRun:
         if not target.created:
             self._versions = VersionWatch(self._client, target.index, opened.base, opened.options.patience)
 
-    def _drop_letters_of_earlier_loads(self) -> None:
-        """Sent again, they would bring back what this version has left behind."""
-        self._keep_letters(lambda version: version > self._opened.base)
-
-    def _keep_letters(self, wanted: Callable[[int], bool]) -> None:
-        """Keep the dead letters of these versions, and those that name none."""
-        if not self._letters.path.exists():
-            return
-        try:
-            self._letters.keep(lambda letter: letter.version is None or wanted(letter.version))
-        except UsageError as error:
-            # A line that somebody has broken by hand; the documents are all there.
-            note(str(error))
-
     def _done_before(self) -> LoadSummary:
         assert self._journal.finished is not None  # noqa: S101 - what `LoadSession.open` found
         _, summary = self._journal.finished
@@ -196,7 +191,7 @@ class LoadRun:
         self._doubtful = last + UNDELIVERED * COUNT
         # Who is killed between the two has letters twice, rather than none.
         self._opened.begin_again(base)
-        self._keep_letters(lambda version: not first < version <= first + last)
+        self._opened.keep_letters(lambda version: not first < version <= first + last)
         self._summary.resumed = 0
         self._begin_ledger()
         self._watch_versions(target)
@@ -286,16 +281,77 @@ class LoadRun:
         self._summary.retries = chunk_sender.retries if chunk_sender else 0
         self._on_stage("write", lines, 0.0)
         if self._progress:
-            results, resumed = self._ledger.results, self._opened.resumed
-            handled, dead = results.total(), results["dead"]
+            handled = self._opened.resumed + self._ledger.results.total()
             at_once = chunk_sender.limit.at_once if chunk_sender else 0
-            self._progress.update(resumed + handled, handled - dead, self._summary.retries, dead, at_once)
+            self._progress.update(handled, self._summary.retries, self._ledger.results["dead"], at_once)
 
 
 def _named(lost: list[str]) -> str:
     """``2 documents (_id 'a', 'b')``; of many the first."""
     ids = ", ".join(repr(identifier) for identifier in lost[:_NAMED])
     return f"{pluralize(len(lost), 'document')} (_id {ids}{', ...' if len(lost) > _NAMED else ''})"
+
+
+STANDARD_INPUT = "-"
+
+
+def require_readable(given: str) -> None:
+    """Refuse a corpus that is not there; see ``open_source``.
+
+    Raises:
+        UsageError: there is no such file, or it cannot be read.
+    """
+    path = Path(given)
+    if given == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
+    elif path.is_dir():
+        raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
+    elif not path.exists():
+        raise UsageError(f"{given}: there is no such file.")
+    elif not os.access(path, os.R_OK):
+        raise UsageError(f"{given}: permission denied; change its permissions, or copy it to a readable place.")
+
+
+@contextmanager
+def open_source(
+    given: str,
+    *,
+    embeddings: Embeddings = "refused",
+    fields: FieldNames = USUAL_FIELDS,
+    named: Mapping[str, str] | None = None,
+) -> Iterator[DocumentSource]:
+    """Open a corpus and look at its first lines.
+
+    Args:
+        given: path of a file, its first bytes tell its kind; or of a pipe; or ``-`` for standard input.
+        embeddings: what becomes of vectors that come with documents.
+        fields: the names of their fields.
+        named: fields of which each must be in one of the first documents, with the option that names it; None for those
+            of ``fields`` that are not the usual ones.
+
+    Raises:
+        UsageError: there is no such file, it holds no document, or none of its first 1,000 lines is one: then what
+            is wrong with the very first of them, so that a wrong file is refused before anything is written. Or none
+            of them has a field that was named.
+        LangshiftError: it is Parquet, and the extra is not installed.
+    """
+    require_readable(given)
+    reading = embeddings, fields, own_fields(fields) if named is None else named
+    path = Path(given)
+    with ExitStack() as stack:
+        if given == STANDARD_INPUT:
+            stdin: Any = sys.stdin.buffer
+            stream, shown = getattr(stdin, "raw", stdin), "standard input"
+        else:
+            stream, shown = stack.enter_context(path.open("rb", buffering=0)), given
+            if state_of(stream) is not None:
+                is_parquet = stream.read(len(PARQUET)) == PARQUET
+                file = CorpusFile(stream, shown, unpacks=not is_parquet)
+                yield ParquetRows(file, *reading) if is_parquet else JsonLines(file, *reading)
+                return
+        unpacked = stack.enter_context(decompressed_stream(stream))
+        yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, *reading)
 
 
 def load(
@@ -335,7 +391,7 @@ def load_source(
     pipeline: EmbeddingPipeline,
     on_stage: OnStage = no_progress,
     options: LoadOptions = USUAL,
-    watch: LoadReporter | None = None,
+    watch: LoadObserver | None = None,
     kind: LoadStrategy = DOCUMENTS,
 ) -> LoadSummary:
     """Index a source that is open; see ``load``."""

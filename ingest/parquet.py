@@ -16,9 +16,9 @@ from langshift.corpus_file import CorpusFile
 from langshift.debias.parallel.tables import kind_of
 from langshift.errors import UsageError
 from langshift.files import LONGEST_LINE, LineNumbers, open_parquet, too_long
-from langshift.ingest.documents import EMBEDDING, DocumentSource, Embeddings, InvalidRow, SourceRow
+from langshift.ingest.documents import EMBEDDING, Embeddings, InvalidRow, SourceRow
 from langshift.ingest.parquet_pages import require_small_pages, rows_at_a_time
-from langshift.ingest.sources import SNIFFED_BYTES, Parser, sniff
+from langshift.ingest.sources import SNIFFED_BYTES, ParsedFile, sniff
 from langshift.plugin.metadata import FieldNames
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def beginning(row: pa.RecordBatch) -> dict[str, Any]:
     return as_far_as_readable(pa.RecordBatch.from_pydict(found))
 
 
-class ParquetRows(DocumentSource):
+class ParquetRows(ParsedFile):
     """A Parquet file.
 
     Args:
@@ -222,12 +222,8 @@ class ParquetRows(DocumentSource):
         LangshiftError: the extra is not installed.
     """
 
-    resumable = True
-
     def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames, named: Mapping[str, str]) -> None:
-        self._file, self.shown = file, file.shown
-        self._parser = Parser(embeddings, fields=fields)
-        self.field_types = self._parser.field_types
+        super().__init__(file, embeddings, fields)
         with self._open() as opened:
             require_small_pages(opened.metadata, file.reader(), self.shown)
             self.total = int(opened.metadata.num_rows)
@@ -245,10 +241,6 @@ class ParquetRows(DocumentSource):
             yield from rows
         # They are read here and there: which bytes were read is not known.
         self._file.require_unchanged(surely=True)
-
-    def require_unchanged(self) -> None:
-        """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
-        self._file.require_unchanged()
 
     def _rows(self, skip: LineNumbers) -> Generator[SourceRow]:
         with self._open() as file:

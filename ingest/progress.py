@@ -1,172 +1,49 @@
-"""What a person sees of a load: the line that says how far it is, its summary, its remarks."""
+"""What is told of a load: how far it is, its summary, its remarks."""
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from opensearchpy import OpenSearch
-from rich.measure import Measurement
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
-from rich.table import Column, Table
-from rich.text import Text
 
-from langshift import output
 from langshift.debias.detector import HARD_PAIRS
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread_in_words
-from langshift.errors import LangshiftError
 from langshift.ingest.bulk.chunked import IN_CHUNKS
 from langshift.ingest.bulk.journal import RESULT
-from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.chunking import CHARACTERS
-from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
+from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import text_language
-from langshift.output import log_to, note
 from langshift.plugin.transfer import state
 from langshift.plugin.versions import unfinished
-from langshift.settings import VERSION
 from langshift.wording import pluralize
 
 #: What the tally of an example begins with of what is no language tag.
 NO_TAG = "no tag such as "
-_SPEED_OVER_SECONDS = 10.0
-# Wider than any terminal.
-_AMPLE = 1000
 
 
-class LoadProgress:
-    """A line on standard error while a load runs, as a context manager; silent where that is not a terminal.
+class LoadProgress(Protocol):
+    """Is told how far a load is."""
 
-    It shows the lines handled, of how many, documents a second over the last seconds, the time left, retries, dead
-    letters and how many requests are under way at once. What a narrow terminal has no room for is left out, the
-    least important first. ``console.note`` may be called meanwhile: it writes above the line.
-
-    Args:
-        total: lines of the input; None where nobody knows.
-        handled: lines that an earlier run handled; they count as done, not as speed.
-        documents: documents that an earlier run wrote, where ``update`` counts them too.
-    """
-
-    def __init__(self, total: int | None, handled: int = 0, documents: int = 0) -> None:
-        self._lock = threading.Lock()
-        self._handled, self._documents = handled, documents
-        self._shown = _SingleLineProgress(
-            console=output.err,
-            transient=True,
-            disable=not output.err.is_terminal,
-            refresh_per_second=4,
-            speed_estimate_period=_SPEED_OVER_SECONDS,
-        )
-        # Lines tell how long it will take, documents how fast it goes: of each rich keeps account.
-        self._writing = self._shown.add_task("documents", total=None, completed=documents, visible=False)
-        fields: dict[str, Any] = {
-            "writing": self._shown.tasks[0],
-            "retries": 0,
-            "dead": 0,
-            "at_once": 0,
-        }
-        self._handling = self._shown.add_task("load", total=total, completed=handled, **fields)
-
-    def __enter__(self) -> LoadProgress:
-        self._shown.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._shown.stop()
-
-    def update(self, handled: int, documents: int, retries: int, dead: int, at_once: int) -> None:
-        """Tell how far the load is; to be called after each answer, from any thread.
+    def update(self, handled: int, retries: int, dead: int, at_once: int) -> None:
+        """Take how far it is; called after each answer, from any thread.
 
         Args:
             handled: lines handled so far.
-            documents: documents written so far.
             retries: requests that were sent again.
             dead: dead letters.
             at_once: requests that may be under way at once.
         """
-        if self._shown.disable:
-            return
-        with self._lock:
-            # Of two threads the one that counted first may come last: going back would count the way twice.
-            self._handled, self._documents = max(self._handled, handled), max(self._documents, documents)
-            self._shown.update(self._writing, completed=self._documents)
-            shown: dict[str, Any] = {"retries": retries, "dead": dead, "at_once": at_once}
-            self._shown.update(self._handling, completed=self._handled, **shown)
 
 
-class _SingleLineProgress(Progress):
-    """A progress display of one visible task that leaves columns out rather than take a second line."""
+class LoadObserver(Protocol):
+    """Looks on while a load runs."""
 
-    @cached_property
-    def _every(self) -> dict[str, ProgressColumn]:
-        # One set for each display, as columns remember what they have shown.
-        def unbroken() -> Column:
-            return Column(no_wrap=True)
-
-        return {
-            "spinner": SpinnerColumn(table_column=unbroken()),
-            "bar": BarColumn(bar_width=None),
-            "count": _Count(unbroken()),
-            "speed": _Speed(unbroken()),
-            "time left": TimeRemainingColumn(table_column=unbroken()),
-            "retries": TextColumn("retries {task.fields[retries]:,}", table_column=unbroken()),
-            "dead": TextColumn("dead letters {task.fields[dead]:,}", table_column=unbroken()),
-            "at once": TextColumn("concurrency {task.fields[at_once]}", table_column=unbroken()),
-        }
-
-    def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
-        """The line, with as many columns as there is room for."""
-        tasks = list(tasks)
-        for task in tasks:
-            # rich forgets what is older than the period only when told something: what stands still has no speed.
-            self.update(task.id)
-            if task.visible:
-                self.columns = _fitting(self._every, task)
-        return super().make_tasks_table(tasks)
-
-
-def _fitting(every: Mapping[str, ProgressColumn], task: Task) -> tuple[ProgressColumn, ...]:
-    without: tuple[str, ...] = () if task.total is not None else ("bar", "time left")
-    widths = {name: _width(column, task) for name, column in every.items() if name not in without}
-    for name in _LEAST_IMPORTANT_FIRST:
-        if sum(widths.values()) + len(widths) - 1 <= output.err.width:
-            break
-        widths.pop(name, None)
-    return tuple(every[name] for name in widths)
-
-
-def _width(column: ProgressColumn, task: Task) -> int:
-    least, most = Measurement.get(output.err, output.err.options.update_width(_AMPLE), column(task))
-    return least if isinstance(column, BarColumn) else most
-
-
-class _Count(ProgressColumn):
-    """Lines handled, of how many where that is known."""
-
-    def render(self, task: Task) -> Text:
-        """Such as ``1,200/20,000``, or ``1,200 lines``."""
-        handled = int(task.completed)
-        text = pluralize(handled, "line") if task.total is None else f"{handled:,}/{int(task.total):,}"
-        return Text(text, style="progress.download")
-
-
-class _Speed(ProgressColumn):
-    """Documents a second."""
-
-    def render(self, task: Task) -> Text:
-        """Such as ``1,200/s``; ``-/s`` where nothing moves."""
-        speed = task.fields["writing"].speed
-        return Text("-/s" if speed is None else f"{speed:,.0f}/s", style="progress.data.speed")
-
-
-_LEAST_IMPORTANT_FIRST = ("at once", "retries", "spinner", "dead", "speed", "time left", "bar")
+    def begin(self, total: int | None, handled: int) -> LoadProgress:
+        """A load begins of so many lines, of which an earlier run has handled some; ``total`` is None where unknown."""
 
 
 STAGES = ("read", "detect", "encode", "shift", "write")
@@ -293,13 +170,9 @@ class LoadSummary:
         for name in (*unusual, "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
-        made = self.made
-        shift_settings = {
-            "alpha": made.alpha,
-            **({"alphas": dict(made.alphas)} if made.alphas else {}),
-            "gamma": made.gamma,
-        }
-        return {"name": counted.pop("name"), "index": counted.pop("index") or None, **shift_settings, **counted}
+        made, alphas = self.made, {"alphas": dict(self.made.alphas)} if self.made.alphas else {}
+        head = {"name": counted.pop("name"), "index": counted.pop("index") or None}
+        return {**head, "alpha": made.alpha, **alphas, "gamma": made.gamma, **counted}
 
 
 def last_line(summary: LoadSummary) -> str:
@@ -387,56 +260,3 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
 
 def _percent(right: float) -> int:
     return round(100 * (1 - right))
-
-
-def moved_in_words(made: Fingerprint) -> str:
-    """How the documents of an index were moved, such as ``shifted with alpha 1 (fr .5)``."""
-    return f"shifted with {made.scales}"
-
-
-_log = logging.getLogger(__name__)
-
-
-class LoadReporter(AbstractContextManager["LoadReporter"]):
-    """Shows how far the load is, and logs it; ``with`` ends both."""
-
-    def __init__(self, corpus: str, pipeline_options: PipelineOptions, place: LoadWorkspace) -> None:
-        """Make one.
-
-        Args:
-            corpus: what is loaded, for the log.
-            pipeline_options: how its documents are made; kept for dead letters that are sent again.
-            place: where the load keeps its files.
-        """
-        self._corpus, self._pipeline_options, self._place = corpus, pipeline_options, place
-        self._stack = ExitStack()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
-        if kind is not None:
-            _log.error("%s", error if isinstance(error, LangshiftError) else kind.__name__)
-        self._stack.close()
-
-    def begin(self, total: int | None, handled: int) -> LoadProgress:
-        """The load begins; what is given back is to be told how far it is."""
-        self._stack.enter_context(log_to(self._place.log))
-        _log.info("langshift %s: %s into %s", VERSION, self._corpus, self._place.name)
-        self._pipeline_options.keep(self._place.pipeline_options)
-        return self._stack.enter_context(LoadProgress(total, handled))
-
-
-def report_end(summary: LoadSummary, pipeline: EmbeddingPipeline, last: str, *, as_json: bool) -> int:
-    """What is told of a load after its figures: what a person should know of it, and the last line.
-
-    Args:
-        summary: what it did.
-        pipeline: how its documents were made.
-        last: the last line.
-        as_json: whether standard output holds JSON, and nothing else.
-
-    Returns:
-        The exit code: 0, or 3 where documents went to dead letters.
-    """
-    for sentence in remarks(summary, pipeline):
-        note(sentence)
-    (note if as_json else output.line)(last)
-    return 3 if summary.dead else 0

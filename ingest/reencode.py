@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +12,14 @@ import orjson
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import AS_KNOWN, Matrix, Reading, identity, is_given, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import AS_KNOWN, Matrix, identity, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread_in_words
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.adopt.adopt import keep_norms
 from langshift.ingest.adopt.transform import strings_at, texts_in_normal_form
-from langshift.ingest.config import EmbeddingPipeline, build_pipeline
+from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, is_usable
 from langshift.ingest.updates import stored_tag, texts_of
@@ -29,11 +29,11 @@ from langshift.plugin.index_body import copied_body, engine_of, mapped, require_
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.raw_documents import StoredDocument, edit_source, parse_source
 from langshift.plugin.retune import require_blockable
-from langshift.plugin.stored_vector import WHOLE, is_left_out, left_out, vector_at
+from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import ClientTransform, TransferListener, TransferPlan, TransferResult
 from langshift.plugin.unread import look
-from langshift.plugin.versions import IndexInfo, live, read_fingerprint, version_behind
+from langshift.plugin.versions import IndexInfo, fingerprint_of, live, version_behind
 from langshift.wording import pluralize
 
 Source = Mapping[str, Any]
@@ -141,45 +141,6 @@ def _json(value: object) -> bytes | None:
     return None if value is None else orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-@dataclass(frozen=True)
-class ReencodeRequest:
-    """What is asked for.
-
-    Attributes:
-        encoder: how the encoder is asked for.
-        trust_remote_code: whether to run code that comes with a model.
-        vectors: a file of language vectors; None for those shipped.
-        alpha: scale of all languages; None for what the vectors recommend, else 1.
-        gamma: as ``build_pipeline`` takes it.
-        max_refused: the largest share of the documents that may be left without the vector that they have.
-        reading: how the encoder is to read texts.
-    """
-
-    encoder: str
-    trust_remote_code: bool = False
-    vectors: Path | None = None
-    alpha: float | None = None
-    gamma: float | None = None
-    max_refused: float = MAX_REFUSED
-    reading: Reading = AS_KNOWN
-
-    def open(self, made: Fingerprint) -> EmbeddingPipeline:
-        """Open encoder and language vectors, and the detector as an index limits it.
-
-        Raises:
-            UsageError: they cannot be used, or not together.
-            LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
-        """
-        if is_given(self.encoder):
-            raise UsageError(
-                f"The encoder {self.encoder} encodes no texts: name the one that the new version is to have, such as "
-                "e5-small, st:NAME_OR_PATH or http:URL#MODEL."
-            )
-        encoder = open_encoder(self.encoder, trust_remote_code=self.trust_remote_code, reading=self.reading)
-        detector = open_detector().limited(made.languages)
-        return build_pipeline(encoder, detector, self.vectors, self.alpha, gamma=self.gamma)
-
-
 class ReencodeResult(NamedTuple):
     """A version with vectors of another encoder.
 
@@ -197,8 +158,9 @@ class ReencodeResult(NamedTuple):
 def reencode(
     client: OpenSearch,
     name: str,
-    wanted: ReencodeRequest,
+    wanted: PipelineOptions,
     *,
+    max_refused: float = MAX_REFUSED,
     patience: float = 300,
     watch: TransferListener = lambda _: None,
 ) -> ReencodeResult:
@@ -209,7 +171,8 @@ def reencode(
     Args:
         client: the cluster.
         name: the alias.
-        wanted: encoder, language vectors and scale.
+        wanted: encoder, language vectors and scales; languages are limited as the index limits them.
+        max_refused: the largest share of the documents that may be left without the vector that they have.
         patience: seconds to wait for a cluster that takes nothing.
         watch: told how far it is.
 
@@ -223,7 +186,12 @@ def reencode(
     version_behind(client, name)
     left = run.finish_abandoned(client, name)
     index = live(client, name)
-    pipeline = wanted.open(index.fingerprint)
+    if is_given(wanted.encoder):
+        raise UsageError(
+            f"The encoder {wanted.encoder} encodes no texts: name the one that the new version is to have, such as "
+            "e5-small, st:NAME_OR_PATH or http:URL#MODEL."
+        )
+    pipeline = replace(wanted, languages=index.fingerprint.languages).open(None)
     # Languages are not detected anew.
     fingerprint = replace(pipeline.fingerprint(), detector=index.fingerprint.detector)
     # By what a later run knows a version that it may go on with; which langshift begins does not matter.
@@ -244,7 +212,7 @@ def reencode(
         shift = stored_shift.of_debias(pipeline.debias)
         pipelines.inherit_pipeline(client, index.index, version, shift, index.fields)
         _require_vectors(client, index, version, document_encoder, pipeline.encoder.id)
-        _require_as_many_vectors(client, index, version, wanted)
+        _require_as_many_vectors(client, index, version, wanted.encoder, max_refused)
 
     plan = TransferPlan(name, body, requested, document_encoder.transform(), "reencode")
     done = run.transfer(client, plan, watch=watch, gate=gate, patience=patience)
@@ -280,7 +248,9 @@ def _body(
     return body, notes
 
 
-def _require_as_many_vectors(client: OpenSearch, index: IndexInfo, version: str, wanted: ReencodeRequest) -> None:
+def _require_as_many_vectors(
+    client: OpenSearch, index: IndexInfo, version: str, encoder: str, max_refused: float
+) -> None:
     """Refuse a version in which searches would miss what they find now.
 
     Raises:
@@ -288,11 +258,11 @@ def _require_as_many_vectors(client: OpenSearch, index: IndexInfo, version: str,
     """
     lost = _without_vector(client, version, index) - _without_vector(client, index.index, index)
     documents = int(client.count(index=version)["count"])
-    if documents and lost / documents > wanted.max_refused:
+    if documents and lost / documents > max_refused:
         raise ClusterError(
             f"{lost:,} of {pluralize(documents, index.fields.entry)} would be left without a vector, because they have "
-            f"no text or {wanted.encoder} makes no usable vector of it, so {index.name} still points to {index.index}: "
-            f"that is more than the share of {wanted.max_refused:g} that --max-refused allows."
+            f"no text or {encoder} makes no usable vector of it, so {index.name} still points to {index.index}: "
+            f"that is more than the share of {max_refused:g} that --max-refused allows."
         )
 
 
@@ -309,27 +279,19 @@ def _require_vectors(
     Raises:
         ClusterError: a vector is another.
     """
-    body = {"size": _SAMPLED, "query": {"function_score": {"random_score": {}}}, **WHOLE}
+    body = {"size": _SAMPLED, "query": metadata.random_order(), **WHOLE}
     hits = client.search(index=version, body=body)["hits"]["hits"]
     for hit, made in zip(hits, document_encoder.encode([hit["_source"] for hit in hits]), strict=True):
         stored = vector_at(hit["_source"], index.fields.vector)
         if stored is None and made.vector is not None and is_left_out(client, version, index.fields.vector, hit["_id"]):
             raise ClusterError(left_out(version, index.fields.vector))
-        if not _agree(stored, made.vector):
+        norm = 0.0 if made.vector is None else np.linalg.norm(made.vector)
+        if not distance(stored, made.vector) <= _TOLERANCE * norm:
             raise ClusterError(
                 f"The vector of document {hit['_id']} in {version} is not the one that {encoder} gives for its text, "
                 f"so {index.name} still points to {index.index}: check that the encoder always gives the same vector "
                 "for the same text, then run the command again."
             )
-
-
-def _agree(stored: Matrix | None, made: Matrix | None) -> bool:
-    if stored is None or made is None:
-        return stored is None and made is None
-    vectors = stored.astype(np.float64), made.astype(np.float64)
-    if len(vectors[0]) != len(vectors[1]):
-        return False
-    return bool(np.linalg.norm(vectors[0] - vectors[1]) <= _TOLERANCE * np.linalg.norm(vectors[1]))
 
 
 def reencoded_back(
@@ -347,7 +309,7 @@ def reencoded_back(
         trust_remote_code: whether to run code that comes with its model.
     """
     meta = metadata.read_metadata(client, before)
-    made, fields = read_fingerprint(client, before), FieldNames.from_meta(meta)
+    made, fields = fingerprint_of(before, meta), FieldNames.from_meta(meta)
     if pipelines.installed(client, index) is not None:
         # Clients go on writing through the alias, also where the live one alone has got a pipeline.
         pipelines.inherit_pipeline(client, index, before, stored_shift.from_metadata(meta, before), fields)

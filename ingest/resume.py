@@ -20,12 +20,13 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import ActionBuilder
-from langshift.output import note
 from langshift.plugin import metadata, stored_shift, version_writer
-from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, LUCENE, IndexOptions
+from langshift.plugin.index_body import LUCENE
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.unfinished import require_unblocked
+from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, Target, remove_impostor, version_behind
+from langshift.reporting import note
 from langshift.retry import waiting
 from langshift.server_errors import failure
 from langshift.wording import join_words, pluralize
@@ -173,11 +174,7 @@ class LoadSession:
         sentences = []
         may_go_on = True
         try:
-            if target.created and (handled == 0 or not source.resumable):
-                version_writer.discard(client, target)
-            else:
-                remove_impostor(client, target.index, target.uuid)
-                version_writer.restore(client, target.index)
+            if not self._undo(target, discards=handled == 0 or not source.resumable):
                 # Whoever has made the alias none, or one of several indices, can undo it.
                 with suppress(ClusterError):
                     may_go_on = version_writer.may_reopen(client, target.name, target.index, target.uuid)
@@ -196,6 +193,15 @@ class LoadSession:
             note(sentence)
         return error
 
+    def _undo(self, target: Target, *, discards: bool = True) -> bool:
+        """Remove the version that this load has made, if that is wanted, or undo a load's settings; whether it went."""
+        if target.created and discards:
+            version_writer.discard(self.client, target)
+            return True
+        remove_impostor(self.client, target.index, target.uuid)
+        version_writer.restore(self.client, target.index)
+        return False
+
     def _changed(self, error: BaseException) -> ChangedError | None:
         """That the corpus has changed, whatever broke the load off: lines of two contents must never be mixed."""
         if isinstance(error, ChangedError):
@@ -209,21 +215,18 @@ class LoadSession:
 
     def _abandon(self, target: Target, error: ChangedError) -> ChangedError:
         """Leave a load whose corpus has changed: nobody can go on with it, and what can be undone is undone."""
-        client, name, handled = self.client, target.name, sum(self.journal.counts().values())
+        name, handled = target.name, sum(self.journal.counts().values())
         self.journal.set_fact(_RESUMABLE, False)
         try:
-            if target.created:
-                version_writer.discard(client, target)
-            else:
-                remove_impostor(client, target.index, target.uuid)
-                version_writer.restore(client, target.index)
+            self._undo(target)
         except OpenSearchException:
             note(f"{target.index} could not be removed or reset: the next run will do it.")
         else:
             if target.created or not handled:
                 self.journal.remove()
         if target.created:
-            self._drop_letters()
+            # Sent again, they would get into what is live.
+            self.keep_letters(lambda version: version < self.base)
             left = f"Nothing was published, and {name} {'is as it was' if target.live else 'was not created'}"
         elif handled:
             left = f"{pluralize(handled, 'line')} had been handled by then, and what they wrote stays in {target.index}"
@@ -232,12 +235,13 @@ class LoadSession:
         again = "run the command again once nothing writes to the file any more, or load a copy of it"
         return ChangedError(f"{error} {left}: {again}.")
 
-    def _drop_letters(self) -> None:
-        """Drop this load's dead letters: sent again, they would get into what is live."""
+    def keep_letters(self, wanted: Callable[[int], bool]) -> None:
+        """Keep the dead letters of these versions, and those that name none."""
         letters = DeadLetters(self.place.dead_letters)
         try:
-            letters.keep(lambda letter: letter.version is None or letter.version < self.base)
+            letters.keep(lambda letter: letter.version is None or wanted(letter.version))
         except LangshiftError as error:
+            # Such as a line that somebody has broken by hand; the documents are all there.
             note(str(error))
 
     def _require_same_shape(self) -> None:

@@ -1,14 +1,10 @@
 """Corpora as they are read for indexing: JSON lines, Parquet, standard input, pipes; a bad line is told, not fatal."""
 
-import io
-import os
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +12,9 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.corpus_file import ChangedError, CorpusFile, state_of
-from langshift.debias.encoders import VectorSpec, have_norm_1
+from langshift.debias.encoders.base import VectorSpec, have_norm_1
 from langshift.errors import LangshiftError, UsageError
-from langshift.files import PARQUET, CutLine, LineNumbers, decompressed_stream, read_lines, too_long
-from langshift.ingest.bulk.writer import Original
+from langshift.files import PARQUET, CutLine, LineNumbers, too_long
 from langshift.ingest.documents import (
     OPERATION,
     Columns,
@@ -29,6 +24,7 @@ from langshift.ingest.documents import (
     Embeddings,
     InvalidDocument,
     InvalidRow,
+    Original,
     SourceRow,
     Update,
     exact_object,
@@ -297,7 +293,22 @@ def _fits(role: str, values: Sequence[Any], *, named: bool) -> bool:
     return len(strings) == len(values) and (named or long) and any(strings)
 
 
-class JsonLines(DocumentSource):
+class ParsedFile(DocumentSource):
+    """A file that can be read again, and what makes documents of its lines or rows."""
+
+    resumable = True
+
+    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames) -> None:
+        self._file, self.shown = file, file.shown
+        self._parser = Parser(embeddings, fields=fields)
+        self.field_types = self._parser.field_types
+
+    def require_unchanged(self) -> None:
+        """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
+        self._file.require_unchanged()
+
+
+class JsonLines(ParsedFile):
     """A file of JSON lines.
 
     Args:
@@ -310,12 +321,8 @@ class JsonLines(DocumentSource):
         UsageError: none of the first lines is a document, or the file is damaged.
     """
 
-    resumable = True
-
     def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames, named: Mapping[str, str]) -> None:
-        self._file, self.shown = file, file.shown
-        self._parser = Parser(embeddings, fields=fields)
-        self.field_types = self._parser.field_types
+        super().__init__(file, embeddings, fields)
         with closing(file.first_lines()) as lines:
             first = map(self._parser.line, _first_lines(lines))
             self.vector_spec, self.hint = sniff(self._parser, first, self.shown, named)
@@ -325,10 +332,6 @@ class JsonLines(DocumentSource):
         """The lines in their order; see ``DocumentSource.read``."""
         with closing(self._file.lines(skip)) as lines:
             yield from map(self._parser.line, lines)
-
-    def require_unchanged(self) -> None:
-        """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
-        self._file.require_unchanged()
 
 
 class Pipe(DocumentSource):
@@ -383,74 +386,3 @@ class Pipe(DocumentSource):
         while self._first:
             yield self._first.popleft()
         yield from self._lines
-
-
-STANDARD_INPUT = "-"
-
-
-def require_readable(given: str) -> None:
-    """Refuse a corpus that is not there; see ``open_source``.
-
-    Raises:
-        UsageError: there is no such file, or it cannot be read.
-    """
-    path = Path(given)
-    if given == STANDARD_INPUT:
-        if sys.stdin is None:
-            raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
-    elif path.is_dir():
-        raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
-    elif not path.exists():
-        raise UsageError(f"{given}: there is no such file.")
-    elif not os.access(path, os.R_OK):
-        raise UsageError(f"{given}: permission denied; change its permissions, or copy it to a readable place.")
-
-
-@contextmanager
-def open_source(
-    given: str,
-    *,
-    embeddings: Embeddings = "refused",
-    fields: FieldNames = USUAL,
-    named: Mapping[str, str] | None = None,
-) -> Iterator[DocumentSource]:
-    """Open a corpus and look at its first lines.
-
-    Args:
-        given: path of a file, its first bytes tell its kind; or of a pipe; or ``-`` for standard input.
-        embeddings: what becomes of vectors that come with documents.
-        fields: the names of their fields.
-        named: fields of which each must be in one of the first documents, with the option that names it; None for those
-            of ``fields`` that are not the usual ones.
-
-    Raises:
-        UsageError: there is no such file, it holds no document, or none of its first 1,000 lines is one: then what
-            is wrong with the very first of them, so that a wrong file is refused before anything is written. Or none
-            of them has a field that was named.
-        LangshiftError: it is Parquet, and the extra is not installed.
-    """
-    require_readable(given)
-    named = own_fields(fields) if named is None else named
-    path = Path(given)
-    with ExitStack() as stack:
-        if given == STANDARD_INPUT:
-            stdin: Any = sys.stdin.buffer
-            stream, shown = getattr(stdin, "raw", stdin), "standard input"
-        else:
-            stream, shown = stack.enter_context(path.open("rb", buffering=0)), given
-            if state_of(stream) is not None:
-                yield _in_file(stream, shown, embeddings, fields, named)
-                return
-        unpacked = stack.enter_context(decompressed_stream(stream))
-        yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, embeddings, fields, named)
-
-
-def _in_file(
-    file: io.FileIO, shown: str, embeddings: Embeddings, fields: FieldNames, named: Mapping[str, str]
-) -> DocumentSource:
-    # It sniffs, too.
-    from langshift.ingest.parquet import ParquetRows
-
-    if file.read(len(PARQUET)) == PARQUET:
-        return ParquetRows(CorpusFile(file, shown, unpacks=False), embeddings, fields, named)
-    return JsonLines(CorpusFile(file, shown, unpacks=True), embeddings, fields, named)

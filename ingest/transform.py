@@ -15,10 +15,10 @@ import numpy as np
 
 from langshift.debias.debiaser import is_shifted
 from langshift.debias.detector import LOOKALIKES
-from langshift.debias.encoders import Encoder, Matrix, is_given
+from langshift.debias.encoders.base import Encoder, Matrix, is_given
 from langshift.errors import UsageError
 from langshift.ingest.bulk.final_pipeline import sampled
-from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, Stage, bulk_lines
+from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, bulk_lines
 from langshift.ingest.chunking import CHARACTERS, chunks_of
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, Update
@@ -233,7 +233,8 @@ class ActionBuilder:
         for row in batch:
             content = row.content
             if isinstance(content, InvalidRow):
-                refused.append(_refused(row, content.id, content.type, content.reason, "read"))
+                item = BulkAction(row.line, content.id or "", "index", b"", row.original)
+                refused.append(ActionResult(item, "dead", "", content.type, content.reason, "read"))
             elif isinstance(content, Delete):
                 # How many chunks there are is known when it is sent.
                 whole = self.pipeline.chunking is None
@@ -257,8 +258,7 @@ class ActionBuilder:
     def _action(self, row: SourceRow, document: Document, made: EncodedDocument) -> BulkAction | ActionResult:
         encoder = self.pipeline.encoder
         if not is_usable(made.vector, made.shifted):
-            why = f"the encoder {encoder.id} gives no usable vector for its text"
-            return _refused(row, document.id, "unusable_vector", why, "encode")
+            return unusable_vector(BulkAction(row.line, document.id, "index", b"", row.original), encoder)
         language, confidence = made.detection
         source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp)
         tallies = self._tallies(document, made.detection, made.stamp)
@@ -302,9 +302,10 @@ def _parts(document: str, chunks: Sequence[BulkAction]) -> Iterator[BulkAction]:
         yield one._replace(id=document, target=one.id, parts=len(chunks), vector=vector)
 
 
-def _refused(row: SourceRow, identifier: str | None, kind: str, why: str, stage: Stage) -> ActionResult:
-    item = BulkAction(row.line, identifier or "", "index", b"", row.original)
-    return ActionResult(item, "dead", "", kind, why, stage)
+def unusable_vector(item: BulkAction, encoder: Encoder) -> ActionResult:
+    """What became of a document of whose text an encoder makes no vector that has a cosine."""
+    why = f"the encoder {encoder.id} gives no usable vector for its text"
+    return ActionResult(item, "dead", "", "unusable_vector", why, "encode")
 
 
 _BATCH = 256

@@ -14,7 +14,7 @@ from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client
 from langshift.debias.debiaser import is_shifted, undo
-from langshift.debias.encoders import Encoder, Matrix, is_given
+from langshift.debias.encoders.base import Matrix, is_given
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, action_line, bulk_lines
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, InvalidDocument, Update
@@ -26,6 +26,7 @@ from langshift.ingest.transform import (
     document_vectors,
     full_text,
     is_usable,
+    unusable_vector,
 )
 from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin import stored_shift
@@ -220,7 +221,7 @@ class Updater:
         for one, vector, moved, stamp, detection in zip(changing, vectors, shifted, stamps, detections, strict=True):
             assert one.document is not None  # noqa: S101 - whatever changes has one
             if not is_usable(vector, moved):
-                yield _key(one.item), _unusable(one.item, encoder)
+                yield _key(one.item), unusable_vector(one.item, encoder)
                 continue
             renewed = one.vector is None or one.update.embedding is not None
             tallies = ["encoded"] if renewed else []
@@ -274,11 +275,6 @@ def _key(item: BulkAction) -> tuple[int, str]:
 
 def _missing(name: str) -> str:
     return f"there is no document {name!r} to update: leave '_op' out to add it"
-
-
-def _unusable(item: BulkAction, encoder: Encoder) -> ActionResult:
-    why = f"the encoder {encoder.id} gives no usable vector for its text"
-    return ActionResult(item, "dead", "", "unusable_vector", why, "encode")
 
 
 _COUNT = f"{CHUNK}.count"
@@ -387,7 +383,7 @@ class ChunkUpdater(Updater):
             if usable:
                 yield from made
             else:
-                yield _unusable(one.item, pipeline.encoder)
+                yield unusable_vector(one.item, pipeline.encoder)
 
 
 def _each(item: BulkAction, head: FoundDocument) -> list[BulkAction]:

@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from langshift.retrieval.service import (
         AsyncIndex,
         Index,
-        SearchArguments,
         open_index,
         open_index_async,
         search,
         search_async,
     )
-    from langshift.retrieval.settings import SearchSettings
+    from langshift.retrieval.settings import SearchArguments, SearchSettings
     from langshift.retrieval.steps import HttpRequest
 
 
@@ -41,8 +40,8 @@ __all__ = [
 # Module -> what is imported from it when that is first used, for all of it takes a second.
 _LAZY = {
     "hits": ("Anchor", "ChunkPlace", "Hit", "Leg", "Other", "Passage", "SearchResult", "ShiftEffect"),
-    "service": ("AsyncIndex", "Index", "SearchArguments", "open_index", "open_index_async", "search", "search_async"),
-    "settings": ("SearchSettings",),
+    "service": ("AsyncIndex", "Index", "open_index", "open_index_async", "search", "search_async"),
+    "settings": ("SearchArguments", "SearchSettings"),
     "steps": ("HttpRequest",),
 }
 

@@ -337,12 +337,9 @@ def _operations(body: str | bytes) -> Iterator[str]:
 def _task(_: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
     if not _fits(answer, {"completed": bool, "task": {"description": str, "status": dict}}):
         return False
-    done = answer["completed"] and not answer.get("error")
-    return (
-        isinstance(answer.get("response"), dict)
-        if done
-        else answer.get("error") is None or isinstance(answer["error"], dict)
-    )
+    if answer["completed"] and not answer.get("error"):
+        return isinstance(answer.get("response"), dict)
+    return isinstance(answer.get("error"), dict | None)
 
 
 def _reindex(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON

@@ -24,8 +24,10 @@ from langshift.settings import VERSION, Settings
 COMMANDS = {
     "up": ("cluster", "Start the embedded OpenSearch, downloading it the first time."),
     "down": ("cluster", "Stop the embedded OpenSearch and keep its data."),
-    "status": ("cluster", "Show whether the embedded OpenSearch is running, and where; exit code 1 if it is not."),
-    "doctor": ("cluster", "Check what is installed and reachable, and suggest how to fix what is not."),
+    "doctor": (
+        "doctor",
+        "Say whether OpenSearch runs, and where; check what is needed, and suggest how to fix what is not there.",
+    ),
     "demo": (
         "serve",
         "Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.",
@@ -33,15 +35,21 @@ COMMANDS = {
     "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode, shift and write it."),
     "search": ("search", "Search the index NAME for WORDS."),
-    "anchors": ("search", "Calibrate anchored search (langshift search --mode anchored) for an index."),
+    "anchors": ("anchors", "Calibrate anchored search (langshift search --mode anchored) for an index."),
     "rerank": ("rerank", "Train rerankers for searches (langshift search --rerank)."),
-    "dead-letters": ("ingest", "List documents that could not be indexed, with the reasons, and send them again."),
-    "index": ("index", "List, describe and remove indices and their versions."),
-    "adopt": ("ingest", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
+    "dead-letters": (
+        "dead_letters",
+        "List documents that could not be indexed, with the reasons, and send them again.",
+    ),
+    "index": ("index", "List, describe, audit and remove indices and their versions."),
+    "adopt": ("adopt", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
     "retune": ("retune", "Change the shift of the index NAME without encoding anything again."),
     "reencode": ("retune", "Encode the texts of the index NAME again, with another encoder."),
     "rollback": ("retune", "Point NAME back to an earlier version."),
-    "pipeline": ("index", "Shift documents from other clients, with an ingest pipeline for each version of an index."),
+    "pipeline": (
+        "pipeline",
+        "Shift documents from other clients, with an ingest pipeline for each version of an index.",
+    ),
     "evaluate": ("evaluate", "Measure an index on the live cluster."),
     "dataset": (
         "dataset",

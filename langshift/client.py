@@ -143,7 +143,7 @@ def embedded_url(settings: Settings) -> str:
     """The address of the embedded OpenSearch, of several nodes the first that serves; started when needed."""
     from langshift import embedded
 
-    return embedded.any_node(settings.home).url
+    return embedded.running_or_up(settings.home).url
 
 
 def make_client(

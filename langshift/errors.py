@@ -53,7 +53,7 @@ class FingerprintError(LangshiftError):
 
 
 #: What a report is made with.
-REPORT = ("jinja2", "matplotlib", "tabulate")
+REPORT = ("jinja2",)
 
 
 def installed(*modules: str) -> bool:

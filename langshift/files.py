@@ -85,14 +85,20 @@ def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, parse_record(line, f"{path}, line {number}")
 
 
-def read_columns(path: Path) -> Iterator[tuple[int, list[str]]]:
+def read_columns(path: Path, header: tuple[str, ...] = ()) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the tab-parted columns of each line that is not blank.
+
+    Args:
+        path: the file.
+        header: what the first line may be, or begin with as many of, and is then passed over.
 
     Raises:
         UsageError: the file is not UTF-8.
     """
     for number, line in numbered_raw_lines(path):
-        yield number, decode_line(line, f"{path}, line {number}").split("\t")
+        columns = decode_line(line, f"{path}, line {number}").split("\t")
+        if number > 1 or columns != [*header[: len(columns)]]:
+            yield number, columns
 
 
 def string(record: Mapping[str, Any], field: str, where: str, remedy: str) -> str:

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from itertools import product
 from string import ascii_lowercase
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import langcodes
 from langcodes.data_dicts import (
@@ -24,6 +24,8 @@ from langcodes.tag_parser import LanguageTagError
 from langshift.errors import UsageError
 
 UNDETERMINED = "und"
+#: Primary tag of a language without spaces between words -> about how many characters a word has.
+UNSPACED_WORD_LENGTHS: Final = {"zh": 2, "yue": 2, "wuu": 2, "ja": 2, "th": 4, "lo": 4, "km": 4, "my": 4, "bo": 4}
 # ISO 15924: the scripts that are written from right to left and that a living language uses.
 _RIGHT_TO_LEFT = {"Adlm", "Arab", "Aran", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}
 # White space and control characters, as Java's ``trim`` has them.

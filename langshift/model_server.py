@@ -16,7 +16,7 @@ from urllib3 import BaseHTTPResponse, PoolManager, exceptions
 from urllib3.util import Retry, Timeout, Url, parse_url
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.output import note
+from langshift.reporting import note
 from langshift.settings import on_this_machine
 from langshift.wording import escaped
 

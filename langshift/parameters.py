@@ -2,7 +2,6 @@
 
 import functools
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from click.core import ParameterSource
 
 from langshift import output
 from langshift.errors import UsageError, installed
+from langshift.reporting import report_to
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
@@ -49,6 +49,11 @@ class Option(click.Option):
 
 class Command(click.Command):
     """A command whose help lists first what most people use, and then the rest."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's
+        """Run it, and show what is told meanwhile."""
+        with report_to(output.TerminalReporter()):
+            return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the two lists."""
@@ -197,23 +202,6 @@ READING = (
     ),
     option("--max-tokens N", "Tokens that an st: model reads. [default: 512]", click.IntRange(8, 1 << 20), rare=True),
 )
-
-
-def _use_threads(_context: click.Context, _parameter: click.Parameter, threads: int | None) -> None:
-    # What encoders, and the libraries that they call, go by.
-    if threads is not None:
-        os.environ["OMP_NUM_THREADS"] = str(threads)
-
-
-#: Of a command that encodes much; it is given no argument.
-THREADS = option(
-    "--threads N",
-    "Processors to encode with at most. [default: all]",
-    click.IntRange(min=1),
-    rare=True,
-    expose_value=False,
-    callback=_use_threads,
-)
 VECTORS = option("--vectors FILE", "Language vectors. [default: the shipped ones]")
 ALPHA = option(
     "--alpha A",
@@ -222,7 +210,7 @@ ALPHA = option(
 )
 GAMMA = option(
     "--gamma G",
-    "What queries have in common, taken out: 0, .9 to .98. [default: as recommended]",
+    "What queries have in common, taken out: 0, .9 to .98. [default: as recommended, but 0 beside an --alpha]",
     click.FLOAT,
     rare=True,
 )

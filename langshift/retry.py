@@ -16,7 +16,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_e
 from tenacity.nap import sleep_using_event
 
 from langshift.answers import WrongAnswer
-from langshift.output import note
+from langshift.reporting import note
 from langshift.server_errors import Retryable, Unreadable, classify
 
 T = TypeVar("T")

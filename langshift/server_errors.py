@@ -124,7 +124,7 @@ def failure(error: exceptions.OpenSearchException, url: str | None = None, *, an
     if isinstance(error, exceptions.ConnectionError):
         if not os.environ.get("OPENSEARCH_URL"):
             return UnavailableError(
-                "The embedded OpenSearch can no longer be reached: `langshift status` shows why, "
+                "The embedded OpenSearch can no longer be reached: `langshift doctor` shows why, "
                 "`langshift up` restarts it."
             )
         return UnavailableError(

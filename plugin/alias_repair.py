@@ -1,19 +1,15 @@
 """Names that stand for several indices, or for one that is no version: found, and put right."""
 
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import click
 from opensearchpy import OpenSearch
 
-from langshift.client import open_cluster
-from langshift.errors import ClusterError, UsageError
-from langshift.output import emit_json, line, note
+from langshift.errors import ClusterError
 from langshift.plugin import metadata
 from langshift.plugin.inventory import AnyVersion, Version, in_short, listed
-from langshift.plugin.versions import broken_in_words, check_name, indices_behind
+from langshift.plugin.versions import broken_in_words, indices_behind
 from langshift.wording import join_words
 
 
@@ -52,6 +48,10 @@ class BrokenAlias(NamedTuple):
                 f"VERSION`; it has {kept}"
             )
         return f"{self.name} points to no version, and has none that is finished"
+
+    def repair_in_words(self) -> str:
+        """What a repair takes away and what is so then, as a sentence without its beginning and end."""
+        return f"the alias {self.name} away from {join_words(self.wrong)}; then {self.outcome()}"
 
 
 def broken_alias(client: OpenSearch, name: str, versions: Sequence[AnyVersion]) -> BrokenAlias | None:
@@ -97,42 +97,25 @@ def _judged(client: OpenSearch, name: str, behind: Sequence[str], versions: Sequ
     return BrokenAlias(name, behind, candidates[-1] if candidates else None, finished)
 
 
-def run_repair(name: str, *, yes: bool, as_json: bool) -> int:
-    """Let a name stand for one of its versions again, or for none: ask, and take it away from all others.
+def plan_repair(client: OpenSearch, name: str) -> tuple[str | None, BrokenAlias | None]:
+    """What would let a name stand for one of its versions again, or for none; nothing is changed, yet.
 
     Returns:
-        The exit code: 0, or 1 where the answer is no.
+        The version that it then stands for, None where that is none; and what is wrong with it, None where nothing is.
 
     Raises:
-        UsageError: ``name`` cannot be an index's name, or nobody can be asked.
         ClusterError: langshift has made no index of that name.
     """
-    check_name(name)
-    client = open_cluster()
     versions = listed(client, name)
     if not versions:
         raise ClusterError(f"There is no index {name}: `langshift index list` lists the existing indices.")
     alias = broken_alias(client, name, versions)
-    if alias is None:
-        live = next((one.version for one in versions if one.state == "live"), None)
-        if as_json:
-            emit_json({"name": name, "version": live, "removed_from": []})
-        else:
-            line(f"Nothing to repair: {name} points to {live or 'no version'}{' alone' if live else ''}.")
-        return 0
-    planned = f"the alias {name} away from {join_words(alias.wrong)}; then {alias.outcome()}"
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(f"This would take {planned}: without a terminal, confirm with --yes.")
-        note(f"This takes {planned}. No index is removed.")
-        if not click.confirm("Take it away?", err=True):
-            note("Nothing was changed.")
-            return 1
-    actions = [{"remove": {"index": index, "alias": name, "must_exist": True}} for index in alias.wrong]
+    if alias is not None:
+        return None if alias.right is None else alias.right.version, alias
+    return next((one.version for one in versions if one.state == "live"), None), None
+
+
+def repair(client: OpenSearch, alias: BrokenAlias) -> None:
+    """Take the name away from all but the version that it is to stand for."""
+    actions = [{"remove": {"index": index, "alias": alias.name, "must_exist": True}} for index in alias.wrong]
     client.indices.update_aliases(body={"actions": actions})
-    if as_json:
-        right = None if alias.right is None else alias.right.version
-        emit_json({"name": name, "version": right, "removed_from": alias.wrong})
-    else:
-        line(f"Took {planned}. No index was removed.")
-    return 0

@@ -334,16 +334,12 @@ def in_words(made: Fingerprint) -> list[str]:
     put += f", {made.pooling} pooling" if made.pooling else ""
     put += f", {made.max_tokens:,} tokens of each text" if made.max_tokens else ""
     revision = f" (revision {made.revision})" if made.revision else ""
+    limited = f", limited to {join_words(made.languages)}" if made.languages else ""
     return [
         f"Its vectors were computed by the encoder {made.encoder}{revision}: {made.dimension} dimensions, {norm}{put}.",
         _moved(made),
-        f"Languages were detected by {made.detector}{_limited(made)}; the index was built by langshift "
-        f"{made.langshift}.",
+        f"Languages were detected by {made.detector}{limited}; the index was built by langshift {made.langshift}.",
     ]
-
-
-def _limited(made: Fingerprint) -> str:
-    return f", limited to {join_words(made.languages)}" if made.languages else ""
 
 
 def _moved(made: Fingerprint) -> str:
@@ -442,13 +438,10 @@ def source(one: Version) -> str:
 
 def remarks(found: Description) -> list[str]:
     """Sentences on a version and those beside it; none where all is well."""
-    parts = (_of_the_alias, _of_documents, _of_the_engine, _of_the_block, _of_unfinished)
-    return [sentence for part in parts for sentence in part(found)]
-
-
-def _of_the_alias(found: Description) -> Iterator[str]:
-    if found.alias is not None:
-        yield found.alias.in_words()
+    alias = None if found.alias is None else found.alias.in_words()
+    block = unfinished.block_remark(found.version, found.versions)
+    parts = ([alias], _of_documents(found), _of_the_engine(found), [block], unfinished.remarks(found.versions))
+    return [sentence for part in parts for sentence in part if sentence is not None]
 
 
 def _of_documents(found: Description) -> Iterator[str]:
@@ -485,15 +478,6 @@ def _of_the_engine(found: Description) -> Iterator[str]:
             f"The engine {found.vector.engine} returns vectors with norm 1, whatever was written, so the index cannot "
             "be retuned: create it again with langshift's default settings or the engine lucene."
         )
-
-
-def _of_the_block(found: Description) -> Iterator[str]:
-    if remark := unfinished.block_remark(found.version, found.versions):
-        yield remark
-
-
-def _of_unfinished(found: Description) -> Iterator[str]:
-    yield from unfinished.remarks(found.versions)
 
 
 def _have(found: Description, number: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthorizationException
@@ -17,9 +17,6 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.languages import analyzers
 from langshift.plugin import metadata
-
-if TYPE_CHECKING:
-    from langshift.plugin.user_template import Template
 
 # A block is no property of an index's documents.
 _SET_BY_THE_SERVER = ("uuid", "creation_date", "provided_name", "version", "verified_before_close", "remote_store")
@@ -65,7 +62,7 @@ COSINE: Final = "cosinesimil"
 # Said beside the method, as what a server takes where nothing is said may change (k-NN #3290); `mode` is deprecated
 # since 3.8. Encoders are left to the server: from 3.6 on it demands `bits`, and refuses them before.
 _FULL, _BITS = "1x", "32x"
-_COMPRESSION: dict[Engine, str] = {"faiss-fp16": "2x", "faiss-on-disk": _BITS}
+COMPRESSION: dict[Engine, str] = {"faiss": _FULL, "faiss-fp16": "2x", "faiss-on-disk": _BITS}
 # How many times as many candidates as are asked for k-NN compares anew by whole vectors, with `mode: on_disk`, in up to
 # 1,000 dimensions and in more.
 _OVERSAMPLED = (5.0, 3.0)
@@ -272,50 +269,6 @@ def _kind(value: object) -> str | None:
     return {int: "whole", float: "fraction"}.get(type(value))
 
 
-class IndexOptions(NamedTuple):
-    """How a version is made, where a person says so; nothing of it counts for one that is there.
-
-    Attributes:
-        template: settings and mappings of their own.
-        engine: what indexes the vectors; None for Lucene.
-        dates: fields that hold dates.
-    """
-
-    template: Template | None = None
-    engine: Engine | None = None
-    dates: tuple[str, ...] = ()
-
-    @property
-    def given(self) -> list[str]:
-        """The options that say it."""
-        options = {"--template": self.template, "--engine": self.engine, "--date-field": self.dates or None}
-        return [name for name, value in options.items() if value is not None]
-
-    def applied(self, body: dict[str, Any], field_types: FieldTypes | None = None) -> dict[str, Any]:
-        """The body of an index that is about to be made, as ``index_body`` gives it, changed in place.
-
-        Args:
-            body: the body.
-            field_types: what the first documents tell.
-        """
-        known = {**(field_types or FieldTypes()).mappings(), **dict.fromkeys(self.dates, DECLARED_DATE)}
-        templates = body["mappings"]["dynamic_templates"]
-        # No properties: whatever a person's template says of a field, by its name or by a pattern, comes first.
-        templates[:0] = [{f"type of {path}": {"path_match": path, "mapping": known[path]}} for path in known]
-        if self.engine is not None and self.engine != LUCENE:
-            embedding = body["mappings"]["properties"]["embedding"]
-            embedding["method"]["engine"] = "faiss"
-            embedding["compression_level"] = _COMPRESSION.get(self.engine, _FULL)
-            # What is read would have norm 1 otherwise, and every later change of alpha would be wrong without a word.
-            body["settings"]["index"][DERIVED] = False
-        if self.template is not None:
-            self.template.merge_into(body)
-        return body
-
-
-DEFAULT_INDEX_OPTIONS = IndexOptions()
-
-
 # What langshift itself writes into every document.
 RESERVED_FIELDS = ("embedding", "language_confidence", "shift")
 
@@ -359,10 +312,7 @@ def index_body(
 
 
 def _put(mappings: dict[str, Any], field: str, mapping: dict[str, Any]) -> None:
-    *outer, last = field.split(".")
-    for name in outer:
-        mappings = mappings.setdefault("properties", {}).setdefault(name, {})
-    mappings.setdefault("properties", {})[last] = mapping
+    metadata.put_at(mappings, f"properties.{field.replace('.', '.properties.')}", mapping)
 
 
 @cache

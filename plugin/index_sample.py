@@ -1,17 +1,16 @@
-"""Vectors of an index as the encoder made them, by language: drawn at random, with their shift taken back."""
+"""Documents of an index drawn at random, with their vectors as the encoder made them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import is_shifted, undo
 from langshift.errors import ClusterError
 from langshift.plugin.index_body import vectors_come_back_normalised
-from langshift.plugin.metadata import FieldNames, value_at
-from langshift.plugin.stored_shift import StoredShift
+from langshift.plugin.metadata import FieldNames, random_order, value_at
+from langshift.plugin.stored_shift import StoredShift, unshifted
 from langshift.plugin.stored_vector import masked_in, vector_required
 from langshift.plugin.versions import IndexInfo
 
@@ -22,9 +21,23 @@ _DRAWN_FROM = 5000
 _AT_ONCE = 16
 
 
+class DrawnDocument(NamedTuple):
+    """A document with a vector.
+
+    Attributes:
+        source: the fields that were asked for.
+        stored: the vector that is searched, shape (dimension,), float32.
+        raw: the vector as the encoder made it, of the same shape, float64; None where that cannot be known.
+    """
+
+    source: Source
+    stored: NDArray[np.float32]
+    raw: NDArray[np.float64] | None
+
+
 def draw(
     client: OpenSearch, index: str, meta: Source, tags: Sequence[str], size: int, more: Iterable[str] = ()
-) -> dict[str, tuple[list[Source], NDArray[np.float32]]]:
+) -> dict[str, list[DrawnDocument]]:
     """Draw documents of some languages, the same each time as long as the index stays as it is.
 
     Args:
@@ -36,8 +49,7 @@ def draw(
         more: further fields of the documents.
 
     Returns:
-        Tag -> documents and their vectors as the encoder made them, up to rounding, shape (n, d), float32. Languages
-        and documents without any, or shifted by other vectors than the index's, are left out.
+        Tag -> documents with a vector; languages without any are left out.
     """
     fields, shift = FieldNames.from_meta(meta), StoredShift.from_meta(meta)
     shown = [fields.vector, fields.stamp, fields.language, *more]
@@ -46,27 +58,28 @@ def draw(
         searches: list[dict[str, Any]] = []
         for tag in (some := tags[start : start + _AT_ONCE]):
             chosen = [{"term": {fields.language: tag}}, {"exists": {"field": fields.vector}}]
-            random = {"seed": size, "field": "_seq_no"}
-            query = {"function_score": {"query": {"bool": {"filter": chosen}}, "random_score": random}}
+            query = random_order({"bool": {"filter": chosen}}, seed=size)
             body = {"query": query, "size": size, "_source": shown, "terminate_after": _DRAWN_FROM}
             searches += [{"index": index}, body]
         for tag, answer in zip(some, client.msearch(body=searches)["responses"], strict=True):
-            sources = [hit["_source"] for hit in answer.get("hits", {}).get("hits", [])]
-            sources = [one for one in sources if _is_known(value_at(one, fields.stamp), shift)]
-            if sources:
-                found[tag] = sources, np.stack([_unshifted(one, fields, shift, index) for one in sources])
+            if hits := answer.get("hits", {}).get("hits", []):
+                found[tag] = [_drawn(hit["_source"], fields, shift, index) for hit in hits]
     return found
 
 
-def _is_known(stamp: Source | None, shift: StoredShift | None) -> bool:
-    if not stamp or "vectors" not in stamp:
-        return False
-    return shift is None or stamp["vectors"] == shift.hash or not is_shifted(stamp)
+def _drawn(source: Source, fields: FieldNames, shift: StoredShift | None, index: str) -> DrawnDocument:
+    stored, stamp = vector_required(source, fields.vector, index), value_at(source, fields.stamp) or {}
+    return DrawnDocument(source, stored, unshifted(stored, stamp, shift))
 
 
-def _unshifted(source: Source, fields: FieldNames, shift: StoredShift | None, index: str) -> NDArray[np.float32]:
-    stored, stamp = vector_required(source, fields.vector, index), value_at(source, fields.stamp)
-    return stored if shift is None or not is_shifted(stamp) else undo(stored, stamp, shift.vectors, shift.step)
+def stored_text(source: Source, fields: FieldNames) -> str:
+    """Return all that a document holds in its text fields, or in the fields of each language below them."""
+    parts: list[str] = []
+    for field in fields.text_fields:
+        value = value_at(source, field)
+        values = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else [value]
+        parts += [one for one in values if isinstance(one, str)]
+    return " ".join(parts)
 
 
 def require_vectors_as_written(client: OpenSearch, index: IndexInfo) -> None:

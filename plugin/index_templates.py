@@ -65,7 +65,9 @@ def templates_for(client: OpenSearch, index: str) -> list[TemplatePart] | None:
             legacy.sort(key=lambda item: int(item[1].get("order") or 0))
             return [TemplatePart(f"the legacy index template {name}", content) for name, content in legacy]
         one = max(fitting, key=lambda one: int(one["index_template"].get("priority") or 0))
-        return [*_components(client, one), _composable(one)]
+        content = one["index_template"]
+        whole = TemplatePart(_label(one), content.get("template", {}), "data_stream" in content)
+        return [*_components(client, one), whole]
     except NO_ANSWER:
         return None
 
@@ -73,11 +75,6 @@ def templates_for(client: OpenSearch, index: str) -> list[TemplatePart] | None:
 def _fits(index: str, template: Mapping[str, Any]) -> bool:
     patterns = (".*".join(map(re.escape, pattern.split("*"))) for pattern in template["index_patterns"])
     return any(re.fullmatch(pattern, index) for pattern in patterns)
-
-
-def _composable(found: Mapping[str, Any]) -> TemplatePart:
-    content = found["index_template"]
-    return TemplatePart(_label(found), content.get("template", {}), "data_stream" in content)
 
 
 def _components(client: OpenSearch, found: Mapping[str, Any]) -> Iterator[TemplatePart]:
@@ -114,7 +111,11 @@ def create_version(
     """
     parts = templates_for(client, index)
     for part in parts or ():
-        _require_indices(part, index)
+        if part.streams:
+            raise ClusterError(
+                f"No index {index} can be created, because {part.label} makes data streams of such names: change its "
+                "index_patterns, or choose another index name."
+            )
         for alias in part.content.get("aliases", {}):
             _require_free(client, name, index, alias, part.label)
     try:
@@ -135,14 +136,6 @@ def create_version(
     except ClusterError:
         _remove(client, index)
         raise
-
-
-def _require_indices(part: TemplatePart, index: str) -> None:
-    if part.streams:
-        raise ClusterError(
-            f"No index {index} can be created, because {part.label} makes data streams of such names: change its "
-            "index_patterns, or choose another index name."
-        )
 
 
 def _require_free(client: OpenSearch, name: str, index: str, alias: str, label: str) -> None:

@@ -1,26 +1,22 @@
 """The versions on a cluster: listed, and dropped."""
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-import click
 from opensearchpy import OpenSearch
 from rich.filesize import decimal
 
-from langshift.client import open_cluster
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
-from langshift.output import emit_json, line, note
 from langshift.plugin import live_writes, metadata, pipelines
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata
 from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
-from langshift.plugin.versions import alias_of, broken_in_words, check_name, version_behind
+from langshift.plugin.versions import alias_of, broken_in_words, version_behind
+from langshift.reporting import note
 from langshift.wording import pluralize
 
 State = Literal["live", "kept", "unfinished"]
@@ -31,9 +27,9 @@ _META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FI
 _SETTINGS = ("creation_date", "uuid", *(f"blocks.{name}" for name in _BLOCKS))
 _WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"settings.index.{name}" for name in _SETTINGS))
 # What ``--json`` says of a version, in this order.
+_OF_FINGERPRINT = ("encoder", "alpha", "alphas", "gamma", "vectors")
 _SHOWN = (
-    *("name", "version", "state", "documents", "chunks", "bytes"),
-    *(f"fingerprint.{name}" for name in ("encoder", "alpha", "alphas", "gamma", "vectors")),
+    *("name", "version", "state", "documents", "chunks", "bytes", *_OF_FINGERPRINT),
     *("made", "write_blocked", "origin", "unfinished", "error"),
 )
 
@@ -88,16 +84,17 @@ class ListedVersion:
     unfinished: VersionOperation | None = None
     error: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it: null for what cannot be read."""
+        made = getattr(self, "fingerprint", None)
+        return {name: getattr(made if name in _OF_FINGERPRINT else self, name, None) for name in _SHOWN}
+
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadableVersion(ListedVersion):
     """A version with metadata that somebody has changed."""
 
     error: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """As ``--json`` prints it: null for what cannot be read."""
-        return {name.rpartition(".")[2]: getattr(self, name, None) for name in _SHOWN}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,21 +116,12 @@ class Version(ListedVersion):
     begun: str | None = None
     process: Mapping[str, Any] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
-        return {name.rpartition(".")[2]: attrgetter(name)(self) for name in _SHOWN}
-
 
 AnyVersion = Version | UnreadableVersion
 
 
-def all_versions(client: OpenSearch) -> list[Version]:
-    """All versions of all indices of langshift's that can be read, by name and the oldest first."""
-    return [one for one in listed(client) if isinstance(one, Version)]
-
-
-def versions_of(client: OpenSearch, name: str) -> list[Version]:
-    """The versions of one index that can be read, the oldest first.
+def versions_of(client: OpenSearch, name: str | None = None) -> list[Version]:
+    """The versions of one index, or of all of langshift's, that can be read, by name and the oldest first.
 
     Indices of that name which are not langshift's are left out.
     """
@@ -268,35 +256,6 @@ class DropPlan(NamedTuple):
         """What goes, as a sentence without its end."""
         listing = ", ".join(map(in_short, self.versions))
         return f"the index {self.name} with {listing}" if self.whole else listing
-
-
-def run_drop(name: str, version: str | None, *, yes: bool, as_json: bool) -> int:
-    """Ask, and remove.
-
-    Returns:
-        The exit code: 0, or 1 where the answer is no.
-
-    Raises:
-        UsageError: ``name`` cannot be an index's name, there is no such version or it is the live one, or nobody can
-            be asked.
-        ClusterError: there is no such index, or it is not langshift's.
-    """
-    check_name(name)
-    client = open_cluster()
-    wanted = plan_drop(client, name, version)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(f"This would remove {wanted.in_words()}: without a terminal, confirm with --yes.")
-        note(f"This removes {wanted.in_words()}.")
-        if not click.confirm("Remove it?", err=True):
-            note("Nothing was removed.")
-            return 1
-    drop(client, wanted)
-    if as_json:
-        emit_json({"name": name, "whole": wanted.whole, "removed": [one.to_dict() for one in wanted.versions]})
-    else:
-        line(f"Removed {wanted.in_words()}.")
-    return 0
 
 
 def plan_drop(client: OpenSearch, name: str, version: str | None) -> DropPlan:

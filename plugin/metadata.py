@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from typing import Any, Final, Literal
@@ -183,14 +183,18 @@ def value_at(source: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401 - any
     """What a document holds at a field, also where a part of its name has dots itself; None where nothing is there."""
     if path in source:
         return source[path]
-    head, dot, rest = path.partition(".")
-    while dot:
+    for head, rest in inner_paths(path):
         inner = source.get(head)
         if isinstance(inner, Mapping) and (found := value_at(inner, rest)) is not None:
             return found
-        more, dot, rest = rest.partition(".")
-        head = f"{head}.{more}"
     return None
+
+
+def inner_paths(path: str) -> Iterator[tuple[str, str]]:
+    """The ways to cut a path in two, as a part of a name may have dots itself."""
+    parts = path.split(".")
+    for cut in range(1, len(parts)):
+        yield ".".join(parts[:cut]), ".".join(parts[cut:])
 
 
 def replaced_at(source: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
@@ -198,14 +202,19 @@ def replaced_at(source: Mapping[str, Any], path: str, value: object) -> dict[str
     if path in source:
         rest = {name: inner for name, inner in source.items() if name != path}
         return rest if value is None else {**rest, path: value}
-    head, dot, rest_of_path = path.partition(".")
-    while dot:
+    for head, inner_path in inner_paths(path):
         inner = source.get(head)
-        if isinstance(inner, Mapping) and value_at(inner, rest_of_path) is not None:
-            return {**source, head: replaced_at(inner, rest_of_path, value)}
-        more, dot, rest_of_path = rest_of_path.partition(".")
-        head = f"{head}.{more}"
+        if isinstance(inner, Mapping) and value_at(inner, inner_path) is not None:
+            return {**source, head: replaced_at(inner, inner_path, value)}
     return dict(source)
+
+
+def put_at(source: dict[str, Any], path: str, value: object) -> None:
+    """Put a value at a field, in objects within each other that are made where they are missing."""
+    *outer, last = path.split(".")
+    for name in outer:
+        source = source.setdefault(name, {})
+    source[last] = value
 
 
 def remove_at(source: dict[str, Any], path: str) -> None:
@@ -213,13 +222,11 @@ def remove_at(source: dict[str, Any], path: str) -> None:
     if path in source:
         del source[path]
         return
-    parts = path.split(".")
-    for cut in range(1, len(parts)):
-        inner = source.get(".".join(parts[:cut]))
-        if isinstance(inner, dict):
-            remove_at(inner, ".".join(parts[cut:]))
+    for head, rest in inner_paths(path):
+        if isinstance(inner := source.get(head), dict):
+            remove_at(inner, rest)
             if not inner:
-                del source[".".join(parts[:cut])]
+                del source[head]
 
 
 def read_settings(client: OpenSearch, index: str) -> dict[str, Any]:
@@ -263,6 +270,19 @@ def is_write_blocked(settings: Mapping[str, Any]) -> bool:
 def window(settings: Mapping[str, Any]) -> int:
     """How many documents one request to an index may ask for, by the ``index`` part of its settings."""
     return int(settings.get("max_result_window", 10_000))
+
+
+def random_order(query: Mapping[str, Any] | None = None, seed: int | None = None) -> dict[str, Any]:
+    """Return the query that puts what another one finds in a random order.
+
+    Args:
+        query: the other one; None for all documents.
+        seed: the same gives the same order as long as the index stays as it is; None gives another one each time.
+    """
+    score = {} if seed is None else {"seed": seed, "field": "_seq_no"}
+    # In place of the query's own score: a filter's is 0, whatever it is multiplied by.
+    scored = {"query": query or {"match_all": {}}, "random_score": score, "boost_mode": "replace"}
+    return {"function_score": scored}
 
 
 FINGERPRINT, VECTORS = "langshift", "langshift_vectors"

@@ -3,18 +3,16 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from opensearchpy import OpenSearch
 
-from langshift.client import open_cluster
 from langshift.debias.debiaser import is_shifted_by_language, shifted, undo
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.output import emit_json, line, note
 from langshift.plugin import metadata, pipelines, shift_script
-from langshift.plugin.index_body import vectors_come_back_normalised
+from langshift.plugin.index_sample import require_vectors_as_written
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, Vector, matching_tag, read
 from langshift.plugin.stored_vector import vector_required
@@ -77,7 +75,7 @@ def compare(
     fields = index.fields
     body = {
         "size": min(sample, metadata.window(metadata.read_settings(client, index.index))),
-        "query": {"function_score": {"query": shift_script.matching_stamp_query(shift, fields), "random_score": {}}},
+        "query": metadata.random_order(shift_script.matching_stamp_query(shift, fields)),
         "_source": [name for name in (fields.vector, fields.stamp, fields.language, fields.declared_language) if name],
     }
     result = PipelineCheckResult(off_norm=0 if index.fingerprint.normalised else None)
@@ -132,11 +130,7 @@ def _raw_document(hit: Mapping[str, Any], raw: Vector, index: IndexInfo) -> dict
         values[fields.declared_language] = value_at(source, fields.declared_language)
     made: dict[str, Any] = {}
     for path, value in values.items():
-        *outer, last = path.split(".")
-        place = made
-        for name in outer:
-            place = place.setdefault(name, {})
-        place[last] = value
+        metadata.put_at(made, path, value)
     return {"_index": index.index, "_id": hit["_id"], "_source": made}
 
 
@@ -148,24 +142,42 @@ def _stamp(hit: Mapping[str, Any], fields: FieldNames) -> Mapping[str, Any]:
     return dict(value_at(hit["_source"], fields.stamp))
 
 
-def run_verify(name: str, sample: int, *, as_json: bool) -> int:
-    """Compare the installed pipeline with NumPy on live documents, and look at all stamps.
+class PipelineVerification(NamedTuple):
+    """Whether what an index holds is what its pipeline and NumPy make.
 
-    Returns:
-        The exit code: 0, or 1 where something differs.
+    Attributes:
+        version: what was looked at.
+        pipeline: what is installed.
+        compared: what a sample of its documents told.
+        stamps: what the stamps of all documents tell.
+        und: documents with a vector in an unknown language.
+        wrong: one sentence for each thing that differs, with what to do.
+    """
+
+    version: IndexInfo
+    pipeline: pipelines.InstalledPipeline
+    compared: PipelineCheckResult
+    stamps: shift_script.StampCounts
+    und: int
+    wrong: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``langshift pipeline verify --json`` prints it."""
+        first = self.pipeline.first.name if self.pipeline.first else None
+        found: dict[str, Any] = {"index": self.version.index, "pipeline": self.pipeline.name, "first": first}
+        found |= {"compared": asdict(self.compared), "stamps": self.stamps._asdict()}
+        return {**found, "und": self.und, "wrong": self.wrong}
+
+
+def verify_pipeline(client: OpenSearch, name: str, sample: int) -> PipelineVerification:
+    """Compare the installed pipeline with NumPy on so many live documents, and look at all stamps.
 
     Raises:
         ClusterError: there is no such index, no pipeline is installed, or no shift can be taken back.
     """
-    client = open_cluster()
     index = live(client, name)
     shift = read(client, index.index)
-    if vectors_come_back_normalised(client, index.index, index.fields.vector):
-        raise ClusterError(
-            f"Index {index.index} returns its vectors with norm 1 (engine faiss, cosinesimil, derived source), so "
-            "no shift can be undone and compared: index the corpus again with "
-            "`langshift ingest --if-exists new-version`, which switches derived source off."
-        )
+    require_vectors_as_written(client, index)
     installed = pipelines.installed(client, index.index)
     if installed is None:
         raise ClusterError(
@@ -184,18 +196,10 @@ def run_verify(name: str, sample: int, *, as_json: bool) -> int:
             f"`POST /{index.index}/_update_by_query` with {json.dumps(_parentless(fields))} makes each a document of "
             "its own."
         )
-    if not pipelines.is_current(index.index, shift, index.fields, installed):
+    if installed.body != pipelines.body(index.index, shift, index.fields, installed.first):
         again = f"run `langshift pipeline install {name}` again"
         wrong.insert(0, f"{installed.name} differs from the pipeline that this version of langshift creates: {again}.")
-    if as_json:
-        first = installed.first.name if installed.first else None
-        told = {"index": index.index, "pipeline": installed.name, "first": first}
-        emit_json({**told, "compared": asdict(compared), "stamps": stamps._asdict(), "und": unknown, "wrong": wrong})
-    else:
-        _say(index, installed.name, compared, stamps, unknown)
-        for sentence in wrong:
-            note(sentence)
-    return 1 if wrong else 0
+    return PipelineVerification(index, installed, compared, stamps, unknown, wrong)
 
 
 def _parentless(fields: FieldNames) -> dict[str, Any]:
@@ -203,27 +207,6 @@ def _parentless(fields: FieldNames) -> dict[str, Any]:
     content = [{"exists": {"field": name}} for name in (fields.vector, *fields.text_fields)]
     unnamed = {"exists": {"field": fields.parent}}
     return {"query": {"bool": {"must_not": unnamed, "should": content, "minimum_should_match": 1}}}
-
-
-def _say(
-    index: IndexInfo, name: str, compared: PipelineCheckResult, stamps: shift_script.StampCounts, unknown: int
-) -> None:
-    entry = index.fields.entry
-    held = f"{pluralize(stamps.vectors, entry)} of {index.index} with a vector"
-    if not compared.documents:
-        line(f"{held}, none of which can be compared.")
-        return
-    line(
-        f"{name} on {compared.documents:,} of {held}: the cluster's results are within {compared.cluster:.1e} of "
-        f"NumPy's, the stored vectors within {compared.stored:.1e} (as fractions of a vector's norm)."
-    )
-    if unknown:
-        field = index.fields.declared_language or index.fields.language
-        line(
-            f"{pluralize(unknown, entry)} ({unknown / stamps.vectors:.1%}) in an unknown language (und), not "
-            f"shifted by any: if a client wrote them, have it name the language in {field} (a tag such as de), and "
-            "write them again."
-        )
 
 
 def _differing(index: IndexInfo, name: str, compared: PipelineCheckResult) -> Iterator[str]:

@@ -10,12 +10,12 @@ from langshift.debias.debiaser import Debiaser
 from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import UsageError
 from langshift.normal_form import SPELLINGS
-from langshift.output import note
 from langshift.plugin import metadata, shift_script
 from langshift.plugin.index_body import asset
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, of_debias
 from langshift.plugin.versions import Target
+from langshift.reporting import note
 from langshift.settings import VERSION
 
 
@@ -207,11 +207,6 @@ def read(client: OpenSearch, name: str) -> InstalledPipeline | None:
     return InstalledPipeline(name, found_in(found["processors"]), found)
 
 
-def is_current(index: str, shift: StoredShift, fields: FieldNames, found: InstalledPipeline) -> bool:
-    """Whether an installed pipeline is what ``install`` would put now."""
-    return found.body == body(index, shift, fields, found.first)
-
-
 def install(
     client: OpenSearch, index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None
 ) -> Literal["installed", "updated", "unchanged"]:
@@ -334,3 +329,29 @@ def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debi
         return
     inherit_pipeline(client, live, version, of_debias(debias), target.fields)
     note(f"{version} shifts what other clients write, as {live} did.")
+
+
+def first_of(client: OpenSearch, index: str, after: str | None) -> PrecedingPipeline | None:
+    """Return what is to run before the shift: what runs before it already, or is the default pipeline now, stays.
+
+    Args:
+        client: the cluster.
+        index: the version.
+        after: the pipeline that is asked for; None for none.
+
+    Raises:
+        UsageError: the default pipeline would no longer run first.
+    """
+    now = default(client, index)
+    # The pipeline of another version would only shift before this one does.
+    there = None if now is None else read(client, now)
+    before = None if now is None else PrecedingPipeline(now, was_default=True)
+    first = before if there is None else there.first
+    if after is None or (first is not None and first.name == after):
+        return first
+    if first is not None and first.was_default:
+        raise UsageError(
+            f"{index} has the default pipeline {first.name}, which continues to run first: add {after} to it, "
+            "or leave --after out."
+        )
+    return PrecedingPipeline(after, was_default=False)

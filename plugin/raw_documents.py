@@ -1,7 +1,7 @@
 """Documents of a search's answer, byte for byte: what is looked at is read, and only what is changed is written."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -13,6 +13,7 @@ from opensearchpy.serializer import JSONSerializer
 
 from langshift.credentials import redact
 from langshift.files import replace_halves
+from langshift.plugin.metadata import inner_paths
 
 T = TypeVar("T")
 
@@ -130,7 +131,7 @@ def _replace(fields: dict[str, Raw], path: str, value: bytes | None) -> bool:
         else:
             fields[path] = Raw(value)
         return True
-    for head, rest in _inner_paths(path):
+    for head, rest in inner_paths(path):
         if (inner := _object(fields, head)) is not None and _replace(inner, rest, value):
             fields[head] = Raw(msgspec.json.encode(inner))
             return True
@@ -139,7 +140,7 @@ def _replace(fields: dict[str, Raw], path: str, value: bytes | None) -> bool:
 
 def _add(fields: dict[str, Raw], path: str, value: bytes) -> None:
     """Add the field, to the first object on its path that is there."""
-    for head, rest in _inner_paths(path):
+    for head, rest in inner_paths(path):
         if (inner := _object(fields, head)) is not None:
             _add(inner, rest, value)
             fields[head] = Raw(msgspec.json.encode(inner))
@@ -152,13 +153,6 @@ def _add(fields: dict[str, Raw], path: str, value: bytes) -> None:
     else:
         # A list of objects, or null, stays beside it: the server reads a name with dots as a path, too.
         fields[path] = Raw(value)
-
-
-def _inner_paths(path: str) -> Iterator[tuple[str, str]]:
-    """The ways to cut a path in two, as a part of a name may have dots itself."""
-    parts = path.split(".")
-    for cut in range(1, len(parts)):
-        yield ".".join(parts[:cut]), ".".join(parts[cut:])
 
 
 def _object(fields: Mapping[str, Raw], name: str) -> dict[str, Raw] | None:

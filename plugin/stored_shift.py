@@ -268,3 +268,24 @@ def matching_tag(tag: str | None, document_language: str | None) -> str | None:
     true any more.
     """
     return None if tag is None or (document_language is not None and text_language(tag) != document_language) else tag
+
+
+def unshifted(stored: Vector, stamp: Source, shift: StoredShift | None) -> NDArray[np.float64] | None:
+    """Return a vector as the encoder made it.
+
+    Args:
+        stored: the vector that is searched, shape (dimension,), float32.
+        stamp: of its document, which any client may have written.
+        shift: of the index; None where the index does not hold it.
+
+    Returns:
+        Shape (dimension,), float64; None where it cannot be known.
+    """
+    if not is_shifted(stamp):
+        return stored.astype(np.float64)
+    if shift is None or stamp.get("vectors") != shift.hash:
+        return None
+    unknown = is_shifted_by_language(stamp) and stamp.get("language") not in shift.vectors
+    if unknown or (stamp.get("gamma") and shift.step is None):
+        return None
+    return restored(stored, stamp, shift.vectors, shift.step)

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -64,6 +65,13 @@ def vector_required(source: Mapping[str, Any], field: str, index: str) -> Vector
     if vector is None:
         raise ClusterError(left_out(index, field))
     return vector
+
+
+def distance(one: NDArray[Any] | None, other: NDArray[Any] | None) -> float:
+    """The norm of the difference of two vectors; infinite where one alone is there, or they have other dimensions."""
+    if one is None or other is None:
+        return 0.0 if one is other else math.inf
+    return float(np.linalg.norm(one.astype(np.float64) - other)) if len(one) == len(other) else math.inf
 
 
 def masked(field: str, value: object) -> str:

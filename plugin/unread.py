@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.debias.readable import FEWEST, SAMPLED, LanguageSample, collapsed, measured, unread
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
-from langshift.plugin.index_sample import draw
-from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.index_sample import draw, stored_text
+from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import fingerprint_of
 
 # Others to compare a load's languages with.
@@ -60,17 +61,11 @@ def look(client: OpenSearch, index: str, written: Iterable[str]) -> dict[str, in
 
 def _draw(client: OpenSearch, index: str, meta: Mapping[str, Any], tags: list[str]) -> dict[str, LanguageSample]:
     """Documents of each language, drawn at random, with their vectors before the shift."""
-    texts = FieldNames.from_meta(meta).text_fields
-    # What a method other than shift has done stays: it maps each language as a whole, and makes no texts alike.
-    drawn = draw(client, index, meta, tags, SAMPLED, texts)
-    return {tag: LanguageSample(vectors, [_text(one, texts) for one in of]) for tag, (of, vectors) in drawn.items()}
-
-
-def _text(source: Mapping[str, Any], fields: Iterable[str]) -> str:
-    """All that a document holds in text fields, or in the fields of each language below them."""
-    parts: list[str] = []
-    for field in fields:
-        value = value_at(source, field)
-        values = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else [value]
-        parts += [one for one in values if isinstance(one, str)]
-    return " ".join(parts)
+    fields = FieldNames.from_meta(meta)
+    drawn = draw(client, index, meta, tags, SAMPLED, fields.text_fields)
+    samples = {}
+    for tag, of in drawn.items():
+        if known := [one for one in of if one.raw is not None]:
+            texts = [stored_text(one.source, fields) for one in known]
+            samples[tag] = LanguageSample(np.array([one.raw for one in known], np.float32), texts)
+    return samples

@@ -14,7 +14,16 @@ from opensearchpy.exceptions import RequestError
 from langshift.errors import ClusterError, UsageError
 from langshift.files import not_utf8
 from langshift.languages import parse_tag, text_language
-from langshift.plugin.index_body import mapped, own_mappings
+from langshift.plugin.index_body import (
+    COMPRESSION,
+    DECLARED_DATE,
+    DERIVED,
+    LUCENE,
+    Engine,
+    FieldTypes,
+    mapped,
+    own_mappings,
+)
 from langshift.plugin.metadata import CHUNK, PARENT, USUAL, FieldNames, is_on
 from langshift.server_errors import reason
 
@@ -292,6 +301,50 @@ class Template(NamedTuple):
         if plugin:
             remedy = f"install the plugin {plugin} on every node (`opensearch-plugin install {plugin}`) and restart it"
         return ClusterError(f"The cluster cannot create an index from {self.path}: {message}; {remedy}.")
+
+
+class IndexOptions(NamedTuple):
+    """How a version is made, where a person says so; nothing of it counts for one that is there.
+
+    Attributes:
+        template: settings and mappings of their own.
+        engine: what indexes the vectors; None for Lucene.
+        dates: fields that hold dates.
+    """
+
+    template: Template | None = None
+    engine: Engine | None = None
+    dates: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> list[str]:
+        """The options that say it."""
+        options = {"--template": self.template, "--engine": self.engine, "--date-field": self.dates or None}
+        return [name for name, value in options.items() if value is not None]
+
+    def applied(self, body: dict[str, Any], field_types: FieldTypes | None = None) -> dict[str, Any]:
+        """The body of an index that is about to be made, as ``index_body`` gives it, changed in place.
+
+        Args:
+            body: the body.
+            field_types: what the first documents tell.
+        """
+        known = {**(field_types or FieldTypes()).mappings(), **dict.fromkeys(self.dates, DECLARED_DATE)}
+        templates = body["mappings"]["dynamic_templates"]
+        # No properties: whatever a person's template says of a field, by its name or by a pattern, comes first.
+        templates[:0] = [{f"type of {path}": {"path_match": path, "mapping": known[path]}} for path in known]
+        if self.engine is not None and self.engine != LUCENE:
+            embedding = body["mappings"]["properties"]["embedding"]
+            embedding["method"]["engine"] = "faiss"
+            embedding["compression_level"] = COMPRESSION[self.engine]
+            # What is read would have norm 1 otherwise, and every later change of alpha would be wrong without a word.
+            body["settings"]["index"][DERIVED] = False
+        if self.template is not None:
+            self.template.merge_into(body)
+        return body
+
+
+DEFAULT_INDEX_OPTIONS = IndexOptions()
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -12,9 +12,10 @@ from opensearchpy.exceptions import NotFoundError, RequestError
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import live_writes, metadata, pipelines, versions
-from langshift.plugin.index_body import DEFAULT_INDEX_OPTIONS, FieldTypes, IndexOptions, index_body, require_engine
+from langshift.plugin.index_body import FieldTypes, index_body, require_engine
 from langshift.plugin.index_templates import ALREADY_EXISTS, create_version
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
+from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, Target
 from langshift.server_errors import Unreadable
 from langshift.wording import pluralize

@@ -10,7 +10,7 @@ import msgspec
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
-from langshift.debias.encoders import is_given
+from langshift.debias.encoders.base import is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread
 from langshift.errors import ClusterError, UsageError

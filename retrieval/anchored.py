@@ -47,29 +47,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.similarity import with_norm_1
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
-from langshift.retrieval.dense import best_hits, filled, missing, vector_of
 from langshift.retrieval.hits import (
     Anchor,
     Leg,
     RankedHits,
     ScoredDoc,
     ScoringContext,
-    best_first,
     candidates,
+    merged,
     without_legs,
 )
 from langshift.retrieval.hybrid import words_query
-from langshift.retrieval.settings import LEAST_CANDIDATES, NO_FILTERS, SearchRequest
+from langshift.retrieval.settings import LEAST_CANDIDATES, NO_FILTERS, SearchRequest, vector_of
 from langshift.retrieval.steps import Body, Response, SearchPlan
 
 _CLOSENESS: Final = 1.95
@@ -83,42 +82,6 @@ WORDS_BONUS: Final = 0.7
 
 _OWN_WORDS: Final = 32.0
 _OWN_PRIOR: Final = -0.5
-# So little that nothing is lost on any text that was tried, captions asked for in other words among them.
-USUAL_STRENGTH: Final = 0.05
-
-
-@dataclass(frozen=True)
-class AnchorModel:
-    """What of the rule is an index's own; kept in its mapping under ``_meta.langshift_anchors``.
-
-    Attributes:
-        spread: standard deviation of the cosine of unrelated documents.
-        strength: how strongly the query is moved and candidates are given more, from 0, which is exactly dense, to 1.
-        calibrated: whether the strength was measured on questions of the index.
-    """
-
-    spread: float
-    strength: float = USUAL_STRENGTH
-    calibrated: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """As it is kept."""
-        return {"spread": self.spread, "strength": self.strength}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> AnchorModel:
-        """What ``to_dict`` gave; earlier versions kept no strength.
-
-        Raises:
-            AttributeError, KeyError, TypeError, ValueError: it is of another form, or holds what cannot be reckoned
-                with.
-        """
-        trust = cls(float(values["spread"]), float(values.get("strength", USUAL_STRENGTH)), calibrated=True)
-        if not math.isfinite(trust.spread) or trust.spread <= 0:
-            raise ValueError("the spread is not a number above 0")
-        if not 0 <= trust.strength <= 1:
-            raise ValueError("the strength is not from 0 to 1")
-        return trust
 
 
 class AnchorEvidence(NamedTuple):
@@ -158,7 +121,7 @@ def query_vector(request: SearchRequest) -> QueryVector:
     Raises:
         UsageError: it has none, or one of zeros.
     """
-    query = unit(np.asarray(vector_of(request.question), dtype=np.float64))
+    query = with_norm_1(vector_of(request.question))
     return QueryVector(query, rho(query, request.target.directions))
 
 
@@ -171,7 +134,7 @@ def rho(vector: NDArray[np.floating[Any]], directions: NDArray[np.float32] | Non
     """
     if directions is None:
         return 1.0
-    row, rows = unit(vector.astype(np.float64)), directions.astype(np.float64)
+    row, rows = with_norm_1(vector), directions.astype(np.float64)
     return max(_LEAST_LENGTH, float(np.linalg.norm(row - row @ rows.T @ rows)))
 
 
@@ -299,14 +262,7 @@ def hit_vectors(response: Response) -> dict[str, NDArray[np.float64]]:
         return {}
     together = np.array(list(packed.values()), "<i8")
     vectors = together[:, 1:].copy().view("<f4")[:, : together[0, 0]]
-    return dict(zip(packed, unit(vectors.astype(np.float64)), strict=True))
-
-
-def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A vector at length 1, or each of the rows; zeros stay zeros."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    made: NDArray[np.float64] = vectors / np.where(lengths, lengths, 1.0)
-    return made
+    return dict(zip(packed, with_norm_1(vectors), strict=True))
 
 
 def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
@@ -368,8 +324,7 @@ def anchored(request: SearchRequest) -> SearchPlan[RankedHits]:
     how = _how(gathered, request)
     responses = yield moved_bodies(request, how)
     found = [without_legs(response, request.fields) for response in responses]
-    lacks = missing(zip(found, (filled(one, request) for one in responses), strict=True), request)
-    best = best_hits(found[0] if len(found) == 1 else best_first(chain(*found)), request)
+    best, lacks = merged(responses, found, request)
     if request.target.legs and best:
         best = yield from _with_legs(best, request, how)
     return RankedHits(tuple(best), how, missing=lacks)
@@ -431,7 +386,7 @@ def moved_vector(
     """
     moved = query + added @ vectors
     # The one candidate may lie opposite the query; what is left of that has no direction.
-    moved = unit(moved) if np.linalg.norm(moved) > _LEAST_LENGTH else query
+    moved = with_norm_1(moved) if np.linalg.norm(moved) > _LEAST_LENGTH else query
     return moved.astype(np.float32)
 
 

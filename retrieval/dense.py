@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from langshift.errors import UsageError
 from langshift.retrieval import dsl
 from langshift.retrieval.hits import (
     Leg,
@@ -17,64 +15,23 @@ from langshift.retrieval.hits import (
     ScoringContext,
     best_first,
     candidates,
+    filled,
     leg_pool,
+    merged,
+    missing,
     one_per_document,
 )
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchQuery, SearchRequest
-from langshift.retrieval.steps import Body, Response, SearchPlan
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, vector_of
+from langshift.retrieval.steps import Body, SearchPlan
 
 # LAURA, section 2.1: the 50 best, partitioned by language, of each the 5 best.
 POOL: Final = 50
 OF_EACH_LANGUAGE: Final = 5
-# Characters of a query, in a sentence about it.
-_SHOWN_CHARACTERS: Final = 100
-
-
-def vector_of(question: SearchQuery) -> NDArray[np.float32]:
-    """The question's vector.
-
-    Raises:
-        UsageError: it has none, or one of zeros, which is near to nothing.
-    """
-    if question.vector is None:
-        raise UsageError("The query has no vector, but this search mode needs one: encode the query.")
-    if not question.vector.any():
-        raise UsageError(
-            f"The vector of the query {question.words[:_SHOWN_CHARACTERS]!r} is all zeros, so no document is near it: "
-            "use other words, or mode lexical."
-        )
-    return question.vector
 
 
 def bonus_on_cosine(request: SearchRequest) -> float:
     """What favoured documents are given on the scale of ``(1 + cos) / 2``."""
     return abs(request.preference) / 2
-
-
-def best_hits(found: Iterable[ScoredDoc], request: SearchRequest) -> list[ScoredDoc]:
-    """The best of the documents that a search is to find, or of the groups, of entries in their order."""
-    return one_per_document(found, request.fields if request.setting.one_per_group else None)[: request.size]
-
-
-def missing(searches: Iterable[tuple[Iterable[ScoredDoc], bool]], request: SearchRequest) -> float:
-    """How many documents or groups were wanted for each that was found, by the search that found fewest.
-
-    Args:
-        searches: what each found, and whether it may have left something out.
-        request: how many each is to find.
-    """
-    few = [len(best_hits(found, request)) for found, cut in searches if cut]
-    return request.size / max(1, min(few)) if few and min(few) < request.size else 0.0
-
-
-def filled(response: Response, request: SearchRequest) -> bool:
-    """Whether a search by vector found as many as it was to look at, so that there may be more."""
-    return request.fields.parent is not None and bool(response["hits"]["total"]["value"] >= request.depth)
 
 
 def dense_bodies(request: SearchRequest) -> tuple[Body, ...]:
@@ -99,8 +56,7 @@ def dense(request: SearchRequest) -> SearchPlan[RankedHits]:
     """The nearest by cosine, with the language preference."""
     responses = yield dense_bodies(request)
     found = [candidates(response, "dense", request.fields) for response in responses]
-    lacks = missing(zip(found, (filled(one, request) for one in responses), strict=True), request)
-    hits = best_hits(found[0] if len(found) == 1 else best_first(chain(*found)), request)
+    hits, lacks = merged(responses, found, request)
     if request.preference:
         bonus = bonus_on_cosine(request)
         # What the vectors alone said; how they ranked all documents nobody asked.
@@ -152,12 +108,8 @@ def balanced_bodies(request: SearchRequest) -> tuple[Body, ...]:
     Raises:
         UsageError: the question has no vector.
     """
-    vector, fields, clauses = vector_of(request.question), request.fields, dsl.filter_clauses(request.filters)
-    among = [clauses]
-    if request.preference:
-        among.append([*clauses, dsl.preferred_clause(request, request.preference)])
-    k = LEAST_CANDIDATES if fields.parent is None else request.depth
-    queries = [dsl.knn(vector, k, one, fields) for one in among]
+    k = LEAST_CANDIDATES if request.fields.parent is None else request.depth
+    queries = dsl.nearest_of_each(request, vector_of(request.question), k, request.preference)
     return tuple(dsl.documents_body(request, query, POOL) for query in queries)
 
 

@@ -142,12 +142,6 @@ def filter_clauses(filters: Filters) -> list[dict[str, Any]]:
     return [{"terms": {field: list(values)}} for field, values in filters.items()]
 
 
-def drawn(query: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
-    """The query that puts what another one finds in an order of chance, which is the same each time."""
-    drawing = {"query": query, "random_score": {"seed": seed, "field": "_seq_no"}, "boost_mode": "replace"}
-    return {"function_score": drawing}
-
-
 def body(query: Mapping[str, Any], size: int, fields: FieldNames = USUAL, source: Source = True) -> dict[str, Any]:
     """A request body; hits that do not bring the whole document tell apart from it what each needs.
 
@@ -218,12 +212,17 @@ def nearest(request: SearchRequest, vector: NDArray[np.float32], k: int, prefere
         k: how many.
         preference: above 0 for the searcher's language, below for others, 0 for none.
     """
-    fields, clauses = request.fields, filter_clauses(request.filters)
-    among_all = knn(vector, k, clauses, fields)
-    if not preference:
-        return [among_all]
-    queries = [among_all, knn(vector, k, [*clauses, preferred_clause(request, preference)], fields)]
-    return queries if fields.parent is not None else [{"dis_max": {"queries": queries}}]
+    queries = nearest_of_each(request, vector, k, preference)
+    return queries if len(queries) == 1 or request.fields.parent is not None else [{"dis_max": {"queries": queries}}]
+
+
+def nearest_of_each(
+    request: SearchRequest, vector: NDArray[np.float32], k: int, preference: float
+) -> list[dict[str, Any]]:
+    """As ``nearest``, but always a query each."""
+    clauses = filter_clauses(request.filters)
+    among = [clauses, [*clauses, preferred_clause(request, preference)]] if preference else [clauses]
+    return [knn(vector, k, one, request.fields) for one in among]
 
 
 def added(which: Mapping[str, Any], score: float) -> dict[str, Any]:

@@ -1,25 +1,20 @@
-"""What a search finds: candidates as the cluster gives them, hits as people get them, what the shift did to each."""
+"""What a search finds: candidates as the cluster gives them, and hits as people get them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import is_shifted, is_shifted_by_language, restored
-from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
-from langshift.plugin.stored_shift import StoredShift, from_metadata
-from langshift.plugin.stored_vector import vector_at
-from langshift.retrieval import dsl
-from langshift.retrieval.settings import LEAST_CANDIDATES, Filters, ModeOrigin, SearchSettings
-from langshift.retrieval.steps import HttpRequest, Response, SearchPlan
+from langshift.retrieval.settings import ModeOrigin, SearchRequest, SearchSettings
+from langshift.retrieval.steps import HttpRequest, Response
 
 
 class Leg(NamedTuple):
@@ -463,6 +458,41 @@ def best_first(found: Iterable[ScoredDoc]) -> list[ScoredDoc]:
     return sorted(found, key=lambda candidate: math.inf if candidate.score is None else -candidate.score)
 
 
+def best_hits(found: Iterable[ScoredDoc], request: SearchRequest) -> list[ScoredDoc]:
+    """The best of the documents that a search is to find, or of the groups, of entries in their order."""
+    return one_per_document(found, request.fields if request.setting.one_per_group else None)[: request.size]
+
+
+def missing(searches: Iterable[tuple[Iterable[ScoredDoc], bool]], request: SearchRequest) -> float:
+    """How many documents or groups were wanted for each that was found, by the search that found fewest.
+
+    Args:
+        searches: what each found, and whether it may have left something out.
+        request: how many each is to find.
+    """
+    few = [len(best_hits(found, request)) for found, cut in searches if cut]
+    return request.size / max(1, min(few)) if few and min(few) < request.size else 0.0
+
+
+def merged(
+    responses: Sequence[Response], found: Sequence[Sequence[ScoredDoc]], request: SearchRequest
+) -> tuple[list[ScoredDoc], float]:
+    """The best of what searches by vector found, and how many more were wanted, see ``RankedHits.missing``.
+
+    Args:
+        responses: the answers.
+        found: what is in each, best first.
+        request: how many are wanted.
+    """
+    lacks = missing(zip(found, (filled(one, request) for one in responses), strict=True), request)
+    return best_hits(found[0] if len(found) == 1 else best_first(chain(*found)), request), lacks
+
+
+def filled(response: Response, request: SearchRequest) -> bool:
+    """Whether a search by vector found as many as it was to look at, so that there may be more."""
+    return request.fields.parent is not None and bool(response["hits"]["total"]["value"] >= request.depth)
+
+
 def union(pools: Iterable[Sequence[ScoredDoc]]) -> dict[str, ScoredDoc]:
     """Document -> candidate with all of its legs."""
     found: dict[str, ScoredDoc] = {}
@@ -503,86 +533,3 @@ def _first(value: Any) -> str | None:  # noqa: ANN401 - any JSON
     if isinstance(value, list):
         value = value[0] if value else None
     return None if value is None else str(value)
-
-
-Vector = NDArray[np.float32]
-
-
-def effect_notes(found: Mapping[str, ShiftEffect], unknown: str | None) -> list[str]:
-    """Why the similarity before the shift is not known of some, or of all, which ``unknown`` says then."""
-    if all(effect.similarity_before is not None for effect in found.values()):
-        return []
-    return [unknown or "Some documents were shifted with language vectors other than the index's own."]
-
-
-def known_shift(metadata: Mapping[str, Any], index: str) -> tuple[StoredShift | None, str | None]:
-    """The shift of an index by its whole ``_meta``; where it cannot be taken back, None and a sentence that says so."""
-    try:
-        return from_metadata(metadata, index), None
-    except ClusterError:
-        return None, (
-            f"The similarity before the shift is not available: {index} does not store what is needed to reverse "
-            "its shift exactly."
-        )
-
-
-def effects(
-    query: Vector, ids: Sequence[str], shift: StoredShift | None, fields: FieldNames, filters: Filters
-) -> SearchPlan[dict[str, ShiftEffect]]:
-    """Compare hits, and the documents nearest to the query, before and after the shift.
-
-    Args:
-        query: the query's vector, shape (dimension,), float32.
-        ids: the hits.
-        shift: of the index; None where it cannot be taken back.
-        fields: the index's names of fields.
-        filters: which documents were searched.
-
-    Returns:
-        Document -> effect, of all that were compared: those with a vector.
-    """
-    brought = [fields.vector, fields.stamp]
-    near = dsl.knn(query, LEAST_CANDIDATES, dsl.filter_clauses(filters), fields)
-    nearest = dsl.body(near, LEAST_CANDIDATES, fields, brought)
-    among = dsl.named(ids, fields, brought)
-    found: dict[str, ShiftEffect] = {}
-    for name, source in sources((yield nearest, among)).items():
-        stored, stamp = vector_at(source, fields.vector), value_at(source, fields.stamp) or {}
-        if stored is None:
-            continue
-        made = unshifted_vector(stored, stamp, shift)
-        alpha, gamma = (float(stamp.get(scale) or 0) for scale in ("alpha", "gamma"))
-        before = None if made is None else _cosine(query, made)
-        language = stamp.get("language") if alpha else None
-        found[name] = ShiftEffect(language, alpha, gamma, before, _cosine(query, stored), None, 0)
-    known = {name: one.similarity_before for name, one in found.items() if one.similarity_before is not None}
-    # A rank among some of them only would be too good.
-    earlier = _ranks(known) if len(known) == len(found) else {}
-    after = _ranks({name: one.similarity_after for name, one in found.items()})
-    return {name: replace(one, rank_before=earlier.get(name), rank_after=after[name]) for name, one in found.items()}
-
-
-def unshifted_vector(stored: Vector, stamp: Mapping[str, Any], shift: StoredShift | None) -> NDArray[np.float64] | None:
-    """The vector as the encoder made it, shape (dimension,), float64; None where that cannot be known."""
-    if not is_shifted(stamp):
-        return stored.astype(np.float64)
-    # Any client may write a stamp.
-    if shift is None or stamp.get("vectors") != shift.hash:
-        return None
-    if (is_shifted_by_language(stamp) and stamp.get("language") not in shift.vectors) or (
-        stamp.get("gamma") and shift.step is None
-    ):
-        return None
-    return restored(stored, stamp, shift.vectors, shift.step)
-
-
-def _cosine(one: Vector, other: NDArray[np.floating[Any]]) -> float:
-    first, second = one.astype(np.float64), other.astype(np.float64)
-    norms = float(np.linalg.norm(first) * np.linalg.norm(second))
-    return float(first @ second) / norms if norms else 0.0
-
-
-def _ranks(similarities: Mapping[str, float]) -> dict[str, int]:
-    """Document -> its rank from 1; of equal ones the first by id comes first."""
-    ordered = sorted(similarities, key=lambda name: (-similarities[name], name))
-    return {name: rank for rank, name in enumerate(ordered, start=1)}

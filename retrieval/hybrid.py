@@ -1,14 +1,14 @@
 """Modes that ask for words: ``lexical``, and ``hybrid`` beside vectors."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
 from langshift.retrieval import dsl, hits
-from langshift.retrieval.dense import best_hits, missing, vector_of
-from langshift.retrieval.settings import SearchRequest, SearchSettings
+from langshift.retrieval.hits import best_hits, missing
+from langshift.retrieval.settings import SearchRequest, SearchSettings, vector_of
 from langshift.retrieval.steps import Body, SearchPlan, ShardBody
 
 RANK_CONSTANT: Final = 60
@@ -75,12 +75,6 @@ def words_query(request: SearchRequest, *clauses: Mapping[str, Any]) -> dict[str
 def weights(setting: SearchSettings) -> dict[str, float]:
     """Leg -> its share."""
     return {"dense": 1 - setting.lexical_weight, "lexical": setting.lexical_weight}
-
-
-def range_of(scores: Iterable[float]) -> Range | None:
-    """The lowest and the highest score; None where there is none."""
-    found = sorted(scores)
-    return (found[0], found[-1]) if found else None
 
 
 def normalised(score: float, lowest: float, highest: float) -> float:
@@ -248,7 +242,7 @@ def fuse(pools: Mapping[str, hits.Pool], request: SearchRequest) -> tuple[list[h
         request: what is searched for; each leg was asked for ``depth`` documents.
     """
     setting, beta = request.setting, request.preference
-    ranges = {leg: found for leg, one in pools.items() if (found := range_of(one.scores))}
+    ranges = {leg: (min(found), max(found)) for leg, one in pools.items() if (found := one.scores)}
     retrieved = hits.union(one.candidates for one in pools.values())
     if setting.mode == "hybrid":
         plain = hits.union(one.candidates[: one.unfavoured] for one in pools.values())

@@ -9,7 +9,7 @@ from typing import Any, Final
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import remove_at
 from langshift.retrieval import anchored, dsl, hits
-from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, vector_of
+from langshift.retrieval.dense import balanced, bonus_on_cosine, dense
 from langshift.retrieval.hybrid import (
     base_score,
     by_score,
@@ -19,7 +19,7 @@ from langshift.retrieval.hybrid import (
     needs_run_scores,
     words_query,
 )
-from langshift.retrieval.settings import LEAST_CANDIDATES, NO_FILTERS, SearchRequest, Source
+from langshift.retrieval.settings import LEAST_CANDIDATES, NO_FILTERS, SearchRequest, Source, vector_of
 from langshift.retrieval.steps import Body, Response, SearchPlan, timed
 
 # At most so many times as deep as before, and so many times as deep as it seems needed.
@@ -43,7 +43,10 @@ _RANKED: Final = {
 
 
 def search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
-    """Search: a plan, to be carried out by ``steps.execute`` or its like.
+    """Search without a reranker: a plan, to be carried out by ``steps.execute`` or its like.
+
+    Args:
+        request: in a mode that ``Searcher.resolve`` gives: not ``auto``, and not ``anchored`` of no strength.
 
     Returns:
         Of the plan: the hits, best first. With ``one_per_group`` a hit stands where the best document of its
@@ -52,17 +55,17 @@ def search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
-    request = _without_strength(request)
-    if request.setting.rerank is not None:
-        from langshift.retrieval.rerank import stage
-
-        work = stage.reranked(request)
-    elif request.setting.one_per_group:
+    if request.setting.one_per_group:
         work = _one_per_group(request)
     elif request.fields.parent is None:
         work = _RANKED[request.setting.mode](replace(request, depth=max(request.size, request.depth)))
     else:
         work = _documents(request)
+    return (yield from completed(request, work))
+
+
+def completed(request: SearchRequest, work: SearchPlan[hits.RankedHits]) -> SearchPlan[hits.RankedHits]:
+    """The hits of a search with the further passages that are wanted, and with the time that all steps took."""
     if request.passages:
         # Chunks of one document are ordered by what the mode says of them.
         work = _with_passages(replace(request, setting=request.setting.retrieval), work)
@@ -98,14 +101,6 @@ def sources_of(request: SearchRequest, ids: Sequence[str]) -> SearchPlan[dict[st
     """Entry -> the fields that the request wants, of entries that are known; one step, for one entry at least."""
     parts = [ids[start : start + dsl.MOST] for start in range(0, len(ids), dsl.MOST)]
     return hits.sources((yield tuple(dsl.named(part, request.fields, request.source) for part in parts)))
-
-
-def _without_strength(request: SearchRequest) -> SearchRequest:
-    """The request; where ``anchored`` has no strength, the one of ``dense``, which it then is, to the last digit."""
-    trust = request.target.trust
-    if request.setting.mode != "anchored" or trust is None or trust.strength:
-        return request
-    return replace(request, setting=replace(request.setting, mode="dense"))
 
 
 def _one_per_group(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
@@ -255,9 +250,6 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
     """
     if not ids:
         return {}
-    if request.setting.rerank is not None:
-        return (yield from _reranked_scores(request, how, ids))
-    request = _without_strength(request)
     if request.setting.mode in {"lexical", "hybrid"}:
         how = yield from _known_scoring(request, how)
     # Of what the run knows of a document not all chunks are a part: one that it did not retrieve may have the bonus.
@@ -267,19 +259,6 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
         known = given[one.document]
         given[one.document] = one.score if known is None else max(known, one.score or 0.0)
     return given
-
-
-def _reranked_scores(
-    request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]
-) -> SearchPlan[dict[str, float | None]]:
-    """Those of a reranked search: of its candidates the reranker's, and of all others such as stand behind them."""
-    from langshift.retrieval.rerank.stage import retrieval_request, score_behind
-
-    rest = [name for name in ids if name not in how.reranked]
-    found = yield from scores(retrieval_request(request), replace(how, bonus=how.mode_bonus), rest)
-    if how.lowest is not None:
-        found = {name: score_behind(how.lowest, score) for name, score in found.items()}
-    return {name: how.reranked.get(name, found.get(name)) for name in ids}
 
 
 def _known_scoring(request: SearchRequest, how: hits.ScoringContext) -> SearchPlan[hits.ScoringContext]:
@@ -306,7 +285,7 @@ def _entries(request: SearchRequest, found: hits.RankedHits, ids: Sequence[str])
     """
     if not ids:
         return []
-    request, clauses = _without_strength(request), dsl.of_documents(ids, request.fields)
+    clauses = dsl.of_documents(ids, request.fields)
     size = len(ids) if request.fields.parent is None else dsl.MOST
     if request.setting.mode in {"lexical", "hybrid"}:
         scored = yield from _lexical_entries(request, found, clauses, size)

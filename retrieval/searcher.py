@@ -15,22 +15,24 @@ from opensearchpy.exceptions import RequestError
 
 from langshift.client import HYBRID_PLUGIN, cluster_version, plugins, version_tuple
 from langshift.debias.detector import Detection, open_detector
-from langshift.debias.encoders import AS_KNOWN, Encoder, VectorSpec, identity, is_given, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import AS_KNOWN, Encoder, VectorSpec, identity, is_given
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import hits, modes, settings
-from langshift.retrieval.anchored import AnchorModel
+from langshift.retrieval import effects, hits, modes, settings
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.filters import FilterCheck
+from langshift.retrieval.rerank import stage
+from langshift.retrieval.rerank.features import FeatureReranker, read_model
+from langshift.retrieval.rerank.rerankers import Reranker, open_reranker
+from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.shortlist import DEPTH, Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
 from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from langshift.retrieval.rerank.rerankers import Reranker
 
 
 # Two threads that open an encoder at once would load it twice.
@@ -87,8 +89,6 @@ def language_notes(
     return [f"The query was read as {language}, in which {index.name} has no document."] * detected
 
 
-# The modes that a calibration has something to say of.
-_CALIBRATED = {"auto", "anchored", "hybrid"}
 # Fusion -> the version of the cluster from which on its legs can be weighted there.
 _SINCE: dict[settings.Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
 
@@ -152,7 +152,7 @@ class Searcher:
 
     @cached_property
     def _shift(self) -> tuple[stored_shift.StoredShift | None, str | None]:
-        return hits.known_shift(self._metadata, self.index.index)
+        return effects.known_shift(self._metadata, self.index.index)
 
     @cached_property
     def directions(self) -> NDArray[np.float32] | None:
@@ -181,14 +181,12 @@ class Searcher:
         Raises:
             ClusterError: ``anchored`` is asked for, and the calibration that the index keeps cannot be read.
         """
-        if setting.mode not in _CALIBRATED:
-            return settings.ModeChoice.requested(setting)
         return stored.resolve(self.index, setting)
 
     def remarks(self, setting: settings.SearchSettings) -> list[str]:
         """What a searcher in a mode that was asked for should know of the calibration, see ``stored.remarks``."""
-        found = stored.remarks(self.index, setting) if setting.mode in _CALIBRATED else []
-        return [*found, *(stored.rerank_remarks(self.index) if setting.rerank == "features" else [])]
+        reranked = stored.rerank_remarks(self.index) if setting.rerank == "features" else []
+        return stored.remarks(self.index, setting) + reranked
 
     def plan(
         self,
@@ -219,8 +217,12 @@ class Searcher:
             self._filters.require_groups()
         setting = self.resolve(setting).setting
         target = self.target(setting, legs=legs)
-        request = settings.SearchRequest(question, setting, target, size, filters=filters, source=source)
-        return modes.search(replace(request, passages=passages))
+        request = settings.SearchRequest(
+            question, setting, target, size, filters=filters, source=source, passages=passages
+        )
+        if setting.rerank is None:
+            return modes.search(request)
+        return stage.search(request, self._reranker(setting.rerank))
 
     def scores(
         self,
@@ -230,7 +232,8 @@ class Searcher:
         ids: Sequence[str],
     ) -> SearchPlan[dict[str, float | None]]:
         """What a search would have given each of these documents, in any mode but ``auto``; see ``modes.scores``."""
-        return modes.scores(settings.SearchRequest(question, setting, self.target(setting)), how, ids)
+        scores = modes.scores if setting.rerank is None else stage.scores
+        return scores(settings.SearchRequest(question, setting, self.target(setting)), how, ids)
 
     def target(
         self, setting: settings.SearchSettings, *, trust: AnchorModel | None = None, legs: bool = False
@@ -244,10 +247,9 @@ class Searcher:
         """
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions and not legs
         own = (trust or self.trust) if setting.mode == "anchored" else None
-        reranker = None if setting.rerank is None else self._reranker(setting.rerank)
         mixes = own is not None or (setting.rerank is not None and settings.by_features(setting.rerank))
         directions = self.directions if mixes else None
-        return settings.SearchContext(self.index, fuses, own, directions, legs, reranker)
+        return settings.SearchContext(self.index, fuses, own, directions, legs)
 
     def _reranker(self, name: str) -> Reranker:
         """The reranker of a name; opened at first use.
@@ -257,18 +259,13 @@ class Searcher:
             LangshiftError: it cannot be opened.
         """
         with _OPENING:
-            if name not in self._rerankers:
-                self._rerankers[name] = self._opened_reranker(name)
-            return self._rerankers[name]
-
-    def _opened_reranker(self, name: str) -> Reranker:
-        if not settings.by_features(name):
-            from langshift.retrieval.rerank.rerankers import open_reranker
-
-            return open_reranker(name, trust_remote_code=self._options.trust_remote_code)
-        from langshift.retrieval.rerank.features import FeatureReranker, read_model
-
-        return FeatureReranker(read_model(name), self.trust.spread, stored.rerank_strengths(self.index))
+            found = self._rerankers.get(name)
+            if found is None and settings.by_features(name):
+                found = FeatureReranker(read_model(name), self.trust.spread, stored.rerank_strengths(self.index))
+            elif found is None:
+                found = open_reranker(name, trust_remote_code=self._options.trust_remote_code)
+            self._rerankers[name] = found
+            return found
 
     def search(
         self,
@@ -327,9 +324,8 @@ class Searcher:
             found = yield from recorded(plan, index.index, requests)
             seen = dict[str, hits.ShiftEffect]()
             if explain and vector is not None and found.hits:
-                compared = hits.effects(vector, [hit.id for hit in found.hits], shift, index.fields, checked)
+                compared = effects.effects(vector, [hit.id for hit in found.hits], shift, index.fields, checked)
                 seen = yield from recorded(compared, index.index, requests)
-            why = hits.effect_notes(seen, unknown)
             return hits.SearchResult(
                 index=index.index,
                 setting=setting,
@@ -344,7 +340,7 @@ class Searcher:
                     *notes,
                     *found.notes,
                     *language_notes(index, question, setting, detected=language is None),
-                    *why,
+                    *(effects.effect_notes(seen, unknown) if explain else ()),
                 ),
                 took=found.took,
                 requests=tuple(requests),
@@ -409,9 +405,7 @@ class Searcher:
         Raises:
             UsageError: alpha cannot be moved, or the query has no vector.
         """
-        shift, _ = self._shift
-        if shift is None or self.shiftable is not None:
-            raise UsageError(self.shiftable or "")
-        if "dense" in shortlist.lacks:
-            raise UsageError(shortlist.lacks["dense"])
+        shift, lacks = self._shift[0], self.shiftable or shortlist.lacks.get("dense")
+        if shift is None or lacks:
+            raise UsageError(lacks or "")
         return fetch_vectors(shortlist, shift)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.client import ASYNC_EXTRA, address, make_async_client, open_cluster
-from langshift.debias.encoders import Encoder
+from langshift.debias.encoders.base import Encoder
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.plugin import metadata
 from langshift.plugin.versions import check_name
@@ -25,12 +25,12 @@ from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import (
     NO_FILTERS,
+    PARAMETERS,
     Filters,
-    Fusion,
-    Mode,
-    RerankFallback,
     ResultArguments,
+    SearchArguments,
     SearchOptions,
+    SettingArguments,
     setting_of,
 )
 from langshift.retrieval.steps import SearchPlan, execute, execute_async
@@ -249,57 +249,7 @@ def client_errors_as_langshift_errors(client: OpenSearch, *, anonymous: bool) ->
         raise failure(error, address(client), anonymous=anonymous) from error
 
 
-class SearchArguments(ResultArguments, total=False):
-    """The keyword arguments of a search; all may be left out.
-
-    Attributes:
-        mode: ``auto`` (the usual one: what calibration found to be best for the index, else ``dense``), ``dense``,
-            ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
-        prefer_language: what documents in the query's language are given more, in units of cosine, 0 to 2.
-        spread: what documents in other languages are given more; excludes ``prefer_language``.
-        fusion: how ``hybrid`` puts vectors and words together, ``min-max`` (usual) or ``rrf``.
-        lexical_weight: the share of the words in ``hybrid``, 0 to 1; .3 is usual.
-        one_per_group: whether of documents that are translations of each other one is shown, the one in the query's
-            language where there is one, with the others inside it.
-        rerank: puts the best hits in a better order: ``features``, ``features:FILE``, ``st:NAME_OR_PATH`` or
-            ``http:URL#MODEL``; a language preference is in units of the range of its scores then.
-        rerank_depth: how many of the best hits, 1 to 1,000; 50 is usual.
-        rerank_per_language: how many of each language's nearest documents beside them, 0 to 100; 5 is usual.
-        rerank_fallback: ``fail`` (usual) where the reranker fails, or ``keep`` the order without it.
-        language: of the query, a BCP 47 tag; detected if None.
-        size: how many hits, 1 to 1,000; 10 is usual.
-        filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
-        explain: whether to tell what the shift did to each hit, which costs one request more.
-        passages: in an index of chunks, how many further passages of each hit are wanted, 0 to 100, which costs two
-            requests more; 0 is usual.
-    """
-
-    mode: Mode
-    prefer_language: float
-    spread: float
-    fusion: Fusion
-    lexical_weight: float
-    one_per_group: bool
-    rerank: str
-    rerank_depth: int
-    rerank_per_language: int
-    rerank_fallback: RerankFallback
-
-
-def plan_factory(
-    words: str,
-    mode: Mode = "auto",
-    prefer_language: float | None = None,
-    spread: float | None = None,
-    fusion: Fusion | None = None,
-    lexical_weight: float | None = None,
-    one_per_group: bool = False,
-    rerank: str | None = None,
-    rerank_depth: int | None = None,
-    rerank_per_language: int | None = None,
-    rerank_fallback: RerankFallback | None = None,
-    **how: Unpack[ResultArguments],
-) -> PlanFactory[SearchResult]:
+def plan_factory(words: str, **how: Unpack[SearchArguments]) -> PlanFactory[SearchResult]:
     """Check the arguments of a search as far as they can be without an index.
 
     Returns:
@@ -309,26 +259,16 @@ def plan_factory(
         UsageError: there is no such mode or fusion, a number is none or out of range, something is of a wrong type, or
             two things exclude each other.
     """
-    for name, given in (("one_per_group", one_per_group), ("explain", how.get("explain", False))):
-        _require_bool(name, given)
+    _require_bool("explain", how.get("explain", False))
     language, filters = how.get("language"), how.get("filters", NO_FILTERS)
     if not isinstance(language, str | None):
         raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
     if not isinstance(filters, Mapping) or not all(isinstance(field, str) for field in filters):
         raise UsageError("filters must map each field to a list of strings, such as {'year': ['1990']}.")
-    setting = setting_of(
-        mode,
-        prefer_language,
-        spread,
-        fusion,
-        lexical_weight,
-        one_per_group,
-        rerank,
-        rerank_depth,
-        rerank_per_language,
-        rerank_fallback,
-    )
-    return lambda searcher: searcher.result_plan(words, setting, **how)
+    names = {one.name for one in PARAMETERS}
+    setting = setting_of(**cast(SettingArguments, {name: value for name, value in how.items() if name in names}))
+    rest = cast(ResultArguments, {name: value for name, value in how.items() if name not in names})
+    return lambda searcher: searcher.result_plan(words, setting, **rest)
 
 
 class Index:

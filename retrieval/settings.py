@@ -1,30 +1,26 @@
-"""What is asked and how: the query, the setting, also as options, the index it is asked of."""
+"""What is asked and how: the query, the setting, also as arguments and as text, the index it is asked of."""
 
 from __future__ import annotations
 
-import math
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, get_args
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, cast, get_args
 
-import click
+import msgspec
 
 from langshift.errors import UsageError
 from langshift.files import is_text
 from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
-from langshift.parameters import INDEX_ENCODER, REMOTE_CODE, SHARE, Decorator, FiniteRange, flag, option, option_group
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from langshift.retrieval.anchored import AnchorModel
-    from langshift.retrieval.rerank.rerankers import Reranker
+    from typing_extensions import Unpack
 
 # What is longer is no query; encoders read a few hundred words.
 MOST_CHARACTERS = 10_000
@@ -68,6 +64,38 @@ def require_passages(passages: object, index: IndexInfo) -> None:
         )
 
 
+# So little that nothing is lost on any text that was tried, captions asked for in other words among them.
+USUAL_STRENGTH: Final = 0.05
+
+
+@dataclass(frozen=True)
+class AnchorModel:
+    """What mode ``anchored`` needs to know of an index; kept in its mapping under ``_meta.langshift_anchors``.
+
+    Attributes:
+        spread: standard deviation of the cosine of unrelated documents.
+        strength: how strongly the query is moved and candidates are given more, from 0, which is exactly dense, to 1.
+        calibrated: whether the strength was measured on questions of the index.
+    """
+
+    spread: Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
+    strength: Annotated[float, msgspec.Meta(ge=0, le=1)] = USUAL_STRENGTH
+    calibrated: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is kept."""
+        return {"spread": self.spread, "strength": self.strength}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> AnchorModel:
+        """What ``to_dict`` gave.
+
+        Raises:
+            ValueError: it is of another form, or holds what cannot be reckoned with.
+        """
+        return replace(msgspec.convert(values, cls), calibrated=True)
+
+
 @dataclass(frozen=True)
 class SearchContext:
     """What is searched.
@@ -76,11 +104,10 @@ class SearchContext:
         index: the index.
         fuses: whether the cluster has neural-search, whose ``hybrid`` query puts two legs together; where not, or
             where the scores of the legs are wanted, the client does it, with the same result.
-        trust: what of the rule of ``anchored`` is the index's own; needed by that mode alone.
+        trust: what ``anchored`` needs to know of the index; needed by that mode alone.
         directions: B, orthonormal rows of which documents hold only the part 1 - gamma, shape (k, dimension), float32;
             None where gamma is 0. Needed by ``anchored`` and by the reranker ``features``.
         legs: whether ``anchored`` is to tell what each leg says of the hits, which costs it a step.
-        reranker: what puts candidates in a better order; needed by settings with one alone.
     """
 
     index: IndexInfo
@@ -88,7 +115,6 @@ class SearchContext:
     trust: AnchorModel | None = None
     directions: NDArray[np.float32] | None = None
     legs: bool = False
-    reranker: Reranker | None = None
 
 
 Mode = Literal["auto", "dense", "lexical", "hybrid", "balanced", "anchored"]
@@ -105,10 +131,48 @@ Filters = Mapping[str, Sequence[str]]
 NO_FILTERS: Filters = {}
 
 
+class SettingArguments(TypedDict, total=False):
+    """A setting as keyword arguments, see ``SearchArguments``; None is what is usual."""
+
+    mode: Mode
+    prefer_language: float | None
+    spread: float | None
+    fusion: Fusion | None
+    lexical_weight: float | None
+    one_per_group: bool
+    rerank: str | None
+    rerank_depth: int | None
+    rerank_per_language: int | None
+    rerank_fallback: RerankFallback | None
+
+
 class ResultArguments(TypedDict, total=False):
-    """The keyword arguments of a search beside its setting; all may be left out.
+    """The keyword arguments of a search beside its setting, see ``SearchArguments``."""
+
+    language: str | None
+    size: int
+    filters: Filters
+    explain: bool
+    passages: int
+
+
+class SearchArguments(SettingArguments, ResultArguments, total=False):
+    """The keyword arguments of a search; all may be left out.
 
     Attributes:
+        mode: ``auto`` (the usual one: what calibration found to be best for the index, else ``dense``), ``dense``,
+            ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
+        prefer_language: what documents in the query's language are given more, in units of cosine, 0 to 2.
+        spread: what documents in other languages are given more; excludes ``prefer_language``.
+        fusion: how ``hybrid`` puts vectors and words together, ``min-max`` (usual) or ``rrf``.
+        lexical_weight: the share of the words in ``hybrid``, 0 to 1; .3 is usual.
+        one_per_group: whether of documents that are translations of each other one is shown, the one in the query's
+            language where there is one, with the others inside it.
+        rerank: puts the best hits in a better order: ``features``, ``features:FILE``, ``st:NAME_OR_PATH`` or
+            ``http:URL#MODEL``; a language preference is in units of the range of its scores then.
+        rerank_depth: how many of the best hits, 1 to 1,000; 50 is usual.
+        rerank_per_language: how many of each language's nearest documents beside them, 0 to 100; 5 is usual.
+        rerank_fallback: ``fail`` (usual) where the reranker fails, or ``keep`` the order without it.
         language: of the query, a BCP 47 tag; detected if None.
         size: how many hits, 1 to 1,000; 10 is usual.
         filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
@@ -116,12 +180,6 @@ class ResultArguments(TypedDict, total=False):
         passages: in an index of chunks, how many further passages of each hit are wanted, 0 to 100, which costs two
             requests more; 0 is usual.
     """
-
-    language: str | None
-    size: int
-    filters: Filters
-    explain: bool
-    passages: int
 
 
 class SearchQuery(NamedTuple):
@@ -136,6 +194,26 @@ class SearchQuery(NamedTuple):
     words: str
     language: str = UNDETERMINED
     vector: NDArray[np.float32] | None = None
+
+
+# Characters of a query, in a sentence about it.
+_SHOWN_CHARACTERS: Final = 100
+
+
+def vector_of(question: SearchQuery) -> NDArray[np.float32]:
+    """The question's vector.
+
+    Raises:
+        UsageError: it has none, or one of zeros, which is near to nothing.
+    """
+    if question.vector is None:
+        raise UsageError("The query has no vector, but this search mode needs one: encode the query.")
+    if not question.vector.any():
+        raise UsageError(
+            f"The vector of the query {question.words[:_SHOWN_CHARACTERS]!r} is all zeros, so no document is near it: "
+            "use other words, or mode lexical."
+        )
+    return question.vector
 
 
 @dataclass(frozen=True)
@@ -180,14 +258,8 @@ class SearchSettings:
         """How candidates are searched for that are reranked; the setting itself without a reranker."""
         if self.rerank is None:
             return self
-        usual = USUAL
-        return replace(
-            self,
-            preference=0.0,
-            rerank=None,
-            rerank_depth=usual.rerank_depth,
-            rerank_per_language=usual.rerank_per_language,
-            rerank_fallback=usual.rerank_fallback,
+        return SearchSettings(
+            self.mode, fusion=self.fusion, lexical_weight=self.lexical_weight, one_per_group=self.one_per_group
         )
 
 
@@ -282,9 +354,6 @@ class SearchRequest:
         return self.preference != 0 and (language == self.question.language) == (self.preference > 0)
 
 
-# Two cosines differ by no more than this.
-MOST_PREFERENCE = 2.0
-
 #: How an argument is written where it was given, alone or with a value.
 Spelling = Callable[..., str]
 
@@ -300,97 +369,186 @@ def in_command(name: str, value: object = None) -> str:
     return option if value is None else f"{option} {value}"
 
 
-def setting_of(
-    mode: Mode = RECOMMENDED.mode,
-    prefer_language: float | None = None,
-    spread: float | None = None,
-    fusion: Fusion | None = None,
-    lexical_weight: float | None = None,
-    one_per_group: bool = False,
-    rerank: str | None = None,
-    rerank_depth: int | None = None,
-    rerank_per_language: int | None = None,
-    rerank_fallback: RerankFallback | None = None,
-    spelt: Spelling = in_python,
-) -> SearchSettings:
-    """A setting; None is what is usual.
+class Parameter(NamedTuple):
+    """A parameter of a setting: what options, texts and checks know of it.
+
+    Attributes:
+        name: as an argument (``lexical_weight``); an option has dashes instead.
+        metavar: what stands for the value in the help of the option; empty where it takes none.
+        help: what the help of the option says.
+        choices: what the value may be; empty for any.
+        noun: what a message calls one of the choices.
+        kind: what the value is; ``bool`` is an option without a value.
+        least: the lowest number.
+        most: the highest number; 0 where the value is no number.
+        needs: the parameter that must be given beside it, and the value that it must have; None for any.
+        rare: whether few people need it.
+    """
+
+    name: str
+    metavar: str
+    help: str
+    choices: tuple[str, ...] = ()
+    noun: str = ""
+    kind: type[Any] = str
+    least: int = 0
+    most: int = 0
+    needs: tuple[str, str | None] | None = None
+    rare: bool = False
+
+    @property
+    def usual(self) -> Any:  # noqa: ANN401 - as the setting holds it
+        """The value where none is given; None without a preference, a reranker or groups."""
+        return getattr(USUAL, self.name, None) or None
+
+    def read(self, given: Any, spelt: Spelling) -> Any:  # noqa: ANN401 - what a user gave
+        """Return a value as a setting holds it; a number may be given as text.
+
+        Args:
+            given: the value.
+            spelt: how the message names the parameter.
+
+        Raises:
+            UsageError: it cannot be one.
+        """
+        if self.choices:
+            if given not in self.choices:
+                raise UsageError(f"There is no {self.noun} {given!r}: choose one of {', '.join(self.choices)}.")
+            return given
+        value: Any = given if isinstance(given, self.kind) else None
+        must = "True or False" if self.kind is bool else "the name of a reranker, such as 'features'"
+        if self.kind is float:
+            value, must = _number(given), f"a number from {self.least} to {self.most}"
+        elif self.kind is int:
+            value, must = _count(given), f"a whole number from {self.least} to {self.most:,}"
+        if value is None or (self.most and not self.least <= value <= self.most):
+            raise UsageError(f"{spelt(self.name)} is {given!r}, but it must be {must}.")
+        return value
+
+
+def _number(given: Any) -> float | None:  # noqa: ANN401 - what a user gave
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        return None
+
+
+def _count(given: object) -> int | None:
+    if isinstance(given, str) and given.isdecimal():
+        return int(given)
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
+
+
+_RERANK: Final = ("rerank", None)
+#: The parameters of a setting, in the order in which they are written. Two cosines differ by 2 at most.
+PARAMETERS: Final = (
+    Parameter("mode", "MODE", f"How to search: {', '.join(MODES[:-1])} or {MODES[-1]}.", MODES, "search mode"),
+    Parameter(
+        "prefer_language",
+        "B",
+        "Add B to the cosine of documents in the query's language; .02 is a small value.",
+        kind=float,
+        most=2,
+    ),
+    Parameter("spread", "B", "Prefer other languages than the query's by B.", kind=float, most=2, rare=True),
+    Parameter("fusion", "NAME", "Fuse by scores or by ranks.", FUSIONS, "fusion", needs=("mode", "hybrid"), rare=True),
+    Parameter(
+        "lexical_weight", "W", "The words' weight in hybrid.", kind=float, most=1, needs=("mode", "hybrid"), rare=True
+    ),
+    Parameter("one_per_group", "", "Show one of several translations, in the query's language if possible.", kind=bool),
+    Parameter("rerank", "NAME", "Rerank the best hits: features, st:NAME_OR_PATH or http:URL#MODEL."),
+    Parameter(
+        "rerank_depth", "N", "How many of the best hits.", kind=int, least=1, most=MOST_HITS, needs=_RERANK, rare=True
+    ),
+    Parameter(
+        "rerank_per_language", "N", "… and of each language.", kind=int, most=MOST_PASSAGES, needs=_RERANK, rare=True
+    ),
+    Parameter(
+        "rerank_fallback",
+        "WHAT",
+        "If it fails: keep the order, or fail.",
+        FALLBACKS,
+        "fallback",
+        needs=_RERANK,
+        rare=True,
+    ),
+)
+
+
+def setting_of(spelt: Spelling = in_python, **given: Unpack[SettingArguments]) -> SearchSettings:
+    """A setting; None is what is usual, and the mode ``auto``.
 
     Args:
-        mode: one of ``MODES``.
-        prefer_language: beta, in units of cosine, 0 to 2: what a document in the searcher's language is given more.
-        spread: beta of the opposite: what a document in another language is given more.
-        fusion: how ``hybrid`` puts its legs together.
-        lexical_weight: the share of the words in ``hybrid``, 0 to 1.
-        one_per_group: whether of a translation group one document is shown.
-        rerank: the reranker, by its name.
-        rerank_depth: how many of the best it puts in another order, 1 to 1,000.
-        rerank_per_language: how many of each language's nearest it looks at beside them, 0 to 100.
-        rerank_fallback: ``keep`` the order of the mode where it fails, or ``fail``.
         spelt: how the sentences of a refusal name an argument.
+        **given: see ``SearchArguments``.
 
     Raises:
         UsageError: there is no such mode or fusion, a number is none or out of range, or two things exclude each other.
     """
-    _require_one_of("search mode", mode, MODES)
-    beta = _number(prefer_language, "prefer_language", MOST_PREFERENCE, spelt)
-    away = _number(spread, "spread", MOST_PREFERENCE, spelt)
-    weight = _number(lexical_weight, "lexical_weight", 1.0, spelt)
-    if beta is not None and away is not None:
+    values: dict[str, Any] = {"mode": RECOMMENDED.mode}
+    for one in PARAMETERS:
+        if (value := given.get(one.name)) is not None:
+            values[one.name] = one.read(value, spelt)
+    for one in PARAMETERS:
+        if one.name in values and one.needs is not None:
+            other, needed = one.needs
+            if values.get(other) is None or needed not in (None, values[other]):
+                raise UsageError(f"{spelt(one.name)} needs {spelt(other, needed)}.")
+    if {"prefer_language", "spread"} <= values.keys():
         raise UsageError(f"{spelt('prefer_language')} and {spelt('spread')} are mutually exclusive: give one of them.")
-    for name, value in (("fusion", fusion), ("lexical_weight", weight)):
-        if value is not None and mode != "hybrid":
-            raise UsageError(f"{spelt(name)} needs {spelt('mode', 'hybrid')}.")
-    if fusion is not None:
-        _require_one_of("fusion", fusion, FUSIONS)
-    for name, given in (
-        ("rerank_depth", rerank_depth),
-        ("rerank_per_language", rerank_per_language),
-        ("rerank_fallback", rerank_fallback),
-    ):
-        if given is not None and rerank is None:
-            raise UsageError(f"{spelt(name)} needs {spelt('rerank')}.")
-    if rerank is not None and not isinstance(rerank, str):
-        raise UsageError(f"{spelt('rerank')} is {rerank!r}, but it must be the name of a reranker, such as 'features'.")
-    if rerank_fallback is not None:
-        _require_one_of("fallback", rerank_fallback, FALLBACKS)
-    return SearchSettings(
-        mode=mode,
-        preference=(beta or 0.0) - (away or 0.0),
-        fusion=fusion or USUAL.fusion,
-        lexical_weight=USUAL.lexical_weight if weight is None else weight,
-        one_per_group=one_per_group,
-        rerank=rerank,
-        rerank_depth=_count(rerank_depth, "rerank_depth", 1, MOST_HITS, USUAL.rerank_depth, spelt),
-        rerank_per_language=_count(
-            rerank_per_language, "rerank_per_language", 0, MOST_PASSAGES, USUAL.rerank_per_language, spelt
-        ),
-        rerank_fallback=rerank_fallback or USUAL.rerank_fallback,
-    )
+    preference = values.pop("prefer_language", 0.0) - values.pop("spread", 0.0)
+    return SearchSettings(preference=preference, **values)
 
 
-def _require_one_of(kind: str, given: str, known: tuple[str, ...]) -> None:
-    if given not in known:
-        raise UsageError(f"There is no {kind} {given!r}: choose one of {', '.join(known)}.")
+def read_setting(text: str) -> SearchSettings:
+    """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the mode ``dense``.
 
-
-def _number(given: Any, name: str, most: float, spelt: Spelling) -> float | None:  # noqa: ANN401 - what a user gave
-    if given is None:
-        return None
+    Raises:
+        UsageError: it is none.
+    """
     try:
-        number = float(given)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0 <= number <= most:
-        raise UsageError(f"{spelt(name)} is {given!r}, but it must be a number from 0 to {most:g}.")
-    return number
+        words = shlex.split(text)
+    except ValueError:
+        raise UsageError(f"The setting {text!r} is not complete: a quotation mark is missing.") from None
+    if words and not words[0].startswith("-"):
+        words = ["--mode", *words]
+    try:
+        return setting_of(in_command, **_arguments(words))
+    except UsageError as error:
+        raise UsageError(f"The setting {text!r} cannot be used: {error}") from error
 
 
-def _count(given: object, name: str, least: int, most: int, usual: int, spelt: Spelling) -> int:
-    if given is None:
-        return usual
-    if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
-        raise UsageError(f"{spelt(name)} is {given!r}, but it must be a whole number from {least} to {most:,}.")
-    return given
+def _arguments(words: Sequence[str]) -> SettingArguments:
+    """The arguments that options stand for: ``--spread .1`` or ``--spread=.1``."""
+    known = {in_command(one.name): one for one in PARAMETERS}
+    given: dict[str, Any] = {"mode": USUAL.mode}
+    rest = iter(words)
+    for word in rest:
+        option, equals, value = word.partition("=")
+        if option not in known or (equals and known[option].kind is bool):
+            raise UsageError(f"There is no option {word}: choose from {', '.join(known)}.")
+        if known[option].kind is bool:
+            given[known[option].name] = True
+            continue
+        value = value if equals else next(rest, "")
+        if not value:
+            raise UsageError(f"{option} needs a value.")
+        given[known[option].name] = value
+    return cast(SettingArguments, given)
+
+
+def format_settings(setting: SearchSettings) -> str:
+    """A setting as ``read_setting`` reads it, without what is usual."""
+    beta = setting.preference
+    given = {**asdict(setting), "prefer_language": max(beta, 0.0), "spread": max(-beta, 0.0)}
+    words: list[str] = [setting.mode]
+    for one in PARAMETERS[1:]:
+        value = given[one.name]
+        if value != one.usual and (value or one.usual):
+            # Of a number the fewest digits that are read as the very same.
+            written = repr(value).removesuffix(".0") if isinstance(value, float) else shlex.quote(str(value))
+            words.append(in_command(one.name, None if one.kind is bool else written))
+    return " ".join(words)
 
 
 class SearchOptions(NamedTuple):
@@ -406,112 +564,3 @@ class SearchOptions(NamedTuple):
 
 
 USUAL_OPTIONS = SearchOptions()
-
-
-def setting_options(mode: Mode) -> Decorator:
-    """The options of a setting; the command is given them as one argument ``setting``.
-
-    Args:
-        mode: that of the command without ``--mode``.
-    """
-    return option_group(
-        "setting",
-        partial(setting_of, spelt=in_command),
-        option(
-            "--mode MODE", f"How to search: {', '.join(MODES[:-1])} or {MODES[-1]}.", click.Choice(MODES), default=mode
-        ),
-        option(
-            "--prefer-language B",
-            "Add B to the cosine of documents in the query's language; .02 is a small value.",
-            FiniteRange(0, MOST_PREFERENCE),
-        ),
-        flag("--one-per-group", "Show one of several translations, in the query's language if possible."),
-        option(
-            "--spread B",
-            "Prefer other languages than the query's by B.",
-            FiniteRange(0, MOST_PREFERENCE),
-            rare=True,
-        ),
-        option(
-            "--fusion NAME",
-            f"Fuse by scores or by ranks. [default: {USUAL.fusion}]",
-            click.Choice(FUSIONS),
-            rare=True,
-        ),
-        option(
-            "--lexical-weight W",
-            f"The words' weight in hybrid. [default: {USUAL.lexical_weight:g}]",
-            SHARE,
-            rare=True,
-        ),
-        option(
-            "--rerank NAME",
-            "Rerank the best hits: features, st:NAME_OR_PATH or http:URL#MODEL.",
-        ),
-        option(
-            "--rerank-depth N",
-            f"How many of the best hits. [default: {USUAL.rerank_depth}]",
-            click.IntRange(1, MOST_HITS),
-            rare=True,
-        ),
-        option(
-            "--rerank-per-language N",
-            f"… and of each language. [default: {USUAL.rerank_per_language}]",
-            click.IntRange(0, MOST_PASSAGES),
-            rare=True,
-        ),
-        option(
-            "--rerank-fallback WHAT",
-            "If it fails: keep the order, or fail. [default: fail]",
-            click.Choice(FALLBACKS),
-            rare=True,
-        ),
-    )
-
-
-#: The options of a command that needs the encoder of an index; it is given them as ``search``.
-search_options = option_group("search", SearchOptions, INDEX_ENCODER, REMOTE_CODE)
-
-
-def read_setting(text: str) -> SearchSettings:
-    """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the mode ``dense``.
-
-    Raises:
-        UsageError: it is none.
-    """
-    command = click.command(add_help_option=False)(setting_options(USUAL.mode)(lambda setting: setting))
-    try:
-        words = shlex.split(text)
-        if words and not words[0].startswith("-"):
-            words = ["--mode", *words]
-        given: SearchSettings = command.main(words, prog_name="--setting", standalone_mode=False)
-    except ValueError:
-        raise UsageError(f"The setting {text!r} is not complete: a quotation mark is missing.") from None
-    except click.ClickException as error:
-        raise UsageError(f"The setting {text!r} cannot be used: {error.format_message().rstrip('.')}.") from error
-    except UsageError as error:
-        raise UsageError(f"The setting {text!r} cannot be used: {error}") from error
-    return given
-
-
-def format_settings(setting: SearchSettings) -> str:
-    """A setting as ``read_setting`` reads it, without what is usual."""
-    words: list[str] = [setting.mode]
-    if setting.preference:
-        option = "prefer_language" if setting.preference > 0 else "spread"
-        words.append(in_command(option, _shortest(abs(setting.preference))))
-    if setting.fusion != USUAL.fusion:
-        words.append(in_command("fusion", setting.fusion))
-    if setting.lexical_weight != USUAL.lexical_weight:
-        words.append(in_command("lexical_weight", _shortest(setting.lexical_weight)))
-    if setting.one_per_group:
-        words.append(in_command("one_per_group"))
-    for name in ("rerank", "rerank_depth", "rerank_per_language", "rerank_fallback"):
-        if (value := getattr(setting, name)) != getattr(USUAL, name):
-            words.append(in_command(name, shlex.quote(str(value))))
-    return " ".join(words)
-
-
-def _shortest(number: float) -> str:
-    """The fewest digits that are read as the very same number."""
-    return repr(float(number)).removesuffix(".0")

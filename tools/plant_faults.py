@@ -92,7 +92,7 @@ FAULTS = [
     ),
     Fault(
         "LPR looks at the cut list only",
-        "evaluate/measures/fairness.py",
+        "evaluate/measures/preference.py",
         "_preference(ranked, given[query], language, group)",
         "_preference(ranked, {d: s for d, s in given[query].items() if d in ranked.top(query, 20)}, language, group)",
         "tests/unit/test_measures*.py tests/unit/test_score_run.py",
@@ -100,13 +100,13 @@ FAULTS = [
     Fault(
         "anchored loses the filter in its second step",
         "retrieval/dsl.py",
-        "fields, clauses = request.fields, filter_clauses(request.filters)",
-        "fields, clauses = request.fields, filter_clauses({})",
+        "    clauses = filter_clauses(request.filters)\n    among",
+        "    clauses = filter_clauses({})\n    among",
         "tests/cluster/test_modes*.py tests/cluster/test_search.py",
     ),
     Fault(
         "the password gets into a load's log",
-        "ingest/progress.py",
+        "langshift/commands/load_display.py",
         "self._corpus, self._place.name)",
         'self._corpus, [self._place.name, __import__("os").environ.get("OPENSEARCH_PASSWORD")])',
         "tests/cluster/test_secrets.py",

@@ -1,4 +1,4 @@
-"""How large the source is, and whether that is within its budget.
+"""How large the source and the command line are, and whether that is within their budget.
 
     python tools/source_budget.py
 
@@ -17,7 +17,12 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 from check_names import ROOMS, ROOT
+
+# What is counted is the code beside this file, whatever langshift is installed.
+sys.path.insert(0, str(ROOT))
+from langshift.cli import root
 
 BUDGET = Path(__file__).with_suffix(".json")
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
@@ -36,7 +41,7 @@ _NO_CODE = {
 def main() -> int:
     """Print each figure beside its budget; 1 where one is above."""
     budget = json.loads(BUDGET.read_text(encoding="utf-8"))
-    figures = measure(ROOT)
+    figures = measure(ROOT) | measure_commands(root)
     for name, figure in figures.items():
         over = figure - budget[name]
         print(f"{name:32} {figure:6,} of {budget[name]:6,}" + (f"  {over:,} over the budget" if over > 0 else ""))
@@ -44,16 +49,34 @@ def main() -> int:
 
 
 def measure(root: Path) -> dict[str, int]:
-    """Return the modules with content, lines of code, lines of the largest file, and modules of each way."""
+    """Return the lines of code, in all and of the room for evaluation, of the largest file, and modules of each way."""
     paths = [path for room in ROOMS for path in sorted((root / room).rglob("*.py"))]
     code = {path: code_lines(path.read_text(encoding="utf-8")) for path in paths}
     figures = {
-        "modules with content": sum(map(bool, code.values())),
         "lines of code": sum(code.values()),
+        "lines of code of evaluate/": sum(
+            lines for path, lines in code.items() if path.is_relative_to(root / "evaluate")
+        ),
         "lines of the largest file": max(len(path.read_text(encoding="utf-8").splitlines()) for path in paths),
     }
     text = ARCHITECTURE.read_text(encoding="utf-8") if ARCHITECTURE.exists() else ""
     return figures | {f"modules of a {way}'s way": len(modules_of(way, text)) for way in WAYS}
+
+
+def measure_commands(command: click.Command) -> dict[str, int]:
+    """Return how many commands there are, without groups, and how many options they have, without ``--help``."""
+    commands = list(_leaves(command))
+    options = [one for leaf in commands for one in leaf.params if isinstance(one, click.Option)]
+    return {"commands": len(commands), "options": len(options)}
+
+
+def _leaves(command: click.Command) -> Iterator[click.Command]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from _leaves(command.get_command(context, name) or click.Command(name))
+    else:
+        yield command
 
 
 def code_lines(source: str) -> int:

@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -25,10 +25,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from langshift.credentials import redact
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError, require_extra
-from langshift.files import ensure_folder
 from langshift.model_server import trusted_origins
-from langshift.output import emit_json, note, out
-from langshift.settings import Settings, ensure_home
+from langshift.reporting import note
+from langshift.settings import Settings
 from langshift.web.context import FOLDER, AppContext, context_of, error_page
 from langshift.web.security import Access, SecurityMiddleware, access
 
@@ -89,9 +88,7 @@ def langshift_error_page(request: Request, error: Exception) -> Response:
     langshift_error = console.failure(error)
     if isinstance(langshift_error, UnavailableError):
         console.lost()
-        return error_page(
-            request, 503, str(langshift_error), heading="The cluster is not available", again=request.method == "GET"
-        )
+        return error_page(request, 503, str(langshift_error), heading="The cluster is not available", again=True)
     refused = isinstance(langshift_error, UsageError)
     of_cluster = isinstance(langshift_error, ClusterError | FingerprintError)
     return error_page(request, 400 if refused else 502 if of_cluster else 500, str(langshift_error))
@@ -150,8 +147,7 @@ class IdleTimeoutProtocol(H11Protocol):
             self.transport.close()
 
 
-_NEEDED: Final = ("jinja2", "matplotlib", "psutil", "python_multipart", "starlette", "tabulate", "uvicorn")
-_DEMO: Final = "demo"
+_NEEDED: Final = ("jinja2", "starlette", "uvicorn")
 # An address of 1 MiB, in which every byte may be written as three, is read whole and refused with a page.
 _MOST_HEAD: Final = 1 << 22
 # More than a few browsers need; what is silent on them is closed after some seconds.
@@ -160,60 +156,33 @@ _CONNECTIONS: Final = 500
 _PATIENCE: Final = 2
 
 
-def run(host: str, port: int, results: Path | None, datasets: Sequence[Path], *, as_json: bool) -> None:
+def run(host: str, port: int, results: Path | None, on_start: Callable[[str, str | None], None]) -> None:
     """Serve the console until it is stopped.
 
     Args:
         host: where to listen.
         port: likewise; 0 for any.
-        results: the folder of replays; None for the usual one.
-        datasets: folders that may be replayed, beside the bundled one.
-        as_json: whether the address is printed as JSON.
+        results: the folder of replays, which may come later; None for the usual one.
+        on_start: called once the console can be reached, with its whole address and the token, if there is one.
 
     Raises:
-        UsageError: a folder cannot be used, or there is no such host.
+        UsageError: the folder cannot be read, or there is no such host.
         LangshiftError: the extra is not installed, the port is taken, or the embedded OpenSearch does not start.
     """
     require_extra("`langshift serve` needs", "console", *_NEEDED)
     settings = Settings.from_env()
     # Told now, and not only by a page that asks an embedding server.
     trusted_origins()
-    if results is None:
-        ensure_home(settings.home)
-    folder = _writable(settings.home / "results" if results is None else results)
-    named = _by_name(datasets)
+    folder = settings.home / "results" if results is None else results
+    if folder.exists() and not (folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)):
+        raise UsageError(f"{folder} is not a folder that you may read: name another for --results.")
     with _listening(host, port) as listener:
         bound, port = listener.getsockname()[:2]
-        console = AppContext(settings, folder.absolute(), named)
+        console = AppContext(settings, folder.absolute())
         if settings.url is None:
             # As with every command; a cluster of the user's own may come later.
             _ = console.client
-        _serve(listener, console, access(host, port, bound=bound), as_json=as_json)
-
-
-def _writable(folder: Path) -> Path:
-    from langshift.evaluate.replay.result import check_output
-
-    check_output(folder, "--results")
-    ensure_folder(folder)
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{folder} is not writable: choose another folder with --results.")
-    return folder
-
-
-def _by_name(folders: Sequence[Path]) -> dict[str, Path]:
-    """Datasets by the names of their folders, the bundled one first."""
-    from langshift.evaluate.datasets.dataset import CORPUS, HOLDS, QRELS, QUERIES
-    from langshift.evaluate.demo import FOLDER
-
-    found = {_DEMO: FOLDER}
-    for folder in folders:
-        path = folder.resolve()
-        if not all((path / name).is_file() for name in (CORPUS, QUERIES, QRELS)):
-            raise UsageError(f"--dataset {folder} is not a dataset folder: {HOLDS}.")
-        if found.setdefault(path.name, path) != path:
-            raise UsageError(f"--dataset {folder}: another dataset is also called {path.name}; rename one of the two.")
-    return found
+        _serve(listener, console, access(host, port, bound=bound), on_start)
 
 
 @contextmanager
@@ -235,7 +204,9 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def _serve(listener: socket.socket, console: AppContext, access: Access, *, as_json: bool) -> None:
+def _serve(
+    listener: socket.socket, console: AppContext, access: Access, on_start: Callable[[str, str | None], None]
+) -> None:
     import uvicorn
 
     config = uvicorn.Config(
@@ -258,7 +229,7 @@ def _serve(listener: socket.socket, console: AppContext, access: Access, *, as_j
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             # Only from here on it is stopped in order.
-            _print_address(access, as_json=as_json)
+            on_start(access.url if access.token is None else f"{access.url}?token={access.token}", access.token)
 
     try:
         WebServer(config).run(sockets=[listener])
@@ -267,15 +238,6 @@ def _serve(listener: socket.socket, console: AppContext, access: Access, *, as_j
         note("The console has stopped.")
     finally:
         _leave_soon()
-
-
-def _print_address(access: Access, *, as_json: bool) -> None:
-    url = access.url if access.token is None else f"{access.url}?token={access.token}"
-    if as_json:
-        emit_json({"url": url} | ({} if access.token is None else {"token": access.token}))
-    else:
-        out.print(f"The console is at {url} (Ctrl-C stops it)", soft_wrap=True)
-    sys.stdout.flush()
 
 
 def _leave_soon() -> None:

@@ -34,12 +34,11 @@ class AppContext:
     Attributes:
         settings: where the cluster is.
         results: the folder with what replays wrote.
-        datasets: what may be replayed, by the name that pages call it.
     """
 
-    def __init__(self, settings: Settings, results: Path, datasets: Mapping[str, Path]) -> None:
+    def __init__(self, settings: Settings, results: Path) -> None:
         """Nothing is opened yet."""
-        self.settings, self.results, self.datasets = settings, results, dict(datasets)
+        self.settings, self.results = settings, results
         self._lock = Lock()
         self._client: OpenSearch | None = None
         self._started = False
@@ -74,7 +73,7 @@ class AppContext:
         server = embedded.status(self.settings.home)
         if server is None:
             raise UnavailableError(
-                "The embedded OpenSearch is no longer running: `langshift status` shows why, "
+                "The embedded OpenSearch is no longer running: `langshift doctor` shows why, "
                 "`langshift up` starts it again."
             )
         return make_client(self.settings, server.url)
@@ -104,21 +103,16 @@ class AppContext:
         return self._opened.of(name, lambda: VersionedSearcher(self.client, name, USUAL_OPTIONS, self._encoders))
 
     def shared(self, kind: type[T], make: Callable[[], T]) -> T:
-        """The console's one object of a kind, made at first use; its ``close``, if it has one, is called at the end."""
+        """The console's one object of a kind, made at first use."""
         with self._lock:
             if kind not in self._shared:
                 self._shared[kind] = make()
             return cast(T, self._shared[kind])
 
     def close(self) -> None:
-        """End what lives as long as the console."""
+        """Close the connection to the cluster."""
         with self._lock:
-            shared, self._shared = list(self._shared.values()), {}
             client, self._client = self._client, None
-        for one in shared:
-            close = getattr(one, "close", None)
-            if close is not None:
-                close()
         if client is not None:
             client.close()
 

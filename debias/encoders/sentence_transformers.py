@@ -15,11 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from langshift.debias.encoders import AS_KNOWN, MOST_TOKENS, Encoder, Matrix, Pooling, Reading, have_norm_1, note_once
+from langshift.debias.encoders.base import (
+    AS_KNOWN,
+    LONGEST,
+    MOST_TOKENS,
+    Encoder,
+    Matrix,
+    Pooling,
+    Reading,
+    have_norm_1,
+    note_once,
+)
 from langshift.debias.encoders.model_kinds import read_json, require_encoder
 from langshift.debias.encoders.prompts import known_prefixes
 from langshift.errors import LangshiftError, UsageError, require_extra
-from langshift.output import note
+from langshift.reporting import note
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -73,10 +83,24 @@ def local_folder(name: str) -> Path | None:
     return path.absolute() if written_as_path or path.is_dir() else None
 
 
-def hub_name(name: str) -> str:
-    """The full name on Hugging Face; without an organisation it is sentence-transformers' own, as it is there."""
+def hub_name(name: str, organisation: str = "sentence-transformers") -> str:
+    """The full name on Hugging Face; without an organisation it is of one that has most models of the kind."""
     full = full_name(name)
-    return full if "/" in full else f"sentence-transformers/{full}"
+    return full if "/" in full else f"{organisation}/{full}"
+
+
+def find_model(name_or_path: str, *organisation: str, code: bool) -> tuple[str, Path]:
+    """The name of a model on Hugging Face, or the absolute path of its folder; and the folder, fetched if need be.
+
+    Raises:
+        UsageError: there is no such model, or no model in the folder.
+        LangshiftError: it cannot be fetched.
+    """
+    folder = local_folder(name_or_path)
+    if folder is not None:
+        return str(folder), require_model(folder)
+    name = hub_name(name_or_path, *organisation)
+    return name, fetch(name, code=code)
 
 
 def model_name(name_or_path: str) -> str:
@@ -195,9 +219,8 @@ def _matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
 
 # The paper's Appendix B.
 _TOKENS = 512
-# A token of natural text has some four characters; beyond this nothing is left to read, but much to cut into tokens.
-_LONGEST = 20_000
-_CHARACTERS = _LONGEST // _TOKENS  # of a token
+# A token of natural text has some four characters, or with room to spare:
+_CHARACTERS = LONGEST // _TOKENS
 # As langshift names it -> as sentence-transformers does.
 _POOLINGS: dict[Pooling, str] = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 # One norm may be 1 by chance, not most of them.
@@ -220,7 +243,7 @@ class SentenceTransformersEncoder(Encoder):
         window: 512 tokens, or fewer where the model has room for fewer, or as many as were asked for.
     """
 
-    longest = _LONGEST
+    longest = LONGEST
 
     def __init__(self, name: str, folder: Path, *, code: bool, reading: Reading) -> None:
         """Load a model.
@@ -240,7 +263,9 @@ class SentenceTransformersEncoder(Encoder):
         self.pooling = _set_pooling(self._model, reading.pooling, self.id)
         self.max_tokens = _limit_tokens(self._model, reading.max_tokens, self.id)
         self.revision = revision(folder, code=code)
-        self._set_prefixes(name, folder, reading)
+        trained_from = str(read_json(folder / "config.json", {}).get("_name_or_path", ""))
+        known = known_prefixes(self._model.prompts, model_name(name), trained_from)
+        self.query_prefix, self.document_prefix = reading.prefixes(known, self.id)
         if reading.pooling is None and not reading.recorded and not (folder / "modules.json").is_file():
             used = next((ours for ours, theirs in _POOLINGS.items() if theirs in _modes(self._model)), "mean")
             note_once(f"{self.id} has no modules.json: {used} pooling is used (--pooling).")
@@ -252,16 +277,11 @@ class SentenceTransformersEncoder(Encoder):
             self._tokenizer.no_truncation()
             self._tokenizer.no_padding()
             self.window = min(lengths)
-            self.longest = max(_LONGEST, self.window * _CHARACTERS)
+            self.longest = max(LONGEST, self.window * _CHARACTERS)
         with loading(folder, _TROUBLE, code=code):
             probe = self.encode_documents(_PROBE)
         self.dimension = probe.shape[1]
         self.normalised = have_norm_1(probe)
-
-    def _set_prefixes(self, name: str, folder: Path, reading: Reading) -> None:
-        trained_from = str(read_json(folder / "config.json", {}).get("_name_or_path", ""))
-        known = known_prefixes(self._model.prompts, model_name(name), trained_from)
-        self.query_prefix, self.document_prefix = reading.prefixes(known, self.id)
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of documents with the document prefix, shape (len(texts), dimension), float32."""
@@ -304,9 +324,7 @@ def open_st(
     instead = "; or use an encoder that comes with langshift"
     require_extra("The encoders st:NAME need", "transformers", "sentence_transformers", otherwise=instead)
     quieten()
-    folder = local_folder(name_or_path)
-    name = hub_name(name_or_path) if folder is None else str(folder)
-    folder = fetch(name, code=trust_remote_code) if folder is None else require_model(folder)
+    name, folder = find_model(name_or_path, code=trust_remote_code)
     return SentenceTransformersEncoder(name, folder, code=trust_remote_code, reading=reading)
 
 

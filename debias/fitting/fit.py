@@ -6,7 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from langshift.debias.debiaser import mean_difference
-from langshift.debias.encoders import Encoder, identity
+from langshift.debias.encoders.base import Encoder, identity
 from langshift.debias.fitting.reliability import LanguageEvidence, reliability
 from langshift.debias.fitting.sums import BatchEncoder, LanguageSums, PairSums, add_queries
 from langshift.debias.parallel.columns import LeftOut, ParallelText, require_held

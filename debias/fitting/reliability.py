@@ -198,7 +198,7 @@ class VectorAssessment:
     reason: str
 
 
-def judge(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> list[VectorAssessment]:
+def assess_vectors(vectors: LanguageVectors, fitted: LanguageVectors | None = None) -> list[VectorAssessment]:
     """Judge every language of a file.
 
     Args:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder, Matrix, is_given
+from langshift.debias.encoders.base import Encoder, Matrix, is_given
 from langshift.debias.fitting.alignment import AlignmentCheck
 from langshift.debias.fitting.linear_maps import PairMoments, SecondMoment
 from langshift.debias.parallel.columns import ParallelRows, ParallelText

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from langshift.debias import similarity
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.readable import SAMPLED, LanguageSample, collapsed, unread
-from langshift.debias.similarity import Floats, LanguageRows, NormalisedVectors
+from langshift.debias.similarity import Floats, LanguageRows
 from langshift.evaluate.audit import sample as sampling
-from langshift.evaluate.audit.sample import AuditQueries, LanguageDisagreement, LanguageMix, Sample
-from langshift.ingest.adopt.adopt import AdoptableIndex
+from langshift.evaluate.audit.nearness import NearestShare, Nearness, language_rows, measure_nearness, nearest_shares
+from langshift.evaluate.audit.sample import AuditedIndex, AuditQueries, LanguageDisagreement, LanguageMix, Sample
 from langshift.languages import UNDETERMINED
 
 Matrix = NDArray[np.float32]
@@ -172,28 +172,8 @@ def _interval(drawn: Floats) -> Interval:
     return Interval(float(drawn[0]), float(low), float(high))
 
 
-#: So many nearest documents are looked at, of a sample that has several times as many.
-NEAREST, _TIMES = 20, 5
 # Queries that tell how much similarities differ.
 _SOME = 500
-
-
-class NearestShare(NamedTuple):
-    """The documents nearest to queries of one language.
-
-    Attributes:
-        language: of the queries.
-        queries: how many.
-        even: share of the sample's documents in this language, which chance would give.
-        before: share of the nearest documents in this language, as the vectors are.
-        after: the same after the shift.
-    """
-
-    language: str
-    queries: int
-    even: float
-    before: float
-    after: float
 
 
 class Audit(NamedTuple):
@@ -205,9 +185,7 @@ class Audit(NamedTuple):
         mixes: its languages, ``und`` among them, the most frequent first.
         disagreements: where the detector says another language than documents name.
         queries: the queries.
-        rows: which queries and documents are compared.
-        before: mean cosine between queries and documents, shape (asked, languages); NaN where there is no pair.
-        after: the same after the shift.
+        nearness: how near the queries are to the documents, before and after the shift.
         near: the nearest documents; empty where the sample is too small.
         reference: the language beside which others are seen: the pivot, or the most frequent language where there
             are too few documents or queries in that; None where there are too few in any.
@@ -216,14 +194,12 @@ class Audit(NamedTuple):
         unread: languages that the encoder does not read, with their documents in the sample.
     """
 
-    opened: AdoptableIndex
+    opened: AuditedIndex
     sample: Sample
     mixes: list[LanguageMix]
     disagreements: list[LanguageDisagreement]
     queries: AuditQueries
-    rows: LanguageRows
-    before: Floats
-    after: Floats
+    nearness: Nearness
     near: list[NearestShare]
     reference: str | None
     spread: float | None
@@ -231,7 +207,7 @@ class Audit(NamedTuple):
     unread: Mapping[str, int] = MappingProxyType({})
 
 
-def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
+def audit(opened: AuditedIndex, size: int, queries: Path | None) -> Audit:
     """Look at a sample of an index.
 
     Args:
@@ -251,24 +227,19 @@ def audit(opened: AdoptableIndex, size: int, queries: Path | None) -> Audit:
         asked = sampling.read_queries(queries, opened.pipeline, known, size)
     moved = debias.documents(sample.vectors, sample.tags)
     by_language = replace(debias, gamma=0.0).documents(sample.vectors, sample.tags)
-    before, after = (
-        NormalisedVectors(similarity.with_norm_1(asked.vectors), similarity.with_norm_1(of_documents))
-        for of_documents in (sample.vectors, moved)
-    )
-    rows = _rows(sample, asked, known)
-    draws = similarity.Draws(rows)
-    cosines = draws.cosines(before), draws.cosines(after)
+    rows = language_rows(asked.languages, sample.languages, known, own=asked.file is None)
+    nearness = measure_nearness(asked.vectors, sample.vectors, moved, rows)
     reference, spread = reference_of(rows, debias), None
     if reference is not None:
         some = rows.queries[reference][:_SOME]
-        spread = similarity.spread(before, some, rows.documents[reference], own=rows.own)
+        spread = similarity.spread(nearness.sides[0], some, rows.documents[reference], own=rows.own)
     return Audit(
-        opened, sample, mixes, sampling.disagreements(sample), asked, rows, cosines[0][0], cosines[1][0],
-        near=_near(before, after, rows),
+        opened, sample, mixes, sampling.disagreements(sample), asked, nearness,
+        near=nearest_shares(nearness),
         reference=reference,
         spread=spread,
         # All documents alike lose what queries have in common, which says nothing of a language.
-        judged=judge_languages(sample, by_language, rows, debias, reference, cosines),
+        judged=judge_languages(sample, by_language, rows, debias, reference, nearness.draws),
         unread=_unread(opened.pipeline.encoder.id, sample, rows.documents),
     )  # fmt: skip
 
@@ -279,29 +250,3 @@ def _unread(encoder: str, sample: Sample, rows: Mapping[str, NDArray[np.intp]]) 
         for tag, some in ((tag, rows[tag][:SAMPLED]) for tag in rows)
     }
     return unread(encoder, {tag: len(some) for tag, some in rows.items()}, collapsed(samples))
-
-
-def _rows(sample: Sample, audit_queries: AuditQueries, known: Sequence[str]) -> LanguageRows:
-    documents, queries = np.array(sample.languages), np.array(audit_queries.languages)
-    # In the documents' order, so that rows and columns of a matrix go together.
-    place = {tag: number for number, tag in enumerate(known)}
-    most = (tag for tag, _ in Counter(audit_queries.languages).most_common() if tag != UNDETERMINED)
-    query_languages = sorted(most, key=lambda tag: place.get(tag, len(known)))
-    return LanguageRows(
-        {tag: np.flatnonzero(queries == tag) for tag in query_languages},
-        {tag: np.flatnonzero(documents == tag) for tag in known},
-        own=audit_queries.file is None,
-    )
-
-
-def _near(before: NormalisedVectors, after: NormalisedVectors, rows: LanguageRows) -> list[NearestShare]:
-    counts = {tag: len(of) for tag, of in rows.documents.items()}
-    total = sum(counts.values()) - rows.own
-    if total < NEAREST * _TIMES or len(counts) < 2:
-        return []
-    shares = zip(*(similarity.same_language_nearest(sides, rows, NEAREST) for sides in (before, after)), strict=True)
-    return [
-        NearestShare(tag, len(of), (counts[tag] - rows.own) / total, *share)
-        for (tag, of), share in zip(rows.queries.items(), shares, strict=True)
-        if tag in counts
-    ]

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from langshift.debias.encoders import is_given
+from langshift.debias.encoders.base import is_given
 from langshift.debias.fitting.reliability import NEGLIGIBLE
 from langshift.debias.readable import unread_in_words
 from langshift.debias.similarity import Floats
 from langshift.evaluate.audit import audit as auditing
 from langshift.evaluate.audit.audit import Audit, Interval, LanguageFinding, SimilarityGap
+from langshift.evaluate.audit.nearness import NEAREST
 from langshift.evaluate.compare.verdict import Verdict, own_language, unjudged
-from langshift.output import line, note, out, table
 from langshift.wording import format_score, pluralize
 
 #: Where less of what a shift takes is there, the means lie further apart after it.
@@ -71,8 +71,8 @@ def fine(cosine: float) -> str:
 LITTLE = 0.1
 # Nor does chance give a language so much more or less of the nearest documents.
 LITTLE_SHARE = 0.05
-# Languages that a sentence counts up.
-_LISTED = 8
+#: Languages that a sentence or a table counts up.
+LISTED = 8
 
 
 class AuditFinding(NamedTuple):
@@ -96,7 +96,7 @@ def verdict(audit: Audit) -> Verdict:
     if whole.kind == "fits":
         shares = [(near.before, near.after) for near in audit.near]
         found = [own_language(*map(fmean, zip(*shares, strict=True)))] if shares else []
-        return unjudged(len(audit.queries.tags), found, _MEASURE)
+        return unjudged(len(audit.queries.tags), found, _MEASURE if audit.opened.own else f"{_ADOPT}{_MEASURE}")
     return Verdict("too few" if whole.kind in ("too_few", "unsure") else "do not shift", whole.text)
 
 
@@ -111,9 +111,9 @@ def findings(audit: Audit) -> list[AuditFinding]:
     return [*findings, *_left_out(audit)]
 
 
+_ADOPT = "adopt the index with --alpha 0 and then "
 _MEASURE = (
-    "adopt the index with --alpha 0 and then run `langshift retune NAME --alpha A --gate DATASET`, which replays "
-    "judged queries before and after the shift"
+    "run `langshift retune NAME --alpha A --gate DATASET`, which replays judged queries before and after the shift"
 )
 
 
@@ -154,7 +154,7 @@ def _whole(audit: Audit) -> AuditFinding:
 def _too_few(audit: Audit) -> str:
     queries = f"{auditing.FEWEST_QUERIES} queries in one of them"
     what = f"this takes at least {auditing.FEWEST} documents in each of two languages and {queries}"
-    there = ", ".join(f"{one.documents:,} in {one.language}" for one in audit.judged[:_LISTED])
+    there = ", ".join(f"{one.documents:,} in {one.language}" for one in audit.judged[:LISTED])
     return f"{what}; the sample has {there}" if there else f"{what}; no document has a clear language"
 
 
@@ -222,11 +222,13 @@ def _documents(judged: Sequence[LanguageFinding]) -> int:
 
 
 def document(audit: Audit) -> dict[str, Any]:
-    """As ``langshift adopt --audit --json`` prints it."""
-    old, pipeline = audit.opened.old, audit.opened.pipeline
+    """Return it as ``langshift index audit --json`` prints it."""
+    index, pipeline = audit.opened.reader.old, audit.opened.pipeline
     vectors = pipeline.debias.vectors
     return {
-        "old": {"name": old.name, "index": old.index, "uuid": old.uuid},
+        "name": index.name,
+        "index": index.index,
+        "uuid": index.uuid,
         "documents": audit.opened.reader.total,
         "with_vector": audit.opened.reader.bearing,
         "sample": len(audit.sample.tags),
@@ -245,13 +247,13 @@ def document(audit: Audit) -> dict[str, Any]:
         "unread": dict(audit.unread),
         "shift": [asdict(one) for one in audit.judged],
         "similarity": {
-            "queries": list(audit.rows.queries),
-            "documents": list(audit.rows.documents),
-            "pairs": audit.rows.pairs.astype(int).tolist(),
-            "before": _numbers(audit.before),
-            "after": _numbers(audit.after),
+            "queries": list(audit.nearness.rows.queries),
+            "documents": list(audit.nearness.rows.documents),
+            "pairs": audit.nearness.rows.pairs.astype(int).tolist(),
+            "before": _numbers(audit.nearness.before),
+            "after": _numbers(audit.nearness.after),
         },
-        "nearest": {"documents": auditing.NEAREST, "languages": [near._asdict() for near in audit.near]},
+        "nearest": {"documents": NEAREST, "languages": [near._asdict() for near in audit.near]},
         "findings": [finding._asdict() for finding in findings(audit)],
         "verdict": verdict(audit).to_dict(),
     }
@@ -259,118 +261,3 @@ def document(audit: Audit) -> dict[str, Any]:
 
 def _numbers(means: Floats) -> list[list[float | None]]:
     return [[None if np.isnan(mean) else mean for mean in row] for row in means.tolist()]
-
-
-# Languages of a table, so that 80 columns suffice; --json has all.
-_DISAGREEMENTS = 5
-
-
-def show(audit: Audit) -> None:
-    """Print an audit."""
-    line(_of_what(audit))
-    _mix(audit)
-    _shift(audit)
-    _matrices(audit)
-    _near(audit)
-    out.print()
-    answer = verdict(audit).sentence
-    # What is found of the whole may be the verdict itself.
-    for text in [*(finding.text for finding in findings(audit) if finding.text != answer), answer]:
-        line(text)
-    if max(len(audit.mixes), len(audit.rows.queries)) > _LISTED:
-        note(f"Only the {_LISTED} most frequent languages are listed; --json lists all of them.")
-
-
-def _of_what(audit: Audit) -> str:
-    opened, sample = audit.opened, audit.sample
-    without = opened.reader.total - opened.reader.bearing
-    parts = [f"{len(sample.tags):,} of {pluralize(opened.reader.bearing, 'document')} with a vector, drawn at random"]
-    if without:
-        parts.append(f"{without:,} more have no vector")
-    if sample.unusable:
-        parts.append(f"{sample.unusable:,} of those drawn could not be adopted")
-    return f"{opened.old.shown}: {'; '.join(parts)}. Nothing was written."
-
-
-def _mix(audit: Audit) -> None:
-    columns = ["language", "documents", "share", "certainty", "norm", "5 % to 95 %"]
-    named = any(mix.told for mix in audit.mixes)
-    rows = []
-    for mix in audit.mixes[:_LISTED]:
-        figures = [f"{mix.documents:,}", f"{mix.share:.1%}", short(mix.confidence), f"{mix.norm:.3g}"]
-        told = [f"{count:,}" for count in (mix.told, mix.agreed, mix.unsure)] if named else []
-        rows.append([mix.language, *figures, f"{mix.low:.3g} to {mix.high:.3g}", *told])
-    columns += ["named", "agree", "unsure"] if named else []
-    table(None, columns, rows, right=set(columns[1:]))
-    if audit.disagreements:
-        most = audit.disagreements[:_DISAGREEMENTS]
-        shown = ", ".join(f"{one.told} detected as {one.detected} ({one.documents:,})" for one in most)
-        line(f"The detector disagrees with the languages that documents name: {shown}.")
-
-
-def _shift(audit: Audit) -> None:
-    out.print()
-    rows = []
-    for one in audit.judged[:_LISTED]:
-        fit = ["", "", ""]
-        if one.fit is not None:
-            there = one.fit.there
-            fit = [short(one.fit.cosine), short(there.value), f"{short(there.low)} to {short(there.high)}"]
-        rows.append([one.language, one.vector or "-", f"{one.share:.1%}" if one.vector else "", *fit])
-    columns = ["language", "vector", "share of norm", "cosine", "present", "95 % interval"]
-    beside = f", compared with documents in {audit.reference}" if audit.reference else ""
-    line(f"What the shift removes, and how much of it is present{beside}:")
-    table(None, columns, rows, right=set(columns[2:]))
-
-
-def _matrices(audit: Audit) -> None:
-    if not audit.rows.queries or not audit.rows.documents:
-        return
-    out.print()
-    line(f"Queries: {_queries(audit)}.")
-    for title, means in (("before", audit.before), ("after", audit.after)):
-        line(f"Mean cosine {title} the shift, queries in rows, documents in columns:")
-        _matrix(audit, means)
-
-
-def _queries(audit: Audit) -> str:
-    used, total, file = len(audit.queries.tags), audit.queries.total, audit.queries.file
-    if file is None:
-        return "the documents themselves, none compared with itself (give real queries with --queries)"
-    return f"all {used:,} in {file}" if used == total else f"{used:,} of the {total:,} in {file}, drawn at random"
-
-
-def _matrix(audit: Audit, means: Floats) -> None:
-    languages, query_languages = (
-        _folded(list(tags), audit.reference) for tags in (audit.rows.documents, audit.rows.queries)
-    )
-    pairs = audit.rows.pairs
-    sums = np.where(pairs > 0, means, 0.0) * pairs
-    rows = []
-    for tag, across in query_languages:
-        parts = [np.ix_(across, down) for _, down in languages]
-        totals = [(float(sums[part].sum()), float(pairs[part].sum())) for part in parts]
-        rows.append([tag, *(fine(total / count) if count else "" for total, count in totals)])
-    heads = [tag for tag, _ in languages]
-    table(None, ["", *heads], rows, right=set(heads))
-
-
-def _folded(languages: Sequence[str], reference: str | None) -> list[tuple[str, list[int]]]:
-    """The reference and the most frequent languages, and all others as one, with their places."""
-    first = sorted(range(len(languages)), key=lambda place: languages[place] != reference)
-    listed = [(languages[place], [place]) for place in first[:_LISTED]]
-    rest = first[_LISTED:]
-    return [*listed, ("others", rest)] if rest else listed
-
-
-def _near(audit: Audit) -> None:
-    if not audit.near:
-        return
-    out.print()
-    columns = ["queries in", "queries", "even mix", "before", "after"]
-    rows = [
-        [near.language, f"{near.queries:,}", f"{near.even:.1%}", f"{near.before:.1%}", f"{near.after:.1%}"]
-        for near in sorted(audit.near, key=lambda near: near.language != audit.reference)[:_LISTED]
-    ]
-    line(f"Of the {auditing.NEAREST} nearest documents of the sample, the share in the query's language:")
-    table(None, columns, rows, right=set(columns[1:]))

@@ -1,26 +1,121 @@
-"""A random sample of an index that could be adopted: its documents' languages and vectors."""
+"""A random sample of an index: its documents' languages, and their vectors as the encoder made them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from opensearchpy import OpenSearch
 
-from langshift.debias.encoders import is_given
+from langshift.debias.debiaser import recommended
+from langshift.debias.detector import open_detector
+from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import DatasetQuery, query_vectors
-from langshift.files import lines_of
-from langshift.ingest import documents as parsing
-from langshift.ingest.adopt.adopt import AdoptableIndex
+from langshift.evaluate.datasets import dataset
+from langshift.ingest.adopt.adopt import open_for_adoption
+from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, open_reader
 from langshift.ingest.adopt.transform import document_of
-from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import Document, InvalidDocument
+from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
+from langshift.ingest.documents import Document, InvalidRow
+from langshift.ingest.resume import PATIENCE
 from langshift.ingest.transform import detect_language, full_text
 from langshift.languages import UNDETERMINED, text_language
+from langshift.plugin import metadata, stored_shift
+from langshift.plugin.index_sample import require_vectors_as_written, stored_text
+from langshift.plugin.metadata import FieldNames, value_at
+from langshift.plugin.raw_documents import decode_hit, parse_source
+from langshift.plugin.stored_shift import StoredShift, own_tag, unshifted
+from langshift.plugin.stored_vector import vector_at
+from langshift.plugin.versions import live
+from langshift.retrieval.searcher import open_encoder_of
+from langshift.retrieval.settings import SearchOptions
 
 _SEED = 20_260_213
+
+
+class AuditedIndex(NamedTuple):
+    """An index that is open for an audit.
+
+    Attributes:
+        reader: reads it.
+        fields: the names of its fields.
+        pipeline: how its vectors were made, and how the shift in question moves them.
+        read: makes a document, with its vector as the encoder made it, of what a search gives; or says why not.
+        own: whether langshift has made it.
+    """
+
+    reader: IndexReader
+    fields: FieldNames
+    pipeline: EmbeddingPipeline
+    read: Callable[[bytes], Document | InvalidRow]
+    own: bool
+
+
+@contextmanager
+def open_index(
+    client: OpenSearch, name: str, there: FieldNames | None, options: PipelineOptions
+) -> Iterator[AuditedIndex]:
+    """Open an index for an audit; nothing is written.
+
+    Args:
+        client: the cluster.
+        name: an index of langshift's, or any other with vectors and text; or an alias over one.
+        there: the names of the fields of an index that is not langshift's; None where none was given.
+        options: the encoder that made the vectors, empty for that of an index of langshift's, and how they are moved:
+            of such an index, what is not asked for is as the index has it.
+
+    Raises:
+        UsageError: it cannot be audited; saying why and what to do.
+        LangshiftError: the encoder cannot be opened.
+    """
+    old = find_index(client, name)
+    if metadata.FINGERPRINT in old.mappings.get("_meta", {}):
+        if there is not None:
+            raise UsageError(f"Index {old.index} knows its fields itself: leave --vector-field and the like out.")
+        with _open_own(client, old, options) as opened:
+            yield opened
+        return
+    if there is None:
+        raise UsageError(
+            f"Index {old.index} was not created by langshift: name its fields with --vector-field and --text-field."
+        )
+    with open_for_adoption(client, name, there, options, PATIENCE) as found:
+        read = partial(document_of, fields=found.fields, dimension=found.vector_spec.dimension, norms=found.norms)
+        yield AuditedIndex(found.reader, found.fields, found.pipeline, read, own=False)
+
+
+@contextmanager
+def _open_own(client: OpenSearch, old: OldIndex, options: PipelineOptions) -> Iterator[AuditedIndex]:
+    index, meta = live(client, old.name), metadata.read_metadata(client, old.index)
+    fields, shift = index.fields, StoredShift.from_meta(meta)
+    require_vectors_as_written(client, index)
+    encoder = open_encoder_of(index, SearchOptions(options.encoder or None, options.trust_remote_code), {})
+    debias = stored_shift.of_documents(meta, index.index)
+    if not options.default_shift:
+        known = None if debias.vectors is None else stored_shift.known_vectors(meta, index.index)
+        if options.vectors is not None:
+            known = LanguageVectors.load(options.vectors)
+            known.require_encoder(encoder, str(options.vectors))
+        debias = recommended(known, alpha=options.alpha, gamma=options.gamma)
+    pipeline = EmbeddingPipeline(encoder, debias, open_detector().limited(index.fingerprint.languages))
+    with open_reader(client, old, fields.vector, PATIENCE) as reader:
+        yield AuditedIndex(reader, fields, pipeline, partial(_own_document, fields=fields, shift=shift), own=True)
+
+
+def _own_document(hit: bytes, fields: FieldNames, shift: StoredShift | None) -> Document | InvalidRow:
+    """A document of langshift's with its vector before the shift; its language is the one that it was shifted by."""
+    stored = decode_hit(hit)
+    source = parse_source(stored.source)
+    vector, stamp = vector_at(source, fields.vector), value_at(source, fields.stamp) or {}
+    raw = None if vector is None else unshifted(vector, stamp, shift)
+    if raw is None:
+        return InvalidRow("shift_unknown", "its shift cannot be reversed exactly.", stored.id)
+    language = own_tag(source, stamp, fields, same=shift is not None and shift.hash == stamp.get("vectors"))
+    return Document(stored.id, "", stored_text(source, fields), language, {}, embedding=raw.astype(np.float32))
 
 
 class SampledDocument(NamedTuple):
@@ -46,7 +141,7 @@ class Sample(NamedTuple):
         documents: the language of each.
         vectors: their vectors as they are, shape (n, d), float32.
         texts: what was encoded of each, as far as that is known.
-        unusable: how many documents were left aside, since adopting would refuse them.
+        unusable: how many documents were left aside: adopting would refuse them, or their shift cannot be reversed.
     """
 
     documents: Sequence[SampledDocument]
@@ -101,7 +196,7 @@ class LanguageDisagreement(NamedTuple):
     documents: int
 
 
-def draw(opened: AdoptableIndex, size: int) -> Sample:
+def draw(opened: AuditedIndex, size: int) -> Sample:
     """Draw documents at random, the same each time as long as the index stays as it is.
 
     Args:
@@ -112,7 +207,7 @@ def draw(opened: AdoptableIndex, size: int) -> Sample:
         UsageError: none of them can be used.
     """
     hits = opened.reader.sample(size, {"exists": {"field": opened.fields.vector}}, _SEED)
-    read = (document_of(hit, opened.fields, opened.vector_spec.dimension, opened.norms) for hit in hits)
+    read = map(opened.read, hits)
     documents, vectors, texts = [], [], []
     for document in (one for one in read if isinstance(one, Document)):
         vector = document.embedding
@@ -122,7 +217,7 @@ def draw(opened: AdoptableIndex, size: int) -> Sample:
             vectors.append(vector)
             texts.append(full_text(document.title, document.text))
     if not vectors:
-        raise UsageError(f"None of the {len(hits):,} documents drawn from {opened.old.index} could be adopted.")
+        raise UsageError(f"None of the {len(hits):,} documents drawn from {opened.reader.old.index} could be used.")
     return Sample(documents, np.stack(vectors), texts, len(hits) - len(vectors))
 
 
@@ -186,7 +281,7 @@ class AuditQueries(NamedTuple):
 
 
 def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str], most: int) -> AuditQueries:
-    """Queries of a file in BEIR's layout (``queries.jsonl``), encoded, or with the vectors that they bring.
+    """Queries of a file, see ``dataset.read_queries``, encoded, or with the vectors that they bring.
 
     Args:
         path: the file.
@@ -197,29 +292,12 @@ def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str]
     Raises:
         UsageError: a line is no query, named by file and line; or there is no query.
     """
-    try:
-        found = list(_read(path, given=is_given(pipeline.encoder.id)))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    if not found:
-        raise UsageError(f"{path} is empty: write one JSON object with _id and text on each line.")
+    found = [line.query for line in dataset.read_queries(path)]
     total = len(found)
     if total > most:
         rows = np.sort(np.random.default_rng(_SEED).choice(total, most, replace=False))
         found = [found[row] for row in rows]
-    tags = [query.language or pipeline.detector.detect(query.text, among=among).language for query in found]
-    return AuditQueries(str(path), total, tags, query_vectors(pipeline.encoder, found))
-
-
-def _read(path: Path, *, given: bool) -> Iterator[DatasetQuery]:
-    for number, line in lines_of(path):
-        with parsing.invalid_as_usage_error(f"{path}, line {number}"):
-            fields = parsing.parse_object(line)
-            text = parsing.string_field(fields, "text")
-            if not text.strip():
-                raise InvalidDocument("has no text: give the query one, or remove it.")
-            language = parsing.language_field(fields)
-            vector = fields.get(parsing.EMBEDDING) if given else None
-            embedding = None if vector is None else parsing.parse_embedding(vector)
-            tag = None if language == UNDETERMINED else language
-            yield DatasetQuery(parsing.id_field(fields), text, tag, None, embedding=embedding)
+    tags = [
+        query.tag or query.language or pipeline.detector.detect(query.text, among=among).language for query in found
+    ]
+    return AuditQueries(str(path), total, tags, dataset.query_vectors(pipeline.encoder, found))

@@ -15,12 +15,11 @@ from langshift.debias.readable import unread_in_words
 from langshift.errors import UsageError
 from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Clusters, Dataset, Qrels, clusters, identity, load_dataset
-from langshift.evaluate.datasets.texts import DatasetLanguages
+from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Measure, Run, Scores, Spans
 from langshift.evaluate.measures.standard import StandardFamily
 from langshift.evaluate.replay.journal import RESULT, unfinished
-from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.runs import (
     GROUP_SCORES,
@@ -174,12 +173,8 @@ def _short(place: Path) -> str:
 def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], dataset: Dataset) -> ComparedRun:
     path = place / RUN if place.is_dir() else place
     run = dataset.others(read_run(path))
-    strange = run.keys() - {query.id for query in dataset.queries}
-    if strange:
-        raise UsageError(
-            f"{path} answers {len(strange):,} queries that are not in {dataset.folder}, such as {min(strange)!r}: "
-            "it is a run of another dataset."
-        )
+    if run.keys().isdisjoint(query.id for query in dataset.queries):
+        raise UsageError(f"{path} answers no query of {dataset.folder}: it is a run of another dataset.")
     groups = path.with_name(GROUP_SCORES)
     scores = dataset.others(read_group_scores(groups)) if groups.is_file() else {}
     # Nothing else asks where in a document a passage is.
@@ -202,13 +197,14 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
         if unread := candidate.result.get("unread"):
             encoder = candidate.result["fingerprint"]["encoder"]
             messages += [f"{candidate.label}: {sentence}" for sentence in unread_in_words(encoder, unread)]
+        if strange := candidate.run.keys() - {query.id for query in dataset.queries}:
+            messages.append(
+                f"{candidate.label} answers {len(strange):,} queries that are not in the dataset (such as "
+                f"{min(strange)}), which are not scored."
+            )
         if unanswered := sum(not candidate.run.get(query.id) for query in dataset.queries):
             messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
-        if strange := {name for hits in candidate.run.values() for name in hits} - dataset.documents.keys():
-            messages.append(
-                f"{candidate.label} finds {len(strange):,} documents that are not in the dataset "
-                f"(such as {min(strange)}), which count as not relevant."
-            )
+        messages += [f"{candidate.label}: {said}" for said in unknown_documents(candidate.run, dataset)]
     return messages
 
 
@@ -374,7 +370,7 @@ class Comparison(NamedTuple):
         columns: what was measured.
         whole: figures and tests over all queries.
         by_language: query language -> those over its queries.
-        slices: slice -> those over its queries, tested over all relevant documents; empty where every query has an
+        slices: slice -> those over its queries, tested in the columns of ``named``; empty where every query has an
             answer in its language.
     """
 
@@ -401,6 +397,11 @@ class Comparison(NamedTuple):
     def primary(self) -> Column | None:
         """The first measure of which more, or less, is better: what runs are judged by."""
         return next((column for column in self.columns if sign(column)), None)
+
+    @property
+    def named(self) -> list[Column]:
+        """One column for each measure: that of the section in which it stands by its own name."""
+        return [column for column in self.columns if column_of(column.measure) == column]
 
     def columns_of(self, section: str) -> list[Column]:
         """The columns of a section."""
@@ -430,7 +431,7 @@ def compare(
     """Score every run and test every pair.
 
     Three families of tests are corrected, each for itself: measures times pairs over all queries, measures
-    times pairs times query languages, and those over all relevant documents times pairs times slices.
+    times pairs times query languages, and measures by their own name times pairs times slices.
 
     Raises:
         UsageError: an unknown measure.
@@ -440,9 +441,9 @@ def compare(
     changes = changes_between(scores, columns, list(combinations(scores, 2)))
     whole = ComparedQueries([query.id for query in dataset.queries], scores, paired_tests(changes, together.of))
     by_language = compare_parts(scores, changes, queries_by_language(languages.queries), together)
-    over_all = {key: change for key, change in changes.items() if key[0].section == ALL}
+    named = {key: change for key, change in changes.items() if column_of(key[0].measure) == key[0]}
     parts = slices(dataset.qrels, languages.queries, languages.documents)
-    by_slice = compare_parts(scores, over_all, parts, together)
+    by_slice = compare_parts(scores, named, parts, together)
     return Comparison(dataset, languages, together, candidates, columns, whole, by_language, by_slice)
 
 
@@ -490,69 +491,3 @@ def paired(scores: Scores) -> bool:
     """Whether the figure is the mean of figures by query."""
     mean = scores.mean
     return bool(scores.per_query) and mean is not None and abs(fmean(scores.per_query.values()) - mean) < 1e-9
-
-
-class SettingRow(NamedTuple):
-    """One index in one setting.
-
-    Attributes:
-        name: the setting as options, after the index where there are several; no two rows share one.
-        replay: what was found.
-    """
-
-    name: str
-    replay: ReplayResult
-
-    @property
-    def folder(self) -> str:
-        """What its folder is called: the name without blanks, ``hybrid-prefer-language-0.02``."""
-        return self.name.replace(": ", "-").replace(" --", "-").replace(" ", "-")
-
-
-class SettingsComparison(NamedTuple):
-    """Replays in several settings, each tested against the first.
-
-    Attributes:
-        dataset: what was replayed.
-        rows: in the order asked for, the settings of the first index first.
-        columns: what was measured, over all relevant documents.
-        clusters: which queries belong together.
-        whole: figures and tests over all queries.
-        slices: slice -> those over its queries, tested where more, or less, is better; empty where every query has
-            an answer in its language.
-    """
-
-    dataset: Dataset
-    rows: Sequence[SettingRow]
-    columns: Sequence[Column]
-    clusters: Clusters
-    whole: ComparedQueries
-    slices: Mapping[str, ComparedQueries]
-
-    @property
-    def directed(self) -> list[Column]:
-        """The measures of which more, or less, is better: what slices are judged by."""
-        return [column for column in self.columns if sign(column)]
-
-    def pair(self, row: SettingRow) -> Pair:
-        """The first row and another; that of the first row with itself has no tests."""
-        return self.rows[0].name, row.name
-
-
-def compare_settings(dataset: Dataset, found: Sequence[ReplayResult]) -> SettingsComparison:
-    """Test every replay against the first.
-
-    Two families of tests are corrected, each for itself: measures times later rows over all queries, and measures
-    of which more, or less, is better times slices times later rows.
-    """
-    first, several = found[0], len({one.index for one in found}) > 1
-    rows = [SettingRow((f"{one.index}: " if several else "") + format_settings(one.setting), one) for one in found]
-    columns = [Column(ALL, name) for name in first.scores]
-    scores = {row.name: {column: row.replay.scores[column.measure] for column in columns} for row in rows}
-    changes = changes_between(scores, columns, [(rows[0].name, row.name) for row in rows[1:]])
-    directed = {key: change for key, change in changes.items() if sign(key[0])}
-    together = clusters(dataset)
-    whole = ComparedQueries([query.id for query in dataset.queries], scores, paired_tests(changes, together.of))
-    parts = slices(dataset.qrels, first.languages, first.documents) if any(map(sign, columns)) else {}
-    by_slice = compare_parts(scores, directed, parts, together)
-    return SettingsComparison(dataset, rows, columns, together, whole, by_slice)

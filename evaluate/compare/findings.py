@@ -1,23 +1,21 @@
 """All that runs say against each other, as one JSON document: what is printed, and what a report rests on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift.evaluate.compare import breakdowns, comparison
 from langshift.evaluate.compare.breakdowns import ExampleQueries, ExampleQuery, RecallMatrix
-from langshift.evaluate.compare.comparison import Column, ComparedQueries, Comparison, SettingRow, SettingsComparison
+from langshift.evaluate.compare.comparison import Column, ComparedQueries, Comparison
 from langshift.evaluate.compare.gate import ConditionResult
 from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, exact
-from langshift.evaluate.compare.verdict import Verdict, of_runs
+from langshift.evaluate.compare.verdict import Verdict, judge_runs
 from langshift.evaluate.datasets.dataset import Clusters, identity
 from langshift.evaluate.datasets.texts import DatasetLanguages
+from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.measures.fairness import TOP1
 from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, most_shown
-from langshift.evaluate.replay.result import latency
 from langshift.evaluate.runs import parse_names
 from langshift.wording import format_score
 
@@ -48,27 +46,33 @@ def describe_test(clusters: Clusters) -> str:
     )
 
 
-def _part(compared: Comparison, part: ComparedQueries, sections: Sequence[str]) -> dict[str, Any]:
+def _part(part: ComparedQueries, columns: Sequence[Column]) -> dict[str, Any]:
     """How many queries, and section -> measure -> figures and tests."""
-    found = {
-        section: {column.measure: _figures(part, column) for column in compared.columns_of(section)}
-        for section in sections
-    }
+    found: dict[str, dict[str, Any]] = {}
+    for column in columns:
+        found.setdefault(column.section, {})[column.measure] = _figures(part, column)
     return {"queries": len(part.queries), "sections": found}
 
 
 def _figures(part: ComparedQueries, column: Column) -> dict[str, Any]:
     scores = {letter: row[column] for letter, row in part.scores.items()}
+    family = parse_measure(column.measure).family
     tests = {pair: found for pair in combinations(scores, 2) if (found := part.tested(column, pair)) is not None}
     return {
         "means": {letter: found.mean for letter, found in scores.items()},
         "queries": {letter: found.queries for letter, found in scores.items()},
+        "left_out": {letter: found.left_out for letter, found in scores.items()},
+        "direction": family.direction,
+        "source": family.source,
+        "tables": {letter: found.table.to_dict() for letter, found in scores.items() if found.table is not None},
         "notes": {letter: found.note for letter, found in scores.items() if found.note},
         "tests": [{"before": before, "after": after, **found.to_dict()} for (before, after), found in tests.items()],
     }
 
 
 _SIDES = ("before", "after")
+# What of ``result.json`` is said of each run.
+_OF_RESULT = ("index", "version", "mode", "setting", "fingerprint", "latency_ms", "errors")
 
 
 def _matrix(found: RecallMatrix) -> dict[str, Any]:
@@ -96,7 +100,7 @@ def _extremes(found: ExampleQueries) -> dict[str, Any]:
 
 
 def _positions(found: Mapping[str, Mapping[str, Scores]]) -> dict[str, Any]:
-    """Letter -> measure -> its mean, and the tables as `evaluate score --json` has them."""
+    """Letter -> measure -> its mean, and the tables as ``sections`` has them."""
     return {
         letter: {name: {"mean": one.mean, "table": one.table and one.table.to_dict()} for name, one in scores.items()}
         for letter, scores in found.items()
@@ -157,15 +161,13 @@ class ComparisonFindings(NamedTuple):
             "dataset": identity(compared.dataset),
             "runs": [
                 {"letter": run.letter, "name": run.name, "place": str(run.place)}
-                | {name: run.result.get(name) for name in ("index", "mode", "setting", "fingerprint")}
+                | {name: run.result.get(name) for name in _OF_RESULT}
                 for run in compared.candidates
             ],
             "test": basis(compared.clusters),
-            "sections": _part(compared, compared.whole, compared.sections)["sections"],
-            "by_language": {
-                language: _part(compared, part, compared.sections) for language, part in compared.by_language.items()
-            },
-            "slices": {name: _part(compared, part, [comparison.ALL]) for name, part in compared.slices.items()},
+            "sections": _part(compared.whole, compared.columns)["sections"],
+            "by_language": {language: _part(part, compared.columns) for language, part in compared.by_language.items()},
+            "slices": {name: _part(part, compared.named) for name, part in compared.slices.items()},
             "matrices": [_matrix(found) for found in self.matrices],
             "examples": [_extremes(found) for found in self.examples],
             **({"positions": _positions(self.positions)} if self.positions else {}),
@@ -223,54 +225,5 @@ def findings(compared: Comparison, hits: int = breakdowns.HITS) -> ComparisonFin
     )
     known = comparison.warnings(compared.dataset, compared.candidates)
     warnings = [*compared.languages.warnings, *known, *notes]
-    verdicts = {letter: of_runs(compared, letter) for letter in compared.letters[1:]}
+    verdicts = {letter: judge_runs(compared, letter) for letter in compared.letters[1:]}
     return ComparisonFindings(compared, found, examples, verdicts, warnings, breakdowns.positions(compared))
-
-
-def settings_document(compared: SettingsComparison) -> dict[str, Any]:
-    """All figures, what they rest on, and every test against the first row."""
-    return {
-        "dataset": identity(compared.dataset),
-        "test": basis(compared.clusters),
-        "rows": [_row(compared, row) for row in compared.rows],
-        "slices": {
-            name: {"queries": len(part.queries), "rows": [_slice_row(compared, part, row) for row in compared.rows]}
-            for name, part in compared.slices.items()
-        },
-    }
-
-
-def _slice_row(compared: SettingsComparison, part: ComparedQueries, row: SettingRow) -> dict[str, Any]:
-    means = {column.measure: part.mean(row.name, column) for column in compared.columns}
-    return {"name": row.name, "measures": means, "tests": _tests(compared, part, row)}
-
-
-def _row(compared: SettingsComparison, row: SettingRow) -> dict[str, Any]:
-    found = row.replay
-    top1 = first_document_shares(row)
-    return {
-        "name": row.name,
-        "index": found.index,
-        "version": found.version,
-        "setting": asdict(found.setting),
-        "measures": {name: scores.mean for name, scores in found.scores.items()},
-        "queries": {name: scores.queries for name, scores in found.scores.items()},
-        **({"top1": top1} if top1 else {}),
-        "latency_ms": latency(found),
-        "tests": _tests(compared, compared.whole, row),
-        "errors": len(found.failed),
-        "warnings": list(found.warnings),
-    }
-
-
-def _tests(compared: SettingsComparison, part: ComparedQueries, row: SettingRow) -> dict[str, dict[str, Any]]:
-    """Measure -> test against the first row."""
-    pair = compared.pair(row)
-    return {column.measure: test.to_dict() for (column, of), test in part.tests.items() if of == pair}
-
-
-def first_document_shares(row: SettingRow) -> dict[str, float | None]:
-    """The four outcomes of the first document, which add to 1; empty where Top1 was not asked for or has no query."""
-    scores = row.replay.scores.get(TOP1.name)
-    cells = {} if scores is None else scores.cells.get(comparison.ALL, {})
-    return {outcome: cell.mean for outcome, cell in cells.items()}

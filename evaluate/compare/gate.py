@@ -10,20 +10,18 @@ from typing import Any, NamedTuple
 import msgspec
 from opensearchpy import OpenSearch
 
-from langshift.debias.encoders import Encoder
+from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.compare.comparison import Comparison, column_of
-from langshift.evaluate.compare.verdict import Verdict, of_replays
+from langshift.evaluate.compare.comparison import Comparison
+from langshift.evaluate.compare.verdict import Verdict, judge_replays
 from langshift.evaluate.datasets.dataset import identity, load_dataset
 from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.measures import default_measures, parse_measure
-from langshift.evaluate.measures.most_shown import format_figure
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.runs import parse_names
 from langshift.files import atomic_write, write_json
 from langshift.languages import UNDETERMINED
-from langshift.output import heading, line, table
 from langshift.plugin.versions import live
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL_OPTIONS, SearchOptions
@@ -54,9 +52,9 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return known.get(measure)
 
 
-def of(compared: Comparison, letter: str) -> Baseline:
+def baseline_of(compared: Comparison, letter: str) -> Baseline:
     """The figures of one of the compared runs, by the names that measures are asked for."""
-    wanted = {column.measure: column for column in compared.columns if column_of(column.measure) == column}
+    wanted = {column.measure: column for column in compared.named}
 
     def means(language: str | None) -> dict[str, float | None]:
         return {name: compared.mean(letter, column, language) for name, column in sorted(wanted.items())}
@@ -66,12 +64,12 @@ def of(compared: Comparison, letter: str) -> Baseline:
     return Baseline(VERSION, compared.candidate(letter).name, dataset, means(None), by_language)
 
 
-def save(path: Path, baseline: Baseline) -> None:
+def save_baseline(path: Path, baseline: Baseline) -> None:
     """Write the file; it appears whole or not at all."""
     write_json(path, msgspec.to_builtins(baseline))
 
 
-def read(path: Path, dataset: str) -> Baseline:
+def read_baseline(path: Path, dataset: str) -> Baseline:
     """Read a baseline and check that it is one of the dataset.
 
     Args:
@@ -148,7 +146,7 @@ class ConditionResult(NamedTuple):
         return {"condition": self.condition.text, "failed": self.failed, "says": self.says}
 
 
-def parse(text: str) -> Condition:
+def parse_condition(text: str) -> Condition:
     """Read a condition.
 
     Raises:
@@ -162,7 +160,9 @@ def parse(text: str) -> Condition:
     return Condition(" ".join(text.split()), change, measure, match["language"], match["operator"], limit)
 
 
-def judge(condition: Condition, languages: Sequence[str], after: Figures, before: Figures | None) -> ConditionResult:
+def check_condition(
+    condition: Condition, languages: Sequence[str], after: Figures, before: Figures | None
+) -> ConditionResult:
     """Say whether a comparison fails by a condition; a figure that is missing fails, too.
 
     Args:
@@ -209,7 +209,7 @@ def _check(condition: Condition, language: str | None, after: Figures, before: F
     return _OPERATORS[condition.operator](change, condition.limit), says
 
 
-def write(path: Path, suite: str, verdicts: Sequence[ConditionResult]) -> None:
+def write_junit(path: Path, suite: str, verdicts: Sequence[ConditionResult]) -> None:
     """Write one test case for each condition; the file appears whole or not at all.
 
     Args:
@@ -294,7 +294,7 @@ class Gate:
         Raises:
             UsageError: a dataset that cannot be read, or a condition that cannot be judged by it.
         """
-        self._conditions = [parse(text) for text in conditions]
+        self._conditions = [parse_condition(text) for text in conditions]
         self._dataset = load_dataset(folder)
         usual = default_measures(self._dataset.judged)
         requested = [*usual, *(condition.measure for condition in self._conditions)]
@@ -302,7 +302,7 @@ class Gate:
         # Figures that are all the same: what is refused now is not refused after hours of copying.
         found = {tag or UNDETERMINED for tag in query_languages(self._dataset.queries).values()}
         for condition in self._conditions:
-            judge(condition, sorted(found), lambda *_: 0.0, lambda *_: 0.0)
+            check_condition(condition, sorted(found), lambda *_: 0.0, lambda *_: 0.0)
         self._search, self._accept_loss = search, accept_loss
         self._opened: dict[str, Encoder] = {}
 
@@ -356,39 +356,10 @@ class Gate:
         if failed := next((one for one in (old, new) if one.failed), None):
             raise LangshiftError(f"The gate cannot be evaluated: {failed.version}: {failures(failed)}")
         tags, figures = list(new.by_language()), (_figures(new), _figures(old))
-        verdict = of_replays(old, new)
+        verdict = judge_replays(old, new)
         losses = [f"{figure.sentence}." for figure in verdict.lost]
-        conditions = [judge(condition, tags, *figures) for condition in self._conditions]
+        conditions = [check_condition(condition, tags, *figures) for condition in self._conditions]
         return GateResult(old, new, verdict, losses, self._accept_loss, conditions)
-
-
-def show(judged: GateResult) -> None:
-    """Print both versions' figures, what became of each condition, and the verdict."""
-    before, after = judged.before, judged.after
-    assert after.dataset is not None  # noqa: S101 - a gate has one
-    folder = after.dataset.folder
-    heading(f"{len(after.answers):,} queries of {folder} in {before.version} and {after.version}")
-    rows = []
-    for name, old in before.scores.items():
-        new = after.scores[name]
-        change = None if old.mean is None or new.mean is None else new.mean - old.mean
-        rows.append([name, format_figure(old), format_figure(new), format_change(change)])
-    columns = ["measure", before.version, after.version, "change"]
-    table(None, columns, rows, right=set(columns[1:]))
-    figures = judged.verdict.figures
-    few = sum(not figure.enough for figure in figures)
-    passes = f"passes: none of the verdict's {len(figures)} conditions shows a loss"
-    told = f"{passes}, {few} of them with too few questions to tell." if few else f"{passes}."
-    word = "accepted" if judged.accepted else "FAILS"
-    show_conditions(judged.conditions, [f"{word}: {loss}" for loss in judged.losses] or [told])
-    line(f"\n{judged.verdict.sentence}")
-
-
-def show_conditions(conditions: Sequence[ConditionResult], first: Sequence[str] = ()) -> None:
-    """Print what became of each condition, after other lines."""
-    heading("\nConditions")
-    for text in [*first, *(f"{'FAILS' if one.failed else 'passes'}: {one.says}" for one in conditions)]:
-        line(f"- {text}")
 
 
 def _figures(found: ReplayResult) -> Figures:

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from langshift.evaluate.compare.comparison import ALL, NONE, OWN, Comparison
-from langshift.evaluate.compare.significance import TestResult, holm, paired_tests
+from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import Dataset, clusters, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import default_measures
@@ -206,7 +206,7 @@ class Verdict(NamedTuple):
         return {"kind": self.kind, "sentence": self.sentence, "figures": [one.to_dict() for one in self.figures]}
 
 
-def judge(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
+def judge_pair(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
     """Return the verdict on two sides.
 
     It is ``shift`` where something is gained and nothing lost, ``at a cost`` where something is lost, but nDCG@20 over
@@ -263,14 +263,14 @@ def unjudged(questions: int, found: Sequence[str] = (), advice: str = "") -> Ver
     return Verdict("no judgements", f"No judgements to tell by: {known}, so {advice}.")
 
 
-def of_runs(compared: Comparison, letter: str) -> Verdict:
+def judge_runs(compared: Comparison, letter: str) -> Verdict:
     """Return the verdict on one of the compared runs against the first."""
     runs = [compared.candidates[0], compared.candidate(letter)]
     paired = PairedFigures.of(compared.dataset, compared.languages, *(one.run for one in runs))
-    return judge(paired, choice(runs[0].result, runs[1].result, [one.label for one in runs]))
+    return judge_pair(paired, choice(runs[0].result, runs[1].result, [one.label for one in runs]))
 
 
-def of_replays(before: ReplayResult, after: ReplayResult, overlap: Overlap | None = None) -> Verdict:
+def judge_replays(before: ReplayResult, after: ReplayResult, overlap: Overlap | None = None) -> Verdict:
     """Return the verdict on two replays of the same questions, those left out that failed in either.
 
     Args:
@@ -289,7 +289,7 @@ def of_replays(before: ReplayResult, after: ReplayResult, overlap: Overlap | Non
     made = [{"fingerprint": side.fingerprint.to_dict(), "setting": asdict(side.setting)} for side in (before, after)]
     # Two versions of one index have one name.
     names = [side.index if before.index != after.index else side.version for side in (before, after)]
-    return judge(paired, choice(made[0], made[1], names))
+    return judge_pair(paired, choice(made[0], made[1], names))
 
 
 def _alike(overlap: Overlap) -> list[str]:
@@ -325,12 +325,10 @@ def _figures(paired: PairedFigures) -> list[VerdictFigure]:
     differences = {key: {question: new - old for question, (old, new) in of.items()} for key, of in parts.items()}
     # A log may ask what the dataset does not.
     together = {question: paired.clusters.get(question, question) for question in [*ranked, *others, *own]}
-    tests = paired_tests(differences, together, _FLIPS)
-    corrected = holm([test.randomisation for test in tests.values()])
     found = []
-    for (key, test), chance in zip(tests.items(), corrected, strict=True):
+    for key, test in paired_tests(differences, together, _FLIPS).items():
         before, after = map(fmean, zip(*parts[key].values(), strict=True))
-        found.append(VerdictFigure(*key, before, after, test._replace(corrected=chance)))
+        found.append(VerdictFigure(*key, before, after, test))
     return found
 
 

@@ -6,33 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import QRELS_HEADER, WHOLE, parse_grade, split_judgement
-from langshift.files import read_columns, records
+from langshift.evaluate.datasets.dataset import read_judgements
+from langshift.files import records
 from langshift.ingest.parquet import rows
 from langshift.languages import macrolanguage, parse_tag, primary
-
-
-def read_judgements(path: Path) -> Iterator[tuple[int, str, str, int]]:
-    """Yield line number, query, document and grade of each line of a TREC or BEIR file.
-
-    Raises:
-        UsageError: a line of another form.
-    """
-    for line, columns in read_columns(path):
-        if columns == list(QRELS_HEADER):
-            continue
-        try:
-            query, document, grade = split_judgement(columns)
-        except ValueError:
-            raise UsageError(
-                f"{path}, line {line}, cannot be read: give query-id, corpus-id and score separated by tabs, "
-                "or TREC's four columns (query, 0, document, grade)."
-            ) from None
-        try:
-            yield line, query, document, parse_grade(grade)
-        except ValueError as error:
-            raise UsageError(f"{path}, line {line}, has the score {grade!r}: {WHOLE}.") from error
-
 
 #: Languages, or what else there is to choose from, as a person names them; None takes all.
 Chosen = Sequence[str] | None
@@ -143,15 +120,12 @@ def pick(available: Mapping[str, str], wanted: str) -> str | None:
     return None
 
 
-def choose(
-    available: Mapping[str, str], wanted: Chosen, pivots: Chosen, where: Path, lacking: str = "no file for"
-) -> dict[str, str]:
+def choose(available: Mapping[str, str], wanted: Chosen, where: Path, lacking: str = "no file for") -> dict[str, str]:
     """The languages of a pool.
 
     Args:
         available: the collection's code -> tag.
         wanted: languages as a person names them; None takes all.
-        pivots: the languages of the questions, which must be among them; None where there are none.
         where: the folder, for messages.
         lacking: what it has not of a language that it lacks, for messages.
 
@@ -159,24 +133,13 @@ def choose(
         Code -> tag, in the order of ``wanted``, else in that of ``available``.
 
     Raises:
-        UsageError: a language that the collection lacks, or a pivot that is not among ``wanted``.
+        UsageError: a language that the collection lacks.
     """
     chosen: dict[str, str] = {}
     for language in wanted or available:
-        code = _known(available, language, where, lacking)
+        code = pick(available, language)
+        if code is None:
+            names = ", ".join(sorted(available))
+            raise UsageError(f"{where} has {lacking} the language {language!r}: it has {names}.")
         chosen[code] = available[code]
-    for pivot in pivots or ():
-        if _known(available, pivot, where, lacking) not in chosen:
-            raise UsageError(
-                f"The pivot {pivot!r} is not among the languages {', '.join(wanted or available)}: "
-                "add it, or name another --pivot."
-            )
     return chosen
-
-
-def _known(available: Mapping[str, str], language: str, where: Path, lacking: str) -> str:
-    code = pick(available, language)
-    if code is None:
-        names = ", ".join(sorted(available))
-        raise UsageError(f"{where} has {lacking} the language {language!r}: it has {names}.")
-    return code

@@ -23,13 +23,12 @@ _TITLE, _ID = "title_", "qid_"
 _LONGEST = 2**31 - 1  # bytes in a field; a speech can be longer than the csv module expects
 
 
-def read_multieup(source: Path, languages: Chosen, pivots: Chosen) -> PoolSource:
+def read_multieup(source: Path, languages: Chosen) -> PoolSource:
     """MultiEuP as a source of pools.
 
     Args:
         source: the file, or the folder that holds it.
         languages: of the speeches and titles; None takes all.
-        pivots: languages of the titles, to be checked; None takes all.
 
     Raises:
         UsageError: no such file, a language that it lacks, or a row of another layout.
@@ -42,7 +41,7 @@ def read_multieup(source: Path, languages: Chosen, pivots: Chosen) -> PoolSource
     available = tagged(code for code in codes if f"{_ID}{code}" in columns)
     if not available or not {"did", "TEXT", "LANGUAGE"} <= set(columns):
         raise UsageError(f"{path} is not a MultiEuP file: {_LAYOUT}.")
-    chosen = choose(available, languages, pivots, path, "no titles in")
+    chosen = choose(available, languages, path, "no titles in")
     return PoolSource(path, list(chosen.values()), _questions(path, chosen), lambda: _passages(path, chosen))
 
 

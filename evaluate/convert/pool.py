@@ -33,18 +33,9 @@ import orjson
 from langshift.errors import UsageError
 from langshift.evaluate.convert.common import pick
 from langshift.evaluate.datasets import dataset
+from langshift.evaluate.datasets.annotations import Evidence, write_evidence
 from langshift.evaluate.datasets.check import SHARED_GROUP, DuplicateFinder, check_dataset, too_many_words
-from langshift.evaluate.datasets.dataset import (
-    ANSWERS,
-    CORPUS,
-    EVIDENCE,
-    FACTS,
-    LANGUAGES,
-    POOLED,
-    QRELS,
-    QUERIES,
-    Evidence,
-)
+from langshift.evaluate.datasets.dataset import ANSWERS, CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED, QRELS, QUERIES
 from langshift.files import json_lines, write_table
 
 
@@ -113,8 +104,11 @@ def pivots(source: PoolSource, wanted: Sequence[str]) -> list[str | None]:
     tags = []
     for language in wanted:
         if (tag := pick(available, language)) is None:
-            names = ", ".join(sorted(available)) or "none with a known language"
-            raise UsageError(f"{source.where} has no questions in the language {language!r}: it has {names}.")
+            names = ", ".join(sorted(available)) or "none is known"
+            raise UsageError(
+                f"{source.where} has no questions in the language {language!r} among the languages chosen ({names}): "
+                "add it to --languages, or name another --pivot."
+            )
         tags.append(tag)
     return list(dict.fromkeys(tags))
 
@@ -265,12 +259,8 @@ class ConvertedDataset:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a JSON object; ``left_out`` and ``too_long`` stand there only where something was."""
-        whole = asdict(self)
-        if not any(self.left_out.values()):
-            del whole["left_out"]
-        if not self.too_long:
-            del whole["too_long"]
-        return whole
+        shown = {"left_out": any(self.left_out.values()), "too_long": bool(self.too_long)}
+        return {name: value for name, value in asdict(self).items() if shown.get(name, True)}
 
 
 def build(
@@ -400,7 +390,7 @@ class _Pool:
         write_questions(folder, ({"_id": one.id, "text": one.text, **_labels(one)} for one in stay), rows)
         if any(one.evidence for one in stay):
             rows_of_evidence = ((one.id, *pair) for one in stay for pair in (one.evidence or {}).items())
-            dataset.write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
+            write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
         if answers := [{"query": one.id, "answers": list(one.answers)} for one in stay if one.answers]:
             (folder / ANSWERS).write_bytes(json_lines(answers))
         if self.source.judged != POOLED:

@@ -17,7 +17,7 @@ import numpy as np
 
 from langshift.debias.detector import LanguageDetector
 from langshift.errors import UsageError
-from langshift.evaluate.datasets import dataset
+from langshift.evaluate.datasets import annotations, dataset
 from langshift.evaluate.datasets.dataset import ANSWERS, CORPUS, EVIDENCE, FACTS, HOLDS, LANGUAGES, QRELS, QUERIES
 from langshift.files import identifier, not_utf8, numbered_raw_lines, parse_record
 from langshift.ingest.documents import Document, InvalidDocument, parse_fields
@@ -191,9 +191,9 @@ class _Check:
         except UsageError as error:
             self.found.add("cannot be read", FACTS, str(error))
         self._queries()
-        self._table(QRELS, (), self._judgement)
-        self._table(LANGUAGES, ("corpus-id", "language"), self._language_row)
-        self._table(EVIDENCE, dataset.HEADER, self._evidence_row)
+        self._table(QRELS, dataset.QRELS_HEADER, self._judgement)
+        self._table(LANGUAGES, dataset.LANGUAGES_HEADER, self._language_row)
+        self._table(EVIDENCE, annotations.HEADER, self._evidence_row)
         self._answers()
         if (self.folder / CORPUS).is_file():
             self._corpus()
@@ -278,8 +278,6 @@ class _Check:
             yield place, record, name, tag or self.listed_tags.get(name or "")
 
     def _judgement(self, columns: list[str], place: str) -> None:
-        if columns == [*dataset.QRELS_HEADER]:
-            return
         query, document, text = dataset.split_judgement(columns)
         grade = dataset.parse_grade(text)
         self.judgements += 1
@@ -298,28 +296,30 @@ class _Check:
         self._await(document, LANGUAGES, place)
 
     def _evidence_row(self, columns: list[str], place: str) -> None:
-        query, document, _ = dataset.parse_evidence(columns, place)
+        query, document, _ = annotations.parse_evidence(columns, place)
         self._name_both(query, document, EVIDENCE, place)
 
     def _answers(self) -> None:
         answered: set[str] = set()
         for place, line in self._lines(ANSWERS, self.found):
             try:
-                query, _ = dataset.parse_answers(parse_record(line, place), place)
+                query, _ = annotations.parse_answers(parse_record(line, place), place)
             except UsageError:
                 self.found.add("line that cannot be read", ANSWERS, place)
                 continue
-            if query not in self.query_texts:
-                self.found.add("query not in queries.jsonl", ANSWERS, f"{place}: {query!r}")
+            self._require_query(query, ANSWERS, place)
             if query in answered:
                 self.found.add("query answered twice", ANSWERS, f"{place}: {query!r}")
             answered.add(query)
 
     def _name_both(self, query: str, document: str, file: str, place: str) -> None:
         """Look for a query, and expect a document in the corpus."""
+        self._require_query(query, file, place)
+        self._await(document, file, place)
+
+    def _require_query(self, query: str, file: str, place: str) -> None:
         if query not in self.query_texts:
             self.found.add("query not in queries.jsonl", file, f"{place}: {query!r}")
-        self._await(document, file, place)
 
     def _await(self, document: str, file: str, place: str) -> None:
         """Expect a document in the corpus; the first place of each file that names it is kept."""
@@ -329,20 +329,16 @@ class _Check:
 
     def _table(self, name: str, head: Sequence[str], take: Callable[[list[str], str], None]) -> None:
         """Take each line of a file but its head, as far as that is written; ``take`` raises what cannot be read."""
-        for number, (place, columns) in enumerate(self._columns(name)):
+        for number, (place, line) in enumerate(self._lines(name, self.found)):
+            if fault := not_utf8(line):
+                self.found.add("line that cannot be read", name, f"{place}: {fault}")
+                continue
+            columns = line.decode("utf-8").split("\t")
             if number or columns != [*head[: len(columns)]]:
                 try:
                     take(columns, place)
                 except (UsageError, ValueError):
                     self.found.add("line that cannot be read", name, place)
-
-    def _columns(self, name: str) -> Iterator[tuple[str, list[str]]]:
-        """Place and tab-parted columns of each line of a file, if it is there."""
-        for place, line in self._lines(name, self.found):
-            if fault := not_utf8(line):
-                self.found.add("line that cannot be read", name, f"{place}: {fault}")
-            else:
-                yield place, line.decode("utf-8").split("\t")
 
     def _records(self, file: str, found: DatasetProblems) -> Iterator[_Line]:
         """The lines that are JSON objects; what is wrong with a line, its id or its language is told to ``found``."""

@@ -30,9 +30,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder, is_given
+from langshift.debias.encoders.base import Encoder, is_given
 from langshift.errors import UsageError
-from langshift.files import identifier, read_columns, records, write_table
+from langshift.evaluate.datasets.annotations import EvidencePositions, read_answers, read_evidence, require_known
+from langshift.files import identifier, read_columns, records, string
 from langshift.ingest.documents import EMBEDDING, invalid_as_usage_error, parse_embedding, require_dimension
 from langshift.ingest.transform import given_vectors
 from langshift.languages import UNDETERMINED, names_none, parse_tag, primary
@@ -40,7 +41,6 @@ from langshift.languages import UNDETERMINED, names_none, parse_tag, primary
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 _Ids = Collection[str]
-HEADER = ("query-id", "corpus-id", "position", "length", "start", "end")
 
 
 def gather(pairs: Iterable[tuple[_Key | None, _Value]]) -> dict[_Key, list[_Value]]:
@@ -52,141 +52,11 @@ def gather(pairs: Iterable[tuple[_Key | None, _Value]]) -> dict[_Key, list[_Valu
     return found
 
 
-# The positions are those of PosIR (Zeng et al., 2026), section 3.1: the middle of the evidence's span
-# of characters by the document's length in characters. A fourth column holds the document's length in
-# tokens, by which its measures are put into buckets (section 4.1), and two more the span in this document's text.
-class Evidence(NamedTuple):
-    """Where in a document the evidence is.
-
-    Attributes:
-        position: its middle by the document's length in characters, 0 to 1.
-        length: of the document in tokens, of the original's where it is a translation; None where unknown.
-        span: its first character in the document's text, and the one after its last; None where unknown.
-    """
-
-    position: float
-    length: int | None = None
-    span: tuple[int, int] | None = None
-
-
-class EvidencePositions(NamedTuple):
-    """Positions and lengths.
-
-    Attributes:
-        positions: query id -> document id -> relative position, 0 to 1.
-        lengths: document id -> length in tokens.
-        spans: query id -> document id -> characters of the evidence, the end exclusive, where they are known.
-    """
-
-    positions: Mapping[str, Mapping[str, float]]
-    lengths: Mapping[str, int]
-    spans: Mapping[str, Mapping[str, tuple[int, int]]]
-
-
-def read_evidence(path: Path, documents: _Ids | None = None, queries: _Ids | None = None) -> EvidencePositions:
-    """Read and check the file.
-
-    Args:
-        path: the file; nothing is known without one.
-        documents: the ids that may stand in it; None takes any.
-        queries: the same for queries.
-
-    Raises:
-        UsageError: a line that cannot be read, or that names what the dataset lacks.
-    """
-    positions: dict[str, dict[str, float]] = {}
-    lengths: dict[str, int] = {}
-    spans: dict[str, dict[str, tuple[int, int]]] = {}
-    for line, columns in read_columns(path) if path.is_file() else ():
-        if line == 1 and columns == list(HEADER[: len(columns)]):
-            continue
-        where = f"{path}, line {line},"
-        query, document, found = parse_evidence(columns, where)
-        if queries is not None and query not in queries:
-            raise UsageError(f"{where} names the query {query!r}, which is not in queries.jsonl: remove the line.")
-        if documents is not None and document not in documents:
-            raise UsageError(f"{where} names the document {document!r}, which is not in corpus.jsonl: remove the line.")
-        positions.setdefault(query, {})[document] = found.position
-        if found.length is not None:
-            lengths[document] = found.length
-        if found.span is not None:
-            spans.setdefault(query, {})[document] = found.span
-    return EvidencePositions(positions, lengths, spans)
-
-
-def write_evidence(path: Path, rows: Iterable[tuple[str, str, Evidence]]) -> None:
-    """Write query id, document id and where in the document the evidence is; what is unknown is left empty."""
-    table = (
-        (query, document, f"{found.position:.6g}", found.length, *(found.span or (None, None)))
-        for query, document, found in rows
-    )
-    write_table(path, HEADER, (tuple("" if value is None else f"{value}" for value in row) for row in table))
-
-
-def parse_evidence(columns: list[str], where: str) -> tuple[str, str, Evidence]:
-    """Query id, document id and evidence of a line.
-
-    Raises:
-        UsageError: beginning with ``where``, that it cannot be read.
-    """
-    try:
-        query, document, position, *more = columns
-        length, start, end = (int(value) if value else None for value in [*more, "", "", ""][:3])
-        span = None if start is None or end is None else (start, end)
-        found = Evidence(float(position), length, span)
-        if len(columns) not in (3, 4, 6) or not 0 <= found.position <= 1 or (span and not 0 <= span[0] < span[1]):
-            raise ValueError
-    except ValueError:
-        raise UsageError(
-            f"{where} cannot be read: give query-id, corpus-id, the position from 0 to 1 and, where known, the length "
-            "in tokens, and the evidence's first character and the one after its last, separated by tabs."
-        ) from None
-    return query, document, found
-
-
-def read_answers(path: Path, queries: _Ids | None = None) -> Mapping[str, tuple[str, ...]]:
-    """Read and check the reference answers.
-
-    Args:
-        path: the file; nothing is known without one.
-        queries: the ids that may stand in it; None takes any.
-
-    Returns:
-        Query id -> its answers, in its own language, in the order of the file.
-
-    Raises:
-        UsageError: a line that cannot be read, or that names a query that the dataset lacks or that was named before.
-    """
-    answers: dict[str, tuple[str, ...]] = {}
-    for line, record in records(path) if path.is_file() else ():
-        where = f"{path}, line {line},"
-        query, known = parse_answers(record, where)
-        if query in answers:
-            raise UsageError(f"{where} has answers to {query!r} a second time: keep one of the two lines.")
-        if queries is not None and query not in queries:
-            raise UsageError(f"{where} names the query {query!r}, which is not in queries.jsonl: remove the line.")
-        answers[query] = known
-    return answers
-
-
-def parse_answers(record: Mapping[str, Any], where: str) -> tuple[str, tuple[str, ...]]:
-    """Query id and reference answers of a line.
-
-    Raises:
-        UsageError: beginning with ``where``, that it cannot be read.
-    """
-    query, known = record.get("query"), record.get("answers")
-    texts = tuple(text for text in known if isinstance(text, str) and text.strip()) if isinstance(known, list) else ()
-    if not isinstance(query, str) or not isinstance(known, list) or not texts or len(texts) != len(known):
-        raise UsageError(f'{where} cannot be read: it must be {{"query": "ID", "answers": ["TEXT", ...]}}.')
-    return query, texts
-
-
 #: Query id -> document id -> grade; a grade above 0 is relevant.
 Qrels = Mapping[str, Mapping[str, int]]
 
 QRELS_HEADER = ("query-id", "corpus-id", "score")
-WHOLE = "give a whole number, 0 for not relevant, 1 or more for relevant"
+_WHOLE = "give a whole number, 0 for not relevant, 1 or more for relevant"
 _FORMS = "three columns separated by tabs (query-id, corpus-id, score) or TREC's four (query, 0, document, grade)"
 
 
@@ -198,34 +68,34 @@ def read_qrels(path: Path, documents: _Ids, queries: _Ids) -> Qrels:
             or no relevant document at all.
     """
     qrels: dict[str, dict[str, int]] = {}
-    for line, columns in read_columns(path):
-        if line == 1 and columns == list(QRELS_HEADER):
-            continue
+    for line, query, document, grade in read_judgements(path):
         where = f"{path}, line {line},"
-        try:
-            query, document, grade = split_judgement(columns)
-        except ValueError:
-            raise UsageError(f"{where} cannot be read: give {_FORMS}.") from None
-        try:
-            graded = parse_grade(grade)
-        except ValueError:
-            raise UsageError(f"{where} has the score {grade!r}: {WHOLE}.") from None
-        if query not in queries:
-            raise UsageError(
-                f"{where} names the query {query!r}, which is not in queries.jsonl: remove the line or add the query."
-            )
-        if document not in documents:
-            raise UsageError(
-                f"{where} names the document {document!r}, which is not in corpus.jsonl: "
-                "remove the line or add the document."
-            )
+        require_known("query", query, queries, where)
+        require_known("document", document, documents, where)
         judged = qrels.setdefault(query, {})
         if document in judged:
             raise UsageError(f"{where} judges {query!r} and {document!r} a second time: keep one of the two lines.")
-        judged[document] = graded
+        judged[document] = grade
     if not any(grade > 0 for judged in qrels.values() for grade in judged.values()):
         raise UsageError(f"{path} judges no document as relevant, so there is nothing to measure: give {_FORMS}.")
     return qrels
+
+
+def read_judgements(path: Path) -> Iterator[tuple[int, str, str, int]]:
+    """Yield line number, query, document and grade of each line of a BEIR or TREC file.
+
+    Raises:
+        UsageError: a line of another form.
+    """
+    for line, columns in read_columns(path, QRELS_HEADER):
+        try:
+            query, document, grade = split_judgement(columns)
+        except ValueError:
+            raise UsageError(f"{path}, line {line}, cannot be read: give {_FORMS}.") from None
+        try:
+            yield line, query, document, parse_grade(grade)
+        except ValueError:
+            raise UsageError(f"{path}, line {line}, has the score {grade!r}: {_WHOLE}.") from None
 
 
 def parse_grade(text: str) -> int:
@@ -255,6 +125,7 @@ def split_judgement(columns: list[str]) -> tuple[str, str, str]:
 
 
 CORPUS, QUERIES, QRELS, LANGUAGES = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "languages.tsv"
+LANGUAGES_HEADER = ("corpus-id", "language")
 EVIDENCE, ANSWERS, FACTS = "evidence.tsv", "answers.jsonl", "dataset.json"
 POOLED, PER_LANGUAGE = "pooled", "per-language"
 HOLDS = f"a dataset folder contains {CORPUS}, {QUERIES} and {QRELS}"
@@ -358,7 +229,10 @@ class Dataset:
         Raises:
             UsageError: a line that cannot be read, on first use.
         """
-        return read_evidence(self.folder / EVIDENCE, self.documents, {query.id for query in self.queries})
+        path = self.folder / EVIDENCE
+        if not path.is_file():
+            return EvidencePositions()
+        return read_evidence(path, self.documents, {query.id for query in self.queries})
 
     @cached_property
     def answers(self) -> Mapping[str, tuple[str, ...]]:
@@ -453,7 +327,7 @@ def _documents(
     own = set()
     for line, record in records(corpus):
         language = primary_language(record.get("language"), f"{corpus}, line {line}")
-        name = _id(record, corpus, line, documents)
+        name = unique_id(record.get("_id"), corpus, line, documents)
         documents[name] = DatasetDocument(language, optional_word(record, "group"))
         if name in queries and is_own_document(queries[name], record):
             own.add(name)
@@ -465,49 +339,82 @@ def _documents(
 
 
 def _add_languages(documents: dict[str, DatasetDocument], path: Path) -> None:
-    for line, columns in read_columns(path):
+    for line, columns in read_columns(path, LANGUAGES_HEADER):
         where = f"{path}, line {line}"
         if len(columns) != 2:
             raise UsageError(
                 f"{where}, has {len(columns)} columns: it must have two, corpus-id and language, separated by a tab."
             )
-        if line == 1 and columns == ["corpus-id", "language"]:
-            continue
         document, language = columns
-        if document not in documents:
-            raise UsageError(
-                f"{where}, names the document {document!r}, which is not in {CORPUS}: "
-                "remove the line or add the document."
-            )
+        require_known("document", document, documents, f"{where},")
         if documents[document].language is None:
             documents[document] = documents[document]._replace(language=primary_language(language, where))
 
 
-def _queries(path: Path) -> Iterator[DatasetQuery]:
-    seen: set[str] = set()
-    dimension = None
-    for line, record in records(path):
-        name = _id(record, path, line, seen)
-        text = record.get("text")
-        if not isinstance(text, str) or not text.strip():
-            raise UsageError(f"{path}, line {line}, has no text: give the query {name!r} one, or remove it.")
-        seen.add(name)
-        language, tag = query_language(record.get("language"), f"{path}, line {line}")
+class QueryLine(NamedTuple):
+    """A line of a file of queries.
+
+    Attributes:
+        number: of the line, from 1.
+        query: what it says; a query without an ``_id`` has the number of its line.
+        named: whether it has an ``_id`` of its own.
+        timestamp: when it was asked, as the line has it; None where it does not say.
+    """
+
+    number: int
+    query: DatasetQuery
+    named: bool
+    timestamp: object
+
+
+def read_queries(path: Path, fields: str = "text") -> Iterator[QueryLine]:
+    """Read queries, of a dataset or a log: JSON Lines with ``text``.
+
+    Optional are ``_id``, ``language``, ``timestamp``, ``group``, ``article`` and ``embedding``.
+
+    Args:
+        path: the file.
+        fields: what a message says that each line must have.
+
+    Raises:
+        UsageError: no such file, no query, or a line that cannot be used; named by file and line.
+    """
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}: write one JSON object with {fields} on each line.")
+    number = dimension = 0
+    for number, record in records(path):
+        where = f"{path}, line {number}"
+        given = record.get("_id")
+        name = identifier(number if given is None else given, where)
+        text = string(record, "text", where, "give the query one, or remove the line")
+        language, tag = query_language(record.get("language"), where)
         embedding = None
         if record.get(EMBEDDING) is not None:
-            with invalid_as_usage_error(f"{path}, line {line}"):
+            with invalid_as_usage_error(where):
                 embedding = parse_embedding(record[EMBEDDING])
                 dimension = dimension or len(embedding)
                 require_dimension(embedding, dimension)
         group, article = optional_word(record, "group"), optional_word(record, "article")
-        yield DatasetQuery(name, text, language, group, article, embedding, tag)
-    if not seen:
-        raise UsageError(f"{path} is empty: write one JSON object with _id and text on each line.")
+        query = DatasetQuery(name, text, language, group, article, embedding, tag)
+        yield QueryLine(number, query, given is not None, record.get("timestamp"))
+    if not number:
+        raise UsageError(f"{path} is empty: write one JSON object with {fields} on each line.")
 
 
-def _id(record: dict[str, Any], path: Path, line: int, seen: Mapping[str, object] | set[str]) -> str:
-    remedy = f"give it one that is unique in {path.name}"
-    name = identifier(record.get("_id"), f"{path}, line {line}", remedy=remedy)
+def _queries(path: Path) -> Iterator[DatasetQuery]:
+    seen: set[str] = set()
+    for line in read_queries(path, "_id and text"):
+        seen.add(unique_id(line.query.id if line.named else None, path, line.number, seen))
+        yield line.query
+
+
+def unique_id(given: object, path: Path, line: int, seen: Collection[str]) -> str:
+    """Return the ``_id`` of a line as text.
+
+    Raises:
+        UsageError: there is none, it cannot stand in a TREC run, or an earlier line has it.
+    """
+    name = identifier(given, f"{path}, line {line}", remedy=f"give it one that is unique in {path.name}")
     if name in seen:
         raise UsageError(f"{path}, line {line}, repeats the _id {name!r} of an earlier line: every _id must be unique.")
     return name

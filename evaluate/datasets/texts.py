@@ -105,7 +105,7 @@ def misfits(searcher: Searcher, dataset: Dataset, run: Mapping[str, Mapping[str,
         f"{searcher.index.name} has {held:,} documents and the dataset has {expected:,}, "
         "so the figures do not describe the dataset alone."
     )
-    return [*([differing] if held != expected else []), *unknown_documents("found", run, dataset)]
+    return [*([differing] if held != expected else []), *unknown_documents(run, dataset)]
 
 
 def _held(searcher: Searcher, expected: int) -> int:
@@ -120,13 +120,13 @@ def _held(searcher: Searcher, expected: int) -> int:
     return int(searcher.client.count(index=searcher.index.index, body=query)["count"])
 
 
-def unknown_documents(where: str, run: Mapping[str, Mapping[str, float]], dataset: Dataset) -> list[str]:
-    """Say how many documents of a run the dataset does not have; ``where`` follows "the documents"."""
+def unknown_documents(run: Mapping[str, Mapping[str, float]], dataset: Dataset) -> list[str]:
+    """Say how many documents of a run the dataset does not have."""
     unknown = {name for hits in run.values() for name in hits} - dataset.documents.keys()
     if not unknown:
         return []
     return [
-        f"{len(unknown):,} of the documents {where} are not in the dataset (for example {min(unknown)}) "
+        f"{len(unknown):,} of the documents found are not in the dataset (for example {min(unknown)}) "
         "and count as not relevant."
     ]
 

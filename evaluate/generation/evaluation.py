@@ -14,7 +14,6 @@ from langshift.debias.detector import LanguageDetector
 from langshift.evaluate.compare.findings import basis
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, clusters, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
-from langshift.evaluate.generation.answers import trigram_recall
 from langshift.evaluate.generation.generators import Answer, answer_prompt
 from langshift.evaluate.generation.rag import (
     COHERENCE,
@@ -30,8 +29,8 @@ from langshift.evaluate.generation.rag import (
     summary,
     summary_by_language,
 )
-from langshift.evaluate.generation.scoring import coherence, contains, exact_match, token_f1
-from langshift.evaluate.measures.fairness import aligned, mean, shannon_distance, shares_of, smoothed_divergence
+from langshift.evaluate.generation.scoring import coherence, contains, exact_match, token_f1, trigram_recall
+from langshift.evaluate.measures.distributions import aligned, mean, shannon_distance, shares_of, smoothed_divergence
 from langshift.evaluate.replay.requests import QueryResult
 from langshift.files import json_lines, write_bytes, write_json
 from langshift.ingest.documents import Document

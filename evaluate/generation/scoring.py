@@ -1,4 +1,4 @@
-"""Measures of one answer against its references: containment, exact match, F1, and the language it is in."""
+"""Measures of one answer against its references: 3-gram recall, containment, exact match, F1, and its language."""
 
 import re
 import string
@@ -7,16 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from langshift.debias.detector import LOOKALIKES, LanguageDetector
-from langshift.evaluate.generation.answers import folded
-from langshift.languages import UNDETERMINED, text_language
+from langshift.languages import UNDETERMINED, UNSPACED_WORD_LENGTHS, text_language
 
 #: An answer with fewer letters is undecided: on short answers detection is right for two in three only.
 LEAST_LETTERS = 20
 #: The detector's least posterior for an answer to count as being in a language.
 LEAST_CONFIDENCE = 0.7
 
-# Written without spaces between words: a token is a character there.
-_WITHOUT_SPACES = {"zh", "ja", "th", "lo", "km", "my", "bo", "yue", "wuu"}
+# Of languages without spaces between words a token is a character.
 _CHARACTERS = re.compile(r"[!-~]+|\S")
 # As MLQA's evaluation removes them: in Arabic wherever the two letters stand, in a word, too.
 _ARTICLES = {
@@ -40,15 +38,11 @@ def normalise(text: str, language: str | None) -> str:
         language: primary tag of the question; None where it is not known.
     """
     plain = folded(text)
-    kept = "".join(character for character in plain if not _is_punctuation(character))
+    kept = "".join(one for one in plain if one not in string.punctuation and unicodedata.category(one)[0] != "P")
     if language in _ARTICLES:
         kept = _ARTICLES[language].sub(" ", kept)
     kept = kept if kept.strip() else plain
-    return " ".join(_CHARACTERS.findall(kept) if language in _WITHOUT_SPACES else kept.split())
-
-
-def _is_punctuation(character: str) -> bool:
-    return character in string.punctuation or unicodedata.category(character).startswith("P")
+    return " ".join(_CHARACTERS.findall(kept) if language in UNSPACED_WORD_LENGTHS else kept.split())
 
 
 def contains(text: str, references: Sequence[str], language: str | None) -> bool:
@@ -98,3 +92,31 @@ def coherence(answer: str, language: str | None, detector: LanguageDetector) -> 
     if found == UNDETERMINED or confidence < LEAST_CONFIDENCE or detected in LOOKALIKES.get(wanted, ()):
         return None
     return False
+
+
+_LENGTH = 3
+
+
+def trigram_recall(answer: str, references: Sequence[str]) -> float:
+    """Return the recall of a reference's character 3-grams in an answer, 0 to 1; the best of several references'.
+
+    ``|C_answer ∩ C_reference| / |C_reference|`` over multisets (LAURA, Eq. 2), of texts in NFKC, casefolded, with
+    single spaces. A reference of fewer than three characters is one gram.
+    """
+    text = folded(answer)
+    return max((_recall(text, folded(one)) for one in references), default=0.0)
+
+
+def _recall(answer: str, reference: str) -> float:
+    length = min(_LENGTH, len(reference))
+    wanted = _grams(reference, length)
+    return (wanted & _grams(answer, length)).total() / wanted.total() if wanted else 0.0
+
+
+def _grams(text: str, length: int) -> Counter[str]:
+    return Counter(text[start : start + length] for start in range(len(text) - length + 1) if length)
+
+
+def folded(text: str) -> str:
+    """A text in NFKC, casefolded, with single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

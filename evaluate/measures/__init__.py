@@ -15,8 +15,10 @@ from typing import Any
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE
 from langshift.evaluate.measures.base import Material, Measure, MeasureFamily, RankedMaterial, Scores
-from langshift.evaluate.measures.fairness import ENTROPY, EVIDENCE_HIT, JS, KL, LANG_NDCG, LPR, PEER, PSI, SHARE, TOP1
+from langshift.evaluate.measures.distributions import ENTROPY, JS, KL, PEER, SHARE
 from langshift.evaluate.measures.most_shown import MOST_SHOWN, MOST_SHOWN_20
+from langshift.evaluate.measures.positions import EVIDENCE_HIT, PSI
+from langshift.evaluate.measures.preference import LANG_NDCG, LPR, TOP1
 from langshift.evaluate.measures.standard import SLR, TLR, TR, StandardFamily, compute, find
 
 OWN = (TLR, SLR, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, EVIDENCE_HIT, MOST_SHOWN, SHARE, ENTROPY, JS, KL)

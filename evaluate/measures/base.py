@@ -136,6 +136,10 @@ class RankedMaterial:
         return part
 
 
+#: The row or column of a table that holds all of what it also has in parts.
+ALL = "all"
+
+
 class MeasureCell(NamedTuple):
     """A figure of a table (None where it has none) and the number of queries behind it."""
 

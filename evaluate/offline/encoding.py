@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import Debiaser, Posterior
-from langshift.debias.encoders import Encoder, VectorSpec, have_norm_1, identity, is_given
+from langshift.debias.encoders.base import Encoder, VectorSpec, have_norm_1, identity, is_given
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import QUERY_SIDE, Debiaser, recommended
+from langshift.debias.similarity import with_norm_1
 from langshift.debias.vectors import LanguageVectors, Vectors
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import identity
@@ -85,14 +86,13 @@ def _unit_rows(vectors: Matrix, names: Sequence[str], what: str, move: Callable[
     for start in range(0, len(made), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
         block = move(np.asarray(vectors[rows]), rows).astype(np.float64)
-        norms = np.linalg.norm(block, axis=1, keepdims=True)
-        if not norms.all():
-            name = names[start + int(np.flatnonzero(norms == 0)[0])]
+        if not block.any(axis=1).all():
+            name = names[start + int(np.flatnonzero(~block.any(axis=1))[0])]
             raise LangshiftError(
                 f"{what} {name!r}: nothing of its vector is left without the language, so it cannot be compared: "
                 "remove it from the dataset, or choose another --method."
             )
-        made[rows] = block / norms
+        made[rows] = with_norm_1(block)
     return made
 
 
@@ -223,20 +223,30 @@ NOTHING, DOCUMENTS, BOTH_SIDES = "nothing", "documents", "both sides"
 
 
 class OfflineSettings(NamedTuple):
-    """What is done to the vectors before they are compared.
+    """What is done to the vectors before they are compared, and to the scores after.
 
     Attributes:
         debias: method and scales.
         source: what says the languages of documents.
+        beta: what a document in the query's language gets on top of its cosine.
     """
 
     debias: Debiaser
     source: LanguageSource = GIVEN
+    beta: float = 0.0
+
+    @property
+    def moves(self) -> bool:
+        """Whether any document can move."""
+        debias = self.debias
+        if debias.method == "none" or debias.vectors is None:
+            return False
+        return debias.method in QUERY_SIDE or bool(debias.alpha or debias.gamma or any(debias.alphas.values()))
 
     @property
     def changes(self) -> str:
         """Which vectors come out changed."""
-        if not _moves(self.debias):
+        if not self.moves:
             return NOTHING
         entire = self.debias.method in QUERY_SIDE or self.debias.shift_queries
         return BOTH_SIDES if entire else DOCUMENTS
@@ -244,56 +254,68 @@ class OfflineSettings(NamedTuple):
     @property
     def alpha(self) -> str | None:
         """The scale in words, ``1`` or ``0.6 (de 0.3)``; None where the method has none, or nothing moves."""
-        if not _moves(self.debias) or self.debias.method in QUERY_SIDE:
+        if not self.moves or self.debias.method in QUERY_SIDE:
             return None
         own = ", ".join(f"{tag} {alpha:g}" for tag, alpha in sorted(self.debias.alphas.items()))
         return f"{self.debias.alpha:g} ({own})" if own else f"{self.debias.alpha:g}"
 
-    @property
-    def name(self) -> str:
-        """As a folder is named: ``none``, ``shift``, ``shift-both-sides``, ``shift-detected-20``."""
-        if not _moves(self.debias):
-            return "none"
-        sides = ["both-sides"] if self.debias.shift_queries else []
-        source = [] if self.source == GIVEN else [str(self.source).replace(":", "-")]
-        return "-".join([self.debias.method, *sides, *source])
+
+class Grid(NamedTuple):
+    """The settings to combine; see ``settings``.
+
+    Attributes:
+        methods: names from ``METHODS``.
+        shift_queries: names from ``SHIFT_QUERIES``.
+        sources: what says the languages of documents.
+        alphas: scales of shift and affine; None takes what the language vectors recommend. Centering and LIR have none.
+        gammas: how much of what all queries have in common shift takes out of documents; None takes what the language
+            vectors recommend, but 0 beside an alpha, in a soft shift, and where queries are shifted, too.
+        betas: what documents in the query's language get on top of their cosine.
+    """
+
+    methods: Sequence[str] = ("shift",)
+    shift_queries: Sequence[str] = ("never",)
+    sources: Sequence[LanguageSource] = (GIVEN,)
+    alphas: Sequence[float] | None = None
+    gammas: Sequence[float] | None = None
+    betas: Sequence[float] = (0.0,)
 
 
-def _moves(debias: Debiaser) -> bool:
-    """Whether any document can move."""
-    if debias.method == "none" or debias.vectors is None:
-        return False
-    return debias.method in QUERY_SIDE or bool(debias.alpha or debias.gamma or any(debias.alphas.values()))
-
-
-def settings(
-    known: LanguageVectors | None,
-    methods: Sequence[str],
-    alpha: float | None,
-    shift_queries: Sequence[str],
-    sources: Sequence[LanguageSource],
-    gamma: float | None = None,
-) -> list[OfflineSettings]:
-    """Every combination of methods, sources of languages and sides, once where several come to the same.
+def settings(known: LanguageVectors | None, grid: Grid) -> dict[str, OfflineSettings]:
+    """Every combination, once where several come to the same.
 
     Args:
         known: the language vectors.
-        methods: names from ``METHODS``.
-        alpha: scale of shift and affine; None takes what the language vectors recommend. Centering and LIR
-            have none.
-        shift_queries: names from ``SHIFT_QUERIES``.
-        sources: what says the languages of documents.
-        gamma: how much of what all queries have in common shift takes out of documents; None takes what the language
-            vectors recommend, but 0 beside an alpha, in a soft shift, and where queries are shifted, too.
+        grid: what to combine.
+
+    Returns:
+        Name -> setting, as folders are named: ``none``, ``shift``, ``shift-both-sides``, ``shift-detected-20``; where
+        there are several of them, scales follow: ``shift-alpha-0.2-gamma-0.97-beta-0.01``.
 
     Raises:
-        UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft.
+        UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft; a gamma that cannot
+            be used.
     """
     found: dict[str, OfflineSettings] = {}
-    for method, source, sides in product(methods, sources, shift_queries):
+    unnamed: list[float | None] = [None]
+    scales = product(grid.alphas or unnamed, grid.gammas or unnamed)
+    for method, source, sides, (alpha, gamma), beta in product(
+        grid.methods, grid.sources, grid.shift_queries, list(scales), grid.betas
+    ):
         setting = _setting(known, method, alpha, sides == "always", source, gamma if method == "shift" else 0.0)
-        found.setdefault(setting.name, setting)
-    return list(found.values())
+        found.setdefault(_name(setting._replace(beta=beta), grid), setting._replace(beta=beta))
+    return found
+
+
+def _name(setting: OfflineSettings, grid: Grid) -> str:
+    debias, parts = setting.debias, ["none"]
+    if setting.moves:
+        parts = [debias.method]
+        parts += ["both-sides"] if debias.shift_queries else []
+        parts += [] if setting.source == GIVEN else [str(setting.source).replace(":", "-")]
+        parts += [f"alpha-{debias.alpha:g}"] if len(grid.alphas or ()) > 1 and setting.alpha else []
+        parts += [f"gamma-{debias.gamma:g}"] if len(grid.gammas or ()) > 1 and debias.method == "shift" else []
+    return "-".join([*parts, *([f"beta-{setting.beta:g}"] if len(grid.betas) > 1 else [])])
 
 
 def _setting(
@@ -313,14 +335,15 @@ def _setting(
     debias = recommended(known, method, 1.0 if entire else alpha, gamma, shift_queries=queries)
     if entire and known is None:
         raise UsageError(f"The method {method} needs language vectors: name them with --vectors.")
-    if not _moves(debias):
+    setting = OfflineSettings(debias, source)
+    if not setting.moves:
         return OfflineSettings(recommended(known, method, 0.0))
     if source.soft and method != "shift":
         raise UsageError(
             f"--language-from {source} works only with the method shift, not {method}: leave {method} out of --method, "
             f"or {source} out of --language-from."
         )
-    return OfflineSettings(debias, source)
+    return setting
 
 
 def evaluate(
@@ -330,7 +353,6 @@ def evaluate(
     pipeline: EmbeddingPipeline,
     names: Sequence[str],
     *,
-    beta: float = 0.0,
     on_queries: Callable[[int], None] = lambda _: None,
     folder: Path | None = None,
 ) -> dict[str, Any]:
@@ -338,11 +360,10 @@ def evaluate(
 
     Args:
         encoded: a dataset's vectors.
-        setting: what to do to them.
+        setting: what to do to them, and to the scores.
         document_languages: the languages by which documents move.
         pipeline: encoder and detector.
         names: measures.
-        beta: what a document in the query's language gets on top of its cosine.
         on_queries: called with the number of queries after each block.
         folder: where to write, made if it is not there; files of an earlier evaluation are replaced. None writes none.
 
@@ -354,7 +375,7 @@ def evaluate(
         LangshiftError: a vector of which the method leaves nothing.
     """
     placed = debias_vectors(encoded, setting.debias, document_languages)
-    ranked = rank(encoded, placed, beta=beta, on_queries=on_queries)
+    ranked = rank(encoded, placed, beta=setting.beta, on_queries=on_queries)
     scores = score_ranked(names, encoded, ranked)
     fingerprint = replace(pipeline, debias=setting.debias).fingerprint()
     nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
@@ -368,7 +389,7 @@ def evaluate(
         "shift_queries": setting.changes == BOTH_SIDES,
         "language_from": str(setting.source),
         "detection": document_languages.detection,
-        "beta": beta,
+        "beta": setting.beta,
         "gamma": setting.debias.gamma,
         "top_k": TOP_K,
         **summary(scores, asked=len(encoded.dataset.queries)),

@@ -29,7 +29,7 @@ from langshift.retrieval.hits import ScoringContext
 def to_dict(how: ScoringContext) -> dict[str, Any]:
     """The same as JSON; empty where there is nothing to know."""
     known = msgspec.to_builtins(how, enc_hook=_builtin)
-    return {"kept" if name == "run_scores" else name: value for name, value in known.items() if value}
+    return {name: value for name, value in known.items() if value}
 
 
 def from_dict(given: Mapping[str, Any]) -> ScoringContext:
@@ -38,8 +38,7 @@ def from_dict(given: Mapping[str, Any]) -> ScoringContext:
     Raises:
         ValueError: it is of another form.
     """
-    known = {**given, "run_scores": given.get("kept", {})}
-    return msgspec.convert(known, ScoringContext, dec_hook=lambda _, text: np.frombuffer(b64decode(text), np.float32))
+    return msgspec.convert(given, ScoringContext, dec_hook=lambda _, text: np.frombuffer(b64decode(text), np.float32))
 
 
 def _builtin(value: np.floating[Any] | NDArray[np.float32]) -> float | bytes:
@@ -60,7 +59,7 @@ class ReplayJournal:
 
     Attributes:
         folder: where it is.
-        kept: query id -> answer, for the queries that an earlier call has had answered.
+        earlier_answers: query id -> answer, for the queries that an earlier call has had answered.
         sent_again: how many queries found no cluster in an earlier call, and are to be sent again.
     """
 

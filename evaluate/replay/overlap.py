@@ -16,7 +16,7 @@ from opensearchpy import OpenSearch
 
 from langshift.evaluate.datasets.dataset import gather
 from langshift.evaluate.datasets.texts import indexed_languages
-from langshift.evaluate.measures.fairness import shares_of
+from langshift.evaluate.measures.distributions import shares_of
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import QueryResult
 from langshift.languages import UNDETERMINED

@@ -15,23 +15,18 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, query_language
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, read_queries, unique_id
 from langshift.evaluate.datasets.texts import query_languages, query_tags
 from langshift.evaluate.replay.journal import Identity, ReplayJournal, begin, resume, unfinished
 from langshift.evaluate.replay.requests import TOP_K, LoadProfile, PreparedQuery, alternating, encode, prepare
 from langshift.evaluate.runs import command
-from langshift.files import identifier, records, string
 from langshift.languages import UNDETERMINED, text_language
-from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL, ModeChoice, SearchQuery, SearchSettings
+from langshift.retrieval.settings import USUAL, AnchorModel, ModeChoice, SearchQuery, SearchSettings, format_settings
 
 MOST_QUERIES = 100_000
 
 
-# One JSON object a line: ``timestamp`` (ISO 8601, or seconds, milliseconds, micro- or nanoseconds since 1970) and
-# ``text``; optional ``language`` and ``_id``. A line without an ``_id`` gets its number. A log need not be in the order
-# of its times; a time without an offset is UTC.
 class LoggedQuery(NamedTuple):
     """One query of a log.
 
@@ -48,33 +43,22 @@ def read_log(path: Path, speed: float = 1.0) -> list[LoggedQuery]:
     """Read a log, in the order of its times.
 
     Args:
-        path: the file.
+        path: the file, see ``read_queries``. Each line has a ``timestamp``: ISO 8601, in UTC without an offset, or
+            seconds, milliseconds, micro- or nanoseconds since 1970.
         speed: how much faster than it came it will be sent.
 
     Raises:
         UsageError: no file, no query, too many, or a line that cannot be used, or that would be sent more than a week
             after the first; named by file and line.
     """
-    if not path.is_file():
-        raise UsageError(f"There is no file {path}: --log takes a file with timestamp and text on each line.")
     found: dict[str, LoggedQuery] = {}
     lines: dict[str, int] = {}
-    for number, record in records(path):
-        where = f"{path}, line {number}"
-        name = identifier(record.get("_id", number), where)
-        if name in found:
-            raise UsageError(f"{where}, repeats the _id {name!r} of an earlier line: every _id must be unique.")
+    for line in read_queries(path, "timestamp and text"):
         if len(found) == MOST_QUERIES:
             raise UsageError(f"{path} has more than {MOST_QUERIES:,} queries: split it, and replay the parts in turn.")
-        text = string(record, "text", where, "give the query one, or remove the line")
-        lines[name] = number
-        language, tag = query_language(record.get("language"), where)
-        found[name] = LoggedQuery(
-            _time(record.get("timestamp"), where),
-            DatasetQuery(name, text, language, None, tag=tag),
-        )
-    if not found:
-        raise UsageError(f"{path} is empty: write one JSON object with timestamp and text on each line.")
+        name = unique_id(line.query.id, path, line.number, found)
+        lines[name] = line.number
+        found[name] = LoggedQuery(_time(line.timestamp, f"{path}, line {line.number}"), line.query)
     logged = sorted(found.values(), key=lambda one: one.time)
     first = logged[0]
     for one in logged:
@@ -254,7 +238,7 @@ def merged(log: Sequence[LoggedQuery], dataset: Dataset) -> list[DatasetQuery]:
     for _, logged in log:
         known = queries.get(logged.id, logged)
         # A vector that the dataset brings is that of its own words.
-        embedding = known.embedding if logged.text == known.text else None
+        embedding = known.embedding if logged.text == known.text else logged.embedding
         named = logged if logged.language else known
         found.append(known._replace(text=logged.text, language=named.language, tag=named.tag, embedding=embedding))
     return found
@@ -270,8 +254,16 @@ def detection_warnings(replay_plan: ReplayPlan) -> list[str]:
     return [f"{len(unnamed):,} of {len(replay_plan.queries):,} queries name no language, so it was detected{left}."]
 
 
+def run_names(indices: Sequence[str], settings: Sequence[SearchSettings]) -> list[str]:
+    """What the run of each index in each setting is called: ``news``, ``hybrid-prefer-language-0.02``, or both."""
+    if len(settings) == 1:
+        return list(indices)
+    how = [re.sub(r"[\s/\\]+(--)?", "-", format_settings(setting)) for setting in settings]
+    return how if len(indices) == 1 else [f"{index}-{name}" for index in indices for name in how]
+
+
 def folders_of(output: Path, names: Sequence[str]) -> list[Path]:
-    """Where the files of each index go: ``output``, or folders there of their names where there are several."""
+    """Where the files of each run go: ``output``, or folders there of their names where there are several."""
     return [output / name for name in names] if len(names) > 1 else [output]
 
 
@@ -280,7 +272,7 @@ def check_resume(output: Path, names: Sequence[str], *, resume: bool) -> None:
 
     Args:
         output: the folder.
-        names: the indices.
+        names: of the runs.
         resume: whether to go on.
 
     Raises:
@@ -297,7 +289,7 @@ def check_resume(output: Path, names: Sequence[str], *, resume: bool) -> None:
 
 
 def open_journals(output: Path, replay_plan: ReplayPlan, options: ReplayOptions) -> list[ReplayJournal]:
-    """Open the journal of each index: go on with one that was cut off, and begin the others.
+    """Open the journal of each run: go on with one that was cut off, and begin the others.
 
     Nothing is written or removed before all is checked.
 
@@ -309,7 +301,8 @@ def open_journals(output: Path, replay_plan: ReplayPlan, options: ReplayOptions)
     Raises:
         UsageError: a journal is of something else.
     """
-    folders = folders_of(output, [target.searcher.index.name for target in replay_plan.targets])
+    indices = list(dict.fromkeys(target.searcher.index.name for target in replay_plan.targets))
+    folders = folders_of(output, run_names(indices, options.settings))
     identities = [_identity(target, replay_plan, options) for target in replay_plan.targets]
     replays = dict(zip(folders, identities, strict=True))
     resumed = {folder: resume(folder, identity) for folder, identity in replays.items() if unfinished(folder)}

@@ -21,8 +21,7 @@ from langshift.evaluate.replay.requests import TOP_K, LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.unread import count_languages
-from langshift.retrieval.anchored import AnchorModel
-from langshift.retrieval.settings import ModeChoice, SearchSettings
+from langshift.retrieval.settings import AnchorModel, ModeChoice, SearchSettings
 from langshift.retrieval.steps import execute_many
 
 # As deep as MostShown@20 looks.

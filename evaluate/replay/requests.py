@@ -16,7 +16,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import ConnectionError as UnreachableError
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.debias.encoders import is_given
+from langshift.debias.encoders.base import is_given
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import DatasetQuery, query_vectors
 from langshift.retrieval import steps
@@ -25,23 +25,6 @@ from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchQuery, SearchSettings
 from langshift.retrieval.steps import SearchPlan
 from langshift.server_errors import failure
-
-
-class SerializedStep(NamedTuple):
-    """What one step of a search sends.
-
-    Attributes:
-        content: as it is sent.
-        parts: how many searches of an ``_msearch`` these are; None for one ``_search``.
-    """
-
-    content: bytes
-    parts: int | None = None
-
-    @classmethod
-    def of(cls, bodies: Sequence[steps.Body]) -> SerializedStep:
-        """A step of these bodies."""
-        return cls(steps.step_content(bodies), None if steps.is_single(bodies) else len(bodies))
 
 
 class PreparedQuery(NamedTuple):
@@ -60,7 +43,7 @@ class PreparedQuery(NamedTuple):
     place: int
     target: str
     query: str
-    first: SerializedStep
+    first: bytes
     begin: Callable[[], SearchPlan[RankedHits]]
     due: float | None = None
     scored: Collection[str] = ()
@@ -107,13 +90,13 @@ def send_query(client: OpenSearch, request: PreparedQuery, due: float | None = N
     carried = request.begin()
     try:
         # The first step is on its way as bytes already.
-        next(carried)
+        bodies = next(carried)
     except UsageError as error:
         return QueryResult(request.query, error=str(error), sent=False)
     sent = perf_counter()
     waited = 0.0 if due is None else max(0.0, sent - due) * 1000
     try:
-        found = _execute(client, request, carried)
+        found = _execute(client, request, carried, bodies)
     except OpenSearchException as error:
         reached = not isinstance(error, UnreachableError)
         return QueryResult(request.query, error=str(failure(error)), waited=waited, reached=reached)
@@ -123,20 +106,22 @@ def send_query(client: OpenSearch, request: PreparedQuery, due: float | None = N
     return _read(request, found)._replace(wall=wall, waited=waited)
 
 
-def _execute(client: OpenSearch, request: PreparedQuery, carried: SearchPlan[RankedHits]) -> RankedHits:
+def _execute(
+    client: OpenSearch, request: PreparedQuery, carried: SearchPlan[RankedHits], bodies: Sequence[steps.Body]
+) -> RankedHits:
     """What the exchange makes of the cluster's answers.
 
     Raises:
         LangshiftError: an answer is an error, not of all shards, or cannot be read.
         OpenSearchException: the cluster did not answer as it should.
     """
-    step = request.first
+    content = request.first
     try:
         while True:
-            send = client.search if step.parts is None else client.msearch
-            heard = send(index=request.target, body=step.content)
-            answers = [heard] if step.parts is None else steps.split_msearch(heard, step.parts)
-            step = SerializedStep.of(steps.advance(carried, answers))
+            send = client.search if steps.is_single(bodies) else client.msearch
+            answers = steps.step_responses(send(index=request.target, body=content), bodies)
+            bodies = steps.advance(carried, answers)
+            content = steps.step_content(bodies)
     except StopIteration as end:
         found: RankedHits = end.value
         return found
@@ -224,7 +209,7 @@ class PreparedSearch(NamedTuple):
         begin: begins the exchange anew; of a question that cannot be asked its first step raises why.
     """
 
-    first: SerializedStep
+    first: bytes
     begin: Callable[[], SearchPlan[RankedHits]]
 
 
@@ -286,20 +271,20 @@ def prepare(
             begin = partial(searcher.plan, question, setting, size=wanted, source=False)
             opened = begin()
             try:
-                first = SerializedStep.of(next(opened))
+                first = steps.step_content(next(opened))
             except UsageError as error:
-                first, refusal = SerializedStep(b""), error
-            if first.content not in known:
-                known[first.content] = first.content
-                size += len(first.content)
-            made[key] = PreparedSearch(first._replace(content=known[first.content]), begin)
+                first, refusal = b"", error
+            if first not in known:
+                known[first] = first
+                size += len(first)
+            made[key] = PreparedSearch(known[first], begin)
         found.append(made[key])
         if size > MOST_BYTES:
             raise UsageError(
                 f"The requests for the first {row:,} of {len(questions):,} queries fill {MOST_BYTES // 10**9} GB of "
                 "memory: split the queries and replay the parts in turn, or replay fewer settings at a time."
             )
-    if refusal is not None and not any(one.first.content for one in found):
+    if refusal is not None and not any(one.first for one in found):
         raise refusal
     return found
 

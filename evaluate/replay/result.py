@@ -17,15 +17,7 @@ from langshift.evaluate.replay.journal import RESULT, unfinished
 from langshift.evaluate.replay.load_generator import Percentiles, corrected, percentiles
 from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import TOP_K, QueryResult
-from langshift.evaluate.runs import (
-    GROUP_SCORES,
-    PER_QUERY,
-    command,
-    format_run,
-    summary,
-    summary_by_language,
-    versions,
-)
+from langshift.evaluate.runs import GROUP_SCORES, PER_QUERY, command, format_run, summary, summary_by_language, versions
 from langshift.files import json_lines, write_bytes, write_json
 from langshift.retrieval.settings import ModeChoice, format_settings
 

@@ -1,23 +1,24 @@
 """The tables of comparisons: heads, rows of text, and what stands out."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+import numpy as np
+from numpy.typing import ArrayLike
 
-from langshift import output
 from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery, RecallCell, RecallMatrix
 from langshift.evaluate.compare.comparison import ALL, OWN, Column, ComparedQueries, Comparison, Pair, sign
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures.base import MeasureCell, Scores
-from langshift.evaluate.measures.fairness import FIFTHS, FLOOR, FLOOR_95, NDCG, PSI
 from langshift.evaluate.measures.most_shown import format_figure, most_shown
+from langshift.evaluate.measures.positions import FIFTHS, FLOOR, FLOOR_95, NDCG, PSI
 from langshift.languages import UNDETERMINED
 from langshift.wording import format_change, format_score
 
-_SUPERSCRIPTS = dict(zip("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
 GAIN, LOSS, MARK = "gain", "loss", "mark"
+HEAT, BAR = "heat", "bar"
 
 
 class Cell(NamedTuple):
@@ -26,19 +27,17 @@ class Cell(NamedTuple):
     Attributes:
         text: what it says.
         star: whether that is significant; None where it is no change.
-        tone: ``gain`` or ``loss`` where it is significant and better or worse; ``mark`` for what stays in one line.
+        tone: ``gain`` or ``loss`` where it is significant and better or worse; ``mark`` for what stays in one line;
+            ``heat`` and ``bar`` for how the share is drawn.
         language: the tag of a quoted text, None where the text is the report's own.
+        share: how much of the full shade, or of the cell's width, stands behind the text, 0 to 1; None draws nothing.
     """
 
     text: str
     star: bool | None = None
     tone: str = ""
     language: str | None = None
-
-    @property
-    def plain(self) -> str:
-        """The text with its star."""
-        return f"{self.text}*" if self.star else self.text
+    share: float | None = None
 
 
 class Head(NamedTuple):
@@ -46,11 +45,6 @@ class Head(NamedTuple):
 
     text: str
     over: str = ""
-
-    @property
-    def plain(self) -> str:
-        """Both in one line."""
-        return f"{self.over}: {self.text}" if self.over else self.text
 
 
 class Table(NamedTuple):
@@ -81,57 +75,49 @@ def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, words: b
     return Table("", [Head(head) for head in heads], [[Cell(text) for text in row] for row in rows], words)
 
 
-def terminal_rows(table: Table) -> list[list[str]]:
-    """Fields with their stars; those of a column that has stars are as wide where they have none."""
-    starred = [any(cell.star is not None for cell in column) for column in zip(*table.rows, strict=True)]
-    return [
-        [cell.text + ("*" if cell.star else " " if wide else "") for cell, wide in zip(row, starred, strict=True)]
-        for row in table.rows
-    ]
+def heatmap(
+    caption: str,
+    row_title: str,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    values: ArrayLike,
+    *,
+    lowest: float | None = None,
+    highest: float | None = None,
+    form: str = "{:.2f}",
+) -> Table:
+    """Return a table whose cells are shaded: a greater figure has a stronger shade.
 
-
-def show_table(table: Table) -> None:
-    """Print a table in the terminal, figures aligned to the right; what stands over its heads is left out."""
-    heads = [head.text for head in table.heads]
-    output.table(
-        None,
-        heads,
-        terminal_rows(table),
-        right=set() if table.words else set(heads[1:]),
-        prose=heads if table.words else (),
+    Args:
+        caption: what it shows, and what the columns are.
+        row_title: what the rows are.
+        columns: their labels.
+        rows: theirs.
+        values: figures, rows x columns; NaN is a cell without one.
+        lowest: the figure without shade; 0 unless there is a smaller one.
+        highest: the figure of full shade; the greatest unless given.
+        form: how to write a figure, as ``str.format``.
+    """
+    table = np.asarray(values, np.float64).reshape(len(rows), len(columns))
+    known = table[np.isfinite(table)]
+    low = float(known.min(initial=0.0)) if lowest is None else lowest
+    high = float(known.max(initial=low)) if highest is None else highest
+    cells = [[_shaded(float(value), low, high, form) for value in row] for row in table]
+    return Table(
+        caption, [Head(row_title), *map(Head, columns)], [[Cell(n), *c] for n, c in zip(rows, cells, strict=True)]
     )
 
 
-def figures_by_run(compared: Comparison, section: str) -> Table:
-    """One row a run and one column a measure, with superscripts: which runs it is significantly higher than."""
-    columns = compared.columns_of(section)
-    rows = [
-        [run.label, *(_superscribed(compared, run.letter, column) for column in columns)] for run in compared.candidates
-    ]
-    first = compared.whole.scores[compared.letters[0]]
-    counts = ["queries", *(f"{first[column].queries:,}" for column in columns)]
-    return plain_table(["run", *(column.measure for column in columns)], [*rows, counts])
+def _shaded(value: float, low: float, high: float, form: str) -> Cell:
+    if math.isnan(value):
+        return Cell("-")
+    share = round(min(max((value - low) / (high - low), 0.0), 1.0), 3) if high > low else 0.0
+    return Cell(form.format(value), tone=HEAT, share=share)
 
 
-def _superscribed(compared: Comparison, letter: str, column: Column) -> str:
-    marks = ""
-    for other in compared.letters:
-        tested = compared.whole.against(column, letter, other)
-        if tested is not None and tested.significant and tested.difference > 0:
-            marks += _SUPERSCRIPTS[other]
-    # Figures stay one below the other, however many marks a run has.
-    return format_figure(compared.whole.scores[letter][column]) + marks.ljust(len(compared.candidates) - 1)
-
-
-def p_values(compared: Comparison, section: str) -> Table:
-    """One row a measure and pair of runs: the difference and its p-values."""
-    heads = ["measure", "runs", "difference", "p, randomisation", "corrected", "p, Student's t"]
-    rows = []
-    for (column, (earlier, later)), found in compared.whole.tests.items():
-        if column.section == section:
-            chances = map(probability, (found.randomisation, found.corrected, found.student))
-            rows.append([column.measure, f"{later} - {earlier}", format_change(found.difference), *chances])
-    return plain_table(heads, rows)
+def bar(text: str, value: float | None, greatest: float = 1.0) -> Cell:
+    """Return a cell with a bar behind its text, as wide as the cell where the value is the greatest."""
+    return Cell(text) if value is None or greatest <= 0 else Cell(text, tone=BAR, share=round(value / greatest, 3))
 
 
 def probability(chance: float | None) -> str:
@@ -150,36 +136,10 @@ def tally(found: ExampleQueries) -> str:
     )
 
 
-def example_head(example: ExampleQuery) -> str:
-    """Names a query, with its figures and its words."""
-    moved, change = _moved(example)
-    return f"{example.query.id} ({example.language or UNDETERMINED}) {moved} {change}: {example.query.text}"
-
-
-def _moved(example: ExampleQuery) -> tuple[str, str]:
+def describe_move(example: ExampleQuery) -> tuple[str, str]:
     """``.5000 → .7500`` and ``+.2500``."""
     change = format_change(example.after - example.before)
     return f"{format_score(example.before)} → {format_score(example.after)}", change
-
-
-def example_hits(example: ExampleQuery, letters: Sequence[str], width: int) -> Table:
-    """What two runs find first for a query, side by side, each in ``width`` cells of a terminal."""
-    rows = [
-        [str(rank), *("" if hit is None else _brief(hit, width) for hit in hits)]
-        for rank, hits in enumerate(zip_longest(*example.hits), 1)
-    ]
-    return plain_table(["", *letters], rows, words=True)
-
-
-def _brief(hit: ExampleHit, width: int) -> str:
-    return cut(f"{'*' if hit.relevant else ' '} {hit.language or UNDETERMINED} {hit.text or hit.id}", width)
-
-
-def cut(text: str, width: int) -> str:
-    """A text's beginning, no wider than some cells of a terminal."""
-    if cell_len(text) <= width:
-        return text
-    return set_cell_size(text, width - 1).rstrip() + "…"
 
 
 def figures(compared: Comparison, section: str, title: str) -> Table:
@@ -231,29 +191,6 @@ def _by_part(
     return Table(title, heads, rows)
 
 
-def narrow(table: Table, head: str) -> Table:
-    """Figures by part of the queries as a terminal has room for them: the earlier one with its change in one column.
-
-    The row of all queries is left out.
-
-    Args:
-        table: what a later run changes by language or slice.
-        head: of the first column.
-    """
-    rows = [
-        [row[0], row[1], *(_narrow_cell(row[place], row[place + 2]) for place in range(2, len(row), 3))]
-        for row in table.rows
-        if row[0].text != ALL
-    ]
-    return Table(table.caption, [Head(head), table.heads[1], *(Head(name) for name, _ in table.over()[1:])], rows)
-
-
-def _narrow_cell(before: Cell, change: Cell) -> Cell:
-    if change.text == "-":
-        return change._replace(star=None)
-    return Cell(f"{before.text} {change.text:>6}{'*' if change.star else ' '}")
-
-
 def recalls(found: RecallMatrix) -> list[Table]:
     """Recall by query and document language: what a later run changes, and both runs' figures."""
     earlier, later = found.pair
@@ -261,8 +198,8 @@ def recalls(found: RecallMatrix) -> list[Table]:
     heads = [Head("query"), *map(Head, found.heads)]
     fields: dict[str, Callable[[RecallCell], Cell]] = {
         f"change from {earlier} to {later}": lambda cell: _marked(cell.tested.difference, cell.tested, 1),
-        earlier: lambda cell: Cell(format_score(cell.before)),
-        later: lambda cell: Cell(format_score(cell.after)),
+        earlier: lambda cell: Cell(format_score(cell.before), tone=HEAT, share=cell.before),
+        later: lambda cell: Cell(format_score(cell.after), tone=HEAT, share=cell.after),
     }
     made = []
     for what, field in fields.items():
@@ -278,7 +215,9 @@ def outcomes_table(found: Sequence[tuple[str, Scores]]) -> Table:
     """What the first document is: one row a run, by label."""
     shares = {label: {name: cell.mean for name, cell in scores.cells.get(ALL, {}).items()} for label, scores in found}
     names = next((list(cells) for cells in shares.values() if cells), [])
-    rows = [[Cell(label), *map(Cell, map(format_score, cells.values()))] for label, cells in shares.items()]
+    rows = [
+        [Cell(label), *(bar(format_score(cell), cell) for cell in cells.values())] for label, cells in shares.items()
+    ]
     return Table("Outcome of the first document, as shares of the queries", [Head("run"), *map(Head, names)], rows)
 
 
@@ -319,9 +258,10 @@ def positions_table(found: Mapping[str, Mapping[str, Scores]]) -> Table:
 def fifths_table(found: Mapping[str, Mapping[str, Scores]]) -> Table:
     """How well is ranked by the fifth of the document that the evidence is in: one row a run."""
     psi = next(iter(next(iter(found.values()))))
-    rows = [[label, *(format_score(_of_all(of[psi].cells, row)) for row in FIFTHS)] for label, of in found.items()]
+    means = {label: [_of_all(of[psi].cells, row) for row in FIFTHS] for label, of in found.items()}
+    rows = [[Cell(label), *(bar(format_score(mean), mean) for mean in known)] for label, known in means.items()]
     caption = f"{psi.replace(PSI.name, NDCG)} by fifth of the document"
-    return plain_table(["run", *FIFTHS], rows)._replace(caption=caption)
+    return Table(caption, [Head("run"), *map(Head, FIFTHS)], rows)
 
 
 def _of_all(cells: Mapping[str, Mapping[str, MeasureCell]], row: str) -> float | None:
@@ -359,7 +299,7 @@ def examples(extreme: ExampleQueries, labels: Sequence[str]) -> list[Table]:
     made = []
     for verb, found in (("Gains", extreme.winners), ("Loses", extreme.losers)):
         for example in found:
-            moved, change = _moved(example)
+            moved, change = describe_move(example)
             language = example.language or UNDETERMINED
             caption = f"{verb}: {extreme.column.measure} {moved} ({change}), query {example.query.id} in {language}:"
             rows = [

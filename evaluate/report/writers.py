@@ -1,61 +1,21 @@
-"""A report as HTML, Markdown, CSV and LaTeX."""
+"""A report as HTML and CSV."""
 
 import csv
 import io
-import re
-from collections.abc import Callable, Iterator
-from html import escape
+from collections.abc import Iterator
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from tabulate import LATEX_ESCAPE_RULES, tabulate
 
 from langshift.evaluate.compare.comparison import ALL, SLICES, Column, ComparedQueries, Comparison
 from langshift.evaluate.compare.significance import TestResult
-from langshift.evaluate.measures.fairness import TOP1
 from langshift.evaluate.measures.most_shown import language_shares
-from langshift.evaluate.report.figures import sections
+from langshift.evaluate.measures.preference import TOP1
 from langshift.evaluate.report.report import Report
-from langshift.evaluate.report.tables import Table
+from langshift.evaluate.report.sections import sections
 from langshift.files import atomic_write
 from langshift.languages import direction, parse_tag
-
-_ABOVE = (
-    "% Tables of a langshift report, for a document with \\usepackage{booktabs}.\n"
-    "% Texts in many scripts need LuaLaTeX or XeLaTeX; examples and what was run are in the HTML and Markdown."
-)
-
-
-def latex(report: Report) -> str:
-    """The tables of figures, each in a ``table`` of its own."""
-    made = [_latex_table(table) for section in sections(report) for table in section.tables if not table.words]
-    return "\n\n".join([_ABOVE, *made]) + "\n"
-
-
-def _latex_table(table: Table) -> str:
-    rows = _tabulated(table, "latex_booktabs", _line)
-    # As tabulate does to fields.
-    caption = "".join(LATEX_ESCAPE_RULES.get(character, character) for character in _line(table.caption))
-    return f"\\begin{{table}}\n\\centering\n\\caption{{{caption}}}\n{rows}\n\\end{{table}}"
-
-
-def _tabulated(table: Table, form: str, escaped: Callable[[str], str]) -> str:
-    """Heads and fields in one of tabulate's forms, figures to the right."""
-    return str(
-        tabulate(
-            [[escaped(cell.plain) for cell in row] for row in table.rows],
-            headers=[escaped(head.plain) for head in table.heads],
-            tablefmt=form,
-            colalign=["left" if table.words or place == 0 else "right" for place in range(len(table.heads))],
-            disable_numparse=True,
-        )
-    )
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
 
 HEADS = ("section", "measure", "language", "run", "value", "queries", "p", "significant")
 Row = tuple[str, str, str, str, float | None, int | None, float | None, str]
@@ -128,30 +88,6 @@ def _shares(report: Report) -> Iterator[Row]:
                 yield ("languages of the hits", f"{one.language} of {of}", ALL, label, share, scores.queries, None, "")
 
 
-# What Markdown reads as more than itself, wherever it stands.
-_MARKUP = re.compile(r"([\\`*_\[\]|~$])")
-
-
-def markdown(report: Report) -> str:
-    """All tables, in GitHub's Markdown; figures are in the HTML alone."""
-    parts = ["# langshift report", *(_markdown_escaped(sentence) for sentence in report.found.summary)]
-    parts += [f"- Warning: {_markdown_escaped(warning)}" for warning in report.found.warnings]
-    for section in sections(report):
-        if section.tables or section.notes:
-            parts.append(f"## {_markdown_escaped(section.title)}")
-        parts += [_markdown_escaped(note) for note in section.notes]
-        for table in section.tables:
-            quoted = f" {table.quoted.text}" if table.quoted else ""
-            parts.append(f"**{_markdown_escaped(table.caption)}**{_markdown_escaped(quoted)}")
-            parts.append(_tabulated(table, "github", _markdown_escaped))
-    return "\n\n".join(parts) + "\n"
-
-
-def _markdown_escaped(text: str) -> str:
-    """Text that Markdown shows as it is, in one line."""
-    return _MARKUP.sub(r"\\\1", escape(_line(text), quote=False))
-
-
 def environment(folder: Path) -> Environment:
     """What fills in the templates of a folder; a name that is not given is an error and no empty place."""
     return Environment(
@@ -168,22 +104,22 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 def html(report: Report) -> str:
     """The page; whatever names and texts hold is shown as text."""
-    made = environment(_TEMPLATES)
+    compared, made = report.found.compared, environment(_TEMPLATES)
     # A language that is none has an empty tag: that of a text is then unknown, not English.
     made.globals.update(direction=direction, tag=lambda language: parse_tag(language) or "")
-    compared = report.found.compared
-    shown = [(section, [(caption, Markup(svg)) for caption, svg in section.draw()]) for section in sections(report)]  # noqa: S704 - langshift's own figures, whose labels are escaped
+    style = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - a file of the package
     return made.get_template("report.html").render(
-        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of the package
+        style=style,
         title=" and ".join(run.name for run in compared.candidates),
         dataset=compared.dataset,
         summary=report.found.summary,
         warnings=report.found.warnings,
-        sections=[(section, drawings) for section, drawings in shown if section.tables or section.notes or drawings],
+        sections=sections(report),
+        markup=Markup,
     )
 
 
-FORMS = {"report.html": html, "report.md": markdown, "report.csv": long_form, "report.tex": latex}
+FORMS = {"report.html": html, "report.csv": long_form}
 
 
 def write(report: Report, folder: Path) -> list[Path]:

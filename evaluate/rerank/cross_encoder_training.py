@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
+from langshift.evaluate.datasets.dataset import Dataset
+from langshift.evaluate.datasets.texts import read_texts
 from langshift.evaluate.rerank.pools import Array, Mask, Scorer, TrainingPool
 from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker
 from langshift.retrieval.rerank.rerankers import TextReranker
@@ -151,6 +153,17 @@ def training_queries(lists: Sequence[tuple[TrainingPool, Mask]], passages: Mappi
         if all(texts):
             found.append(TrainingQuery(pool.words, *texts))
     return found
+
+
+def held_out(pools: Sequence[TrainingPool]) -> list[TrainingPool]:
+    """The candidates of questions that are not learnt from, and that a model is judged by."""
+    return [pool for pool in pools if not pool.part][:JUDGED]
+
+
+def candidate_passages(dataset: Dataset, pools: Iterable[TrainingPool]) -> dict[str, str]:
+    """Id -> text of the candidates that the dataset has, as searches give them to rerankers."""
+    documents = read_texts(dataset, {name for pool in pools for name in pool.documents})
+    return {name: ". ".join(filter(None, (text.title, text.text))) for name, text in documents.items()}
 
 
 def text_scorer(reranker: TextReranker, passages: Mapping[str, str]) -> Scorer:

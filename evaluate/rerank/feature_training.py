@@ -20,9 +20,9 @@ from langshift.evaluate.rerank.pools import (
     RerankSlice,
     Scorer,
     TrainingPool,
-    judge,
     judged_positive,
     labelled_lists,
+    measure_changes,
 )
 from langshift.retrieval.calibration.calibrate import RERANK_STRENGTHS
 from langshift.retrieval.rerank.features import FEATURES, FeatureModel, features
@@ -77,39 +77,28 @@ def fit_weights(
     return found.x / scale, loss(found.x)[0] - penalty * float(found.x @ found.x)
 
 
-def train(lists: Sequence[tuple[Array, Mask]], trained_on: str) -> FeatureModel:
-    """The model of some lists, as it is written.
-
-    Raises:
-        UsageError: there are no lists.
-    """
-    if not lists:
-        raise UsageError(
-            f"No question of {trained_on} has relevant and other documents among its candidates: give another index."
-        )
-    weights, loss = fit_weights(lists)
-    named = {name: round(weight, 4) for name, weight in zip(FEATURES, weights.tolist(), strict=True)}
-    return FeatureModel(
-        weights=named, trained_on=trained_on, loss=round(loss, 4), queries=len(lists), langshift=VERSION
-    )
-
-
-def train_features(
-    pools: Sequence[TrainingPool], dataset: Dataset, trained_on: str, positive: Labeller | None = None
-) -> FeatureModel:
+def train_features(pools: Sequence[TrainingPool], dataset: Dataset, positive: Labeller | None = None) -> FeatureModel:
     """Train on candidates with translations taken out.
 
     Args:
         pools: the candidates.
         dataset: whose translations are taken out.
-        trained_on: what the model says of this.
         positive: labels; the dataset's judgements if None.
 
     Raises:
         UsageError: no pool has positive and other candidates.
     """
     lists = labelled_lists(pools, dataset, positive or judged_positive(dataset))
-    return train([(features(pool.numbers), which) for pool, which in lists], trained_on)
+    if not lists:
+        raise UsageError(
+            f"No question of {dataset.folder.name} has relevant and other documents among its candidates: give another "
+            "index."
+        )
+    weights, loss = fit_weights([(features(pool.numbers), which) for pool, which in lists])
+    named = {name: round(weight, 4) for name, weight in zip(FEATURES, weights.tolist(), strict=True)}
+    return FeatureModel(
+        weights=named, trained_on=dataset.folder.name, loss=round(loss, 4), queries=len(lists), langshift=VERSION
+    )
 
 
 def feature_scorer(model: FeatureModel) -> Scorer:
@@ -134,4 +123,4 @@ def judge_features(
         matrix = features(pool.numbers)
         return {strength: matrix @ models[pool.part].vector(strength) for strength in RERANK_STRENGTHS}
 
-    return judge(index, pools, dataset, lambda pool: pool.numbers.near, scores)
+    return measure_changes(index, pools, dataset, lambda pool: pool.numbers.near, scores)

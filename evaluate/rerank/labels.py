@@ -6,6 +6,7 @@ mean over generators of the answer's 3-gram recall (Eq. 2); a passage above .8 i
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -13,11 +14,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import gather
-from langshift.evaluate.generation.answers import trigram_recall
+from langshift.evaluate.datasets.dataset import Dataset, gather
 from langshift.evaluate.generation.generators import Answer, answer_prompt
 from langshift.evaluate.generation.rag import oracle_languages
-from langshift.evaluate.measures.fairness import Distribution
+from langshift.evaluate.generation.scoring import trigram_recall
+from langshift.evaluate.measures.distributions import Distribution
 from langshift.files import decode_line, json_lines, numbered_raw_lines, write_bytes
 from langshift.languages import UNDETERMINED
 
@@ -67,8 +68,6 @@ class LabelQuestion(NamedTuple):
 
 #: Prompts -> the answer of one generator to each.
 Generate = Callable[[Sequence[str]], Sequence[Answer]]
-#: A question and its candidates in one language, the best first -> the same, as a reranker would have them.
-Order = Callable[[LabelQuestion, Sequence[str]], Sequence[str]]
 
 
 def label(
@@ -76,7 +75,6 @@ def label(
     passages: Mapping[str, str],
     languages: Mapping[str, str | None],
     generators: Sequence[Generate],
-    order: Order = lambda _, documents: documents,
 ) -> list[Labels]:
     """Label the candidates of questions.
 
@@ -85,7 +83,6 @@ def label(
         passages: id -> text, of every candidate.
         languages: id -> primary tag; documents without one stand together as ``und``.
         generators: at least one.
-        order: orders the candidates of one language; without one they stay as they were found.
 
     Returns:
         The labels of each question, in order; a question without candidates has none.
@@ -95,7 +92,7 @@ def label(
     """
     by_language = [
         {
-            tag: list(order(one, found))[:_PER_LANGUAGE]
+            tag: found[:_PER_LANGUAGE]
             for tag, found in gather((languages.get(name) or UNDETERMINED, name) for name in one.candidates).items()
         }
         for one in questions
@@ -178,3 +175,24 @@ def read_labels(path: Path) -> list[Labels]:
     if not found:
         raise UsageError(f"{path} is empty: write it anew with langshift rerank label.")
     return list(found.values())
+
+
+def with_labels(dataset: Dataset, labels: Sequence[Labels], path: Path) -> Dataset:
+    """The questions that labels have a positive document for, with these as its judgements.
+
+    Args:
+        dataset: the questions.
+        labels: what stands in ``path``.
+        path: named in errors.
+
+    Raises:
+        UsageError: the labels are of another dataset, or none is positive.
+    """
+    found = {one.query: dict.fromkeys(one.positives, 1) for one in labels if one.positives}
+    known = {query.id for query in dataset.queries}
+    if strange := {*found} - known or {name for names in found.values() for name in names} - dataset.documents.keys():
+        other = f"{min(strange)!r}, which is not in {dataset.folder}"
+        raise UsageError(f"{path} labels {other}: give the labels of this dataset.")
+    if not found:
+        raise UsageError(f"{path} has no positive document, so there is nothing to learn: label more questions.")
+    return replace(dataset, queries=tuple(query for query in dataset.queries if query.id in found), qrels=found)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from statistics import fmean
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from scipy.stats import entropy
 
 from langshift.evaluate.datasets.dataset import Dataset, gather
-from langshift.evaluate.figures.heatmap import heatmap
+from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material
-from langshift.evaluate.measures.fairness import (
+from langshift.evaluate.measures.distributions import (
     Distribution,
     aligned,
     mean,
@@ -22,7 +24,9 @@ from langshift.evaluate.measures.fairness import (
     shares_of,
     smoothed_divergence,
 )
-from langshift.evaluate.rerank.pools import Labeller, Mask, Scorer, TrainingPool, first
+from langshift.evaluate.rerank.cross_encoder_training import held_out
+from langshift.evaluate.rerank.labels import Labels, oracle_distribution
+from langshift.evaluate.rerank.pools import Labeller, Mask, Scorer, TrainingPool, first, judged_positive
 from langshift.languages import UNDETERMINED
 
 #: How many of the first documents an answer would be generated from: LAURA's distributions are of these.
@@ -38,26 +42,21 @@ class LauraRow:
 
     Attributes:
         name: whose order it is.
-        measures: measure -> mean over questions; None where it is undefined.
+        figures: those of ``FIGURES``: measure -> mean over questions, None where it is undefined; and means over
+            languages of questions: Jensen-Shannon distance and Kullback-Leibler divergence of ``languages`` to the
+            oracle's, and its entropy in nats.
         languages: language of questions -> that of documents -> share of the first five, the mean over questions.
-        js: Jensen-Shannon distance of ``languages`` to the oracle's, the mean over languages of questions.
-        kl: Kullback-Leibler divergence from ``languages`` to the oracle's, likewise.
-        entropy: of ``languages``, in nats, likewise.
         loss: the loss of each epoch (of ``features`` the one at the end); empty for what was not trained.
     """
 
     name: str
-    measures: Mapping[str, float | None]
+    figures: Mapping[str, float | None]
     languages: Mapping[str, Distribution]
-    js: float
-    kl: float
-    entropy: float
     loss: Sequence[float] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, the figures by the names of ``FIGURES``."""
-        figures = {**self.measures, "JS": self.js, "KL": self.kl, "entropy": self.entropy}
-        return {"name": self.name, **figures, "languages": self.languages, "loss": list(self.loss)}
+        return {"name": self.name, **self.figures, "languages": self.languages, "loss": list(self.loss)}
 
 
 def top_positive(scorer: Scorer) -> Labeller:
@@ -119,29 +118,80 @@ def laura_row(
     pairs = [
         aligned(shares[language], oracle[language], languages.values()) for language in shares if language in oracle
     ]
-    return LauraRow(
-        name,
-        {measure: one.mean for measure, one in scored.items()},
-        shares,
-        fmean(map(shannon_distance, pairs)),
-        fmean(map(smoothed_divergence, pairs)),
-        fmean(float(entropy(one)) for one, _ in pairs),
-        loss,
-    )
+    figures = {measure: one.mean for measure, one in scored.items()}
+    figures["JS"] = fmean(map(shannon_distance, pairs))
+    figures["KL"] = fmean(map(smoothed_divergence, pairs))
+    figures["entropy"] = fmean(float(entropy(one)) for one, _ in pairs)
+    return LauraRow(name, figures, shares, loss)
 
 
-def language_heatmap(name: str, shares: Mapping[str, Distribution]) -> str:
-    """The paper's Figure 3: languages of documents by those of questions; SVG."""
-    columns = sorted(shares)
-    rows = sorted({tag for one in shares.values() for tag in one})
-    values = [[shares[column].get(row, 0.0) for column in columns] for row in rows]
-    return heatmap(
-        rows,
-        columns,
-        values,
-        title=f"{name}: languages of the first {TOP} documents",
-        description=f"The share of each language of documents, by the language of the question: {name}.",
-        row_title="document language",
-        column_title="question language",
-        scale_title="share",
+#: Candidates to learn from, and the labels to learn -> what scores by them, and the loss of its training.
+Train = Callable[[Sequence[TrainingPool], Labeller], tuple[Scorer, Sequence[float]]]
+
+
+class LabelComparison(NamedTuple):
+    """Rerankers that learnt other labels on the same candidates.
+
+    Attributes:
+        rows: an order each.
+        oracle: language of questions -> of documents -> share, of what answers best.
+        measured: on how many questions, about articles or groups that none of them learnt from.
+        learnt: how many questions they learnt from.
+    """
+
+    rows: Sequence[LauraRow]
+    oracle: Mapping[str, Distribution]
+    measured: int
+    learnt: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        rows = [row.to_dict() for row in self.rows]
+        return {"questions": self.measured, "trained_on": self.learnt, "rows": rows, "oracle": self.oracle}
+
+    def language_table(self) -> str:
+        """CSV of the languages of the first five documents, by that of the question (LAURA, Figure 3)."""
+        orders = {row.name: row.languages for row in self.rows} | {"oracle": self.oracle}
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["order", "question_language", "document_language", "share"])
+        for name, languages in orders.items():
+            for question, shares in languages.items():
+                writer.writerows([name, question, tag, round(share, 4)] for tag, share in sorted(shares.items()))
+        return text.getvalue()
+
+
+def compare_labels(
+    pools: Sequence[TrainingPool],
+    dataset: Dataset,
+    untrained: Scorer,
+    train: Train,
+    labels: Sequence[Labels] | None = None,
+) -> LabelComparison:
+    """Train rerankers on most articles, each with other labels, and measure them on the others.
+
+    Args:
+        pools: candidates of one index, parted into ``PARTS``.
+        dataset: whose judgements are what ``labels`` say is positive, where there are any.
+        untrained: the scores of the model to begin with.
+        train: trains it.
+        labels: of ``langshift rerank label``; None leaves the dataset's judgements.
+    """
+    languages = DatasetLanguages.of(dataset).documents
+    apart, learnt = [pool.only(None) for pool in held_out(pools)], [pool for pool in pools if pool.part]
+    measured = {pool.query for pool in apart}
+    oracle = (
+        relevant_languages(apart, dataset, languages)
+        if labels is None
+        else oracle_distribution([one for one in labels if one.query in measured])
     )
+    orders: dict[str, tuple[Scorer, Sequence[float]]]
+    orders = {"search": (lambda pool: pool.numbers.cosines, ()), "untrained": (untrained, ())}
+    for name, positive in {
+        "self-training": top_positive(untrained),
+        "same-language labels": judged_positive(dataset, same_language=True),
+        "judgements" if labels is None else "utilities (LAURA)": judged_positive(dataset),
+    }.items():
+        orders[name] = train(learnt, positive)
+    rows = [laura_row(name, apart, scorer, dataset, languages, oracle, loss) for name, (scorer, loss) in orders.items()]
+    return LabelComparison(rows, oracle, len(apart), len(learnt))

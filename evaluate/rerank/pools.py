@@ -224,7 +224,7 @@ class RerankSlice:
         return asdict(self) | {"lost": self.lost}
 
 
-def judge(
+def measure_changes(
     index: str,
     pools: Sequence[TrainingPool],
     dataset: Dataset,

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isnan
 from typing import Any
 
 import numpy as np
 
 from langshift.debias.vectors import LanguageVectors, Recommendation
-from langshift.evaluate.compare.verdict import Choice, PairedFigures, Verdict, judge
-from langshift.evaluate.report.run_tables import bars
-from langshift.evaluate.report.tables import probability
+from langshift.evaluate.compare.verdict import SHIFT, PairedFigures, Verdict, judge_pair
 from langshift.evaluate.tune import tune
-from langshift.evaluate.tune.task import FOLDS
+from langshift.evaluate.tune.task import FOLDS, ParallelTask
 from langshift.evaluate.tune.tune import COST, MEASURES, PLAIN, TARGET, MeasureChange, TuningPoint, TuningStep
-from langshift.output import heading, line, table
 from langshift.settings import VERSION
-from langshift.wording import format_change, format_score, join_words, pluralize
+from langshift.wording import format_score, join_words, pluralize
 
 
 @dataclass(frozen=True)
@@ -26,20 +24,18 @@ class TuningReport:
     """All that is told of a tuning.
 
     Attributes:
-        pairs: how the parallel text is called.
+        data: how the dataset or the parallel text is called.
         judge: searched the task.
         found: curves, steps and the choice.
-        absent: languages of the vectors that the parallel text does not have.
+        absent: languages of the vectors that parallel text does not have.
         few: languages that too few items have.
-        same_text: whether the vectors were fitted on this text.
     """
 
-    pairs: str
+    data: str
     judge: tune.Judge
     found: tune.TuningResult
-    absent: Sequence[str]
-    few: Sequence[str]
-    same_text: bool
+    absent: Sequence[str] = ()
+    few: Sequence[str] = ()
 
     @property
     def reported(self) -> list[TuningStep]:
@@ -61,19 +57,30 @@ class TuningReport:
     def verdict(self) -> Verdict:
         """Whether to shift, by the held-out figures of the last step that is reported; no more than what is taken."""
         step, task = self.reported[-1], self.judge.task
-        names = [str(number) for number in range(len(task.items))]
+        names = [str(number) for number in range(len(task.languages))]
         before, after = (
-            {name: dict(zip(names, of[name].tolist(), strict=True)) for name in MEASURES}
+            {
+                name: {
+                    query: figure for query, figure in zip(names, of[name].tolist(), strict=True) if not isnan(figure)
+                }
+                for name in MEASURES
+            }
             for of in (self.found.plain.figures, step.held_out)
         )
         languages, blocks = (
             dict(zip(names, of.tolist(), strict=True)) for of in (task.languages, task.blocks.astype(str))
         )
-        verdict = judge(PairedFigures(before, after, languages, blocks), _CHOICE)
+        choice = SHIFT._replace(more="raise --sample, or give more parallel text") if self._parallel else SHIFT
+        verdict = judge_pair(PairedFigures(before, after, languages, blocks), choice)
         if self.found.recommended == PLAIN and verdict.kind in ("shift", "at a cost"):
-            nothing = f"{_CHOICE.leave}: no setting raises {TARGET} by more than chance."
+            nothing = f"{choice.leave}: no setting raises {TARGET} by more than chance."
             return verdict._replace(kind="do not shift", sentence=nothing)
         return verdict
+
+    @property
+    def _parallel(self) -> ParallelTask | None:
+        task = self.judge.task
+        return task if isinstance(task, ParallelTask) else None
 
     @property
     def recommendation(self) -> Recommendation:
@@ -105,13 +112,10 @@ class TuningReport:
         return {
             "recommended": found.recommended._asdict(),
             "shift": found.recommended != PLAIN,
-            "pairs": self.pairs,
-            "items": task.count,
-            "queries": len(task.items),
+            **self._source(),
+            "queries": len(task.languages),
             "documents": len(task.encoded.ids),
             "languages": sorted(set(task.languages.tolist())),
-            "question_share": round(task.share, 4),
-            "fitted_on_same_text": self.same_text,
             "measure": TARGET,
             "folds": FOLDS,
             "blocks": len(np.unique(task.blocks)),
@@ -130,12 +134,21 @@ class TuningReport:
             "langshift": VERSION,
         }
 
-    def mean(self, point: TuningPoint, measure: str, group: str = "all") -> float:
-        """A measure over the queries that are reported together, every query language alike."""
-        return self.found.weighing.mean(point.figures[measure], self.judge.task.groups[group])
+    def _source(self) -> dict[str, Any]:
+        task = self._parallel
+        if task is None:
+            return {"dataset": self.data}
+        cut = {"items": task.count, "question_share": round(task.share, 4), "fitted_on_same_text": task.same_text}
+        return {"pairs": self.data, **cut}
 
-    def _means(self, point: TuningPoint, group: str = "all") -> dict[str, float]:
-        return {name: round(self.mean(point, name, group), 4) for name in MEASURES}
+    def mean(self, point: TuningPoint, measure: str, group: str = "all") -> float | None:
+        """A measure over the queries that are reported together, every query language alike; None if it counts none."""
+        found = self.found.weighing.mean(point.figures[measure], self.judge.task.groups[group])
+        return None if isnan(found) else found
+
+    def _means(self, point: TuningPoint, group: str = "all") -> dict[str, float | None]:
+        means = {name: self.mean(point, name, group) for name in MEASURES}
+        return {name: None if mean is None else round(mean, 4) for name, mean in means.items()}
 
     def _curve(self, points: Sequence[TuningPoint]) -> list[dict[str, Any]]:
         """The curve with each group's means, and the 95 % interval of each change from nothing shifted."""
@@ -150,9 +163,6 @@ class TuningReport:
         ]
 
 
-_CHOICE = Choice(more="raise --sample, or give more parallel text")
-
-
 def _step(step: TuningStep) -> dict[str, Any]:
     return {"name": step.name, **step.setting._asdict(), "taken": step.taken, TARGET: _change(step.change)}
 
@@ -161,35 +171,26 @@ def _change(change: MeasureChange) -> dict[str, float]:
     return {name: round(value, 6) for name, value in (*change._asdict().items(), ("difference", change.difference))}
 
 
-# Step -> what is varied in it.
-_SCALES = {"shift": "alpha", "gamma": "directions"}
-
-
-def _heading(step: TuningStep) -> str:
-    """``Shift by alpha``, ``Gamma 0.97 with alpha 1 by directions``."""
-    of = step.points[-1].setting
-    return f"Gamma {of.gamma:g} with alpha {of.alpha:g} by directions" if of.gamma else "Shift by alpha"
-
-
 # Where nearly everything is found, little can be lost.
 _EASY = 0.98
 
 
 def describe_task(report: TuningReport) -> list[str]:
     """What was asked and searched."""
-    task, vectors = report.judge.task, report.judge.vectors
-    languages = sorted(set(task.languages.tolist()))
-    judged = (
-        "The vectors were fitted on this same text, so each fifth of it is judged with vectors that leave it out."
-        if report.same_text
-        else "The vectors are judged as they are."
-    )
-    return [
-        f"{report.pairs}: {task.count:,} items in {join_words(languages)}. {len(task.items):,} queries, each about "
-        f"{task.share:.0%} of an item, cut from its middle, search {len(task.encoded.ids):,} documents, the whole "
-        "items; an item is relevant in every language.",
-        f"{judged} Every query language counts equally; the pivot is {vectors.pivot}.",
-    ]
+    task = report.judge.task
+    languages, documents = sorted(set(task.languages.tolist())), f"{len(task.encoded.ids):,} documents"
+    queries, judged = f"{len(task.languages):,} queries", "The vectors are judged as they are."
+    of = f"{report.data}: {queries} in {join_words(languages)} search {documents}."
+    if isinstance(task, ParallelTask):
+        of = (
+            f"{report.data}: {task.count:,} items in {join_words(languages)}. {queries}, each about {task.share:.0%} "
+            f"of an item, cut from its middle, search {documents}, the whole items; an item is relevant in every "
+            "language."
+        )
+        if task.same_text:
+            fitted = "The vectors were fitted on this same text"
+            judged = f"{fitted}, so each fifth of it is judged with vectors that leave it out."
+    return [of, f"{judged} Every query language counts equally; the pivot is {report.judge.vectors.pivot}."]
 
 
 def recommendation(report: TuningReport) -> list[str]:
@@ -203,14 +204,14 @@ def warnings(report: TuningReport) -> list[str]:
     """What makes the figures less than they seem, in sentences."""
     notes = []
     if report.absent:
-        notes.append(f"Not measured: {join_words(list(report.absent))}, in which {report.pairs} has no text.")
+        notes.append(f"Not measured: {join_words(list(report.absent))}, in which {report.data} has no text.")
     if report.few:
         notes.append(
             f"Not measured: {join_words(list(report.few))}, in which too few items have text to cut a query from; "
             "a higher --sample may help."
         )
     before = report.mean(report.found.plain, COST)
-    if before > _EASY:
+    if before is not None and before > _EASY and isinstance(report.judge.task, ParallelTask):
         notes.append(
             f"{COST} is {format_score(before)} with nothing shifted, so this task can hardly show what a shift "
             "costs: a higher --sample makes the task harder."
@@ -221,72 +222,3 @@ def warnings(report: TuningReport) -> list[str]:
             "vectors fit`."
         )
     return notes
-
-
-def interval(found: MeasureChange) -> str:
-    """``+.0084 to +.0123``."""
-    return f"{format_change(found.low)} to {format_change(found.high)}"
-
-
-def change_of(found: MeasureChange) -> str:
-    """A change with its interval: ``+.0103 (95 % +.0084 to +.0123)``."""
-    return f"{format_change(found.difference)} (95 % {interval(found)})"
-
-
-def show(report: TuningReport) -> None:
-    """Print the task, the curves, what each step and the recommendation give on held-out items, and the words."""
-    for sentence in describe_task(report):
-        line(sentence)
-    for step in report.found.steps:
-        heading(f"\n{_heading(step)}, with bars for {TARGET}")
-        _curve(step, report)
-    heading(f"\n{TARGET} on each fifth of the items, with the setting chosen on the other four")
-    _steps(report)
-    for step in report.reported:
-        heading(f"\nThe {step.name} compared with nothing shifted, on the same fifths")
-        _held_out(report.held_out[step.name], report.judge.vectors.pivot)
-    line("")
-    for sentence in recommendation(report):
-        line(sentence)
-
-
-def _curve(step: TuningStep, report: TuningReport) -> None:
-    means = [{name: report.mean(point, name) for name in MEASURES} for point in step.points]
-    scale = _SCALES[step.name]
-    rows = [
-        [f"{getattr(point.setting, scale):g}", *(format_score(mean[name]) for name in MEASURES), bar]
-        for point, mean, bar in zip(step.points, means, bars([mean[TARGET] for mean in means]), strict=True)
-    ]
-    heads = [scale, *MEASURES]
-    table(None, [*heads, ""], rows, right=set(heads))
-
-
-def _steps(report: TuningReport) -> None:
-    rows = [
-        [
-            step.name,
-            *(f"{value:g}" for value in step.setting),
-            interval(step.change),
-            probability(step.change.p),
-            "yes" if step.taken else "no",
-        ]
-        for step in report.found.steps
-    ]
-    heads = ["step", *PLAIN._fields, "change, 95 %", "p", "gained"]
-    table(None, heads, rows, right=set(heads) - {"step", "gained"})
-
-
-def _held_out(groups: Mapping[str, Mapping[str, MeasureChange]], pivot: str) -> None:
-    said = {"all": "all", "pivot": f"in {pivot}", "others": "in other languages"}
-    rows = [
-        [
-            said[group] if measure == TARGET else "",
-            measure,
-            *map(format_score, (change.before, change.after)),
-            change_of(change),
-        ]
-        for group, changes in groups.items()
-        for measure, change in changes.items()
-    ]
-    heads = ["queries", "measure", "without", "with", "change"]
-    table(None, heads, rows, right=set(heads[2:]))

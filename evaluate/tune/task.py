@@ -1,4 +1,7 @@
-"""The retrieval task that parallel text makes: questions cut out of items, the items to be found in every language."""
+"""The retrieval tasks that settings are chosen by: a judged dataset, or one that parallel text makes.
+
+Of parallel text questions are cut out of items, and the items are to be found in every language.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.encoders import Encoder
+from langshift.debias.encoders.base import Encoder
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery, gather
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, DatasetDocument, DatasetQuery, clusters, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.offline.encoding import EncodedDataset, Matrix, encode_texts, first_unusable
+from langshift.languages import UNDETERMINED, primary
+from langshift.wording import pluralize
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from langshift.debias.parallel.columns import ParallelText
 
 
@@ -165,26 +172,138 @@ _BLOCK = 10
 
 @dataclass(frozen=True)
 class TuningTask:
-    """Questions and items, encoded.
-
-    The query and the document named ``12 de`` are item 12 in German.
+    """Queries and documents, encoded, and what shares its luck.
 
     Attributes:
-        encoded: every text of every item as a document, every question as a query; its dataset knows which
-            documents answer which question: the item in every language.
+        encoded: the documents, the queries, and which documents answer which query.
         pivot: the pivot language's tag.
         languages: tag of each query, shape (queries,).
-        items: item of each query, shape (queries,).
-        document_items: item of each document, shape (documents,).
-        share: how long a question is, as a part of its item's characters.
+        document_languages: tag of each document, shape (documents,).
+        blocks: number of the block that each query belongs to, shape (queries,): the queries of an article, or about
+            neighbouring items of parallel text.
+        block_count: how many blocks there are.
     """
 
     encoded: EncodedDataset
     pivot: str
     languages: NDArray[np.str_] = field(repr=False)
+    document_languages: NDArray[np.str_] = field(repr=False)
+    blocks: NDArray[np.int64] = field(repr=False)
+    block_count: int
+
+    @property
+    def groups(self) -> dict[str, Mask]:
+        """Which queries are reported together: all, those in the pivot language, and the others; none that is empty."""
+        pivot: Mask = self.languages == self.pivot
+        groups = {"all": np.ones(len(pivot), bool), "pivot": pivot, "others": ~pivot}
+        return {name: mask for name, mask in groups.items() if mask.any()}
+
+    @property
+    def folds(self) -> NDArray[np.int64]:
+        """Fold of each query, 0 to 4, shape (queries,): a stretch of whole blocks."""
+        return self.fold(self.blocks)
+
+    def fold(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Fold of blocks, 0 to 4."""
+        folds: NDArray[np.int64] = blocks * FOLDS // self.block_count
+        return folds
+
+    @cached_property
+    def grades(self) -> csr_matrix:
+        """How relevant documents are to queries, shape (queries, documents); 0 for what a query itself is."""
+        from scipy.sparse import csr_matrix
+
+        place, data = {name: column for column, name in enumerate(self.encoded.ids)}, self.encoded.dataset
+        found = [
+            (grade, row, place[name])
+            for row, query in enumerate(data.queries)
+            for name, grade in data.without_own(query.id, data.qrels[query.id].items())
+            if grade > 0
+        ]
+        grades, rows, columns = zip(*found, strict=True)
+        return csr_matrix((np.array(grades, np.float64), (rows, columns)), (len(data.queries), len(place)))
+
+    def parts(self, vectors: LanguageVectors) -> list[tuple[Mask, LanguageVectors]]:
+        """Which queries are searched with documents moved by which language vectors.
+
+        Args:
+            vectors: the language vectors to judge.
+        """
+        return [(np.ones(len(self.languages), bool), vectors)]
+
+
+def select_queries(encoded: EncodedDataset, mask: Mask) -> EncodedDataset:
+    """The same documents, with some of the queries.
+
+    Args:
+        encoded: all of them.
+        mask: which queries, shape (queries,).
+    """
+    queries = tuple(query for query, wanted in zip(encoded.dataset.queries, mask, strict=True) if wanted)
+    names = {query.id: encoded.languages.queries[query.id] for query in queries}
+    return replace(
+        encoded,
+        dataset=replace(encoded.dataset, queries=queries),
+        queries=encoded.queries[mask],
+        languages=replace(encoded.languages, queries=names),
+    )
+
+
+def judged_task(encoded: EncodedDataset, pivot: str) -> TuningTask:
+    """The queries of a dataset that have relevant documents.
+
+    Args:
+        encoded: the dataset.
+        pivot: tag of the pivot language.
+
+    Raises:
+        UsageError: documents in other languages than the query's were never judged, or the queries are about too few
+            articles or groups to choose on some and judge on others.
+    """
+    data = encoded.dataset
+    if data.judged == PER_LANGUAGE:
+        raise UsageError(
+            f"{data.folder} has judgements within each language alone, which do not show what a shift finds in others: "
+            "give a dataset whose documents are judged across languages, or parallel text with --pairs."
+        )
+    answers = (data.without_own(query.id, ((name, 1) for name in data.relevant(query.id))) for query in data.queries)
+    kept = select_queries(encoded, np.array([any(found) for found in answers], dtype=bool))
+    by = clusters(data)
+    blocks, numbers = np.unique([by.of[query.id] for query in kept.dataset.queries], return_inverse=True)
+    if len(blocks) < FOLDS:
+        raise UsageError(
+            f"The queries of {data.folder} that have relevant documents belong to {pluralize(len(blocks), by.by)}, and "
+            f"at least {FOLDS} are needed, to choose on some and judge on others: give a larger dataset."
+        )
+    known = kept.languages
+    return TuningTask(
+        kept,
+        primary(pivot),
+        np.array([known.queries[query.id] or UNDETERMINED for query in kept.dataset.queries]),
+        np.array([known.documents[name] or UNDETERMINED for name in kept.ids]),
+        numbers,
+        len(blocks),
+    )
+
+
+@dataclass(frozen=True)
+class ParallelTask(TuningTask):
+    """Questions and items of parallel text.
+
+    The query and the document named ``12 de`` are item 12 in German.
+
+    Attributes:
+        items: item of each query, shape (queries,).
+        document_items: item of each document, shape (documents,).
+        share: how long a question is, as a part of its item's characters.
+        same_text: whether the language vectors to judge were fitted on this text: each fold is then judged with what
+            they would be without it.
+    """
+
     items: NDArray[np.int64] = field(repr=False)
     document_items: NDArray[np.int64] = field(repr=False)
     share: float
+    same_text: bool
 
     @property
     def count(self) -> int:
@@ -192,54 +311,24 @@ class TuningTask:
         return int(self.document_items.max()) + 1
 
     @property
-    def groups(self) -> dict[str, Mask]:
-        """Which queries are reported together: all, those in the pivot language, and the others."""
-        pivot: Mask = self.languages == self.pivot
-        return {"all": np.ones(len(pivot), bool), "pivot": pivot, "others": ~pivot}
-
-    @property
-    def blocks(self) -> NDArray[np.int64]:
-        """Block of neighbouring items that each query belongs to, shape (queries,)."""
-        blocks: NDArray[np.int64] = self.items // _BLOCK
-        return blocks
-
-    @property
-    def folds(self) -> NDArray[np.int64]:
-        """Fold of each query, 0 to 4, shape (queries,): a stretch of the text, made of whole blocks."""
-        return self._fold(self.items)
-
-    @property
     def document_folds(self) -> NDArray[np.int64]:
         """Fold of each document, shape (documents,)."""
-        return self._fold(self.document_items)
+        return self.fold(self.document_items // _BLOCK)
 
-    def _fold(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
-        folds: NDArray[np.int64] = items // _BLOCK * FOLDS // -(-self.count // _BLOCK)
-        return folds
-
-    @cached_property
-    def document_languages(self) -> NDArray[np.str_]:
-        """Tag of each document, shape (documents,)."""
-        return np.array([self.encoded.languages.tags[name] for name in self.encoded.ids])
-
-    def with_queries(self, mask: Mask) -> EncodedDataset:
-        """The same documents, searched with some of the questions.
-
-        Args:
-            mask: which queries, shape (queries,).
-        """
-        whole = self.encoded
-        queries = tuple(query for query, wanted in zip(whole.dataset.queries, mask, strict=True) if wanted)
-        names = {query.id: whole.languages.queries[query.id] for query in queries}
-        return replace(
-            whole,
-            dataset=replace(whole.dataset, queries=queries),
-            queries=whole.queries[mask],
-            languages=replace(whole.languages, queries=names),
-        )
+    def parts(self, vectors: LanguageVectors) -> list[tuple[Mask, LanguageVectors]]:
+        """As in ``TuningTask``; of vectors that were fitted on the same text, other ones for each fold."""
+        if not self.same_text:
+            return super().parts(vectors)
+        return [(self.folds == fold, held_out_vectors(vectors, self, fold)) for fold in range(FOLDS)]
 
 
-def make_task(items: ParallelItems, encoder: Encoder, on_texts: Callable[[int], None] = lambda _: None) -> TuningTask:
+def make_task(
+    items: ParallelItems,
+    encoder: Encoder,
+    *,
+    same_text: bool = False,
+    on_texts: Callable[[int], None] = lambda _: None,
+) -> ParallelTask:
     """Cut questions, and encode everything once.
 
     A question's document is the whole item: what a question shares with a document in its own language, a few
@@ -251,6 +340,7 @@ def make_task(items: ParallelItems, encoder: Encoder, on_texts: Callable[[int], 
     Args:
         items: what to cut.
         encoder: gives the vectors; questions are encoded as queries.
+        same_text: whether the language vectors to judge were fitted on the text that was sampled.
         on_texts: called with how many texts were encoded, after each batch.
 
     Raises:
@@ -268,13 +358,18 @@ def make_task(items: ParallelItems, encoder: Encoder, on_texts: Callable[[int], 
         # Full tags: the same words in zh and zh-TW are two languages here, as they have two vectors.
         DatasetLanguages.of(dataset, {}),
     )
-    return TuningTask(
+    numbers = np.array([number for number, _, _ in queries])
+    return ParallelTask(
         encoded,
         items.pivot,
         np.array([tag for _, tag, _ in queries]),
-        np.array([number for number, _, _ in queries]),
+        np.array([tag for _, tag, _ in documents]),
+        numbers // _BLOCK,
+        -(-items.count // _BLOCK),
+        numbers,
         np.array([number for number, _, _ in documents]),
         share,
+        same_text,
     )
 
 
@@ -299,7 +394,7 @@ def _encode(kind: str, what: str, texts: _Texts, encoder: Encoder, on_texts: Cal
     return vectors
 
 
-def held_out_vectors(vectors: LanguageVectors, task: TuningTask, fold: int) -> LanguageVectors:
+def held_out_vectors(vectors: LanguageVectors, task: ParallelTask, fold: int) -> LanguageVectors:
     """Language vectors fitted on this same text, less what one fold's items have in them.
 
     ``V_ℓ' = V_ℓ - n/N (v_fold - v_rest)``, with n of the N pairs in the fold and v the mean differences of the

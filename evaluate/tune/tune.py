@@ -1,4 +1,4 @@
-"""What to recommend: chosen on some folds of the items, judged on the others, taken where the gain is no chance.
+"""What to recommend: chosen on some folds of the queries, judged on the others, taken where the gain is no chance.
 
 Two steps, both of documents alone: the shift, at one alpha, judged against nothing shifted; and a gamma with the whole
 shift, beside which alphas differ little, along some number of directions, judged against the first step. Of what is
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.compare.significance import LEVEL, SEED, Floats, paired_tests
 from langshift.evaluate.compare.verdict import VISIBLE
 from langshift.evaluate.offline.ranking import debias_vectors, score_blocks, top
-from langshift.evaluate.tune.task import FOLDS, Mask, TuningTask, held_out_vectors
+from langshift.evaluate.tune.task import FOLDS, Mask, TuningTask, select_queries
 
 TARGET, OTHERS, COST = "nDCG@20", "TLR@20", "SLR@20"
 MEASURES = (TARGET, OTHERS, COST, "R@20")
@@ -76,12 +77,13 @@ class Weighing(NamedTuple):
         return cls(1 / counts[language], task.blocks)
 
     def mean(self, figures: Floats, mask: Mask) -> float:
-        """Mean over query languages, of some of the queries."""
-        return float(np.average(figures[mask], weights=self.weights[mask]))
+        """Mean over query languages, of some of the queries; NaN where a measure counts none of them."""
+        counted = mask & ~np.isnan(figures)
+        return float(np.average(figures[counted], weights=self.weights[counted])) if counted.any() else float("nan")
 
     def change(self, before: Floats, after: Floats, mask: Mask) -> MeasureChange:
-        """Compare two settings on some of the queries, query by query."""
-        test = self.p_values({"": after - before}, mask)[""]
+        """Compare two settings on some of the queries, query by query; those that the measure counts."""
+        test = self.p_values({"": after - before}, mask & ~np.isnan(before))[""]
         low, high = self.interval(after - before, mask)
         return MeasureChange(self.mean(before, mask), self.mean(after, mask), low, high, test)
 
@@ -95,11 +97,14 @@ class Weighing(NamedTuple):
         return {key: tested.corrected for key, tested in paired_tests(scaled, clusters).items()}
 
     def interval(self, differences: Floats, mask: Mask) -> tuple[float, float]:
-        """95 % interval of a mean difference, by the bootstrap over blocks."""
+        """95 % interval of a mean difference, by the bootstrap over blocks; NaN where a measure counts no query."""
         from scipy import stats
 
-        weights, blocks = self.weights[mask], self.blocks[mask]
-        sums = np.bincount(blocks, weights * differences[mask])
+        counted = mask & ~np.isnan(differences)
+        if not counted.any():
+            return float("nan"), float("nan")
+        weights, blocks = self.weights[counted], self.blocks[counted]
+        sums = np.bincount(blocks, weights * differences[counted])
         sizes = np.bincount(blocks, weights)
         there = sizes > 0
 
@@ -146,31 +151,40 @@ def search(task: TuningTask, mask: Mask, debias: Debiaser) -> dict[str, Floats]:
     """Search a task's documents with some of its queries, exactly.
 
     Args:
-        task: encoded questions and items.
+        task: queries and documents.
         mask: which queries, shape (queries,).
         debias: what moves documents.
 
     Returns:
-        Measure -> each query's figure, shape (queries,).
+        Measure -> each query's figure, shape (queries,); NaN where the measure does not count a query.
     """
-    encoded = task.with_queries(mask)
+    encoded, grades = select_queries(task.encoded, mask), task.grades[mask]
     order = np.array(sorted(range(len(encoded.ids)), key=encoded.ids.__getitem__, reverse=True))
-    asked = task.items[mask]
-    best = np.empty((len(asked), _DEPTH), np.int64)
+    own = {encoded.ids[place]: column for column, place in enumerate(order)} if encoded.dataset.own_documents else {}
+    depth = min(_DEPTH, len(order))
+    best = np.empty((grades.shape[0], depth), np.int64)
     for first, block in score_blocks(debias_vectors(encoded, debias), order):
         for row, cosines in enumerate(block, first):
-            best[row] = order[top(cosines, _DEPTH)]
-    right = task.document_items[best] == asked[:, np.newaxis]
-    own = task.document_languages[best] == task.languages[mask][:, np.newaxis]
-    answers = np.bincount(task.document_items)[asked]
-    gains = 1 / np.log2(np.arange(2, _DEPTH + 2))
-    ideal = np.cumsum(gains)[np.minimum(answers, _DEPTH) - 1]
-    return {
-        TARGET: right @ gains / ideal,
-        OTHERS: (right & ~own).sum(axis=1) / (answers - 1),
-        COST: (right & own).sum(axis=1, dtype=np.float64),
-        "R@20": right.sum(axis=1) / answers,
-    }
+            if (query := encoded.dataset.queries[row].id) in encoded.dataset.own_documents:
+                cosines[own[query]] = -np.inf
+            best[row] = order[top(cosines, depth)]
+    asked = np.arange(len(best))[:, np.newaxis]
+    gains = np.asarray(grades[asked, best].todense())
+    same = task.document_languages[best] == task.languages[mask][:, np.newaxis]
+    rows, columns = grades.nonzero()
+    in_own = task.document_languages[columns] == task.languages[mask][rows]
+    answers, own_answers = (np.bincount(rows, which, len(best)) for which in (np.ones(len(rows)), in_own))
+    discounts = 1 / np.log2(np.arange(2, _DEPTH + 2))
+    highest = [np.sort(grades.data[begin:end])[::-1][:_DEPTH] for begin, end in pairwise(grades.indptr)]
+    ideal = np.array([found @ discounts[: len(found)] for found in highest])
+    # A measure does not count the queries for which there is nothing to find.
+    with np.errstate(invalid="ignore"):
+        return {
+            TARGET: gains @ discounts[:depth] / ideal,
+            OTHERS: ((gains > 0) & ~same).sum(axis=1) / (answers - own_answers),
+            COST: ((gains > 0) & same).sum(axis=1) / own_answers,
+            "R@20": (gains > 0).sum(axis=1) / answers,
+        }
 
 
 OnPoint = Callable[[], None]
@@ -180,28 +194,22 @@ class Judge:
     """Searches a task at one setting after the other, and remembers.
 
     Attributes:
-        task: encoded questions and items.
+        task: queries and documents.
         vectors: the language vectors to judge.
         most_directions: how many directions the means of queries have, in every fold; 0 where none are known.
     """
 
-    def __init__(
-        self, task: TuningTask, vectors: LanguageVectors, *, same_text: bool, on_point: OnPoint = lambda: None
-    ) -> None:
+    def __init__(self, task: TuningTask, vectors: LanguageVectors, on_point: OnPoint = lambda: None) -> None:
         """Keep what all settings share.
 
         Args:
-            task: encoded questions and items.
+            task: queries and documents.
             vectors: the language vectors to judge.
-            same_text: whether they were fitted on the task's own text: each fold is then judged with what they
-                would be without it.
             on_point: called after each search.
         """
         self.task, self.vectors = task, vectors
         self._on_point, self._known = on_point, dict[TuningSettings, TuningPoint]()
-        self._parts = [(np.ones(len(task.folds), bool), vectors)]
-        if same_text:
-            self._parts = [(task.folds == fold, held_out_vectors(vectors, task, fold)) for fold in range(FOLDS)]
+        self._parts = task.parts(vectors)
         means = (part.query_means for _, part in self._parts)
         self.most_directions = min(0 if one is None else spanned_directions(one) for one in means)
 
@@ -266,8 +274,9 @@ class TuningResult(NamedTuple):
         return next((step.setting for step in reversed(self.steps) if step.taken), PLAIN)
 
     def changes(self, step: TuningStep, mask: Mask) -> dict[str, MeasureChange]:
-        """Measure -> its change from nothing shifted, held out, over some of the queries."""
-        return {name: self.weighing.change(self.plain.figures[name], step.held_out[name], mask) for name in MEASURES}
+        """Measure -> its change from nothing shifted, held out, over some of the queries; if it counts any of them."""
+        plain = {name: of for name, of in self.plain.figures.items() if not np.isnan(of[mask]).all()}
+        return {name: self.weighing.change(before, step.held_out[name], mask) for name, before in plain.items()}
 
 
 def tune(judge: Judge) -> TuningResult:

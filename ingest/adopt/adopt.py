@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timezone
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.debias.encoders import NORM_TOLERANCE, Matrix, VectorSpec, have_norm_1
+from langshift.debias.encoders.base import NORM_TOLERANCE, Matrix, VectorSpec, have_norm_1
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.adopt.fields import (
@@ -27,10 +26,9 @@ from langshift.ingest.adopt.transform import IndexDocuments, Norms, StoredDocume
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Document
 from langshift.ingest.load import load_source
-from langshift.ingest.progress import LoadReporter, LoadSummary, no_progress
+from langshift.ingest.progress import LoadObserver, LoadSummary, no_progress
 from langshift.ingest.publication import LoadNotPublished
 from langshift.ingest.resume import LoadOptions, LoadStrategy
-from langshift.output import note
 from langshift.plugin import live_writes, metadata, stored_shift
 from langshift.plugin.index_body import (
     COSINE,
@@ -43,10 +41,11 @@ from langshift.plugin.index_body import (
     own_mappings,
     state_compression,
 )
-from langshift.plugin.metadata import USUAL, FieldNames, Origin, value_at
+from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.stored_vector import left_out, masked
 from langshift.plugin.versions import version_behind
+from langshift.reporting import note
 from langshift.server_errors import Unreadable
 from langshift.wording import pluralize
 
@@ -60,11 +59,10 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
     names = {fields.language: USUAL.language, fields.confidence: USUAL.confidence, fields.stamp: USUAL.stamp}
     add_views(mappings, fields)
     mappings.setdefault("properties", {}).update({name: own[usual] for name, usual in names.items()})
-    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     mappings["_meta"] |= {
         metadata.FINGERPRINT: pipeline.fingerprint().to_dict(),
         metadata.FIELDS: fields.to_dict(),
-        metadata.ORIGIN: Origin("adopt", old.index, old.uuid, (), at).to_dict(),
+        metadata.ORIGIN: metadata.new_origin(client, "adopt", old.index).to_dict(),
         **stored_shift.to_metadata(pipeline.debias),
     }
     vector_field = engine_of(old.mappings, old.settings, fields.vector)
@@ -141,6 +139,10 @@ def open_for_adoption(
         FingerprintError: the language vectors were fitted with another encoder.
     """
     old = find_index(client, name)
+    if metadata.FINGERPRINT in old.mappings.get("_meta", {}):
+        raise UsageError(
+            f"Index {old.index} is already managed by langshift: change its shift with `langshift retune`."
+        )
     there = checked_fields(old, there)
     with open_reader(client, old, there.vector, patience) as reader:
         sample = reader.sample(NORM_SAMPLE, {"exists": {"field": there.vector}})
@@ -178,7 +180,7 @@ def require_name(client: OpenSearch, old: OldIndex, name: str, options: LoadOpti
 
 
 def adopt(
-    client: OpenSearch, opened: AdoptableIndex, name: str, options: LoadOptions, watch: LoadReporter | None = None
+    client: OpenSearch, opened: AdoptableIndex, name: str, options: LoadOptions, watch: LoadObserver | None = None
 ) -> LoadSummary:
     """Write the documents of an index to a new version.
 

@@ -16,10 +16,10 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document
 from langshift.ingest.transform import detect_language
 from langshift.languages import UNDETERMINED, analyzers, parse_tag, text_language
-from langshift.output import note
 from langshift.plugin.index_body import COSINE, engine_of, mapped
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
+from langshift.reporting import note
 from langshift.wording import join_words, pluralize
 
 

@@ -55,15 +55,13 @@ def find_index(client: OpenSearch, name: str) -> OldIndex:
         name: an index, or an alias over one.
 
     Raises:
-        UsageError: there is none, it is several, closed, langshift's own, or does not keep whole documents.
+        UsageError: there is none, it is several, closed, or does not keep whole documents.
     """
     index = _index_of(client, name)
     settings = metadata.read_flat_settings(client, index)
     if is_on(settings.get("index.verified_before_close")):
         raise UsageError(f"Index {index} is closed: open it with POST /{index}/_open.")
     mappings = client.indices.get_mapping(index=index)[index]["mappings"]
-    if metadata.FINGERPRINT in mappings.get("_meta", {}):
-        raise UsageError(f"Index {index} is already managed by langshift: change its shift with `langshift retune`.")
     _require_whole_documents(index, mappings)
     return OldIndex(name, index, settings["index.uuid"], mappings, settings)
 
@@ -85,7 +83,7 @@ def _index_of(client: OpenSearch, name: str) -> str:
         raise UsageError(f"{name} {several}: give the name of one index.")
     ((index, there),) = found.items()
     if "filter" in there["aliases"].get(name, {}):
-        raise UsageError(f"{name} is an alias with a filter, but only a whole index can be adopted: use {index}.")
+        raise UsageError(f"{name} is an alias with a filter, but only a whole index can be read: use {index}.")
     return index
 
 
@@ -166,12 +164,15 @@ class IndexReader:
             query: which may be taken.
             seed: another one gives others.
         """
-        drawn = {"random_score": {"seed": seed, "field": "_seq_no"}, "query": query, "boost_mode": "replace"}
         found: list[bytes] = []
         after: list[Any] | None = None
         while len(found) < size:
             sort = [{"_score": "desc"}, {"_seq_no": "asc"}]
-            body = {"query": {"function_score": drawn}, "sort": sort, "size": min(self._most, size - len(found))}
+            body = {
+                "query": metadata.random_order(query, seed),
+                "sort": sort,
+                "size": min(self._most, size - len(found)),
+            }
             page = self._search(body, after)
             if not page.hits.hits:
                 break
@@ -244,8 +245,11 @@ def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float)
         reading = stack.enter_context(
             make_client(Settings.from_env(), address(client), retries=0, serializer=RawSerializer())
         )
-        # Before it is read: what is written in between is read, and counted as not.
-        before = _checkpoint(client, old.index)
+        before: Sequence[int] = ()
+        # Before it is read: what is written in between is read, and counted as not. Where this user may not ask, nobody
+        # is told of writes that come too late.
+        with suppress(OpenSearchException, Unreadable):
+            before = live_writes.read_checkpoint(client, old.index)
         made = client.create_pit(index=old.index, params={"keep_alive": _keep_alive(patience)})
         stack.callback(_forget, client, made["pit_id"])
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="slice")
@@ -254,13 +258,6 @@ def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float)
         reader.checkpoint = before
         stack.callback(reader.stopping.set)
         yield reader
-
-
-def _checkpoint(client: OpenSearch, index: str) -> Sequence[int]:
-    # Where this user may not ask, nobody is told of writes that come too late.
-    with suppress(OpenSearchException, Unreadable):
-        return live_writes.read_checkpoint(client, index)
-    return ()
 
 
 def _forget(client: OpenSearch, pit: str) -> None:

@@ -9,7 +9,7 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import is_shifted
-from langshift.debias.encoders import VectorSpec
+from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import ClusterError, LangshiftError
 from langshift.files import LineNumbers
 from langshift.ingest.adopt.reader import IndexReader

@@ -20,7 +20,8 @@ import orjson
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import atomic_write, ensure_private, sync_folder
 from langshift.ingest.bulk.journal_store import LineRanges
-from langshift.ingest.bulk.writer import Original, Stage
+from langshift.ingest.bulk.writer import Stage
+from langshift.ingest.documents import Original
 
 
 class DeadLetter(NamedTuple):

@@ -8,8 +8,8 @@ from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
 from langshift.ingest.bulk.writer import ActionResult
-from langshift.output import note
 from langshift.plugin import metadata
+from langshift.reporting import note
 from langshift.retry import RetryBudget, retry_until_available
 from langshift.wording import utc_time
 

@@ -96,14 +96,12 @@ _TRIM = "DELETE FROM sample WHERE line NOT IN (SELECT line FROM sample ORDER BY 
 
 
 _APPLICATION = 0x6C736A6E  # "lsjn": tells our files from any other program's
-# Format 1 had no column ``chunks``.
 _VERSION = 2
 _CACHE_KIB = 16 * 1024
-_CHUNKS = "chunks INTEGER NOT NULL DEFAULT 0"
 _TABLES = (
     # Keyed by the line, so that one that is sent again replaces itself; lines come nearly in order, which is
     # nearly as cheap as appending.
-    f"CREATE TABLE lines (line INTEGER PRIMARY KEY, id TEXT NOT NULL, state TEXT NOT NULL, {_CHUNKS})",
+    "CREATE TABLE lines (line INTEGER PRIMARY KEY, id TEXT NOT NULL, state TEXT NOT NULL, chunks INTEGER NOT NULL)",
     "CREATE TABLE sample (line INTEGER PRIMARY KEY, id TEXT NOT NULL, vector BLOB NOT NULL, rank INTEGER NOT NULL)",
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
     "CREATE TABLE tallies (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
@@ -414,9 +412,6 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
             database.execute(statement)
     elif application != _APPLICATION:
         raise LangshiftError(f"{path} is not the journal of a load: remove it, and start again without --resume.")
-    elif version == 1:
-        database.execute(f"ALTER TABLE lines ADD COLUMN {_CHUNKS}")
-        database.execute(f"PRAGMA user_version = {_VERSION}")
     elif version != _VERSION:
         raise LangshiftError(
             f"{path} was written by another version of langshift (format {version}, not {_VERSION}): continue with "

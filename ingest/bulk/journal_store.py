@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -98,16 +99,26 @@ class LineRanges:
 _LOADS = "loads"
 
 
-class LoadWorkspace(NamedTuple):
+@dataclass(unsafe_hash=True)
+class LoadWorkspace:
     """The folder of the loads into one index of one cluster.
 
     Attributes:
         folder: the folder, with mode 0700.
         name: the index.
+        journal: the journal of the load that was begun last.
+        dead_letters: the dead letters of all loads.
+        log: the log.
+        pipeline_options: how the documents of the last load were made.
     """
 
     folder: Path
     name: str
+
+    def __post_init__(self) -> None:
+        """Name the files."""
+        self.journal, self.dead_letters = self.folder / "journal.sqlite", self.folder / "dead-letters.jsonl"
+        self.log, self.pipeline_options = self.folder / "load.log", self.folder / "making.json"
 
     @classmethod
     def of(cls, home: Path, client: OpenSearch, name: str) -> LoadWorkspace:
@@ -130,26 +141,6 @@ class LoadWorkspace(NamedTuple):
                 f"langshift cannot store the journal of a load in {self.folder}: {error.strerror or error}; "
                 "set LANGSHIFT_HOME to a writable folder."
             ) from error
-
-    @property
-    def journal(self) -> Path:
-        """The journal of the load that was begun last."""
-        return self.folder / "journal.sqlite"
-
-    @property
-    def dead_letters(self) -> Path:
-        """The dead letters of all loads."""
-        return self.folder / "dead-letters.jsonl"
-
-    @property
-    def log(self) -> Path:
-        """The log."""
-        return self.folder / "load.log"
-
-    @property
-    def pipeline_options(self) -> Path:
-        """How the documents of the last load were made."""
-        return self.folder / "making.json"
 
 
 def load_workspaces(home: Path, name: str | None = None) -> list[LoadWorkspace]:

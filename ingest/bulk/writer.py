@@ -5,15 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
-if TYPE_CHECKING:
-    from langshift.ingest.documents import Update
+from langshift.ingest.documents import Original, Update
 
 #: Requests at once at most: one thread each, and far below the client's pool of connections.
 MOST = 8
@@ -111,10 +110,6 @@ def bulk_lines(operation: Operation, identifier: str, version: int, source: dict
     if source is None:
         return lines
     return lines + orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
-
-
-#: A line as the input had it: its bytes, or the fields of a row where the input has no lines.
-Original = bytes | Mapping[str, Any]
 
 
 class BulkAction(NamedTuple):

@@ -1,23 +1,23 @@
-"""The commands ``evaluate compare`` and ``evaluate report``."""
+"""The command ``evaluate compare``."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from langshift.commands.compare_tables import show, show_brief
 from langshift.errors import REPORT, LangshiftError, UsageError, require_extra
-from langshift.evaluate.compare import gate
-from langshift.evaluate.compare.breakdowns import ExampleQueries
-from langshift.evaluate.compare.comparison import SECTIONS, Comparison, column_of
-from langshift.evaluate.compare.findings import ComparisonFindings, compare_places, describe_test, findings
+from langshift.evaluate.compare import breakdowns, gate
+from langshift.evaluate.compare.comparison import Comparison, column_of
+from langshift.evaluate.compare.findings import compare_places, findings
 from langshift.evaluate.compare.gate import Baseline, Condition, ConditionResult, Figures
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.replay.result import check_output
-from langshift.evaluate.report import tables
-from langshift.evaluate.report.tables import show_table
+from langshift.evaluate.report.report import Report, build
+from langshift.evaluate.report.tables import HITS
 from langshift.evaluate.runs import command
-from langshift.output import emit_json, heading, line, note, out, warn
-from langshift.parameters import JSON, PATH, Command, json_or_tables, option
+from langshift.output import emit_json, note, warn
+from langshift.parameters import PATH, Command, flag, json_or_tables, option
 
 
 def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[ConditionResult]:
@@ -33,93 +33,34 @@ def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Base
                 f"The baseline of {baseline.name} has no {condition.measure}: "
                 f"save it again with {condition.measure} among the --measures."
             )
-    return [gate.judge(condition, list(compared.by_language), figures(letters[-1]), before) for condition in conditions]
+    return [
+        gate.check_condition(condition, list(compared.by_language), figures(letters[-1]), before)
+        for condition in conditions
+    ]
 
 
-def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path | None, report: Path | None) -> None:
+def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path | None, junit: Path | None) -> None:
     """Write what is to be kept, and fail where a condition holds."""
     last = compared.candidates[-1]
-    if report is not None:
-        gate.write(report, " ".join(candidate.name for candidate in compared.candidates), verdicts)
+    if junit is not None:
+        gate.write_junit(junit, " ".join(candidate.name for candidate in compared.candidates), verdicts)
     failed = [verdict for verdict in verdicts if verdict.failed]
     if failed:
         raise LangshiftError(" ".join(verdict.says for verdict in failed))
     if save is not None:
-        gate.save(save, gate.of(compared, last.letter))
+        gate.save_baseline(save, gate.baseline_of(compared, last.letter))
         note(f"Saved the figures of {last.label} to {save}.")
-
-
-def show(found: ComparisonFindings, conditions: Sequence[ConditionResult]) -> None:
-    """Print everything for a person."""
-    compared = found.compared
-    _show_sections(compared)
-    if len(compared.candidates) > 1:
-        line("\nA superscript names a run that is significantly lower. " + describe_test(compared.clusters))
-        _show_breakdowns(compared)
-    for one in found.matrices:
-        earlier, later = one.pair
-        heading(f"\n{one.measure} by query and document language: change from {earlier} to {later}")
-        show_table(tables.recalls(one)[0])
-    if most := tables.most_shown_table(found.most_shown):
-        heading(f"\n{most.caption}")
-        show_table(most)
-    if found.positions:
-        table = tables.positions_table(
-            {compared.candidate(letter).label: scores for letter, scores in found.positions.items()}
-        )
-        heading(f"\n{table.caption}")
-        show_table(table)
-    for extreme in found.examples:
-        _show_extremes(extreme)
-    if conditions:
-        gate.show_conditions(conditions)
-    if found.verdicts:
-        heading("\nWhich to use")
-    for verdict in found.verdicts.values():
-        line(verdict.sentence)
-
-
-def _show_sections(compared: Comparison) -> None:
-    heading(f"{compared.dataset.folder}: {len(compared.dataset.queries):,} queries")
-    # Replays in different settings say how each searched.
-    if len({run.how for run in compared.candidates if run.how}) > 1:
-        for run in compared.candidates:
-            line(f"{run.label}: {run.how or 'setting unknown'}")
-    for section in compared.sections:
-        heading(f"\n{SECTIONS[section]}")
-        show_table(tables.figures_by_run(compared, section))
-        if len(compared.candidates) > 1:
-            show_table(tables.p_values(compared, section))
-
-
-def _show_breakdowns(compared: Comparison) -> None:
-    """By slice, and by query language."""
-    first, *later = compared.letters
-    for letter in later if compared.slices else ():
-        heading(f"\nBy answer in the searcher's language: {first}, and the change to {letter} (* significant)")
-        show_table(tables.narrow(tables.by_slice(compared, letter), "answer exists"))
-    for letter in later if len(compared.by_language) > 1 else ():
-        for section in compared.sections:
-            heading(f"\nBy query language, {section}: {first}, and the change to {letter} (* significant)")
-            show_table(tables.narrow(tables.by_language(compared, section, letter), "language"))
-
-
-def _show_extremes(extreme: ExampleQueries) -> None:
-    line(f"\n{tables.tally(extreme)}")
-    # Two texts, the rank, and what parts them.
-    width = max(20, (out.width - 5) // 2)
-    for title, examples in (("Biggest winners", extreme.winners), ("Biggest losers", extreme.losers)):
-        if examples:
-            heading(f"\n{title} (* answers the query)")
-        for example in examples:
-            line(tables.example_head(example))
-            show_table(tables.example_hits(example, extreme.pair, width))
 
 
 @click.command("compare", cls=Command)
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 @option("--dataset FOLDER", "The dataset. [default: the one that the runs name]")
-@option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
+@option(
+    "--measures NAMES",
+    "Measures, such as 'nDCG@20 TLR@20'. [default: nDCG, R, TLR, SLR and MostShown at 20, and LPR if it is available]",
+)
+@flag("--brief", "Print a line a run, and the tests against the first.")
+@option("--report FOLDER", "Write a page with all tables, report.html, and every figure, report.csv, here.")
 @option(
     "--fail-if CONDITION",
     "End with exit code 1 if this holds, such as 'SLR@20 < -0.01'; can be repeated.",
@@ -134,18 +75,32 @@ def compare(
     runs: tuple[Path, ...],
     dataset: Path | None,
     measures: str | None,
+    brief: bool,
+    report: Path | None,
     conditions: tuple[str, ...],
     baseline: Path | None,
     save_baseline: Path | None,
     junit: Path | None,
     as_json: bool,
 ) -> None:
-    """Compare RUNS of one dataset: who gains, who loses, and what may be chance.
+    """Compare RUNS of one dataset: who gains, who loses, and what may be chance; of one run, show the figures.
 
-    A run is a folder that `langshift evaluate replay` or `offline` wrote with --output, or any TREC run.
-    Every pair of runs is tested, with the queries of one article or group kept together, and corrected for
-    the number of tests. Figures are shown separately for same-language and cross-language answers, and for
-    each query language.
+    A run is a folder that `langshift evaluate replay` or `offline` wrote with --output, or any TREC run, whose rank
+    column is not used. Every pair of runs is tested, with the queries of one article or group kept together, and
+    corrected for the number of tests. Figures are shown separately for same-language and cross-language answers, and
+    for each query language. A query without an answer counts as 0, and one without a relevant document is left out.
+
+    \b
+    Known measures: nDCG@k R@k P@k AP RR Judged@k and others of ir_measures, such as Success@k;
+      TLR@k   recall of relevant documents in other languages than the query's
+      SLR@k   recall of those in the query's language
+      TR@k    recall by document language, as a matrix
+      LPR     how often the query's language has the best score among all translations; needs
+              group-scores.jsonl beside the run, which replay and offline write
+      Lang_nDCG@k, also as Lang_nDCG(same=3,other=1)@k; Top1, the first document in four ways
+      PSI@k and EvidenceHit@k, the place of the evidence in the document, from evidence.tsv
+      MostShown@k, the language that is shown most: its share of the hits and of what is relevant
+      PEER, Share@k, Entropy@k, JS@k and KL@k
 
     \b
     CONDITION is a change from the first run, or the baseline, to the last: 'SLR@20 < -0.01'; a change for
@@ -154,66 +109,35 @@ def compare(
 
     \b
     Example:
-      langshift evaluate offline xquad8 --alpha 0 --output results/plain
-      langshift evaluate offline xquad8 --alpha 1 --output results/shifted
-      langshift evaluate compare results/plain results/shifted --fail-if 'SLR@20 < -0.02'
+      langshift evaluate replay xquad8 --index plain --index shifted --output results
+      langshift evaluate compare results/plain results/shifted --fail-if 'SLR@20 < -0.02' --report results
+      langshift evaluate compare other/run.trec --dataset xquad8 --measures 'nDCG@20 TLR@20 TR@20'
     """
-    parsed = [gate.parse(text) for text in conditions]
+    parsed = [gate.parse_condition(text) for text in conditions]
     if junit is not None and not parsed:
         raise UsageError("--junit has nothing to write: give conditions with --fail-if.")
     if baseline is not None and not parsed:
         raise UsageError("--baseline has nothing to judge: give conditions with --fail-if.")
-    if len(runs) == 1 and not parsed and save_baseline is None:
-        raise UsageError("There is only one run: give two or more to compare, or use --fail-if or --save-baseline.")
+    if report is not None:
+        require_extra("A report needs", "report", *REPORT)
+        check_output(report, "--report")
     compared = compare_places(runs, dataset, measures, [condition.measure for condition in parsed])
-    before = gate.read(baseline, identity(compared.dataset)["hash"]) if baseline else None
+    before = gate.read_baseline(baseline, identity(compared.dataset)["hash"]) if baseline else None
     verdicts = _judge(compared, parsed, before)
-    found = findings(compared)
+    found = findings(compared, breakdowns.HITS if report is None else HITS)
+    made = None if report is None else build(found, command())
     warn(found.warnings)
     if as_json:
         emit_json(found.to_dict(verdicts))
     else:
-        show(found, verdicts)
+        (show_brief if brief else show)(found, verdicts)
+    if made is not None and report is not None:
+        _write_report(made, report)
     _end(compared, verdicts, save_baseline, junit)
 
 
-@click.command("report", cls=Command)
-@click.argument("runs", nargs=-1, required=True, type=PATH)
-@option("--dataset FOLDER", "The dataset. [default: the one that the runs name]")
-@option("--output FOLDER", "Where to write. [default: the folder of the last run]")
-@JSON
-def report(runs: tuple[Path, ...], dataset: Path | None, output: Path | None, as_json: bool) -> None:
-    """Generate one page on RUNS that shows what changes: tables, figures, examples, and what was run.
-
-    A run is a folder that `langshift evaluate replay`, `modes`, `offline` or `langshift demo` wrote with --output,
-    or any TREC run; the others are compared with the first, as in `langshift evaluate compare`. A JSON document
-    of `langshift evaluate sweep` among them adds the curve over alpha, and the language preferences.
-
-    report.html opens from disk and loads no other resources; its tables are also written as Markdown
-    (report.md), CSV (report.csv, one figure a line) and LaTeX (report.tex).
-
-    \b
-    Example:
-      langshift evaluate replay xquad8 --index plain --output results/plain
-      langshift evaluate replay xquad8 --index shifted --output results/shifted
-      langshift evaluate sweep xquad8 --prefer-language 0,.02,.05,.1 --json > results/sweep.json
-      langshift evaluate report results/plain results/shifted results/sweep.json --output results
-    """
-    require_extra("A report needs", "report", *REPORT)
-    from langshift.evaluate.report.report import build
+def _write_report(made: Report, folder: Path) -> None:
     from langshift.evaluate.report.writers import write
 
-    folders = [place for place in runs if not place.is_file()]
-    folder = output or (folders[-1] if folders else runs[-1].parent)
-    check_output(folder)
-    made = build(runs, dataset, command())
-    warn(made.found.warnings)
-    written = write(made, folder)
-    if as_json:
-        files = {path.suffix.removeprefix("."): str(path) for path in written}
-        emit_json({"files": files, "comparison": made.to_dict()})
-        return
-    for sentence in made.found.summary:
-        line(sentence)
-    line(f"\nThe report is {written[0]}")
-    line(f"Its tables are also in {folder}, as {', '.join(path.name for path in written[1:])}")
+    page, figures = write(made, folder)
+    note(f"Wrote the report {page}, and its figures to {figures}.")

@@ -1,6 +1,7 @@
-"""The commands of ``evaluate``: ``replay``, ``modes`` and ``score`` are here."""
+"""The commands of ``evaluate``: ``replay`` is here."""
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -9,115 +10,39 @@ import click
 from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client, open_cluster
-from langshift.commands.compare import compare, report
-from langshift.commands.laura import laura
-from langshift.commands.offline import offline, sweep
+from langshift.commands.compare import compare
+from langshift.commands.offline import offline
 from langshift.commands.rag import rag
-from langshift.debias.encoders import Encoder
+from langshift.commands.run_tables import show_drifts, show_positions, show_replay
+from langshift.commands.search_options import search_options
+from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate import runs
-from langshift.evaluate.compare.comparison import compare_settings
-from langshift.evaluate.compare.findings import settings_document
-from langshift.evaluate.compare.verdict import Verdict, of_replays
-from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
-from langshift.evaluate.measures import parse_measure
-from langshift.evaluate.measures.most_shown import format_figure
+from langshift.evaluate.compare.verdict import Verdict, judge_replays
+from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.overlap import Drifts, drifts
-from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, check_resume, folders_of, open_journals, read_log
+from langshift.evaluate.replay.plan import (
+    ReplayOptions,
+    ReplayPlan,
+    check_resume,
+    folders_of,
+    open_journals,
+    read_log,
+    run_names,
+)
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, LoadProfile
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
-from langshift.evaluate.report.run_tables import show_drifts, show_positions, show_replay, show_settings
 from langshift.files import write_json
-from langshift.output import emit_json, heading, line, note, progress, table, warn
-from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, flag, json_or_tables, option
+from langshift.output import emit_json, line, note, progress, warn
+from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, Option, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import (
-    MODES,
-    SearchOptions,
-    SearchSettings,
-    format_settings,
-    read_setting,
-    search_options,
-    setting_options,
-)
+from langshift.retrieval.settings import SearchOptions, SearchSettings, format_settings, read_setting
 from langshift.settings import Settings
-from langshift.wording import format_score
+from langshift.wording import program
 
 _INDICES = option("--index NAME", "The index to search; can be repeated.", dest="names", required=True, multiple=True)
-
-
-@click.command("modes", cls=Command)
-@click.argument("dataset", type=PATH)
-@_INDICES
-@option(
-    "--setting SETTING",
-    "A mode and options of langshift search, such as 'hybrid --prefer-language .02'; can be repeated. "
-    "[default: every mode, dense first, and dense with a preference and with a spread of .02]",
-    dest="settings",
-    multiple=True,
-)
-@option(
-    "--measures NAMES",
-    "Measures. [default: nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20 Top1]",
-)
-@option("--output FOLDER", "Write a folder for each row here, as evaluate replay does.")
-@search_options
-@json_or_tables
-def modes(
-    dataset: Path,
-    names: tuple[str, ...],
-    settings: tuple[str, ...],
-    measures: str | None,
-    output: Path | None,
-    search: SearchOptions,
-    as_json: bool,
-) -> None:
-    """Send every query of DATASET in several settings, and compare the settings in one table.
-
-    The settings take turns at each query, one query at a time, so that their latencies are measured under the
-    same conditions. Each row is a setting, or a setting and an index if there are several. Every row is tested
-    against the first, corrected for the number of tests. Tables of all differences follow, separately for
-    queries with and without an answer in the searcher's language.
-
-    \b
-    Example:
-      langshift evaluate modes xquad8 --index plain --index shifted --setting dense \\
-        --setting 'dense --prefer-language .02' --setting 'hybrid --fusion rrf' --output results
-      langshift evaluate compare results/plain-dense results/shifted-dense
-    """
-    if len(set(names)) < len(names):
-        raise UsageError("--index names an index twice: the indices must be unique.")
-    parsed = _settings(settings)
-    data = load_dataset(dataset)
-    chosen = _measures(measures, data)
-    if output is not None:
-        check_output(output)
-    client = open_cluster()
-    server = server_version(client)
-    opened: dict[str, Encoder] = {}
-    searchers = [Searcher(client, name, search, opened) for name in names]
-    wanted = output is not None or "LPR" in chosen
-    found = replay_with_bars(client, searchers, data, ReplayOptions(parsed, measures=chosen, group_scores=wanted))
-    comparison = compare_settings(data, found)
-    for row in comparison.rows:
-        warn(f"{row.name}: {warning}" for warning in row.replay.warnings)
-    if output is not None:
-        for row in comparison.rows:
-            write_files(output / row.folder, row.replay, result(row.replay, server))
-    if as_json:
-        emit_json(settings_document(comparison))
-    else:
-        show_settings(comparison)
-    if output is not None:
-        note(f"Wrote a folder for each row to {output}: {', '.join(row.folder for row in comparison.rows)}.")
-    _raise(f"{row.name}: {failures(row.replay)}" for row in comparison.rows if row.replay.failed)
-
-
-def _raise(troubles: Iterable[str]) -> None:
-    if text := " ".join(troubles):
-        raise LangshiftError(text)
 
 
 # What one client keeps open.
@@ -166,9 +91,14 @@ def load_clients(client: OpenSearch, concurrency: int) -> list[OpenSearch]:
     return [make_client(settings, address(client), retries=0) for _ in range(0, concurrency, _CONNECTIONS)]
 
 
-def _write(output: Path, found: Sequence[ReplayResult], documents: Sequence[dict[str, Any]], compared: Drifts) -> None:
+def _write(
+    folders: Sequence[Path],
+    found: Sequence[ReplayResult],
+    documents: Sequence[dict[str, Any]],
+    output: Path,
+    compared: Drifts,
+) -> None:
     """Write each index's files, then say that those which are complete are finished."""
-    folders = folders_of(output, [one.index for one in found])
     for folder, one, document in zip(folders, found, documents, strict=True):
         write_files(folder, one, document)
     if compared:
@@ -178,7 +108,17 @@ def _write(output: Path, found: Sequence[ReplayResult], documents: Sequence[dict
             ReplayJournal.finish(folder)
 
 
+def _note_written(output: Path, names: Sequence[str]) -> None:
+    if len(names) == 1:
+        note(f"Wrote run.trec, per-query.jsonl and result.json to {output}.")
+        return
+    note(f"Wrote a folder for each run to {output}: {', '.join(names)}.")
+    places = shlex.join(str(output / name) for name in names)
+    note(f"Compare them with: {program()} evaluate compare --brief {places}")
+
+
 def _print_replays(
+    names: Sequence[str],
     found: Sequence[ReplayResult],
     documents: Sequence[dict[str, Any]],
     compared: Drifts,
@@ -186,10 +126,10 @@ def _print_replays(
     *,
     as_json: bool,
 ) -> None:
-    for one in found:
-        warn(warning if len(found) == 1 else f"{one.index}: {warning}" for warning in one.warnings)
+    for name, one in zip(names, found, strict=True):
+        warn(warning if len(found) == 1 else f"{name}: {warning}" for warning in one.warnings)
     if as_json:
-        several = {"indices": {one.index: document for one, document in zip(found, documents, strict=True)}}
+        several = {"runs": dict(zip(names, documents, strict=True))}
         drift = {"drift": [one.to_dict() for one in compared]}
         pairs = zip(compared, verdicts, strict=True)
         said = [{"before": one.before, "after": one.after, **verdict.to_dict()} for one, verdict in pairs]
@@ -197,17 +137,14 @@ def _print_replays(
         return
     for one, document in zip(found, documents, strict=True):
         show_replay(one, document)
-    show_positions({one.index: one.scores for one in found})
+    show_positions({name: one.scores for name, one in zip(names, found, strict=True)})
     show_drifts(compared)
     for verdict in verdicts:
         line(f"\n{verdict.sentence}")
 
 
-MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20", "Top1")
-
-
 def _settings(given: Sequence[str]) -> list[SearchSettings]:
-    """The settings, the usual ones where none are given.
+    """The settings; dense where none is given.
 
     Raises:
         UsageError: one that is none, or that is there twice.
@@ -219,27 +156,26 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
             usual = format_settings(setting)
             raise UsageError(f"--setting {text!r} means {usual!r}, which is already given: settings must be unique.")
         found.append(setting)
-    # What every row is tested against comes first: dense, and auto behind what it may stand for.
-    modes = [*MODES[1:], MODES[0]]
-    return found or [*map(SearchSettings, modes), SearchSettings(preference=0.02), SearchSettings(preference=-0.02)]
-
-
-def _measures(given: str | None, dataset: Dataset) -> list[str]:
-    if given is not None:
-        return runs.parse_names(given, dataset)
-    # Those that compare languages are refused where documents were judged per language.
-    alone = dataset.judged == PER_LANGUAGE
-    return [name for name in MEASURES if not (alone and parse_measure(name).family.across)]
+    return found or [SearchSettings()]
 
 
 @click.command("replay", cls=Command)
 @click.argument("dataset", type=PATH, required=False)
 @_INDICES
-@setting_options("dense")
+@click.option(
+    "--setting",
+    "--mode",
+    "settings",
+    cls=Option,
+    multiple=True,
+    metavar="SETTING",
+    help="How to search: a mode, also with options of langshift search, such as 'hybrid --prefer-language .02'; can "
+    "be repeated. [default: dense]",
+)
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'.")
 @option(
     "--concurrency N",
-    f"Queries at once; with --rate or --log, at most. [default: 1; with those {AT_ONCE_IN_OPEN_LOOP}]",
+    f"Queries at once; with --rate or --queries, at most. [default: 1; with those {AT_ONCE_IN_OPEN_LOOP}]",
     click.IntRange(1, MOST_AT_ONCE),
 )
 @option(
@@ -247,7 +183,7 @@ def _measures(given: str | None, dataset: Dataset) -> list[str]:
     "Send R queries a second, answered or not.",
     FiniteRange(0, 10_000, min_open=True),
 )
-@option("--log FILE", "Send the queries of a log at its times.")
+@option("--queries FILE", "Send the queries of a log at its times.", dest="log")
 @option("--output FOLDER", "Write run.trec, per-query.jsonl and result.json here.")
 @flag("--resume", "Resume an interrupted replay in --output.")
 @option("--speed S", "Send a log S times as fast.", FiniteRange(0, 1_000_000, min_open=True), rare=True)
@@ -257,7 +193,7 @@ def _measures(given: str | None, dataset: Dataset) -> list[str]:
 def replay_command(
     dataset: Path | None,
     names: tuple[str, ...],
-    setting: SearchSettings,
+    settings: tuple[str, ...],
     measures: str | None,
     concurrency: int | None,
     rate: float | None,
@@ -271,49 +207,61 @@ def replay_command(
 ) -> None:
     """Send every query of DATASET to the cluster, and score the answers.
 
-    DATASET is a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv; with --log it may be left out.
+    DATASET is a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv; with --queries it may be left out.
     Each query retrieves the best 100 documents. TLR@20 is the recall of relevant documents in other languages
-    than the query's, SLR@20 of those in the query's own. Several indices take turns, and are compared.
+    than the query's, SLR@20 of those in the query's own. Several indices and settings take turns at each query,
+    so that their latencies are measured under the same conditions, and each has a folder of its own below --output.
+    Indices are compared at once, settings by langshift evaluate compare.
 
     \b
     Example:
       langshift evaluate replay DATASET --index news --output results/news
+      langshift evaluate replay DATASET --index news --setting dense --setting 'hybrid --prefer-language .02' \\
+        --output results
+      langshift evaluate compare --brief results/dense results/hybrid-prefer-language-0.02
       langshift evaluate replay DATASET --index plain --index shifted --rate 20
-      langshift evaluate replay --log queries.jsonl --speed 2 --index plain --index shifted
+      langshift evaluate replay --queries log.jsonl --speed 2 --index plain --index shifted
     """
     if len(set(names)) < len(names):
         raise UsageError("--index names an index twice: the indices must be unique.")
     if rate is not None and log is not None:
-        raise UsageError("--rate and --log both determine when queries are sent: give only one of them.")
+        raise UsageError("--rate and --queries both determine when queries are sent: give only one of them.")
     if speed is not None and log is None:
-        raise UsageError("--speed only applies to a log: give one with --log.")
+        raise UsageError("--speed only applies to a log: give one with --queries.")
     if resume and output is None:
         raise UsageError("--resume continues a replay from its folder: name it with --output.")
     usual = 1 if rate is None and log is None else AT_ONCE_IN_OPEN_LOOP
     load = LoadProfile(concurrency or usual, rate, speed if log is None else speed or 1.0, warm_up)
     # Its steps: read, detect languages, encode and prepare (``ReplayPlan.of``), send and score (``replay_all``), write.
+    parsed = _settings(settings)
+    called = run_names(names, parsed)
     logged = None if log is None else read_log(log, speed or 1.0)
     data, chosen = _read(dataset, log, measures)
     if output is not None:
         check_output(output)
-        check_resume(output, names, resume=resume)
+        check_resume(output, called, resume=resume)
     client = open_cluster()
     server = server_version(client)
     opened: dict[str, Encoder] = {}
     searchers = [Searcher(client, name, search, opened) for name in names]
     scored = output is not None or "LPR" in (chosen or ())
-    options = ReplayOptions([setting], load, chosen, logged, group_scores=scored)
+    options = ReplayOptions(parsed, load, chosen, logged, group_scores=scored)
     found = replay_with_bars(client, searchers, data, options, output)
     documents = [result(one, server) for one in found]
-    compared = drifts(client, found) if len(found) > 1 and all(one.complete for one in found) else []
-    verdicts = [of_replays(found[0], other, one) for other, one in zip(found[1:], compared, strict=False)]
+    # Settings are compared by their measures; of indices, how alike the answers are says something without any.
+    alike = len(parsed) == 1 and len(found) > 1 and all(one.complete for one in found)
+    compared = drifts(client, found) if alike else []
+    verdicts = [judge_replays(found[0], other, one) for other, one in zip(found[1:], compared, strict=False)]
     if output is not None:
-        _write(output, found, documents, compared)
-    _print_replays(found, documents, compared, verdicts, as_json=as_json)
+        _write(folders_of(output, called), found, documents, output, compared)
+    _print_replays(called, found, documents, compared, verdicts, as_json=as_json)
     if output is not None and not as_json:
-        note(f"Wrote run.trec, per-query.jsonl and result.json to {output}.")
-    failed = [(one.index, failures(one, resumable=output is not None)) for one in found if one.failed]
-    _raise(f"{index}: {text}" if len(found) > 1 else text for index, text in failed)
+        _note_written(output, called)
+    failed = {
+        name: failures(one, resumable=output is not None) for name, one in zip(called, found, strict=True) if one.failed
+    }
+    if failed:
+        raise LangshiftError(" ".join(f"{name}: {text}" if len(found) > 1 else text for name, text in failed.items()))
 
 
 def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[Dataset, list[str] | None]:
@@ -323,73 +271,10 @@ def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[
     elif log is not None:
         dataset = Dataset(log, {}, (), {})
     else:
-        raise UsageError("There is nothing to replay: name a DATASET, a log with --log, or both.")
+        raise UsageError("There is nothing to replay: name a DATASET, a log with --queries, or both.")
     if measures is not None and not dataset.qrels:
         raise UsageError("--measures needs judgements: name the DATASET that the log's queries are from.")
     return dataset, None if measures is None else runs.parse_names(measures, dataset)
-
-
-@click.command("score", cls=Command)
-@click.argument("run", type=PATH)
-@option("--dataset FOLDER", "The dataset that was searched.", required=True)
-@option(
-    "--measures NAMES",
-    "Measures, such as 'nDCG@20 TLR@20'. [default: nDCG, R, TLR, SLR and MostShown at 20, and LPR if it is available]",
-)
-@json_or_tables
-def score(run: Path, dataset: Path, measures: str | None, as_json: bool) -> None:
-    """Score RUN, a TREC run of any retriever.
-
-    Ties are broken as in trec_eval; the rank column is not used. A query without an answer counts as 0,
-    and a query without a relevant document is left out.
-
-    \b
-    Known measures: nDCG@k R@k P@k AP RR Judged@k and others of ir_measures, such as Success@k;
-      TLR@k   recall of relevant documents in other languages than the query's
-      SLR@k   recall of those in the query's language
-      TR@k    recall by document language, as a matrix
-      LPR     how often the query's language has the best score among all translations; needs
-              group-scores.jsonl beside RUN, which replay and offline write
-      Lang_nDCG@k, also as Lang_nDCG(same=3,other=1)@k; Top1, the first document in four ways
-      PSI@k and EvidenceHit@k, the place of the evidence in the document, from evidence.tsv
-      MostShown@k, the share of the language that is shown most, in a table beside what is relevant
-      PEER, Share@k, Entropy@k, JS@k and KL@k
-
-    \b
-    Example:
-      langshift evaluate score results/plain/run.trec --dataset xquad8 --measures 'nDCG@20 TLR@20 TR@20'
-    """
-    found = runs.score_run(run, dataset, measures)
-    warn(found.warnings)
-    if as_json:
-        emit_json(runs.document(found))
-    else:
-        show(found)
-
-
-def show(found: runs.ScoredRun) -> None:
-    """Print the measures, by query language where there are several, and the matrices of those that have one."""
-    heading(f"{found.path}: {found.answered:,} of {len(found.dataset.queries):,} queries answered")
-    rows = []
-    for name, scores in found.scores.items():
-        direction = parse_measure(name).family.direction
-        rows.append([name, format_figure(scores), direction, f"{scores.queries:,}", f"{scores.left_out:,}"])
-    columns = ["measure", "mean", "good is", "queries", "left out"]
-    table(None, columns, rows, right={"mean", "queries", "left out"})
-    languages = runs.by_language(found.scores, found.languages.queries)
-    if len(languages) > 1:
-        heading("\nBy query language")
-        rows = [[tag, *(format_figure(scores) for scores in part.values())] for tag, part in languages.items()]
-        table(None, ["language", *found.scores], rows, right=set(found.scores))
-    for name, scores in found.scores.items():
-        if scores.table is not None:
-            heading(f"\n{name}: {scores.table.rows} down, {scores.table.columns} across")
-            heads = scores.table.heads
-            rows = [
-                [row, *(format_score(cells[head].mean if head in cells else None, 3) for head in heads)]
-                for row, cells in scores.table.cells.items()
-            ]
-            table(None, ["", *heads], rows, right=set(heads))
 
 
 @click.group(cls=CommandGroup)
@@ -402,5 +287,5 @@ def evaluate() -> None:
     """
 
 
-for command in (replay_command, modes, score, offline, sweep, rag, laura, compare, report):
+for command in (replay_command, offline, rag, compare):
     evaluate.add_command(command)

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from langshift.debias.encoders import Encoder, open_encoder
+import click
+
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import Encoder, Reading
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.parallel import open_parallel
@@ -14,20 +17,39 @@ from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
 from langshift.languages import parse_tag
 from langshift.output import note, progress
+from langshift.parameters import READING, REMOTE_CODE, option, option_group
+
+#: How an encoder is opened; a command is given them as ``opening``, for ``open_encoder``.
+OPENING = option_group(
+    "opening",
+    lambda trust_remote_code, **reading: {"trust_remote_code": trust_remote_code, "reading": Reading(**reading)},
+    REMOTE_CODE,
+    *READING,
+)
+PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
+#: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
+passage_options = option_group(
+    "passages",
+    dict,
+    option(
+        "--join-lines N",
+        "Join N rows to one passage, about as long as the texts in the index.",
+        click.IntRange(1, 1000),
+        default=1,
+    ),
+    option("--documents FILE", "A document id for each row, which --join-lines does not cross."),
+)
 
 
 def open_for(pairs: Path, passages: dict[str, Any], vectors: LanguageVectors) -> tuple[ParallelText, list[str]]:
-    """The parallel text in the languages of the vectors, and those of them that it does not have."""
-    whole = open_parallel(pairs, **passages)
-    if whole.dimension is not None:
-        raise UsageError(f"{whole.shown} contains vectors, and no query can be cut out of a vector: give texts.")
-    theirs = ", ".join(whole.languages)
-    if vectors.pivot not in whole.languages:
-        raise UsageError(f"{whole.shown} has no text in the vectors' pivot language {vectors.pivot}; it has {theirs}.")
-    used = sorted(set(vectors.vectors) & set(whole.languages))
-    if not used:
-        mine = ", ".join(sorted(vectors.vectors))
-        raise UsageError(f"{whole.shown} has no text in any language of the vectors ({mine}); it has {theirs}.")
+    """The parallel text in the pivot and those languages of the vectors that it has, and those that it has not."""
+    found = open_parallel(pairs, **passages).languages
+    used = sorted(set(vectors.vectors) & set(found))
+    if vectors.pivot not in found or not used:
+        raise UsageError(
+            f"{pairs} must contain the pivot {vectors.pivot} and another language of the vectors "
+            f"({', '.join(sorted(vectors.vectors))}); it has {', '.join(found)}."
+        )
     chosen = open_parallel(pairs, [vectors.pivot, *used], pivots=[vectors.pivot], **passages)
     return chosen, sorted(set(vectors.vectors) - set(used))
 
@@ -90,25 +112,17 @@ def check_output(output: Path) -> None:
         raise UsageError(f"{output} cannot be written: {folder} is not a writable folder.")
 
 
-def parallel_for(vectors: LanguageVectors, pairs: Path, passages: dict[str, Any]) -> ParallelText:
-    """The parallel text in the pivot and those languages of the file that it has."""
-    found = open_parallel(pairs, **passages).languages
-    wanted = [tag for tag in (vectors.pivot, *vectors.vectors) if tag in found]
-    if vectors.pivot not in wanted or len(wanted) < 2:
-        raise UsageError(
-            f"{pairs} must contain the pivot {vectors.pivot} and another language of the vectors "
-            f"({', '.join(sorted(vectors.vectors))}); it has {', '.join(found)}."
-        )
-    return open_parallel(pairs, wanted, pivots=[vectors.pivot], **passages)
-
-
 def encoder_for(
-    vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, opening: dict[str, Any]
+    vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, *, trust_remote_code: bool
 ) -> Encoder:
     """The encoder that the file names, or another one that was asked for."""
-    opening["reading"] = vectors.reading(name, opening["reading"])
-    named_by = "" if name else f"The file {path}"
-    opened = open_encoder(name or vectors.encoder, vector_spec=vector_spec_of(source), named_by=named_by, **opening)
+    opened = open_encoder(
+        name or vectors.encoder,
+        trust_remote_code=trust_remote_code,
+        vector_spec=vector_spec_of(source),
+        named_by="" if name else f"The file {path}",
+        reading=vectors.reading(name, Reading()),
+    )
     if opened.dimension != vectors.dimension:
         other = opened.id != vectors.encoder
         remedy = f"use the encoder {vectors.encoder}" if other else "it is not the model that they were fitted with"

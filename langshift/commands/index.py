@@ -1,140 +1,36 @@
-"""The commands of ``index`` and ``pipeline``."""
+"""The commands of ``index``."""
 
+import sys
 from collections.abc import Sequence
 
 import click
-from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.commands.search import calibration_due
+from langshift.commands.anchors import calibration_due
+from langshift.commands.audit import audit
 from langshift.errors import UsageError
-from langshift.output import emit_json, line, note, out, table
+from langshift.output import emit_json, line, note, table
 from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, option
-from langshift.plugin import description, pipelines, stored_shift
-from langshift.plugin.alias_repair import broken_aliases, run_repair
+from langshift.plugin import description
+from langshift.plugin.alias_repair import broken_aliases, plan_repair
+from langshift.plugin.alias_repair import repair as repair_alias
 from langshift.plugin.description import held, short_name, short_scales, unreadable
-from langshift.plugin.inventory import AnyVersion, Version, listed, run_drop
-from langshift.plugin.pipeline_check import run_verify
-from langshift.plugin.versions import live
-
-
-@click.group(cls=CommandGroup)
-def pipeline() -> None:
-    """Shift documents from other clients, with an ingest pipeline for each version of an index.
-
-    Logstash, Data Prepper, Spark, curl or any other client then writes raw vectors to the index, and the pipeline
-    shifts them by the document's language. docs/clients.md shows request bodies.
-
-    \b
-    Example:
-      langshift pipeline install news
-    """
-
-
-@pipeline.command()
-@click.argument("name")
-@option("--after PIPELINE", "A pipeline that runs first, such as one that computes the vectors.")
-@JSON
-def install(name: str, after: str | None, as_json: bool) -> None:
-    """Install a pipeline that shifts documents as the default pipeline of the index NAME (an alias or a version).
-
-    The previous default pipeline runs first. Installing again updates the pipeline if anything has changed.
-    langshift's own commands bypass it.
-
-    \b
-    Example:
-      langshift pipeline install news --after my-embedding
-    """
-    client = open_cluster()
-    found = live(client, name)
-    index, shift = found.index, stored_shift.read(client, found.index)
-    first = _first(client, index, after)
-    done = pipelines.install(client, index, shift, found.fields, first)
-    if as_json:
-        preceding = first._asdict() if first else None
-        scales = {"vectors": shift.hash, "alpha": shift.alpha, "alphas": dict(shift.alphas)}
-        scales["gamma"] = shift.gamma
-        emit_json({"index": index, "pipeline": pipelines.name_for(index), "first": preceding, **scales, "done": done})
-        return
-    out.print(f"{_DONE[done]} {pipelines.name_for(index)}, the default pipeline of {index}.", soft_wrap=True)
-    if first is not None:
-        so_far = ", the previous default pipeline," if first.was_default else ""
-        note(f"The pipeline {first.name}{so_far} runs before it.")
-    for sentence in description.of_declarations(found.fields):
-        note(sentence)
-    if shift.hash is None:
-        note(f"{index} has no language vectors: documents get a stamp, but their vectors are not shifted.")
-
-
-@pipeline.command()
-@click.argument("name")
-@option("--sample N", "How many documents to shift again and compare.", click.IntRange(1, 1000), default=100)
-@JSON
-def verify(name: str, sample: int, as_json: bool) -> None:
-    """Compare the pipeline's results with NumPy's on documents of the index NAME, and check all stamps.
-
-    Nothing is written. Exit codes: 0 everything agrees, 1 something differs; what to do is then shown.
-
-    \b
-    Example:
-      langshift pipeline verify news --sample 500
-    """
-    click.get_current_context().exit(run_verify(name, sample, as_json=as_json))
-
-
-@pipeline.command()
-@click.argument("name")
-@JSON
-def remove(name: str, as_json: bool) -> None:
-    """Remove the pipeline of the index NAME, and restore its previous default pipeline.
-
-    Documents are not changed.
-
-    \b
-    Example:
-      langshift pipeline remove news
-    """
-    client = open_cluster()
-    index = live(client, name).index
-    removed = pipelines.remove(client, index)
-    now = pipelines.default(client, index)
-    if as_json:
-        emit_json({"index": index, "removed": removed.name if removed else None, "default_pipeline": now})
-    elif removed is None:
-        out.print(f"{index} has no langshift pipeline: there is nothing to remove.", soft_wrap=True)
-    else:
-        left = f"the default pipeline {now} again" if now else "no default pipeline"
-        out.print(f"Removed {removed.name}: {index} now has {left}. Its documents are not changed.", soft_wrap=True)
-
-
-_DONE = {"installed": "Installed", "updated": "Updated", "unchanged": "Already up to date:"}
-
-
-def _first(client: OpenSearch, index: str, after: str | None) -> pipelines.PrecedingPipeline | None:
-    """What runs before the shift: what was there before stays."""
-    now = pipelines.default(client, index)
-    # The pipeline of another version would only shift before this one does.
-    there = None if now is None else pipelines.read(client, now)
-    before = None if now is None else pipelines.PrecedingPipeline(now, was_default=True)
-    first = before if there is None else there.first
-    if after is None or (first is not None and first.name == after):
-        return first
-    if first is not None and first.was_default:
-        raise UsageError(
-            f"{index} has the default pipeline {first.name}, which continues to run first: add {after} to it, "
-            "or leave --after out."
-        )
-    return pipelines.PrecedingPipeline(after, was_default=False)
+from langshift.plugin.inventory import AnyVersion, Version, listed, plan_drop
+from langshift.plugin.inventory import drop as drop_versions
+from langshift.plugin.versions import check_name, live
 
 
 @click.group(cls=CommandGroup)
 def index() -> None:
-    """List, describe and remove indices and their versions.
+    """List, describe, audit and remove indices and their versions.
 
     \b
     Example:
       langshift index list
     """
+
+
+index.add_command(audit)
 
 
 @index.command("list")
@@ -214,7 +110,17 @@ def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
     Example:
       langshift index drop news --version 1
     """
-    click.get_current_context().exit(run_drop(name, version, yes=yes, as_json=as_json))
+    check_name(name)
+    client = open_cluster()
+    plan = plan_drop(client, name, version)
+    what = plan.in_words()
+    if not yes:
+        _confirm(f"This would remove {what}", f"This removes {what}.", "Remove it?", "Nothing was removed.")
+    drop_versions(client, plan)
+    if as_json:
+        emit_json({"name": name, "whole": plan.whole, "removed": [one.to_dict() for one in plan.versions]})
+    else:
+        line(f"Removed {what}.")
 
 
 @index.command()
@@ -232,7 +138,35 @@ def repair(name: str, yes: bool, as_json: bool) -> None:
     Example:
       langshift index repair news
     """
-    click.get_current_context().exit(run_repair(name, yes=yes, as_json=as_json))
+    check_name(name)
+    client = open_cluster()
+    live, alias = plan_repair(client, name)
+    if alias is not None:
+        what = alias.repair_in_words()
+        if not yes:
+            takes = f"This takes {what}. No index is removed."
+            _confirm(f"This would take {what}", takes, "Take it away?", "Nothing was changed.")
+        repair_alias(client, alias)
+    if as_json:
+        emit_json({"name": name, "version": live, "removed_from": [] if alias is None else alias.wrong})
+    elif alias is None:
+        line(f"Nothing to repair: {name} points to {live or 'no version'}{' alone' if live else ''}.")
+    else:
+        line(f"Took {what}. No index was removed.")
+
+
+def _confirm(would: str, does: str, question: str, undone: str) -> None:
+    """Ask before something is taken away; the command ends with exit code 1 where the answer is no.
+
+    Raises:
+        UsageError: there is nobody to ask.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(f"{would}: without a terminal, confirm with --yes.")
+    note(does)
+    if not click.confirm(question, err=True):
+        note(undone)
+        click.get_current_context().exit(1)
 
 
 def _list(versions: Sequence[AnyVersion]) -> None:

@@ -1,326 +1,138 @@
-"""The commands ``ingest``, ``adopt`` and ``dead-letters``."""
+"""The command ``ingest``."""
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import click
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import RequestError
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.commands.corpus_fields import FIELDS, chunked_fields, named_fields, weighted_field
-from langshift.commands.search import note_calibration_due
-from langshift.debias.encoders import Reading, VectorSpec, is_given
+from langshift.commands.anchors import note_calibration_due
+from langshift.commands.load_display import json_where_unpublished, open_reporter, report_end, show_languages
+from langshift.commands.pipeline_options import MAX_REFUSED, pipeline_options, weighted_field
+from langshift.debias.encoders.base import VectorSpec, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import shipped
 from langshift.errors import ClusterError, UsageError
-from langshift.evaluate.audit import report as audit_report
-from langshift.evaluate.audit.audit import audit as audit_index
-from langshift.ingest import progress, publication
-from langshift.ingest.adopt.adopt import AdoptableIndex, open_for_adoption, require_name
-from langshift.ingest.adopt.adopt import adopt as adopt_index
-from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, shortened
-from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest import progress
 from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import PipelineOptions
-from langshift.ingest.dead_letter_replay import none_of, run_replay, with_letters
-from langshift.ingest.documents import Embeddings
-from langshift.ingest.load import load_source
-from langshift.ingest.publication import LoadNotPublished
-from langshift.ingest.resume import PATIENCE as USUAL_PATIENCE
+from langshift.ingest.documents import OPERATION, Embeddings, name_fault
+from langshift.ingest.load import load_source, open_source, require_readable
 from langshift.ingest.resume import LoadOptions
-from langshift.ingest.sources import open_source, require_readable
-from langshift.output import emit_json, line, note, out, table
-from langshift.parameters import (
-    ALPHA,
-    ENCODER,
-    ENCODER_OF_INDEX,
-    GAMMA,
-    INDEX_ENCODER,
-    JSON,
-    PATIENCE,
-    READING,
-    REMOTE_CODE,
-    SHARE,
-    THREADS,
-    VECTORS,
-    Command,
-    CommandGroup,
-    Decorator,
-    flag,
-    json_or_tables,
-    option,
-    option_group,
-    parse_list,
-)
+from langshift.ingest.sources import own_fields
+from langshift.output import emit_json, line, note, out
+from langshift.parameters import ENCODER_OF_INDEX, PATIENCE, Command, flag, json_or_tables, option, option_group
 from langshift.plugin import metadata
-from langshift.plugin.index_body import ENGINES, Engine, IndexOptions, own_mappings
-from langshift.plugin.inventory import DocumentCount, count_documents
-from langshift.plugin.metadata import FieldNames
-from langshift.plugin.user_template import Template
+from langshift.plugin.index_body import ENGINES, RESERVED_FIELDS, Engine, own_mappings
+from langshift.plugin.metadata import CHUNK, PARENT, FieldNames
+from langshift.plugin.user_template import IndexOptions, Template
 from langshift.plugin.versions import IfExists, IndexInfo, check_name, live
-from langshift.retry import waiting
-from langshift.server_errors import reason
-from langshift.settings import Settings
 from langshift.wording import pluralize
-
-_LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
-_LANGUAGES = option(
-    "--languages L,...",
-    "Detect only these languages. [default: all]",
-    callback=lambda context, parameter, given: parse_list(context, parameter, given, "en,fr,ms") or [],
-)
-
-
-def _make_pipeline_options(*, min_confidence: float, **values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
-    reading = Reading.take(values)
-    return PipelineOptions(**values, least_confidence=min_confidence, reading=reading)
-
-
-def _pipeline_options(encoder: Decorator) -> Decorator:
-    """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
-    least_confidence = option(
-        "--min-confidence P",
-        "Shift only by languages this certain.",
-        SHARE,
-        default=0.5,
-        rare=True,
-    )
-    usual = (encoder, REMOTE_CODE, *READING, VECTORS, ALPHA, GAMMA)
-    return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, _LID_MODEL, least_confidence)
-
-
-MAX_REFUSED = option(
-    "--max-refused SHARE",
-    "Replace only if no more is refused.",
-    SHARE,
-    default=publication.MAX_REFUSED,
-    rare=True,
-)
-
-
-@click.command(cls=Command)
-@click.argument("old")
-@option("--name NEW", "The name of the new index; not needed with --audit.")
-@option("--vector-field F", "The field of OLD with the vectors.", dest="vector", required=True)
-@option(
-    "--text-field T",
-    "A text field (T^3: with weight 3), or several.",
-    dest="texts",
-    required=True,
-    multiple=True,
-)
-@option("--title-field T", "The text field with the title.", dest="title")
-@option("--language-field L", "A field with the language. [default: detected]", dest="language")
-@option("--group-field G", "A field that translations share. [default: group]", dest="group")
-@option("--parent-field P", "Each entry is a chunk: a field with its document's id.", dest="parent")
-@flag("--analyze", "Analyze the texts by language, for word search.")
-@_pipeline_options(ENCODER)
-@option(
-    "--if-exists WHAT",
-    "If NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
-    click.Choice(["fail", "replace", "new-version"]),
-    default="fail",
-)
-@MAX_REFUSED
-@PATIENCE
-@flag("--audit", "Only report what a shift would change.")
-@option(
-    "--sample N",
-    "With --audit: how many documents. [default: 2000]",
-    click.IntRange(100, 10_000),
-    rare=True,
-)
-@option(
-    "--queries FILE",
-    "With --audit: queries.jsonl. [default: the documents]",
-    rare=True,
-)
-@json_or_tables
-def adopt(
-    old: str,
-    name: str | None,
-    vector: str,
-    texts: tuple[str, ...],
-    title: str | None,
-    language: str | None,
-    group: str | None,
-    parent: str | None,
-    analyze: bool,
-    pipeline: PipelineOptions,
-    if_exists: IfExists,
-    max_refused: float,
-    patience: float,
-    audit: bool,
-    sample: int | None,
-    queries: Path | None,
-    as_json: bool,
-) -> None:
-    """Take over OLD, an index (or alias) with vectors from any source, as the new index NEW.
-
-    NEW has the same fields, mapping and settings; each document's language is detected and its vector shifted.
-    Nothing is encoded: --encoder only names the encoder that the vectors are from. OLD is only read. What is written
-    to it later is not in NEW: send it to both (see langshift pipeline). What NEW does not accept goes to the dead
-    letters, and the exit code is 3. An interrupted run leaves nothing behind.
-
-    \b
-    Example:
-      langshift adopt old-articles --audit --vector-field vec --text-field headline --text-field body
-      langshift adopt old-articles --name news --vector-field vec --text-field body --language-field meta.lang
-    """
-    if not audit and (sample is not None or queries is not None):
-        raise UsageError("--sample and --queries only apply to --audit: give --audit too.")
-    if audit and analyze:
-        raise UsageError("--analyze changes nothing that --audit looks at: leave one of them out.")
-    weighted = dict([weighted_field("--title-field", title)] if title else [])
-    weighted |= dict(weighted_field("--text-field", text) for text in texts)
-    weights = {name: weight for name, weight in weighted.items() if weight != 1}
-    head = next(iter(weighted)) if title else None
-    there = FieldNames(
-        vector,
-        texts=tuple(weighted),
-        declared_language=language,
-        title=head,
-        weights=weights,
-        group=group or "",
-        parent=parent,
-    )
-    if audit:
-        if name is not None or if_exists != "fail":
-            note("--audit writes nothing: --name and --if-exists have no effect beside it.")
-        with open_cluster() as client, open_for_adoption(client, old, there, pipeline, patience) as opened:
-            found = audit_index(opened, sample or 2000, queries)
-            (emit_json(audit_report.document(found)) if as_json else audit_report.show(found))
-        return
-    if name is None:
-        raise UsageError("Give the new index a name with --name, or only inspect the old one with --audit.")
-    check_name(name)
-    options = LoadOptions(if_exists, max_refused=max_refused, patience=patience)
-    client = open_cluster()
-    with ExitStack() as stack:
-        opened = stack.enter_context(open_for_adoption(client, old, there, pipeline, patience, analyze=analyze))
-        require_name(client, opened.old, name, options)
-        watch = stack.enter_context(_reporter(client, name, opened.old.name, pipeline))
-        stack.enter_context(_unpublished(lambda done: _document(done, opened, None), as_json=as_json))
-        try:
-            summary = adopt_index(client, opened, name, options, watch)
-        except RequestError as error:
-            raise _refused(error, opened) from error
-        last = _last_line(summary, opened)
-        _log.info("%s", last)
-    counted = DocumentCount(summary.documents)
-    if opened.fields.parent is not None:
-        counted = count_documents(client, summary.index, opened.fields)
-    if as_json:
-        emit_json(_document(summary, opened, counted))
-    else:
-        _print_adopted(summary, opened, counted)
-    if summary.parentless:
-        note(
-            f"{pluralize(summary.parentless, 'chunk')} without a value in {opened.fields.parent!r}, which became "
-            "documents of their own: their _id was filled in."
-        )
-    code = progress.report_end(summary, opened.pipeline, last, as_json=as_json)
-    note_calibration_due(client, name)
-    click.get_current_context().exit(code)
-
 
 _log = logging.getLogger(__name__)
 
-
-def _refused(error: RequestError, opened: AdoptableIndex) -> ClusterError:
-    why, remedy = reason(error), ""
-    if "total fields" in why:
-        more = 20 + len(opened.fields.texts) * len(opened.fields.analyzed)
-        limit = f"index.mapping.total_fields.limit of {opened.old.index}"
-        remedy = f": raise {limit} by {more}, which changes no document"
-    return ClusterError(f"The cluster refuses the new index ({why}){remedy}.")
+# What langshift itself makes of them.
+_TAKEN = (*RESERVED_FIELDS, "language", "_id", OPERATION)
 
 
-def _reporter(client: OpenSearch, name: str, corpus: str, pipeline: PipelineOptions) -> progress.LoadReporter:
-    """What shows and logs a load, once the versions are named that others are making."""
-    for sentence in progress.unfinished_versions(client, name):
-        note(sentence)
-    return progress.LoadReporter(corpus, pipeline, LoadWorkspace.of(Settings.from_env().home, client, name))
+def name_fields(
+    id: str | None, title: str | None, texts: tuple[str, ...], language: str | None, group: str | None
+) -> FieldNames | None:
+    """The names of an index's fields; None where no option is given.
 
+    Args:
+        id: the field with a document's own id; None for ``_id``.
+        title: the field with its title, ``title^3`` with a weight for word search; None for ``title``.
+        texts: the fields with its texts, likewise; empty for ``text``.
+        language: the field with its language; None for ``language``.
+        group: the field that names its translations; None for ``group``.
 
-@contextmanager
-def _unpublished(document: Callable[[progress.LoadSummary], Mapping[str, Any]], *, as_json: bool) -> Iterator[None]:
-    """Around a load: prints what it did also where what it has made does not go live, if JSON is wanted."""
-    try:
-        yield
-    except LoadNotPublished as error:
-        if as_json:
-            emit_json(document(error.summary))
-        raise
-
-
-def _document(
-    summary: progress.LoadSummary, opened: AdoptableIndex, counted: DocumentCount | None
-) -> dict[str, object]:
-    """As ``langshift adopt --json`` prints it: as of a load, with the old index and the names of fields."""
-    # The others are of a load alone.
-    needless = ("corpus", "cut", "longest", "resumed", "deleted", "not_found", "updated", "encoded_again")
-    values = {name: value for name, value in summary.to_dict().items() if name not in needless}
-    old = {"name": summary.corpus, "index": opened.old.index, "uuid": opened.old.uuid}
-    if counted is not None and counted.chunks is not None:
-        values |= counted._asdict()
-    return {**values, "old": old, "fields": opened.fields.to_dict()}
-
-
-def _print_languages(counts: list[tuple[str, int]], entries: str = "documents") -> None:
-    table(None, ["language", entries], [[tag, f"{count:,}"] for tag, count in counts], right={entries})
-
-
-def _print_adopted(summary: progress.LoadSummary, opened: AdoptableIndex, counted: DocumentCount) -> None:
-    languages = sorted(summary.languages.items(), key=lambda one: (-one[1], one[0]))
-    _print_languages(languages, f"{opened.fields.entry}s")
-    without = f", {summary.vectorless:,} without a vector" if summary.vectorless else ""
-    line(
-        f"Adopted {counted} of {opened.old.shown} into {summary.name} "
-        f"({summary.index}), {summary.shifted:,} of them {progress.moved_in_words(summary.made)}{without}; "
-        f"{opened.old.name} was not touched."
+    Raises:
+        UsageError: a name cannot be used, or two cannot be used together.
+    """
+    if not any((id, title, texts, language, group)):
+        return None
+    titles = dict([weighted_field("--title-field", title or "title")])
+    weighted = [weighted_field("--text-field", one) for one in texts or ("text",)]
+    text_names = [name for name, _ in weighted]
+    # A usual name that was given another part is not what it usually is.
+    if title is None and "title" in text_names:
+        titles = {}
+    elif not texts and "text" in titles:
+        text_names = []
+    own_id, declared = (None if id == "_id" else id), (None if language == "language" else language)
+    named = [("--title-field", name) for name in titles] + [("--text-field", name) for name in text_names]
+    others = {"--id-field": own_id, "--language-field": declared, "--group-field": group}
+    _require_usable(named, [(given, name) for given, name in others.items() if name is not None])
+    return FieldNames(
+        texts=(*titles, *text_names),
+        declared_language=declared,
+        # One field alone is the text.
+        title=next(iter(titles), None) if text_names else None,
+        by_language=True,
+        weights={name: weight for name, weight in (*titles.items(), *weighted) if weight != 1},
+        group=group or "group",
+        id=own_id,
     )
 
 
-def _last_line(summary: progress.LoadSummary, opened: AdoptableIndex) -> str:
-    """That nothing was lost, and what is not there."""
-    entry = opened.fields.entry
-    parts = [f"{pluralize(summary.present, entry)} on the server, checked"]
-    if summary.dead:
-        parts.append(f"{pluralize(summary.dead, 'dead letter')} ({progress.dead_letters_say(summary.name)})")
-    return (
-        f"All {pluralize(summary.lines, entry)} that searches of {opened.old.name} found when reading began are "
-        f"accounted for: {', '.join(parts)}. Anything written to {opened.old.name} since is not in {summary.name}."
-    )
+def chunked_fields(fields: FieldNames, chunking: str | None) -> FieldNames:
+    """The same fields where documents are cut into chunks; None leaves them whole.
+
+    Raises:
+        UsageError: one of them has the name of a field that a chunk has.
+    """
+    for name, given_as in fields.named_by() if chunking else []:
+        if name.partition(".")[0] in (PARENT, CHUNK):
+            raise UsageError(
+                f"{given_as} {name}: with --chunk, langshift uses this name itself; rename the field in the corpus."
+            )
+    return fields.chunked(chunking)
 
 
-def _index_options(
-    template: Path | None, engine: Engine | None, dates: tuple[str, ...], fields: FieldNames
-) -> IndexOptions:
-    taken = fields.mapped.union(own_mappings()["properties"])
-    for path in dates:
-        if not path.strip(".") or not taken.isdisjoint((path, path.partition(".")[0])):
-            raise UsageError(f"--date-field {path!r} names no field of your own: give one that documents have.")
-    return IndexOptions(Template.read(template, fields) if template else None, engine, dates)
+def _require_usable(texts: list[tuple[str, str]], others: list[tuple[str, str]]) -> None:
+    for given_as, name in (*texts, *others):
+        if name in _TAKEN:
+            raise UsageError(f"{given_as} {name}: langshift uses this name itself; rename the field in the corpus.")
+        if fault := name_fault(name, ()):
+            raise UsageError(f"{given_as} {name}: {fault}")
+    pairs = [*permutations(texts, 2), *((one, other) for one in texts for other in others)]
+    pairs += [(other, one) for one in texts for other in others]
+    for (given_as, name), (other_as, other) in pairs:
+        # Each text becomes an object with the languages.
+        if f"{other}.".startswith(f"{name}."):
+            raise UsageError(
+                f"{given_as} {name} and {other_as} {other} cannot be used together: a text is stored by language, so "
+                "its field can contain nothing else."
+            )
+
+
+_FIELDS = option_group(
+    "fields",
+    name_fields,
+    option("--id-field F", "Field with the id. [default: _id]", dest="id"),
+    option("--title-field F", "Field with the title. [default: title]", dest="title"),
+    option("--text-field F", "Field with text; can be repeated. [default: text]", dest="texts", multiple=True),
+    option("--language-field F", "Field with the language. [default: language]", dest="language"),
+    option("--group-field F", "Field with the translation group. [default: group]", dest="group"),
+)
 
 
 @click.command(cls=Command)
 @click.argument("corpus")
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
-@THREADS
-@FIELDS
+@_FIELDS
 @option(
     "--chunk HOW",
     "Cut texts: auto, paragraphs, sentences:N, words:N or off. [default: as in the index, else off]",
 )
-@_pipeline_options(ENCODER_OF_INDEX)
+@pipeline_options(ENCODER_OF_INDEX)
 @option_group(
     "options",
     LoadOptions,
@@ -390,7 +202,7 @@ def ingest(
     with ExitStack() as stack:
         embeddings: Embeddings = "refused" if opened else "needed"
         # What is added to an index need not have all fields that the index has.
-        named = named_fields(metadata.USUAL if options.if_exists == "append" else fields)
+        named = _named_fields(metadata.USUAL if options.if_exists == "append" else fields)
         source = stack.enter_context(open_source(corpus, embeddings=embeddings, fields=fields, named=named))
         if source.hint:
             note(source.hint)
@@ -402,8 +214,8 @@ def ingest(
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
         opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint_of_index(name)), index_meta)
         client = open_cluster()
-        watch = stack.enter_context(_reporter(client, name, corpus, pipeline))
-        with _unpublished(progress.LoadSummary.to_dict, as_json=as_json):
+        watch = stack.enter_context(open_reporter(client, name, corpus, pipeline))
+        with json_where_unpublished(progress.LoadSummary.to_dict, as_json=as_json):
             summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
         last = progress.last_line(summary)
         _log.info("%s", last)
@@ -411,82 +223,30 @@ def ingest(
         emit_json(summary.to_dict())
     else:
         _print(summary)
-    code = progress.report_end(summary, opened, last, as_json=as_json)
+    code = report_end(summary, opened, last, as_json=as_json)
     note_calibration_due(client, name)
     click.get_current_context().exit(code)
 
 
-@click.group("dead-letters", cls=CommandGroup)
-def dead_letters() -> None:
-    """List documents that could not be indexed, with the reasons, and send them again.
-
-    \b
-    Example:
-      langshift dead-letters list
-    """
-
-
-@dead_letters.command("list")
-@option("--index NAME", "Only those of this index. [default: of every index]", dest="name")
-@json_or_tables
-def list_(name: str | None, as_json: bool) -> None:
-    """List dead letters by reason, the most frequent first.
-
-    Reasons that only differ in details of single documents (ids, quoted values, numbers) are counted together; the
-    reason shown is the example's own. The files that are named contain each document as it was read. No cluster is
-    needed.
-
-    \b
-    Example:
-      langshift dead-letters list --index news
-    """
-    counts: Counter[LoadWorkspace] = Counter()
-    groups = grouped(_letters(with_letters(name), counts))
-    files = [str(place.dead_letters) for place in counts]
-    if as_json:
-        emit_json({"total": counts.total(), "groups": [group.to_dict() for group in groups], "files": files})
-    elif not groups:
-        line(none_of(name))
-    else:
-        rows = []
-        for group in groups:
-            example = f"{Path(group.example.corpus).name}, line {group.example.line}"
-            rows.append([f"{group.count:,}", group.stage, group.type, shortened(group.example.reason), example])
-        columns = ["count", "stage", "type", "reason", "example"]
-        table(None, columns, rows, right={"count"}, prose={"reason", "example"})
-        for (place, count), file in zip(counts.items(), files, strict=True):
-            line(f"{pluralize(count, 'dead letter')} of {place.name} in {file}")
-        again = ", ".join(f"`langshift dead-letters replay --index {index}`" for index in {p.name: 0 for p in counts})
-        line(f"Repair what is wrong, then send them again: {again}.")
+def _named_fields(existing: FieldNames) -> dict[str, str]:
+    """Return the fields that the command line names, each with the option, after those that an index has."""
+    given = click.get_current_context().params
+    named = {**own_fields(existing), **dict.fromkeys(given["dates"], "--date-field")}
+    for part in ("id", "title", "text", "language", "group"):
+        values = given["texts"] if part == "text" else [given[part]]
+        option = f"--{part}-field"
+        named |= {weighted_field(option, value)[0]: option for value in values if value is not None}
+    return named
 
 
-@dead_letters.command("replay")
-@option("--index NAME", "The index that the dead letters are for.", dest="name", required=True)
-@INDEX_ENCODER
-@JSON
-def replay(name: str, encoder: str | None, as_json: bool) -> None:
-    """Send the dead letters of an index again, and remove those that went through.
-
-    Repair what was wrong first: the index's settings, the encoder's server, or the documents themselves, in the file
-    that `langshift dead-letters list` names (the line in `document`). Documents are processed as by the last load into
-    the index. A document that was loaded as a whole since then is not changed.
-
-    Exit codes: 0 none are left, 3 some are left, with their new reasons.
-
-    \b
-    Example:
-      langshift dead-letters replay --index news
-    """
-    with waiting(USUAL_PATIENCE):
-        code = run_replay(name, encoder, as_json=as_json)
-    click.get_current_context().exit(code)
-
-
-def _letters(found: list[LoadWorkspace], counts: Counter[LoadWorkspace]) -> Iterator[DeadLetter]:
-    for place in found:
-        for letter in DeadLetters(place.dead_letters):
-            counts[place] += 1
-            yield letter
+def _index_options(
+    template: Path | None, engine: Engine | None, dates: tuple[str, ...], fields: FieldNames
+) -> IndexOptions:
+    taken = fields.mapped.union(own_mappings()["properties"])
+    for path in dates:
+        if not path.strip(".") or not taken.isdisjoint((path, path.partition(".")[0])):
+            raise UsageError(f"--date-field {path!r} names no field of your own: give one that documents have.")
+    return IndexOptions(Template.read(template, fields) if template else None, engine, dates)
 
 
 def _fields_of_load(name: str, if_exists: IfExists, given: FieldNames | None, chunk: str | None) -> FieldNames:
@@ -539,7 +299,7 @@ def _print(summary: progress.LoadSummary) -> None:
     if summary.updated and not summary.documents:
         line(f"Updated {pluralize(summary.updated, 'document')} in {summary.name} ({summary.index}).")
         return
-    _print_languages(summary.languages.most_common(), "chunks" if summary.in_chunks else "documents")
+    show_languages(summary.languages.most_common(), "chunks" if summary.in_chunks else "documents")
     # Of this run: what earlier ones did took no time in it.
     if (documents := min(summary.documents, summary.lines - summary.resumed)) > 0 and summary.seconds["encode"]:
         timed = [(stage, max(summary.seconds[stage], 1e-9)) for stage in progress.STAGES if stage != "read"]
@@ -548,5 +308,5 @@ def _print(summary: progress.LoadSummary) -> None:
     chunks = f" in {pluralize(summary.in_chunks, 'chunk')}" if summary.in_chunks else ""
     line(
         f"Indexed {pluralize(summary.documents, 'document')}{chunks} into {summary.name} ({summary.index}), "
-        f"{summary.shifted:,} of them {progress.moved_in_words(summary.made)}."
+        f"{summary.shifted:,} of them shifted with {summary.made.scales}."
     )

@@ -1,44 +1,41 @@
-"""The commands ``evaluate offline`` and ``evaluate sweep``."""
+"""The command ``evaluate offline``."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
-from langshift.debias.debiaser import Debiaser, recommended
+from langshift.commands.run_tables import show_measures, shown_figure
+from langshift.debias.debiaser import QUERY_SIDE, recommended
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import Encoder, Reading, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import Reading
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, clusters, load_dataset
-from langshift.evaluate.measures import parse_measure
+from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.offline import encoding, ranking
-from langshift.evaluate.offline.sweep import Sweeper, halves
-from langshift.evaluate.offline.sweep import document as sweep_document
-from langshift.evaluate.offline.sweep import sweep as run_sweep
+from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
+from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
 from langshift.evaluate.replay.result import check_output
-from langshift.evaluate.report.run_tables import show_offline, show_rows, show_sweep
 from langshift.evaluate.runs import parse_names
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
-from langshift.output import emit_json, note, progress, warn
+from langshift.output import emit_json, heading, note, progress, table, warn
 from langshift.parameters import (
-    ALPHA,
     ENCODER,
-    GAMMA,
     PATH,
     READING,
     REMOTE_CODE,
-    THREADS,
     VECTORS,
     Command,
-    FiniteRange,
     json_or_tables,
     option,
     option_group,
     parse_list,
 )
+from langshift.wording import format_score
 
 
 class EncodingOptions(NamedTuple):
@@ -96,6 +93,21 @@ def parse_sources(ctx: click.Context, parameter: click.Parameter, given: str | N
     return found
 
 
+def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[float] | None:  # noqa: ARG001
+    """``"0,.5,1"`` as ascending numbers, each once; None where the option was not given."""
+    if given is None:
+        return None
+    try:
+        numbers = sorted({float(part) for part in given.split(",") if part.strip()})
+    except ValueError:
+        numbers = []
+    highest = sys.float_info.max if parameter.name == "betas" else 1.0
+    if not numbers or not all(0 <= number <= highest for number in numbers):
+        reach = "from 0 to 1" if highest == 1 else "of 0 or more"
+        raise click.BadParameter(f"{given!r} is not a comma-separated list of numbers {reach}, such as 0,.02,.05,.1.")
+    return numbers
+
+
 def open_dataset_pipeline(
     dataset: Dataset,
     options: EncodingOptions,
@@ -137,22 +149,8 @@ def open_dataset_pipeline(
     return replace(pipeline, debias=recommended(turned, "shift", alpha, gamma))
 
 
-def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> encoding.EncodedDataset:
-    """Encode a dataset, with progress bars.
-
-    Raises:
-        UsageError: a document that cannot be read.
-        LangshiftError: the encoder gives no usable vector for a text.
-    """
-    with progress() as bars:
-        totals = {"documents": len(dataset.documents), "queries": len(dataset.queries)}
-        tasks = {kind: bars.add_task(f"Encoding {kind}", total=total, rate="") for kind, total in totals.items()}
-        return encoding.encode(dataset, encoder, cache, lambda kind, done: bars.advance(tasks[kind], done))
-
-
 @click.command("offline", cls=Command)
 @click.argument("dataset", type=PATH)
-@THREADS
 @_encoding_options
 @option(
     "--method LIST",
@@ -161,8 +159,14 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
     default="shift",
     callback=partial(parse_list, example="none,shift,affine"),
 )
-@ALPHA
-@GAMMA
+@option("--alpha LIST", "Scales of the shift, 0 to 1. [default: as recommended]", dest="alphas", callback=_numbers)
+@option(
+    "--gamma LIST",
+    "What queries have in common, taken out: any of 0, .9 to .98. [default: as recommended, but 0 beside an --alpha]",
+    dest="gammas",
+    callback=_numbers,
+    rare=True,
+)
 @option(
     "--shift-queries LIST",
     "Whether queries are shifted, too: never or always.",
@@ -180,11 +184,11 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
     rare=True,
 )
 @option(
-    "--prefer-language B",
-    "Add B to the cosine of documents in the query's language.",
-    FiniteRange(0),
-    dest="beta",
-    default=0.0,
+    "--prefer-language LIST",
+    "Add so much to the cosine of documents in the query's language, such as 0,.02,.05.",
+    dest="betas",
+    default="0",
+    callback=_numbers,
 )
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
 @option("--output FOLDER", "Write run.trec, result.json and so on here, for `langshift evaluate compare`.")
@@ -192,23 +196,19 @@ def encode_shown(dataset: Dataset, encoder: Encoder, cache: Path | None) -> enco
 def offline(
     dataset: Path,
     options: EncodingOptions,
-    methods: list[str],
-    alpha: float | None,
-    gamma: float | None,
-    shift_queries: list[str],
-    sources: list[encoding.LanguageSource],
-    beta: float,
     measures: str | None,
     output: Path | None,
     as_json: bool,
+    **lists: Any,  # noqa: ANN401 - the fields of Grid
 ) -> None:
     """Search DATASET exactly, without a cluster, and score the answers.
 
     Documents and queries are encoded locally, documents are shifted as by ingest, and every query is compared with
     every document by cosine. The best 100 documents count.
 
-    Several values of --method, --language-from or --shift-queries give one table, with one folder for each
-    row in --output. The methods centering and lir also change queries, and have no alpha.
+    Several values of options that take a LIST give one table of every combination, with one folder for each row in
+    --output. The methods centering and lir also change queries, and have no alpha. A setting that is the best of a
+    table is the best of these queries: `langshift vectors tune --dataset` chooses on some and reports others.
 
     \b
     Example:
@@ -216,37 +216,46 @@ def offline(
       langshift evaluate offline xquad8 --method none,shift,centering,lir,affine --vectors FILE
       langshift evaluate offline xquad8 --method none,shift --shift-queries never,always
       langshift evaluate offline xquad8 --method none,shift --language-from given,detected,detected:20
+      langshift evaluate offline xquad8 --alpha 0,.25,.5,.75,1 --prefer-language 0,.02,.05
     """
     if output is not None:
         check_output(output)
     given = load_dataset(dataset)
     names = parse_names(measures, given)
-    pipeline = open_dataset_pipeline(given, options, 0.0 if methods == ["none"] else alpha, gamma, methods)
-    rows = ranking.settings(pipeline.debias.vectors, methods, alpha, shift_queries, sources, gamma)
-    folders = _folders(output, rows)
-    encoded = encode_shown(given, pipeline.encoder, options.cache)
-    detections = encoding.resolve_document_languages(encoded, [setting.source for setting in rows], pipeline)
+    grid = ranking.Grid(**lists)
+    # No language vectors are needed where nothing is shifted.
+    alpha = 0.0 if grid.methods == ["none"] else max(grid.alphas) if grid.alphas else None
+    pipeline = open_dataset_pipeline(given, options, alpha, max(grid.gammas) if grid.gammas else None, grid.methods)
+    rows = ranking.settings(pipeline.debias.vectors, grid)
+    folders = _folders(output, list(rows))
+    with progress() as bars:
+        totals = {"documents": len(given.documents), "queries": len(given.queries)}
+        tasks = {kind: bars.add_task(f"Encoding {kind}", total=total, rate="") for kind, total in totals.items()}
+        encoded = encoding.encode(
+            given, pipeline.encoder, options.cache, lambda kind, done: bars.advance(tasks[kind], done)
+        )
+    detections = encoding.resolve_document_languages(encoded, [setting.source for setting in rows.values()], pipeline)
     documents = []
     with progress() as bars:
         searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
-        run = partial(ranking.evaluate, encoded, beta=beta, on_queries=partial(bars.advance, searching))
-        for row in rows:
-            bars.update(searching, rate=row.name)
-            documents.append(run(row, detections[row.source], pipeline, names, folder=folders.get(row.name)))
+        run = partial(ranking.evaluate, encoded, on_queries=partial(bars.advance, searching))
+        for name, setting in rows.items():
+            bars.update(searching, rate=name)
+            documents.append(run(setting, detections[setting.source], pipeline, names, folder=folders.get(name)))
     warn(dict.fromkeys(warning for document in documents for warning in document["warnings"]))
     if as_json:
         emit_json(documents[0] if len(rows) == 1 else {"rows": documents})
         return
     if len(rows) == 1:
-        show_offline(dataset, rows[0], documents[0])
+        _show_one(dataset, next(iter(rows.values())), documents[0])
     else:
-        show_rows(dataset, list(zip(rows, documents, strict=True)))
+        _show_rows(dataset, list(zip(rows.values(), documents, strict=True)))
     if output is not None:
         destination = f"to {output}" if len(rows) == 1 else f"for each of {', '.join(folders)} to {output}"
         note(f"Wrote run.trec, group-scores.jsonl, per-query.jsonl and result.json {destination}.")
 
 
-def _folders(output: Path | None, rows: Sequence[ranking.OfflineSettings]) -> dict[str, Path]:
+def _folders(output: Path | None, rows: Sequence[str]) -> dict[str, Path]:
     """Setting's name -> where its files go; nothing where none are written.
 
     Raises:
@@ -254,95 +263,80 @@ def _folders(output: Path | None, rows: Sequence[ranking.OfflineSettings]) -> di
     """
     if output is None:
         return {}
-    folders = {row.name: output if len(rows) == 1 else output / row.name for row in rows}
+    folders = {name: output if len(rows) == 1 else output / name for name in rows}
     for folder in folders.values():
         check_output(folder)
     return folders
 
 
-_ALPHAS = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
+def _show_one(folder: Path, setting: OfflineSettings, result: Mapping[str, Any]) -> None:
+    """Print the measures of one setting, and by query language where there are several."""
+    _headline(folder, result, [*_described(setting), *_beta(setting)])
+    show_measures(result)
 
 
-def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[float]:  # noqa: ARG001
-    """``"0,.5,1"`` as ascending numbers, each once; none where the option was not given."""
-    try:
-        numbers = sorted({float(part) for part in (given or "").split(",") if part.strip()})
-    except ValueError:
-        numbers = [-1.0]
-    highest = float("inf") if parameter.name == "betas" else 1.0
-    if any(not 0 <= number <= highest or number == float("inf") for number in numbers) or (given and not numbers):
-        reach = "from 0 to 1" if highest == 1 else "of 0 or more"
-        raise click.BadParameter(f"{given!r} is not a comma-separated list of numbers {reach}, such as 0,.02,.05,.1.")
-    return numbers
+def _headline(folder: Path, result: Mapping[str, Any], words: Sequence[str]) -> None:
+    details = ", ".join(["exact search", *words])
+    heading(f"{folder}: {result['queries']['asked']:,} queries, {details}")
 
 
-@click.command("sweep", cls=Command)
-@click.argument("dataset", type=PATH)
-@THREADS
-@_encoding_options
-@option("--alpha LIST", "Alphas to try.", dest="alphas", default=_ALPHAS, callback=_numbers)
-@option("--gamma LIST", "Gammas to try, each at every alpha, such as 0,.95,.97.", dest="gammas", callback=_numbers)
-@option("--prefer-language LIST", "Language preferences to try, such as 0,.02,.05.", dest="betas", callback=_numbers)
-@option("--measures NAMES", "Measures to report; the first one chooses the best alpha.")
-@json_or_tables
-def sweep(
-    dataset: Path,
-    options: EncodingOptions,
-    alphas: list[float],
-    gammas: list[float],
-    betas: list[float],
-    measures: str | None,
-    as_json: bool,
-) -> None:
-    """Try alphas on DATASET by exact search, encoding it only once.
-
-    Every alpha is tried for all languages together, then for one language at a time with the others at the
-    best alpha. The best is chosen on one half of the queries and reported on the other; queries of one
-    article (or, if the dataset names no articles, of one group) stay in one half. --prefer-language
-    adds a table of language preferences, over all queries, at the smallest, the best and the largest alpha;
-    --gamma adds one of every alpha with every gamma.
-
-    \b
-    Example:
-      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
-      langshift evaluate sweep xquad8 --alpha 0,.25,.5,.75,1 --prefer-language 0,.02,.05,.1
-    """
-    given = load_dataset(dataset)
-    names, select = _names(given, measures, betas)
-    pipeline = open_dataset_pipeline(given, options, 1.0)
-    vectors = pipeline.debias.vectors
-    if vectors is None:
-        raise UsageError("A sweep needs language vectors: give some with --vectors.")
-    for gamma in gammas:
-        Debiaser(vectors, gamma=gamma)  # refuses what cannot be used
-    encoded = encode_shown(given, pipeline.encoder, options.cache)
-    parts = halves(*clusters(given))
-    with progress() as bars:
-        task = bars.add_task("Searching", total=None, rate="")
-        sweeper = Sweeper(encoded, vectors, names, lambda setting: bars.update(task, advance=1, rate=setting))
-        steps = len(sweeper.shiftable()) * (len(alphas) - 1)
-        pairs = len(betas) * min(3, len(alphas)) + len(gammas) * len(alphas)
-        bars.update(task, total=len(alphas) + steps + 1 + pairs)
-        found = run_sweep(sweeper, parts, select, alphas, betas, gammas)
-    warn([*encoded.dataset.own_documents_remarks, *encoded.languages.warnings])
-    if as_json:
-        emit_json(sweep_document(found, encoded, pipeline, names))
-    else:
-        show_sweep(found, names)
+def _beta(setting: OfflineSettings) -> list[str]:
+    return [f"beta {setting.beta:g}"] if setting.beta else []
 
 
-def _names(dataset: Dataset, measures: str | None, betas: Sequence[float]) -> tuple[list[str], str]:
-    """The measures to report, and the first of them, to choose by.
+def _alpha(setting: OfflineSettings) -> str:
+    """The scale as tables have it: 0 where nothing moves for it, ``-`` where the method has none."""
+    return "-" if setting.debias.method in ("none", *QUERY_SIDE) else setting.alpha or "0"
 
-    Raises:
-        UsageError: an unknown measure, or a first one that is not to be high.
-    """
-    names = parse_names(measures, dataset)
-    chosen = names[0]
-    direction = parse_measure(chosen).family.direction
-    if direction != "high":
-        good = "Low" if direction == "low" else "Neither high nor low"
-        raise UsageError(f"{good} values of {chosen} are better: name another measure first, such as nDCG@20.")
-    if betas and measures is None and dataset.judged != PER_LANGUAGE:
-        names.append("Lang_nDCG@20")
-    return list(dict.fromkeys(names)), chosen
+
+def _described(setting: OfflineSettings) -> list[str]:
+    debias = setting.debias
+    if setting.changes == NOTHING:
+        return ["alpha 0" if debias.method == "shift" else "method none"]
+    words = [] if debias.method == "shift" else [f"method {debias.method}"]
+    if setting.alpha is not None and debias.vectors is not None:
+        words += [f"alpha {setting.alpha}", f"pivot {debias.vectors.pivot}"]
+    words += [f"gamma {debias.gamma:g}"] if debias.gamma else []
+    words += [f"{setting.changes} changed"] if setting.changes == BOTH_SIDES else []
+    return words + ([f"languages {_read(setting.source)}"] if setting.source != GIVEN else [])
+
+
+def _read(source: LanguageSource) -> str:
+    words = "detected softly" if source.soft else "detected"
+    return words if source.characters is None else f"{words} from the first {source.characters:,} characters"
+
+
+def _show_rows(folder: Path, rows: Sequence[tuple[OfflineSettings, Mapping[str, Any]]]) -> None:
+    """Print one line for each of several settings of one dataset."""
+    pivots = {setting.debias.vectors.pivot for setting, _ in rows if setting.debias.vectors is not None}
+    alphas, betas = {_alpha(setting) for setting, _ in rows} - {"-"}, {setting.beta for setting, _ in rows}
+    words = [f"alpha {alpha}" for alpha in alphas if len(alphas) == 1] + [f"pivot {pivot}" for pivot in pivots]
+    _headline(folder, rows[0][1], [*words, *(_beta(rows[0][0]) if len(betas) == 1 else [])])
+    # Columns that say nothing here are left out.
+    said = {
+        "alpha": len(alphas) > 1,
+        "gamma": any(setting.debias.gamma for setting, _ in rows),
+        "beta": len(betas) > 1,
+        "changes": any(setting.changes == BOTH_SIDES for setting, _ in rows),
+        **dict.fromkeys(("languages", "LID", "und"), any(setting.source != GIVEN for setting, _ in rows)),
+    }
+    shown = [_setting_cells(setting, result) for setting, result in rows]
+    heads = [head for head in shown[0] if said.get(head, True)]
+    cells = [[row[head] for head in heads] for row in shown]
+    table(None, heads, cells, right=set(heads) - {"method", "changes", "languages"}, prose={"alpha"})
+
+
+def _setting_cells(setting: OfflineSettings, result: Mapping[str, Any]) -> dict[str, str]:
+    """Head -> field."""
+    detection = result["detection"] or {"accuracy": None, "unknown": None}
+    return {
+        "method": setting.debias.method,
+        "alpha": _alpha(setting),
+        "gamma": f"{setting.debias.gamma:g}" if setting.debias.gamma else "-",
+        "beta": f"{setting.beta:g}",
+        "changes": setting.changes,
+        "languages": "-" if setting.changes == NOTHING else str(setting.source),
+        "LID": format_score(detection["accuracy"]),
+        "und": "-" if detection["unknown"] is None else f"{detection['unknown']:,}",
+        **{name: shown_figure(result, name) for name in result["measures"]},
+    }

@@ -1,30 +1,29 @@
 """The command ``evaluate rag``."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from langshift.client import open_cluster
+from langshift.commands.answering import generate_shown, search_shown
+from langshift.commands.search_options import search_options
 from langshift.debias.detector import open_detector
-from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import ANSWERS, Dataset, identity, load_dataset
+from langshift.errors import UsageError
+from langshift.evaluate.datasets.dataset import identity
+from langshift.evaluate.generation.answering import load_answered
 from langshift.evaluate.generation.evaluation import RagEvaluation
-from langshift.evaluate.generation.generators import Answer, AnswerCache, Generator
+from langshift.evaluate.generation.generators import Generator
 from langshift.evaluate.generation.rag import PRESENT, parse_context
-from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
-from langshift.evaluate.replay.replay import ReplayResult, replay_all
-from langshift.evaluate.replay.requests import LoadProfile
-from langshift.evaluate.replay.result import check_output, provenance, server_version
+from langshift.evaluate.replay.replay import ReplayResult
+from langshift.evaluate.replay.result import check_output, provenance
 from langshift.evaluate.report.tables import probability
 from langshift.evaluate.runs import command, versions
-from langshift.output import emit_json, heading, line, note, progress, table, warn
+from langshift.output import emit_json, heading, line, note, table, warn
 from langshift.parameters import PATH, Command, json_or_tables, option
-from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions, SearchSettings, search_options, setting_options
+from langshift.retrieval.settings import SearchOptions, read_setting
 from langshift.wording import format_change, format_score
 
 _CACHE = "answers.sqlite"
@@ -46,7 +45,11 @@ _OVERLAP = (
     multiple=True,
 )
 @option("--generator NAME", "The chat model that answers: http:URL#MODEL.")
-@setting_options("dense")
+@option(
+    "--setting SETTING",
+    "How to search: a mode and options of `langshift search`, such as 'hybrid --prefer-language .02'.",
+    default="dense",
+)
 @option("--output FOLDER", "Write rag.json and the answers here.")
 @search_options
 @json_or_tables
@@ -55,7 +58,7 @@ def rag(
     index: str | None,
     contexts: tuple[str, ...],
     generator: str | None,
-    setting: SearchSettings,
+    setting: str,
     output: Path | None,
     search: SearchOptions,
     as_json: bool,
@@ -78,7 +81,7 @@ def rag(
         --index news --context retrieved:5 --output results/rag \\
         --generator http:http://localhost:8000#org/model
     """
-    parsed = list(dict.fromkeys(map(parse_context, contexts)))
+    parsed, how = list(dict.fromkeys(map(parse_context, contexts))), read_setting(setting)
     searched = [context for context in parsed if context.search_depth]
     if searched and index is None:
         raise UsageError(f"--context {searched[0]} needs a search: name the index with --index.")
@@ -88,11 +91,11 @@ def rag(
     if output is not None:
         check_output(output)
     model = None if generator is None else Generator(generator)
-    found, server = search_queries(data, index, setting, search) if searched and index is not None else (None, None)
+    found, server = search_shown(data, index, how, search) if searched and index is not None else (None, None)
     ranked = {} if found is None else {answer.query: answer for answer in found.answers}
     with tempfile.TemporaryDirectory() as temporary:
         cache = (output or Path(temporary)) / _CACHE
-        generate = None if model is None else generated_by(model, cache, resumable=output is not None)
+        generate = None if model is None else generate_shown(model, cache, resumable=output is not None)
         evaluation = RagEvaluation.of(data, parsed, ranked, generate, open_detector())
     document = {
         "dataset": identity(data),
@@ -113,67 +116,6 @@ def rag(
     if output is not None:
         folders = ", ".join(context.folder for context in parsed)
         note(f"Wrote rag.json and the answers to {output}: {folders}.")
-
-
-def load_answered(folder: Path) -> Dataset:
-    """A dataset with reference answers.
-
-    Raises:
-        UsageError: it cannot be read, or has none.
-    """
-    data = load_dataset(folder)
-    if not data.answers:
-        raise UsageError(
-            f"{folder} has no reference answers ({ANSWERS}), which answers are compared with: convert the dataset "
-            "anew with langshift dataset convert, or write the file."
-        )
-    return data
-
-
-def search_queries(
-    dataset: Dataset, index: str, setting: SearchSettings, options: SearchOptions
-) -> tuple[ReplayResult, str | None]:
-    """Search for every query, one after the other; what was found, and the version of OpenSearch.
-
-    Nothing is found for a query that cannot be asked, such as one of too many words; a note names it.
-
-    Raises:
-        LangshiftError: a search failed.
-    """
-    client = open_cluster()
-    searcher = Searcher(client, index, options)
-    replay_options = ReplayOptions([setting], LoadProfile(warm_up=0), measures=[])
-    with progress() as bars:
-        task = bars.add_task(f"Searching {index}", total=len(dataset.queries), rate="")
-        plan = ReplayPlan.of([searcher], dataset, replay_options)
-        (found,) = replay_all([client], plan, replay_options, on_answer=lambda: bars.advance(task))
-    if failed := [answer for answer in found.failed if answer not in found.refused]:
-        first = failed[0]
-        raise LangshiftError(
-            f"{len(failed):,} of {len(found.answers):,} searches failed, so nothing was generated; the first, "
-            f"{first.query}: {first.error}"
-        )
-    warn(
-        f"The query {answer.query} cannot be asked, so nothing is found for it: {answer.error}"
-        for answer in found.refused
-    )
-    return found, server_version(client)
-
-
-def generated_by(model: Generator, cache: Path, *, resumable: bool) -> Callable[[Sequence[str]], Sequence[Answer]]:
-    """What gives the answers to prompts, of which each is asked once, ever."""
-
-    def generate(prompts: Sequence[str]) -> Sequence[Answer]:
-        with progress() as bars, AnswerCache(cache) as answers:
-            task = bars.add_task("Generating answers", total=len(prompts), rate="")
-            try:
-                return answers.answer_all(model, prompts, lambda _cached: bars.advance(task))
-            except (LangshiftError, KeyboardInterrupt):
-                if resumable:
-                    note(f"The answers so far are kept in {cache}: the same command asks for the rest.")
-                raise
-
-    return generate
 
 
 def _searched(found: ReplayResult | None, server: str | None) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The commands of ``rerank``."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -12,63 +11,59 @@ import click
 import msgspec
 
 from langshift.client import open_cluster
-from langshift.commands.rag import generated_by, load_answered, search_queries
-from langshift.debias.encoders import Encoder
+from langshift.commands.labelling import label_
+from langshift.commands.search_options import search_options
+from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import Dataset, load_dataset
-from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
-from langshift.evaluate.generation.evaluation import passage_text
-from langshift.evaluate.generation.generators import Generator
+from langshift.evaluate.datasets.dataset import Dataset, identity, load_dataset
+from langshift.evaluate.replay.result import check_output
+from langshift.evaluate.rerank import laura
 from langshift.evaluate.rerank.cross_encoder_training import (
-    JUDGED,
     PARTS,
     CrossEncoderTraining,
+    candidate_passages,
     fit_cross_encoder,
+    held_out,
     text_scorer,
     training_queries,
 )
 from langshift.evaluate.rerank.cross_encoder_training import QUESTIONS as CROSS_ENCODER_QUESTIONS
 from langshift.evaluate.rerank.feature_training import QUESTIONS as FEATURE_QUESTIONS
-from langshift.evaluate.rerank.feature_training import judge_features, train_features
-from langshift.evaluate.rerank.labels import (
-    CANDIDATES,
-    LabelQuestion,
-    label,
-    oracle_distribution,
-    read_labels,
-    write_labels,
-)
+from langshift.evaluate.rerank.feature_training import feature_scorer, judge_features, train_features
+from langshift.evaluate.rerank.labels import Labels, read_labels, with_labels
 from langshift.evaluate.rerank.pools import (
     Array,
+    Labeller,
     Mask,
     RerankSlice,
     Scorer,
     TrainingPool,
     collect_pools,
     drawn_queries,
-    judge,
     judged_positive,
     labelled_lists,
+    measure_changes,
     refused,
 )
-from langshift.files import write_json
-from langshift.languages import UNDETERMINED
+from langshift.evaluate.runs import command, versions
+from langshift.files import write_bytes, write_json
 from langshift.output import emit_json, line, note, progress, table
 from langshift.parameters import (
     PATH,
     Command,
     CommandGroup,
     FiniteRange,
+    flag,
     json_or_tables,
     option,
     option_group,
     refuse_beside,
 )
 from langshift.retrieval.calibration.stored import USUAL_RERANK
-from langshift.retrieval.rerank.features import FeatureModel
+from langshift.retrieval.rerank.features import FeatureModel, read_model
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL, SearchOptions, search_options
+from langshift.retrieval.settings import SearchOptions
 from langshift.wording import format_change, format_score
 
 FEATURES = "features"
@@ -84,75 +79,15 @@ def rerank() -> None:
     """
 
 
-@rerank.command("label", cls=Command)
-@click.argument("dataset", type=PATH)
-@option("--index NAME", "The index to search for candidates.", dest="name", required=True)
-@option(
-    "--generator NAME",
-    "A model that answers, http:URL#MODEL; can be repeated, and utilities are means over all of them.",
-    dest="generators",
-    required=True,
-    multiple=True,
-)
-@option("--output FILE", "Where to write the labels; FILE.answers.sqlite keeps the answers.", PATH, required=True)
-@search_options
-@json_or_tables
-def label_(
-    dataset: Path, name: str, generators: tuple[str, ...], output: Path, search: SearchOptions, as_json: bool
-) -> None:
-    """Label what passages are worth for the answers to the questions of DATASET, whatever language they are in.
-
-    As in LAURA, the 100 best documents of a dense search are split by language, and every generator answers from the
-    best five of each language. The languages of the best answers are kept; then every generator answers from each of
-    their documents alone. A document's utility is the mean 3-gram recall of these answers; above .8 it is positive.
-
-    DATASET needs reference answers (answers.jsonl). The same command again asks nothing twice, also after a crash.
-
-    \b
-    Example:
-      langshift rerank label xquad8 --index news --generator http:http://localhost:8000#org/model --output labels.jsonl
-      langshift rerank fit xquad8 --index news --labels labels.jsonl --output own.json
-    """
-    data = load_answered(dataset)
-    if len(set(generators)) < len(generators):
-        raise UsageError("--generator names a model twice: the generators must be different.")
-    models = [Generator(one) for one in generators]
-    found = {one.query: one for one in search_queries(data, name, USUAL, search)[0].answers}
-    languages = DatasetLanguages.of(data)
-    questions = [
-        LabelQuestion(
-            query.id,
-            query.text,
-            languages.queries[query.id] or UNDETERMINED,
-            data.answers[query.id],
-            [hit for hit, _ in found[query.id].hits if hit in data.documents][:CANDIDATES],
-        )
-        for query in data.queries
-        if query.id in data.answers
-    ]
-    questions = [one for one in questions if one.candidates]
-    documents = read_texts(data, {document for one in questions for document in one.candidates})
-    passages = {document: passage_text(text, None) for document, text in documents.items()}
-    cache = output.with_name(f"{output.name}.answers.sqlite")
-    answering = [generated_by(model, cache, resumable=True) for model in models]
-    labels = label(questions, passages, languages.documents, answering)
-    write_labels(output, labels)
-    positive = sum(map(bool, (one.positives for one in labels)))
-    oracle = oracle_distribution(labels)
-    if as_json:
-        emit_json({"queries": len(labels), "with_positives": positive, "oracle": oracle})
-    else:
-        _show_oracle(oracle)
-        line(f"{positive:,} of {len(labels):,} questions have a passage of utility above .8.")
-    note(f"Wrote {output}.")
+rerank.add_command(label_)
 
 
-MODEL = option(
+_MODEL = option(
     "--model NAME",
     "What is trained: features, or st:NAME_OR_PATH, a cross-encoder to begin with.",
     default="features",
 )
-TRAINING = option_group(
+_TRAINING = option_group(
     "training",
     CrossEncoderTraining,
     option(
@@ -185,16 +120,18 @@ TRAINING = option_group(
     required=True,
     multiple=True,
 )
-@MODEL
+@_MODEL
 @option(
     "--labels FILE",
     "Labels of langshift rerank label, whose positives are learnt from instead of DATASET's judgements.",
     PATH,
 )
-@TRAINING
+@_TRAINING
+@flag("--compare-labels", "Write no model, but compare models that were trained with other labels, as LAURA does.")
 @option(
     "--output PATH",
-    "Where to write the model: a file for searches with --rerank features:FILE, or a folder for st:FOLDER.",
+    "Where to write the model: a file for searches with --rerank features:FILE, or a folder for st:FOLDER; of "
+    "--compare-labels a folder for laura.json and languages.csv.",
     required=True,
 )
 @search_options
@@ -205,6 +142,7 @@ def fit(
     model: str,
     labels: Path | None,
     training: CrossEncoderTraining,
+    compare_labels: bool,
     output: Path,
     search: SearchOptions,
     as_json: bool,
@@ -220,17 +158,47 @@ def fit(
     began with, on a fifth of the articles. A model that loses anywhere is not written; of features that is said of
     strength .1, that of an index without a calibration.
 
+    With --compare-labels rerankers are trained on the same candidates with different labels, on four fifths of the
+    articles, and measured on the others: P@5, P@10, nDCG@5, nDCG@10 and PEER, and how far the languages of the first
+    five are from the oracle's (JS, KL; by --labels those that answer best, else those of relevant documents), with
+    their entropy.
+
     \b
     Example:
       langshift rerank fit xquad8 --index news --output own.json
       langshift search news "rising rents" --rerank features:own.json
+      langshift rerank fit xquad8 --index news --labels labels.jsonl --compare-labels --output results/laura
     """
-    check_model(model)
-    if model != FEATURES and output.exists():
+    _check_model(model)
+    if compare_labels:
+        check_output(output)
+        if len(names) > 1:
+            raise UsageError("--compare-labels takes one --index: compare labels in each index on its own.")
+    elif model != FEATURES and output.exists():
         raise UsageError(f"{output} exists: name a new folder for the model, or remove it.")
-    data = load_dataset(dataset)
+    data, known = load_dataset(dataset), None
     if labels is not None:
-        data = labelled(data, labels)
+        known = list(read_labels(labels))
+        data = with_labels(data, known, labels)
+    if compare_labels:
+        compared = _compare_labels(data, names[0], search, model, training, known)
+        document = {
+            "dataset": identity(data),
+            "index": names[0],
+            "model": model,
+            "labels": labels and str(labels),
+            **compared.to_dict(),
+            "versions": versions(),
+            "command": command(),
+        }
+        write_bytes(output / "languages.csv", compared.language_table().encode())
+        write_json(output / "laura.json", document)
+        if as_json:
+            emit_json(document)
+        else:
+            _show_comparison(compared)
+        note(f"Wrote laura.json and languages.csv to {output}.")
+        return
     if model == FEATURES:
         _fit_features(data, names, search, output, as_json=as_json)
     else:
@@ -238,7 +206,7 @@ def fit(
     note(f"Wrote {output}.")
 
 
-def check_model(model: str) -> None:
+def _check_model(model: str) -> None:
     """Refuse what cannot be trained.
 
     Raises:
@@ -250,7 +218,7 @@ def check_model(model: str) -> None:
         raise UsageError(f"--model {model} cannot be trained: give features, or st: and a cross-encoder to begin with.")
 
 
-def pools_of(
+def _pools(
     data: Dataset, names: Sequence[str], search: SearchOptions, *, parts: int, vectors: bool = True
 ) -> dict[str, list[TrainingPool]]:
     """Index -> the candidates of the questions that a model is trained on and judged by.
@@ -281,12 +249,11 @@ def pools_of(
 
 def _fit_features(data: Dataset, names: Sequence[str], search: SearchOptions, output: Path, *, as_json: bool) -> None:
     """Train on all questions, judge what those of each half change in the other, and write what loses nothing."""
-    pools = pools_of(data, names, search, parts=2)
+    pools = _pools(data, names, search, parts=2)
     together = [pool for found in pools.values() for pool in found]
-    name = data.folder.name
-    models = [train_features([pool for pool in together if pool.part != half], data, name) for half in (0, 1)]
+    models = [train_features([pool for pool in together if pool.part != half], data) for half in (0, 1)]
     slices = [one for index, found in pools.items() for one in judge_features(index, found, data, models)]
-    fitted = train_features(together, data, name)
+    fitted = train_features(together, data)
     _show({"model": msgspec.to_builtins(fitted)}, slices, as_json=as_json, show=partial(_show_weights, fitted))
     _refuse(slices, USUAL_RERANK)
     write_json(output, msgspec.to_builtins(fitted))
@@ -304,41 +271,29 @@ def _fit_cross_encoder(
 ) -> None:
     """Train on most articles, judge on the others beside the model that it began with, and write what loses nothing."""
     before = open_reranker(model, trust_remote_code=search.trust_remote_code)
-    pools = pools_of(data, names, search, parts=PARTS, vectors=False)
-    passages = passages_of(data, chain(*pools.values()))
+    pools = _pools(data, names, search, parts=PARTS, vectors=False)
+    passages = candidate_passages(data, chain(*pools.values()))
     learnt = [pool for found in pools.values() for pool in found if pool.part]
     output.absolute().parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{output.name}-", dir=output.absolute().parent) as temporary:
         folder = Path(temporary) / "model"
         lists = labelled_lists(learnt, data, judged_positive(data))
-        losses = trained_cross_encoder(model, lists, passages, folder, training, search)
+        losses = _train_cross_encoder(model, lists, passages, folder, training, search)
         trained = open_reranker(f"st:{folder}")
         slices = []
         for index, found in pools.items():
-            after = text_scorer(trained, passages)
-            slices += judge(index, held_out(found), data, text_scorer(before, passages), partial(_full_strength, after))
+            old, new = text_scorer(before, passages), text_scorer(trained, passages)
+            slices += measure_changes(index, held_out(found), data, old, partial(_full_strength, new))
         _show({"model": before.name, "loss": losses}, slices, as_json=as_json, show=partial(_show_losses, losses))
         _refuse(slices, 1.0)
         folder.rename(output)
-    note(f"Wrote {output}.")
 
 
 def _full_strength(scorer: Scorer, pool: TrainingPool) -> dict[float, Array]:
     return {1.0: scorer(pool)}
 
 
-def held_out(pools: Sequence[TrainingPool]) -> list[TrainingPool]:
-    """The candidates of questions that were not learnt from, and that a model is judged by."""
-    return [pool for pool in pools if not pool.part][:JUDGED]
-
-
-def passages_of(data: Dataset, pools: Iterable[TrainingPool]) -> dict[str, str]:
-    """Id -> text of the candidates that the dataset has, as searches give them to rerankers."""
-    documents = read_texts(data, {name for pool in pools for name in pool.documents})
-    return {name: ". ".join(filter(None, (text.title, text.text))) for name, text in documents.items()}
-
-
-def trained_cross_encoder(
+def _train_cross_encoder(
     model: str,
     lists: Sequence[tuple[TrainingPool, Mask]],
     passages: Mapping[str, str],
@@ -361,6 +316,44 @@ def trained_cross_encoder(
         )
 
 
+def _compare_labels(
+    data: Dataset,
+    name: str,
+    search: SearchOptions,
+    model: str,
+    training: CrossEncoderTraining,
+    labels: Sequence[Labels] | None,
+) -> laura.LabelComparison:
+    """Train the model with each kind of labels, and measure the orders."""
+    features = model == FEATURES
+    (pools,) = _pools(data, [name], search, parts=PARTS, vectors=features).values()
+    if features:
+
+        def train(learnt: Sequence[TrainingPool], positive: Labeller) -> tuple[Scorer, Sequence[float]]:
+            fitted = train_features(learnt, data, positive)
+            return feature_scorer(fitted), [fitted.loss]
+
+        return laura.compare_labels(pools, data, feature_scorer(read_model()), train, labels)
+    passages = candidate_passages(data, pools)
+
+    def train_whole(learnt: Sequence[TrainingPool], positive: Labeller) -> tuple[Scorer, Sequence[float]]:
+        with TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "model"
+            lists = labelled_lists(learnt, data, positive)
+            losses = _train_cross_encoder(model, lists, passages, folder, training, search)
+            return text_scorer(open_reranker(f"st:{folder}"), passages), losses
+
+    untrained = text_scorer(open_reranker(model, trust_remote_code=search.trust_remote_code), passages)
+    return laura.compare_labels(pools, data, untrained, train_whole, labels)
+
+
+def _show_comparison(compared: laura.LabelComparison) -> None:
+    questions = f"{compared.measured:,} questions, about articles that were not learnt from"
+    line(f"{questions}; {compared.learnt:,} were learnt from.")
+    cells = [[row.name, *(format_score(row.figures[figure], 3) for figure in laura.FIGURES)] for row in compared.rows]
+    table("LAURA's measures", ["order", *laura.FIGURES], cells, right={*laura.FIGURES})
+
+
 def _show(
     document: Mapping[str, Any], slices: Sequence[RerankSlice], *, as_json: bool, show: Callable[[], None]
 ) -> None:
@@ -379,39 +372,13 @@ def _refuse(slices: Sequence[RerankSlice], strength: float) -> None:
     """
     if losses := refused(slices, strength):
         one = losses[0]
+        left = f"{one.translations} translations of each passage" if one.translations else "all translations"
         at = f"at strength {strength:g} it loses" if strength < 1 else "it loses"
         raise LangshiftError(
             f"The model is not written: {at} in {len(losses)} parts of the "
-            f"questions, such as {one.index} with {_translations(one)} and the answer in "
+            f"questions, such as {one.index} with {left} and the answer in "
             f"{'the question' if one.answer == 'own' else 'another'} language ({format_change(one.ndcg)} nDCG@20)."
         )
-
-
-def _show_oracle(oracle: Mapping[str, Mapping[str, float]]) -> None:
-    """A row for each language of questions: which languages the best answers were from."""
-    tags = sorted({tag for shares in oracle.values() for tag in shares})
-    rows = [[tag, *(format_score(shares.get(one), 2) for one in tags)] for tag, shares in oracle.items()]
-    table("Languages of the best answers, by that of the question", ["question", *tags], rows, right={*tags})
-
-
-def labelled(data: Dataset, path: Path) -> Dataset:
-    """The questions that labels have a positive document for, with these as its judgements.
-
-    Raises:
-        UsageError: the labels are of another dataset, or none is positive.
-    """
-    found = {one.query: dict.fromkeys(one.positives, 1) for one in read_labels(path) if one.positives}
-    known = {query.id for query in data.queries}
-    if strange := {*found} - known or {name for names in found.values() for name in names} - data.documents.keys():
-        other = f"{min(strange)!r}, which is not in {data.folder}"
-        raise UsageError(f"{path} labels {other}: give the labels of this dataset.")
-    if not found:
-        raise UsageError(f"{path} has no positive document, so there is nothing to learn: label more questions.")
-    return replace(data, queries=tuple(query for query in data.queries if query.id in found), qrels=found)
-
-
-def _translations(one: RerankSlice) -> str:
-    return "all translations" if one.translations is None else f"{one.translations} translations of each passage"
 
 
 def _show_weights(model: FeatureModel) -> None:

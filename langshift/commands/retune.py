@@ -14,12 +14,15 @@ from rich.progress import Progress, Task
 
 from langshift import output
 from langshift.client import open_cluster
-from langshift.commands.search import note_calibration_due
-from langshift.debias.encoders import Reading
+from langshift.commands.anchors import note_calibration_due
+from langshift.commands.compare_tables import show_gate
+from langshift.commands.search_options import search_options
+from langshift.debias.encoders.base import Reading
 from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.compare.gate import Gate, GateResult, show
+from langshift.evaluate.compare.gate import Gate, GateResult
 from langshift.ingest import reencode as reencoding
+from langshift.ingest.config import PipelineOptions
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.reencode import ReencodeResult
 from langshift.languages import parse_tag
@@ -33,7 +36,6 @@ from langshift.parameters import (
     READING,
     REMOTE_CODE,
     SHARE,
-    THREADS,
     VECTORS,
     Command,
     FiniteRange,
@@ -46,7 +48,7 @@ from langshift.plugin import retune as retuning
 from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames, read_metadata
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
-from langshift.retrieval.settings import SearchOptions, search_options
+from langshift.retrieval.settings import SearchOptions
 
 
 def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
@@ -74,7 +76,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     multiple=True,
 )
 @option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha or --gamma is given.")
-@option("--gamma G", "How much of what all queries have in common documents lose: 0, or .9 to .98.", click.FLOAT)
+@option("--gamma G", "What all queries have in common, taken out: 0, or .9 to .98. [default: the index's]", click.FLOAT)
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
 @option(
@@ -112,9 +114,7 @@ def retune(
     arrive in the meantime are carried over; searches are not affected. The old version is kept for
     `langshift rollback NAME`. If the command ends early, the old version stays live: run the same command again.
 
-    With --gate, the old version stays live if nDCG@20 (over all queries, those with and without an answer in the
-    searcher's language, and those in each language), TLR@20 or SLR@20 falls by more than chance, or by more than .005
-    where there are enough queries to tell.
+    With --gate, the old version stays live if anything is lost by the verdict of `langshift evaluate compare`.
 
     \b
     Example:
@@ -178,7 +178,6 @@ _UNMEASURED = (
 @click.command(cls=Command)
 @click.argument("name")
 @option("--encoder NAME", "The new encoder: e5-small, use-m, st:NAME_OR_PATH or http:URL.", required=True)
-@THREADS
 @REMOTE_CODE
 @option_group("reading", Reading, *READING)
 @VECTORS
@@ -217,12 +216,11 @@ def reencode(
       langshift reencode news --encoder st:intfloat/multilingual-e5-large
     """
     client = open_cluster()
-    shift = vectors, alpha, gamma
-    request = reencoding.ReencodeRequest(encoder, trust_remote_code, *shift, max_refused, reading)
+    wanted = PipelineOptions(encoder, trust_remote_code, vectors, alpha, gamma=gamma, reading=reading)
     try:
         with output.progress() as bars:
             watch = TransferReporter(bars).update
-            made = reencoding.reencode(client, name, request, patience=patience, watch=watch)
+            made = reencoding.reencode(client, name, wanted, max_refused=max_refused, patience=patience, watch=watch)
         made = made._replace(done=_counted(client, made.done))
     except KeyboardInterrupt:
         output.note(f"{name} stays available; run the same command to resume where this one stopped.")
@@ -266,7 +264,7 @@ def rollback(
         done = _counted(client, done)
     if as_json:
         output.emit_json(done.to_dict())
-    (output.note if as_json else output.line)(rolled_back(done) if to is None else pointed_to(done))
+    (output.note if as_json else output.line)(rolled_back(done, named=to is not None))
     # What a load has made goes on taking writes.
     if done.kind != "load":
         note_aliases_left(client, done.before)
@@ -340,12 +338,7 @@ def retuned(done: TransferResult) -> str:
     scales = scales_in_words(asked["alpha"], asked["alphas"], asked.get("gamma", 0.0))
     if not done.changed:
         return f"{done.name} ({done.index}) already has {scales} and these language vectors: nothing was changed."
-    deleted = f", {done.deleted:,} deleted" if done.deleted else ""
-    return (
-        f"{done.name} now points to {done.index} with {scales}: {DocumentCount(done.documents, done.chunks)}, "
-        f"{done.caught_up:,} caught up{deleted}, checked. The previous version, {done.before}, is kept: "
-        f"`langshift rollback {done.name}` returns to it."
-    )
+    return _replaced(done, f" with {scales}")
 
 
 def reencoded(made: ReencodeResult) -> str:
@@ -357,34 +350,29 @@ def reencoded(made: ReencodeResult) -> str:
             f"{done.name} ({done.index}) is already encoded with {asked['encoder']}, with the same shift: nothing was "
             "changed."
         )
-    deleted = f", {done.deleted:,} deleted" if done.deleted else ""
     without = f" ({made.without_vector:,} without a vector)" if made.without_vector else ""
+    scales = scales_in_words(asked["alpha"], {}, asked.get("gamma", 0.0))
+    return _replaced(done, f", encoded with {asked['encoder']} and {scales}", without)
+
+
+def _replaced(done: TransferResult, made: str, without: str = "") -> str:
+    deleted = f", {done.deleted:,} deleted" if done.deleted else ""
     return (
-        f"{done.name} now points to {done.index}, encoded with {asked['encoder']} and "
-        f"{scales_in_words(asked['alpha'], {}, asked.get('gamma', 0.0))}: "
-        f"{DocumentCount(done.documents, done.chunks)}{without}, {done.caught_up:,} caught up{deleted}, checked. The "
-        f"previous version, {done.before}, is kept: `langshift rollback {done.name}` returns to it."
+        f"{done.name} now points to {done.index}{made}: {DocumentCount(done.documents, done.chunks)}{without}, "
+        f"{done.caught_up:,} caught up{deleted}, checked. The previous version, {done.before}, is kept: "
+        f"`langshift rollback {done.name}` returns to it."
     )
 
 
-def rolled_back(done: TransferResult) -> str:
-    """What a rollback did, in a sentence."""
-    again = f"{done.name} points to {done.index} again: {DocumentCount(done.documents, done.chunks)}"
+def rolled_back(done: TransferResult, *, named: bool) -> str:
+    """What a rollback did, to the version before or to one that was named, in a sentence."""
+    points = f"now points to {done.index}" if named else f"points to {done.index} again"
+    said = f"{done.name} {points}: {DocumentCount(done.documents, done.chunks)}"
+    kept = f"{done.before} is kept{f': `langshift rollback {done.name}` returns to it' if named else ''}."
     if done.kind == "load":
-        return f"{again}. What was loaded into or written to {done.before} is not in it. {done.before} is kept."
-    return (
-        f"{again}, {done.caught_up:,} carried over and {done.deleted:,} deleted since {done.before} replaced it. "
-        f"{done.before} is kept."
-    )
-
-
-def pointed_to(done: TransferResult) -> str:
-    """What a rollback to a version that was named did, in a sentence."""
-    now = f"{done.name} now points to {done.index}: {DocumentCount(done.documents, done.chunks)}"
-    returns = f"{done.before} is kept: `langshift rollback {done.name}` returns to it."
-    if done.kind == "load":
-        return f"{now}. What was loaded into or written to {done.before} is not in it. {returns}"
-    return f"{now}, {done.caught_up:,} carried over and {done.deleted:,} deleted. {returns}"
+        return f"{said}. What was loaded into or written to {done.before} is not in it. {kept}"
+    since = "" if named else f" since {done.before} replaced it"
+    return f"{said}, {done.caught_up:,} carried over and {done.deleted:,} deleted{since}. {kept}"
 
 
 class _GateFailed(LangshiftError):
@@ -417,4 +405,4 @@ def _print_gate(judged: list[GateResult], document: dict[str, Any], *, as_json: 
     if as_json:
         output.emit_json({**document, **(judged[-1].to_dict() if judged else {"gate": None, "verdict": None})})
     elif judged:
-        show(judged[-1])
+        show_gate(judged[-1])

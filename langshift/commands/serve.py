@@ -1,5 +1,6 @@
 """The commands ``serve`` and ``demo``."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -13,7 +14,6 @@ from langshift import output as terminal
 from langshift.client import open_cluster
 from langshift.commands.evaluate import replay_with_bars
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.compare.summary import ReplayPair, describe_changes, short_figure, side_by_side
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import (
     FOLDER,
@@ -23,8 +23,12 @@ from langshift.evaluate.demo import (
     SHIFTED,
     DemoExample,
     OnceEncoder,
+    ReplayPair,
+    describe_changes,
     example,
     index_variants,
+    short_figure,
+    side_by_side,
 )
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, format_figure, language_shares
@@ -120,16 +124,18 @@ def _report(places: Sequence[Path], output: Path) -> Path | None:
     if not errors.installed(*errors.REPORT):
         return None
     terminal.note("Generating the report.")
+    from langshift.evaluate.compare.findings import compare_places, findings
     from langshift.evaluate.report.report import build
+    from langshift.evaluate.report.tables import HITS
     from langshift.evaluate.report.writers import write
 
-    return write(build(places, command=command()), output)[0]
+    return write(build(findings(compare_places(places, None), HITS), command()), output)[0]
 
 
 def _show_report(page: Path | None) -> None:
     """Name the report, and the command that shows the two indices side by side."""
     if page is None:
-        terminal.line("\nThe report with figures and the console need an extra: pip install 'langshift[console]'")
+        terminal.line("\nThe report and the console need an extra: pip install 'langshift[console]'")
         return
     terminal.heading("\nSee the results")
     terminal.line(f"  report: {page}")
@@ -221,18 +227,9 @@ def _show_example(shown: DemoExample) -> None:
     default="127.0.0.1",
 )
 @option("--port", "The port to listen on; 0 for any free port.", click.IntRange(0, 65535), default=8365)
-@option(
-    "--results FOLDER",
-    "The folder of the results of replays, also for those started here. [default: results in LANGSHIFT_HOME]",
-)
-@option(
-    "--dataset FOLDER",
-    "A dataset that can be replayed, besides the bundled one; can be repeated.",
-    dest="datasets",
-    multiple=True,
-)
+@option("--results FOLDER", "The folder that replays are written to. [default: results in LANGSHIFT_HOME]")
 @JSON
-def serve(host: str, port: int, results: Path | None, datasets: tuple[Path, ...], as_json: bool) -> None:
+def serve(host: str, port: int, results: Path | None, as_json: bool) -> None:
     """Explore indices in a browser: search side by side, vary alpha, see who gains and who loses.
 
     The console runs until it is stopped with Ctrl-C. By default only this machine can reach it; with --host for another
@@ -242,8 +239,15 @@ def serve(host: str, port: int, results: Path | None, datasets: tuple[Path, ...]
     \b
     Example:
       langshift serve
-      langshift serve --results results --dataset xquad-en
+      langshift serve --results results
     """
     from langshift.web.app import run
 
-    run(host, port, results, datasets, as_json=as_json)
+    def show_address(url: str, token: str | None) -> None:
+        if as_json:
+            terminal.emit_json({"url": url} | ({} if token is None else {"token": token}))
+        else:
+            terminal.line(f"The console is at {url} (Ctrl-C stops it)")
+        sys.stdout.flush()
+
+    run(host, port, results, show_address)

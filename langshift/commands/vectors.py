@@ -9,6 +9,8 @@ import click
 import numpy as np
 
 from langshift.commands.fitting import (
+    OPENING,
+    PAIRS_ENCODER,
     check_output,
     encoder_for,
     fit_shown,
@@ -16,50 +18,18 @@ from langshift.commands.fitting import (
     left_out_in_words,
     open_for,
     output_files,
-    parallel_for,
+    passage_options,
 )
-from langshift.debias.encoders import Reading, is_given, open_encoder
+from langshift.commands.tuning import tune
+from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
-from langshift.debias.fitting.reliability import USE, VectorAssessment, judge
+from langshift.debias.fitting.reliability import USE, VectorAssessment, assess_vectors
 from langshift.debias.parallel import open_parallel
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
-from langshift.output import emit_json, line, note, out, progress, table, warn
-from langshift.parameters import (
-    ENCODER,
-    JSON,
-    PATH,
-    READING,
-    REMOTE_CODE,
-    THREADS,
-    CommandGroup,
-    json_or_tables,
-    option,
-    option_group,
-    parse_list,
-)
+from langshift.output import emit_json, line, note, out, table, warn
+from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, CommandGroup, json_or_tables, option, parse_list
 from langshift.wording import pluralize
-
-#: How an encoder is opened; a command is given them as ``opening``, for ``open_encoder``.
-_OPENING = option_group(
-    "opening",
-    lambda trust_remote_code, **reading: {"trust_remote_code": trust_remote_code, "reading": Reading(**reading)},
-    REMOTE_CODE,
-    *READING,
-)
-_PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
-#: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
-_passage_options = option_group(
-    "passages",
-    dict,
-    option(
-        "--join-lines N",
-        "Join N rows to one passage, about as long as the texts in the index.",
-        click.IntRange(1, 1000),
-        default=1,
-    ),
-    option("--documents FILE", "A document id for each row, which --join-lines does not cross."),
-)
 
 
 @click.group(cls=CommandGroup)
@@ -68,89 +38,18 @@ def vectors() -> None:
 
     \b
     Example:
-      langshift vectors show e5-small
+      langshift vectors check e5-small
     """
 
 
-@vectors.command("tune")
-@click.argument("file", type=PATH)
-@option("--pairs PATH", "Parallel text, as for `vectors fit`.", required=True)
-@_passage_options
-@_PAIRS_ENCODER
-@_OPENING
-@THREADS
-@option(
-    "--sample N",
-    "How many items to use. [default: 600, fewer with more than eight languages]",
-    click.IntRange(min=100),
-    rare=True,
-)
-@json_or_tables
-def tune(
-    file: Path,
-    pairs: Path,
-    passages: dict[str, Any],
-    encoder: str | None,
-    opening: dict[str, Any],
-    sample: int | None,
-    as_json: bool,
-) -> None:
-    """Measure on parallel text how far to shift with FILE, and write what is recommended to FILE.
-
-    A search task is built from the text: about ten words from the middle of an item are a query in each language, and
-    the whole item is to be found in every language. First alpha is chosen, and then whether a gamma of .97 with alpha 1
-    finds more, and along how many directions. Each time it is the smallest setting whose nDCG@20 falls short of the
-    highest by no more than chance, and it is recommended only if it gains more than chance on fifths of the text that
-    had no part in the choice; a gamma has to gain .01 as well. If nothing is gained, alpha 0 is recommended.
-
-    \b
-    Example:
-      langshift vectors fit --pairs NTREX --pivot en --languages en,de,th --output mine.safetensors
-      langshift vectors tune mine.safetensors --pairs NTREX
-    """
-    from langshift.evaluate.tune import report as reporting
-    from langshift.evaluate.tune import tune as tuning
-    from langshift.evaluate.tune.task import default_sample, make_task, sample_items, well_covered
-
-    vectors = LanguageVectors.load(file)
-    check_output(file)
-    if is_given(vectors.encoder):
-        raise UsageError(
-            f"{file} was fitted on given vectors, and no query can be cut out of a vector: tune language vectors that "
-            "were fitted with an encoder for texts, and give texts."
-        )
-    source, absent = open_for(pairs, passages, vectors)
-    opening["reading"] = vectors.reading(encoder, opening["reading"])
-    named_by = "" if encoder else f"The file {file}"
-    opened = open_encoder(encoder or vectors.encoder, named_by=named_by, **opening)
-    vectors.require_encoder(opened, str(file))
-    used = [tag for tag in source.languages if tag != vectors.pivot]
-    items = sample_items(source, vectors.pivot, used, sample or default_sample(len(used) + 1))
-    same_text = all(items.pairs[tag] == vectors.pairs[tag] for tag in used)
-    items, few = well_covered(items)
-    with progress() as bars:
-        texts = sum(bool(text) for of in items.texts.values() for text in of)
-        encoding = bars.add_task("Encoding items and queries", total=2 * texts, rate="")
-        task = make_task(items, opened, lambda done: bars.advance(encoding, done))
-    with progress() as bars:
-        searches = bars.add_task("Searching", total=None, rate="")
-        judge = tuning.Judge(task, vectors, same_text=same_text, on_point=lambda: bars.advance(searches))
-        found = tuning.tune(judge)
-    report = reporting.TuningReport(pairs.resolve().name, judge, found, absent, few, same_text)
-    report.recommended().save(file)
-    warn([*left_out_in_words(source), *reporting.warnings(report)])
-    if as_json:
-        emit_json({"file": str(file), "left_out": left_out_document(source), **report.document()})
-        return
-    reporting.show(report)
-    note(f"Wrote the recommendation to {file}.")
+vectors.add_command(tune)
 
 
 @vectors.command("import")
 @click.argument("file", type=PATH, metavar="FILE.pt")
 @option("--output FILE", "The file to write.", required=True)
 @option("--encoder NAME", "The encoder that the vectors are for. [default: st: and FILE's model]")
-@_OPENING
+@OPENING
 @JSON
 def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, Any], as_json: bool) -> None:
     """Import language vectors published with the paper's reference implementation.
@@ -251,7 +150,11 @@ def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
 
 def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
     made = ("revision", "document_prefix", "query_prefix", "pooling", "max_tokens", "dimension", "normalised", "source")
-    return _identity(vectors, path) | {
+    return {
+        "file": str(path),
+        "hash": vectors.hash,
+        "pivot": vectors.pivot,
+        "encoder": vectors.encoder,
         **{name: getattr(vectors, name) for name in made},
         "methods": _methods(vectors),
         "directions": _directions(vectors),
@@ -260,23 +163,16 @@ def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
     }
 
 
-def _identity(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
-    return {"file": str(path), "hash": vectors.hash, "pivot": vectors.pivot, "encoder": vectors.encoder}
-
-
 # In the terminal; all that are known are in --json.
 _LISTED = 10
 
 
-def _print(vectors: LanguageVectors, path: Path, evidence_source: str, judged: list[VectorAssessment]) -> None:
-    line(f"{path}: towards {vectors.pivot}, encoder {vectors.encoder}; evidence from {evidence_source}")
-    # A file with others is refused as it is read.
-    count = _directions(vectors)
-    line(f"{pluralize(count, 'direction')} of queries{', orthonormal' if count else ', so gamma must stay 0'}")
+def _print_verdicts(evidence_source: str, judged: list[VectorAssessment]) -> None:
     rows = [_row(one) for one in judged]
     # A column in which nothing stands would only take room.
     columns = [name for name in rows[0] if any(row[name] for row in rows)]
-    table(None, columns, [[row[name] for name in columns] for row in rows], right=set(columns[1:-1]))
+    cells = [[row[name] for name in columns] for row in rows]
+    table(f"\nEvidence from {evidence_source}", columns, cells, right=set(columns[1:-1]))
     for one in judged:
         if one.verdict != USE:
             line(f"{one.language}: {one.reason}.")
@@ -349,12 +245,11 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     rare=True,
 )
 @ENCODER
-@_OPENING
-@THREADS
+@OPENING
 @option(
     "--output FILE", "The file to write; with several pivots a folder, for files <pivot>.safetensors.", required=True
 )
-@_passage_options
+@passage_options
 @json_or_tables
 def fit(
     pairs: Path,
@@ -420,32 +315,22 @@ def fit(
     note(f"Use it: langshift ingest CORPUS --index NAME --encoder {encoder} --vectors {written[0][1]}")
 
 
-@vectors.command("show")
-@click.argument("file")
-@json_or_tables
-def show(file: str, as_json: bool) -> None:
-    """Show what is in FILE, or in the language vectors shipped for an encoder (e5-small, use-m).
-
-    \b
-    Example:
-      langshift vectors show e5-small
-    """
-    path = named_file(file)
-    show_vectors(LanguageVectors.load(path), path if as_json else Path(file), as_json=as_json)
-
-
 @vectors.command("check")
 @click.argument("file")
 @option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
-@_PAIRS_ENCODER
-@_OPENING
-@THREADS
-@_passage_options
+@PAIRS_ENCODER
+@REMOTE_CODE
+@passage_options
 @json_or_tables
 def check(
-    file: str, pairs: Path | None, encoder: str | None, opening: dict[str, Any], passages: dict[str, Any], as_json: bool
+    file: str,
+    pairs: Path | None,
+    encoder: str | None,
+    trust_remote_code: bool,
+    passages: dict[str, Any],
+    as_json: bool,
 ) -> None:
-    """Judge FILE, or the language vectors shipped for an encoder, language by language.
+    """Show what is in FILE, or in the language vectors shipped for an encoder, and judge it language by language.
 
     The evidence was gathered when FILE was fitted. With --pairs it is gathered again on that text, and the
     vectors fitted there are compared with FILE's: use text like the text that you index.
@@ -477,32 +362,29 @@ def check(
     vectors = LanguageVectors.load(path)
     fitted, left_out = None, {}
     if pairs is not None:
-        source = parallel_for(vectors, pairs, passages)
-        opened = encoder_for(vectors, path, source, encoder, opening)
+        source, _ = open_for(pairs, passages, vectors)
+        opened = encoder_for(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
         omitted: list[str] = []
         fitted = fit_shown(source, [vectors.pivot], opened, on_omitted=lambda _, __, why: omitted.append(why))[
             vectors.pivot
         ]
         left_out = left_out_document(source)
         warn([*left_out_in_words(source), *omitted])
-    elif not vectors.evidence:
-        raise UsageError(f"{path} contains no evidence of how it was fitted: give parallel text with --pairs.")
     try:
-        judged = judge(vectors, fitted)
+        judged = assess_vectors(vectors, fitted) if fitted is not None or vectors.evidence else []
     except ValueError:
         raise UsageError(
             f"{path} contains damaged evidence: give parallel text with --pairs to gather it again."
         ) from None
     evidence_source = vectors.source if pairs is None else str(pairs)
-
     if as_json:
-        languages = {one.language: _judgement(one) for one in judged}
-        about = {
-            **_identity(vectors, path),
-            "evidence_of": evidence_source,
-            "directions": _directions(vectors),
-            "left_out": left_out,
-        }
-        emit_json({**about, "languages": languages})
+        document = _document(vectors, path)
+        verdicts = {one.language: _judgement(one) for one in judged}
+        languages = {tag: {**figures, **verdicts.get(tag, {})} for tag, figures in document["languages"].items()}
+        emit_json({**document, "evidence_of": evidence_source, "left_out": left_out, "languages": languages})
+        return
+    show_vectors(vectors, Path(file), as_json=False)
+    if judged:
+        _print_verdicts(evidence_source, judged)
     else:
-        _print(vectors, Path(file), evidence_source, judged)
+        note(f"{file} contains no evidence of how it was fitted: for a verdict, give parallel text with --pairs.")

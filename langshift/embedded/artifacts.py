@@ -19,12 +19,11 @@ from typing import Any
 
 import requests
 from jgo.maven import MavenContext, PythonResolver
-from rich.progress import BarColumn, DownloadColumn, TransferSpeedColumn
 
+from langshift import reporting
 from langshift.embedded.guard import GUARD, GUARD_CLASS, JAVA, compile_guard, guard_source
 from langshift.errors import LangshiftError
 from langshift.files import content_hash
-from langshift.output import note, progress
 
 
 @dataclass(frozen=True)
@@ -213,12 +212,11 @@ def download(lock: ArtifactLock, folder: Path, remote_repos: dict[str, str] | No
     if not missing:
         return have
     size = sum(artifact.size for artifact in missing)
-    note(f"Downloading OpenSearch {lock.version} ({size / 1e6:.0f} MB, only needed once) to {folder} ...")
-    with progress(BarColumn(), DownloadColumn(), TransferSpeedColumn()) as view, ThreadPoolExecutor(PARALLEL) as pool:
-        task = view.add_task("OpenSearch", total=size)
+    reporting.note(f"Downloading OpenSearch {lock.version} ({size / 1e6:.0f} MB, only needed once) to {folder} ...")
+    with reporting.download("OpenSearch", size) as advance, ThreadPoolExecutor(PARALLEL) as pool:
 
         def fetch(artifact: Artifact) -> Path:
-            return _fetch(artifact, folder, remote_repos, lambda count: view.advance(task, count))
+            return _fetch(artifact, folder, remote_repos, advance)
 
         try:
             have.update(zip(missing, pool.map(fetch, missing), strict=True))

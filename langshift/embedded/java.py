@@ -12,7 +12,7 @@ from pathlib import Path
 from langshift.embedded.state import SHARED, Account, popen_options
 from langshift.errors import LangshiftError
 from langshift.files import PASSABLE, ensure_folder
-from langshift.output import note
+from langshift.reporting import note
 
 OLDEST = 21
 # OpenSearch's agent rewrites classes with Byte Buddy 1.17, which knows Java up to this version.

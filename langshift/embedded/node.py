@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,9 +16,9 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
-from langshift.embedded import NodeStatus, Server
 from langshift.embedded.artifacts import PARTS
 from langshift.embedded.java import VECTOR, Java
+from langshift.embedded.server import Server
 from langshift.embedded.state import (
     MAIN_CLASS,
     Account,
@@ -30,10 +29,9 @@ from langshift.embedded.state import (
 )
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import PASSABLE, PRIVATE, ensure_folder
-from langshift.output import note
+from langshift.reporting import note
 
 GIB = 1 << 30
-FIRST = "langshift"  # the name of a home's first node
 
 COMMON = {
     "network.host": "127.0.0.1",
@@ -48,79 +46,24 @@ COMMON = {
 }
 
 
-def single_node_settings(port: int | None, transport: int | None) -> dict[str, Any]:
-    """Settings of a node of its own that listens on this machine only.
+def node_settings(port: int | None) -> dict[str, Any]:
+    """Settings of a server that listens on this machine only.
 
     Args:
         port: HTTP port to prefer, or None; where it is taken, the first free one from 9200.
-        transport: transport port to prefer, or None; likewise from 9300.
     """
     return {
         "cluster.name": "langshift",
-        "node.name": FIRST,
+        "node.name": "langshift",
         "discovery.type": "single-node",
         "http.port": port_range(port, 9200),
-        "transport.port": port_range(transport, 9300),
         **COMMON,
     }
 
 
-def member_settings(name: str, base: Path, port: int | None, transport: int | None, *, forming: bool) -> dict[str, Any]:
-    """Settings of one node of several that listen on this machine only.
-
-    Args:
-        name: the node's name.
-        base: the folder of all nodes.
-        port: HTTP port to prefer, or None; as for a single node.
-        transport: transport port to prefer, or None; likewise.
-        forming: whether no other node was ever part of the cluster. The first node, and it alone, then
-            begins one if its folder holds none, so that two can never be begun; the others join it.
-    """
-    return {
-        # Another home's nodes may listen where ours did: the name keeps the clusters apart.
-        "cluster.name": f"langshift-{hashlib.sha256(os.fsencode(base)).hexdigest()[:12]}",
-        "node.name": name,
-        # Which ports the others got is known only once they run: it is read from a file again and again.
-        "discovery.seed_hosts": [],
-        "discovery.seed_providers": ["file"],
-        # Those ports are written once this wait for the others is over: none.
-        "discovery.initial_state_timeout": "0s",
-        **({"cluster.initial_cluster_manager_nodes": [FIRST]} if forming and name == FIRST else {}),
-        "http.port": port_range(port, 9200),
-        "transport.port": port_range(transport, 9300),
-        **COMMON,
-    }
-
-
-def heap(memory: int, nodes: int = 1) -> tuple[int, int]:
-    """Smallest and largest heap of a node in MiB.
-
-    Args:
-        memory: of the machine, in bytes.
-        nodes: how many share the machine. One has an eighth of it, 0.5 to 2 GiB; each of several has a
-            twelfth, 384 to 700 MiB.
-    """
-    if nodes == 1:
-        return 512, min(max(memory // 8, GIB // 2), 2 * GIB) >> 20
-    high = min(max((memory // 12) >> 20, 384), 700)
-    return min(512, high), high
-
-
-def apart(last: Sequence[int | None], first: int) -> list[int | None]:
-    """Ports for nodes to prefer that start at once: they would take each other's if all began at the first.
-
-    Args:
-        last: the port that each node had; None where it had none.
-        first: the first of a hundred ports.
-
-    Returns:
-        For each node the one that it had, or a free one that is no other's; None where all are taken.
-    """
-    chosen: list[int | None] = []
-    for port in last:
-        free = (p for p in range(first, first + 100) if p not in last and p not in chosen and _is_free(p))
-        chosen.append(port if port is not None and _is_free(port) else next(free, None))
-    return chosen
+def heap(memory: int) -> tuple[int, int]:
+    """Smallest and largest heap in MiB: an eighth of the machine's ``memory``, in bytes, but 0.5 to 2 GiB."""
+    return 512, min(max(memory // 8, GIB // 2), 2 * GIB) >> 20
 
 
 def port_range(preferred: int | None, first: int) -> str:
@@ -143,14 +86,12 @@ def _is_free(port: int) -> bool:
 
 
 class Node:
-    """One node of a home: where its files are, apart from the distribution, which several nodes may share.
+    """The server of a home: where its files are, apart from the distribution, which several homes may share.
 
     Attributes:
-        number: from 1.
-        name: its name in its cluster.
         console: what the server printed before its log was open.
         state_file: what is remembered of the server; out of the server's own reach.
-        folder: the node's own.
+        folder: its own.
         config: folder of its configuration, written anew at each start.
         data: folder of its indices.
         logs: folder of its log.
@@ -158,24 +99,14 @@ class Node:
         temporary: folder for the server's temporary files, where it also loads native code from.
     """
 
-    def __init__(self, base: Path, number: int = 1) -> None:
-        suffix = "" if number == 1 else f"-{number}"
-        self.number, self.name = number, f"{FIRST}{suffix}"
-        self.console, self.state_file = base / f"console{suffix}.log", base / f"server{suffix}.json"
-        self.folder = base / f"node{suffix}"
+    def __init__(self, base: Path) -> None:
+        self.console, self.state_file, self.folder = base / "console.log", base / "server.json", base / "node"
         self.config, self.data, self.logs = self.folder / "config", self.folder / "data", self.folder / "logs"
         self.log, self.temporary = self.logs / "server.log", self.folder / "tmp"
 
     def state(self) -> ServerState:
         """What is remembered now."""
         return ServerState.read(self.state_file)
-
-    def status(self) -> NodeStatus:
-        """Whether the node's server runs and was healthy, and where."""
-        state = self.state()
-        if not state.ready or state.process(self.folder) is None:
-            return NodeStatus(self.name, None, None, running=False)
-        return NodeStatus(self.name, f"http://127.0.0.1:{state.port}", state.pid, running=True)
 
     def lay_out(self, distribution: Path, settings: Mapping[str, Any], account: Account | None) -> None:
         """Make the node's folders, links and configuration, ready for a start.
@@ -205,10 +136,6 @@ class Node:
             for folder in (self.config, self.data, self.logs, self.temporary):
                 account.own(folder)
 
-    def write_seed_hosts(self, ports: Iterable[int]) -> None:
-        """Write where the cluster's nodes listen for each other; a running node looks again every second."""
-        self._write("unicast_hosts.txt", "".join(f"127.0.0.1:{port}\n" for port in ports).encode())
-
     def _write(self, name: str, content: bytes) -> None:
         temporary = self.config / f".{name}.new"
         temporary.unlink(missing_ok=True)
@@ -217,10 +144,10 @@ class Node:
             os.fchmod(stream.fileno(), 0o644)  # its folder keeps it from all but the server's user
         temporary.replace(self.config / name)
 
-    def command(self, java: Java, nodes: int = 1) -> list[str]:
-        """The command line that starts this node, one of ``nodes``, to be run in its folder."""
+    def command(self, java: Java) -> list[str]:
+        """The command line that starts the server, to be run in its folder."""
         agent = next((self.folder / "agent").glob("opensearch-agent-[0-9]*.jar"))
-        low, high = heap(psutil.virtual_memory().total, nodes)
+        low, high = heap(psutil.virtual_memory().total)
         return [
             str(java.program),
             f"-Xms{low}m",
@@ -263,9 +190,6 @@ def check_folder(folder: Path) -> None:
         )
 
 
-SIZES = (1, 3)  # with two nodes a majority is both: either one's death would stop the cluster
-
-
 @dataclass(frozen=True)
 class ServerHome:
     """Where the files of one home are.
@@ -288,32 +212,25 @@ class ServerHome:
         return cls(home, reachable_base(home, account), account)
 
     @property
-    def size(self) -> int:
-        """How many nodes the home has; 1 where it has none yet."""
-        return SIZES[any(node.folder.is_dir() for node in self.nodes(SIZES[1])[1:])]
+    def node(self) -> Node:
+        """The server of the home."""
+        return Node(self.base)
 
-    def nodes(self, size: int | None = None) -> list[Node]:
-        """The nodes of the home, or those that it would have with ``size`` nodes."""
-        return [Node(self.base, number) for number in range(1, (size or self.size) + 1)]
-
-    def server(self, suits: Callable[[str], bool] = lambda _: True) -> Server | None:
-        """The cluster by its first node that runs and whose address ``suits``, or None."""
-        nodes = self.nodes()
-        found = tuple(node.status() for node in nodes)
-        for node, status in zip(nodes, found, strict=True):
-            if status.url is not None and status.pid is not None and suits(status.url):
-                state = node.state()
-                return Server(
-                    url=status.url,
-                    pid=status.pid,
-                    version=state.version or "",
-                    home=self.base,
-                    data=node.data,
-                    log=node.log,
-                    java=state.java or "",
-                    nodes=found if len(found) > 1 else (),
-                )
-        return None
+    def server(self) -> Server | None:
+        """The server where it runs and was healthy, or None."""
+        node = self.node
+        state = node.state()
+        if not state.ready or state.pid is None or state.process(node.folder) is None:
+            return None
+        return Server(
+            url=f"http://127.0.0.1:{state.port}",
+            pid=state.pid,
+            version=state.version or "",
+            home=self.base,
+            data=node.data,
+            log=node.log,
+            java=state.java or "",
+        )
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -326,14 +243,12 @@ class ServerHome:
             ensure_folder(self.base, PASSABLE if self.account else PRIVATE)
             lock = FileLock(self.base / "langshift.lock", mode=0o600)
             try:
-                lock.acquire(timeout=1)
+                held = lock.acquire(timeout=1)
             except Timeout:
                 note(f"Waiting for another langshift process that is using {self.base} ...")
-                lock.acquire()
-            try:
+                held = lock.acquire()
+            with held:
                 yield
-            finally:
-                lock.release()
         except OSError as error:
             raise LangshiftError(
                 f"langshift cannot store its files in {self.home}: {error.strerror or error}"

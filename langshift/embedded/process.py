@@ -3,8 +3,6 @@
 import os
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import psutil
 
@@ -18,27 +16,25 @@ STOP_SECONDS = 30
 LOG_LINES = 20
 
 
-def launch(node: Node, java: Java, account: Account | None, nodes: int = 1) -> psutil.Process:
+def launch(node: Node, java: Java, account: Account | None) -> psutil.Process:
     """Start the node in the background; it outlives this process and holds nothing of its terminal.
 
     Args:
         node: a node that was laid out.
         java: the runtime.
         account: the user to run as; None for the present one.
-        nodes: how many nodes share this machine.
 
     Raises:
         ClusterError: the program could not be started at all.
     """
-    for name in ("http.ports", "transport.ports"):
-        (node.logs / name).unlink(missing_ok=True)
+    (node.logs / "http.ports").unlink(missing_ok=True)
     # An empty log: what it holds after a failure is about this start.
     if node.log.exists():
         node.log.replace(node.logs / "server-previous.log")
     with private_file(node.console) as output:
         try:
             child = subprocess.Popen(
-                node.command(java, nodes),
+                node.command(java),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -57,25 +53,13 @@ def launch(node: Node, java: Java, account: Account | None, nodes: int = 1) -> p
     return process
 
 
-def terminate(*processes: psutil.Process, patience: float = STOP_SECONDS) -> None:
-    """Ask the processes to stop, all at once; after ``patience`` seconds, kill them."""
-    signalled = []
-    for process in processes:
-        with _ours(process):
-            process.terminate()
-            signalled.append(process)
-    deadline = time.monotonic() + patience
-    for process in signalled:
-        if not _gone(process, deadline - time.monotonic()):
-            with _ours(process):
-                process.kill()
-                _gone(process, STOP_SECONDS)
-
-
-@contextmanager
-def _ours(process: psutil.Process) -> Iterator[None]:
+def terminate(process: psutil.Process, patience: float = STOP_SECONDS) -> None:
+    """Ask the process to stop; after ``patience`` seconds, kill it."""
     try:
-        yield
+        process.terminate()
+        if not _gone(process, patience):
+            process.kill()
+            _gone(process, STOP_SECONDS)
     except psutil.NoSuchProcess:
         return
     except psutil.AccessDenied:

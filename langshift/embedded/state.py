@@ -105,9 +105,8 @@ class ServerState:
     Attributes:
         pid: the process that was started last; None once it was stopped.
         created: when that process began, in seconds since 1970: a pid alone is used again.
-        ready: whether that process was seen healthy, so that the ports are its own.
+        ready: whether that process was seen healthy, so that the port is its own.
         port: HTTP port of the last healthy server, which later starts prefer; None before there was one.
-        transport: transport port, likewise.
         java: the Java program.
         version: OpenSearch's version.
     """
@@ -116,7 +115,6 @@ class ServerState:
     created: float | None = None
     ready: bool = False
     port: int | None = None
-    transport: int | None = None
     java: str | None = None
     version: str | None = None
 

@@ -15,7 +15,7 @@ from langshift.client import address, make_client
 from langshift.plugin.raw_documents import RawPage, RawSerializer, StoredDocument, decode_hit, hit_bytes
 from langshift.plugin.stored_vector import WHOLE
 from langshift.plugin.transfer import reindex_tasks
-from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted
+from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted, added
 from langshift.plugin.transfer.state import ClientTransform, Transfer, TransferAborted
 from langshift.retry import RetryBudget, prefetch, retry_until_available
 from langshift.server_errors import INDEX_NOT_FOUND, Unreadable
@@ -59,7 +59,7 @@ def copy_here(
         TransferSuperseded: by another run.
         Unreadable, OpenSearchException: the cluster did not do its part for as long as patience lasts.
     """
-    written = conflicts = 0
+    copied = CopyCounts(0, 0)
     stopping = threading.Event()
     with ExitStack() as stack:
         writer = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="copy"))
@@ -72,15 +72,14 @@ def copy_here(
         pending: Future[CopyCounts] | None = None
 
         def settle() -> None:
-            nonlocal written, conflicts
+            nonlocal copied
             if pending is not None:
-                done = pending.result()
-                written, conflicts = written + done.written, conflicts + done.conflicts
-                on_progress(CopyCounts(written, conflicts))
+                copied = added([copied, pending.result()])
+                on_progress(copied)
 
         for page in pages:
-            conflicts += page.present
-            on_progress(CopyCounts(written, conflicts))
+            copied = added([copied, CopyCounts(0, page.present)])
+            on_progress(copied)
             for start in range(0, len(page.documents), _PART):
                 part = slice(start, start + _PART)
                 documents = page.documents[part]
@@ -89,7 +88,7 @@ def copy_here(
                 lines = list(map(partial(_lines, version_type), documents, sources))
                 pending = writer.submit(_write, run, [one.id for one in documents], lines, stopping)
         settle()
-    return CopyCounts(written, conflicts)
+    return copied
 
 
 class _Page(NamedTuple):
@@ -165,11 +164,7 @@ def _lines(version_type: str, document: StoredDocument, source: bytes) -> bytes:
 
 
 def _write(run: Transfer, ids: Sequence[str], lines: Sequence[bytes], stopping: threading.Event) -> CopyCounts:
-    written = conflicts = 0
-    for start, end in _requests(lines):
-        done = _send(run, ids[start:end], lines[start:end], stopping)
-        written, conflicts = written + done.written, conflicts + done.conflicts
-    return CopyCounts(written, conflicts)
+    return added([_send(run, ids[start:end], lines[start:end], stopping) for start, end in _requests(lines)])
 
 
 def _requests(lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:

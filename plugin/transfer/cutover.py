@@ -13,7 +13,7 @@ from opensearchpy.exceptions import NotFoundError, TransportError
 
 from langshift.normal_form import normal_texts
 from langshift.plugin import metadata
-from langshift.plugin.stored_vector import WHOLE, is_left_out, left_out, vector_at
+from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.copying import catch_up, delete_gone, document_key
 from langshift.plugin.transfer.state import ClientTransform, ScriptTransform, Transfer, TransferAborted
@@ -128,9 +128,12 @@ def verify(run: Transfer) -> int:
     if any(shard.latest > known for shard, known in zip(now, run.checkpoint, strict=True)):
         raise _differs(run, f"{run.source} was written to although it is read-only")
     size = min(_SAMPLED, run.retry(reindex_tasks.page_size, run.client, run.source))
-    body = {"size": size, "version": True, "query": {"function_score": {"random_score": {}}}, **WHOLE}
+    body = {"size": size, "version": True, "query": metadata.random_order(), **WHOLE}
     sample = run.retry(reindex_tasks.search, run.client, body, index=run.source)["hits"]["hits"]
-    expected = _expected_vectors(run, [hit["_source"] for hit in sample])
+    # Vectors that this process makes are not compared.
+    expected: Sequence[_Vector] = [None] * len(sample)
+    if sample and isinstance(run.transform, ScriptTransform):
+        expected = run.transform.expected([hit["_source"] for hit in sample])
     wanted = {"docs": [document_key(hit) for hit in sample]}
     copies = run.retry(run.client.mget, index=run.target, body=wanted)["docs"] if sample else []
     for number, (hit, vector, copy) in enumerate(zip(sample, expected, copies, strict=True), 1):
@@ -141,13 +144,6 @@ def verify(run: Transfer) -> int:
 
 
 _Vector = NDArray[np.floating[Any]] | None
-
-
-def _expected_vectors(run: Transfer, sources: Sequence[Mapping[str, Any]]) -> Sequence[_Vector]:
-    """The vectors that documents must have; None also for all of those that are not compared."""
-    if not sources or isinstance(run.transform, ClientTransform):
-        return [None] * len(sources)
-    return run.transform.expected(sources)
 
 
 def _difference(run: Transfer, hit: Mapping[str, Any], expected: _Vector, copy: Mapping[str, Any]) -> str:
@@ -163,20 +159,12 @@ def _difference(run: Transfer, hit: Mapping[str, Any], expected: _Vector, copy: 
             index = run.source if live is None else run.target
             if run.retry(is_left_out, run.client, index, vector, hit["_id"]):
                 raise TransferAborted(left_out(index, vector))
-        if not _same(here, expected, live):
+        norms = [np.linalg.norm(one.astype(np.float64)) for one in (expected, live) if one is not None]
+        if not distance(here, expected) <= _TOLERANCE * max(norms, default=0):
             return f"has an unexpected {vector}"
     ours, theirs = (_others(run, source) for source in (copy["_source"], hit["_source"]))
     differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
     return f"has a different {differing[0]}" if differing else ""
-
-
-def _same(here: _Vector, expected: _Vector, live: _Vector) -> bool:
-    if here is None or expected is None or live is None:
-        return here is expected is live
-    if len(here) != len(expected):
-        return False
-    norm = max(np.linalg.norm(expected), np.linalg.norm(live.astype(np.float64)))
-    return bool(np.linalg.norm(here.astype(np.float64) - expected) <= _TOLERANCE * norm)
 
 
 def _others(run: Transfer, source: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Tasks of ``_reindex``, begun, watched and ended; and reads that never take a part for the whole."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -284,8 +284,13 @@ def listed_tasks(client: OpenSearch, params: Mapping[str, str]) -> Iterator[tupl
 
 def _sum(status: Mapping[str, Any], children: Mapping[int, Mapping[str, Any]]) -> CopyCounts:
     slices = [children.get(number, one) or {} for number, one in enumerate(status.get("slices") or [])]
-    parts = [_counted(part) for part in slices or [status]]
-    return CopyCounts(sum(part.written for part in parts), sum(part.conflicts for part in parts))
+    return added(map(_counted, slices or [status]))
+
+
+def added(parts: Iterable[CopyCounts]) -> CopyCounts:
+    """What several tasks, or parts of one, have done."""
+    written, conflicts = zip(*parts, CopyCounts(0, 0), strict=True)
+    return CopyCounts(sum(written), sum(conflicts))
 
 
 def _counted(status: Mapping[str, Any]) -> CopyCounts:

@@ -61,7 +61,7 @@ def is_running(process: Mapping[str, Any] | None) -> bool | None:
     if process is None or process["host"] != socket.gethostname():
         return None
     try:
-        # It comes with the embedded OpenSearch and the console.
+        # It comes with the embedded OpenSearch.
         import psutil
     except ImportError:
         return None

@@ -21,7 +21,7 @@ from langshift.languages import text_language
 from langshift.plugin import metadata
 from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
 from langshift.retrieval import dsl, modes, settings
-from langshift.retrieval.anchored import AnchorModel, Candidates, collect_candidates, rarest
+from langshift.retrieval.anchored import collect_candidates, rarest
 from langshift.retrieval.calibration.questions import (
     OVERLAPS,
     VAGUENESS,
@@ -36,6 +36,7 @@ from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode,
 from langshift.retrieval.rerank.features import FEATURES, features, read_model
 from langshift.retrieval.rerank.stage import search_numbers
 from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.steps import SearchPlan
 
 T = TypeVar("T")
@@ -121,7 +122,7 @@ class Calibration:
     """A calibration, and what it was measured by.
 
     Attributes:
-        trust: what of the rule of ``anchored`` is the index's own.
+        trust: what ``anchored`` needs to know of the index.
         mode: the mode that finds most without losing anything.
         lexical_weight: the highest share of words at which ``hybrid`` loses nothing; None where there is none.
         cost: what it took.
@@ -336,12 +337,7 @@ class CalibrationRun:
     ) -> list[T]:
         """What the plan for each question returns, with what the question hides left out."""
         without = [masked(plan, one.hides) if one.hides else plan for one, plan in zip(questions, plans, strict=True)]
-        found: list[T] = []
-        for at in range(0, len(without), _AT_ONCE):
-            part = execute_all(self._searcher, without[at : at + _AT_ONCE])
-            on_search(len(part))
-            found += part
-        return found
+        return execute_all(self._searcher, without, lambda: on_search(1))
 
     def _coverage(self, log: Sequence[LoggedWords]) -> float:
         """The mean share of a logged query's words that the best document in its language holds."""
@@ -372,7 +368,11 @@ class CalibrationRun:
             for one, own in zip_longest(queries, ids)
             for plan in (collect_candidates(settings.SearchRequest(one, setting, target)),)
         ]
-        return [_held_by_best(gathered) for gathered in execute_all(self._searcher, plans)]
+        return [
+            min(1.0, most / rarest(gathered.documents) / gathered.words)
+            for gathered in execute_all(self._searcher, plans)
+            for most in [max((one.words for one in gathered.candidates if one.own), default=0.0)]
+        ]
 
 
 def rerank_strength(
@@ -414,8 +414,6 @@ def _reranked_settings(
     return found
 
 
-# So many searches are carried out before their number is told.
-_AT_ONCE: Final = 300
 _Figures = NDArray[np.float64]
 
 
@@ -429,11 +427,6 @@ def overlap_shares(held: Sequence[float], coverage: float) -> dict[str, float]:
     rising, places = held[::-1], range(len(held))
     place = float(np.interp(coverage, np.maximum.accumulate(rising), places))
     return {overlap: max(0.0, 1 - abs(at - place)) for at, overlap in zip(places, OVERLAPS[::-1], strict=True)}
-
-
-def _held_by_best(gathered: Candidates) -> float:
-    most = max((one.words for one in gathered.candidates if one.own), default=0.0)
-    return min(1.0, most / rarest(gathered.documents) / gathered.words)
 
 
 def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Sequence[str]]) -> _Figures:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
 from langshift.errors import LangshiftError
+from langshift.languages import UNSPACED_WORD_LENGTHS
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, settings
@@ -35,8 +36,6 @@ VAGUENESS: Final = (1.0, 0.5, 0.3)
 _SENTENCE: Final = re.compile(r"(?<=[.!?؟۔])\s+|(?<=[。！？।॥])\s*|\n+")
 _WORDS: Final = 10
 _LEAST_WORDS: Final = 4
-# In scripts without spaces so many characters stand for a word.
-_CHARACTERS: Final = {"zh": 2, "yue": 2, "ja": 2, "th": 4, "lo": 4, "km": 4, "my": 4, "bo": 4}
 _LONGEST: Final = 300
 assert _LONGEST < dsl.MOST_CLAUSES // 2  # noqa: S101 - whatever an analyzer makes of it, the server takes it
 
@@ -86,22 +85,10 @@ def cut_out(text: str, language: str, chance: np.random.Generator) -> CutOut | N
 
 
 def _cut_up(text: str, language: str) -> CutOut:
-    if size := _CHARACTERS.get(language):
+    if size := UNSPACED_WORD_LENGTHS.get(language):
         whole = "".join(text.split())
         return CutOut([whole[at : at + size] for at in range(0, len(whole), size)], "")
     return CutOut(text.split(), " ")
-
-
-def extract_question(text: str, language: str, name: str) -> str | None:
-    """A question of about ten words out of one sentence; None where no sentence is long enough.
-
-    Args:
-        text: of a document.
-        language: its language.
-        name: the document's id, by which the place is chosen, so that it is the same each time.
-    """
-    found = cut_out(text, language, _chance(name))
-    return None if found is None else str(found)
 
 
 def _chance(name: str, seed: int = 0) -> np.random.Generator:
@@ -186,7 +173,9 @@ def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -
     brings = [*fields.text_fields, fields.group]
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
-    drawn = body_with_vectors(dsl.drawn({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings}
+    drawn = body_with_vectors(metadata.random_order({"bool": {"filter": clauses}}, seed), size, fields) | {
+        "_source": brings
+    }
     (response,) = yield (dsl.once_each(drawn, fields),)
     vectors, made = hit_vectors(response), list[CalibrationPassage]()
     for found in without_legs(response, fields):

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
+from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import dsl
-from langshift.retrieval.anchored import AnchorModel, body_with_vectors, hit_vectors, unit
-from langshift.retrieval.settings import RECOMMENDED, ModeChoice, SearchSettings
-from langshift.retrieval.steps import SearchPlan, execute
+from langshift.retrieval.anchored import body_with_vectors, hit_vectors
+from langshift.retrieval.settings import RECOMMENDED, AnchorModel, ModeChoice, SearchSettings
+from langshift.retrieval.steps import check_response
 
 #: The modes that a calibration chooses from.
 CalibratedMode = Literal["dense", "hybrid", "anchored"]
@@ -35,16 +35,15 @@ class StoredCalibration:
     """What an index keeps under ``_meta.langshift_anchors``.
 
     Attributes:
-        trust: what of the rule of ``anchored`` is the index's own.
-        mode: the best mode for the index; None where an earlier version of langshift measured, which compared none.
+        trust: what ``anchored`` needs to know of the index.
+        mode: the best mode for the index.
         lexical_weight: the share of words at which ``hybrid`` loses nothing; None where there is none.
         measured_with: what it holds for, see ``measured_with``.
-        rerank: mode -> how far the reranker ``features`` may go in it, 0 to 1; empty where an earlier version of
-            langshift measured.
+        rerank: mode -> how far the reranker ``features`` may go in it, 0 to 1.
     """
 
     trust: AnchorModel
-    mode: CalibratedMode | None
+    mode: CalibratedMode
     lexical_weight: float | None
     measured_with: Mapping[str, Any]
     rerank: Mapping[str, float]
@@ -60,13 +59,12 @@ class StoredCalibration:
         if values is None:
             return None
         try:
-            then = values.get("measured_with", {})
-            then = {**then, "documents": int(then.get("documents", 0))}
-            mode = msgspec.convert(values.get("mode"), CalibratedMode | None)
-            weight = msgspec.convert(values.get("lexical_weight"), _Share | None)
+            then = {**values["measured_with"], "documents": int(values["measured_with"]["documents"])}
+            mode = msgspec.convert(values["mode"], CalibratedMode)
+            weight = msgspec.convert(values["lexical_weight"], _Share | None)
             if mode == "hybrid" and weight is None:
                 raise ValueError("hybrid is the best mode, and has no weight")
-            rerank = msgspec.convert(values.get("rerank", {}), dict[str, _Share])
+            rerank = msgspec.convert(values["rerank"], dict[str, _Share])
             return cls(AnchorModel.from_dict(values), mode, weight, then, rerank)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             raise ClusterError(
@@ -76,8 +74,6 @@ class StoredCalibration:
 
     def outdated(self, index: IndexInfo) -> str | None:
         """Why it does not hold for the index as it is now, as the rest of a sentence about that; None where it does."""
-        if self.mode is None:
-            return "was calibrated by an earlier version of langshift"
         changed = _changed(self.measured_with, measured_with(index))
         return f"was calibrated with {' and '.join(changed)}" if changed else None
 
@@ -123,9 +119,7 @@ def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
-    """The index's own part of the rule of anchored search: calibrated, else what a sample tells at once.
-
-    That is the spread; the strength is a cautious one.
+    """What ``anchored`` needs to know of an index: calibrated, else the spread of a sample and a cautious strength.
 
     Raises:
         ClusterError: what the index keeps cannot be read.
@@ -161,7 +155,7 @@ def rerank_strengths(index: IndexInfo) -> dict[str, float]:
 
 
 def _measured_strengths(index: IndexInfo) -> Mapping[str, float]:
-    """The strengths of a calibration that holds; none without one, and by one that measured none."""
+    """The strengths of a calibration that holds; none without one."""
     calibration = StoredCalibration.of_index(index)
     return {} if calibration is None or calibration.outdated(index) else calibration.rerank
 
@@ -185,7 +179,7 @@ def spread_of(vectors: NDArray[np.floating[Any]]) -> float:
     """
     if len(vectors) < _FEWEST:
         return _USUAL
-    rows = unit(vectors.astype(np.float64))
+    rows = with_norm_1(vectors)
     cosines = (rows @ rows.T)[np.triu_indices(len(rows), 1)]
     return max(_LEAST, _NORMAL * float(np.median(np.abs(cosines - np.median(cosines)))))
 
@@ -198,12 +192,9 @@ def measured_spread(client: OpenSearch, index: IndexInfo, documents: int) -> flo
         index: the index.
         documents: how many to draw.
     """
-    return execute(client, index.index, _spread(index, documents))
-
-
-def _spread(index: IndexInfo, documents: int) -> SearchPlan[float]:
-    among = dsl.drawn({"exists": {"field": index.fields.vector}})
-    (response,) = yield (body_with_vectors(among, documents, index.fields),)
+    among = metadata.random_order({"exists": {"field": index.fields.vector}}, seed=0)
+    body = body_with_vectors(among, documents, index.fields)
+    response = check_response(client.search(index=index.index, body=body))
     return spread_of(np.array(list(hit_vectors(response).values())))
 
 
@@ -227,7 +218,7 @@ def remarks(index: IndexInfo, setting: SearchSettings) -> list[str]:
 
     Args:
         index: what is searched.
-        setting: in the mode ``anchored`` or ``hybrid``, as somebody asked for it.
+        setting: as somebody asked for it; there is something to say of the modes ``anchored`` and ``hybrid``.
     """
     choice = resolve_auto(index)
     if choice.origin == "default":
@@ -286,7 +277,7 @@ def _calibrated(index: IndexInfo, setting: SearchSettings, stored: StoredCalibra
         "anchored": f" (strength {stored.trust.strength:g})",
         "hybrid": f" (lexical weight {stored.lexical_weight})",
     }
-    mode, weight = stored.mode or "dense", stored.lexical_weight
+    mode, weight = stored.mode, stored.lexical_weight
     if mode == "hybrid" and weight is not None:
         setting = replace(setting, lexical_weight=weight)
     reason = f"Mode {mode}{figures.get(mode, '')}, which calibration found to be best for {index.name}."

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.encoders.base import LONGEST
 from langshift.debias.encoders.model_kinds import require_reranker
-from langshift.debias.encoders.sentence_transformers import fetch, loading, local_folder, quieten, require_model
+from langshift.debias.encoders.sentence_transformers import find_model, loading, quieten
 from langshift.errors import UsageError, require_extra
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 _BATCH: Final = 32
 # LAURA's rerankers read as much; a model may have room for less.
 _TOKENS: Final = 512
-# Of what is longer nothing is left to read, but much to cut into tokens.
-_LONGEST: Final = 20_000
 
 
 class CrossEncoderReranker:
@@ -43,21 +42,15 @@ class CrossEncoderReranker:
         """
         require_extra("The rerankers st:NAME need", "transformers", "sentence_transformers", otherwise="")
         quieten()
-        folder = local_folder(name_or_path)
-        if folder is not None:
-            self.name = f"st:{folder}"
-            require_model(folder)
-        else:
-            name = name_or_path if "/" in name_or_path else f"cross-encoder/{name_or_path}"
-            self.name = f"st:{name}"
-            folder = fetch(name, code=trust_remote_code)
+        name, folder = find_model(name_or_path, "cross-encoder", code=trust_remote_code)
+        self.name = f"st:{name}"
         self.model = load_cross_encoder(folder, code=trust_remote_code)
 
     def scores(self, words: str, texts: Sequence[str]) -> NDArray[np.float64]:
         """The logit of each passage, shape (texts,), float64; see ``TextReranker``."""
         if not texts:
             return np.empty(0, np.float64)
-        pairs = [(words, text[:_LONGEST]) for text in texts]
+        pairs = [(words, text[:LONGEST]) for text in texts]
         logits = self.model.predict(pairs, batch_size=_BATCH, show_progress_bar=False)
         return np.asarray(logits, np.float64)
 

@@ -35,6 +35,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.similarity import with_norm_1
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.retrieval import dsl, hits
@@ -51,7 +52,6 @@ from langshift.retrieval.anchored import (
     own_documents,
     query_vector,
     rho,
-    unit,
 )
 from langshift.retrieval.settings import SearchRequest
 from langshift.retrieval.steps import SearchPlan
@@ -161,7 +161,7 @@ def features(numbers: CandidateNumbers) -> Array:
     evidence = map(AnchorEvidence, numbers.own.tolist(), numbers.words.tolist(), cosines.tolist())
     gathered = Candidates((), list(evidence), numbers.vectors, numbers.query, numbers.query_words, 0, numbers.documents)
     trust = anchor_probabilities(gathered, spread)
-    trusted = numbers.vectors @ unit(trust @ numbers.vectors)
+    trusted = numbers.vectors @ with_norm_1(trust @ numbers.vectors)
     shape = numbers.near, of_language, first, (trusted - trusted.max()) / spread
     return np.column_stack(shape)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, Union
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
-
-if TYPE_CHECKING:
-    from langshift.retrieval.rerank.features import FeatureReranker
+from langshift.retrieval.rerank.features import FeatureReranker
 
 
 class TextReranker(Protocol):
@@ -66,4 +64,4 @@ def open_reranker(name: str, *, trust_remote_code: bool = False) -> TextReranker
     )
 
 
-Reranker = Union[TextReranker, "FeatureReranker"]
+Reranker = TextReranker | FeatureReranker

@@ -19,6 +19,7 @@ from typing import Final
 from langshift.errors import LangshiftError
 from langshift.retrieval import dsl, hits, modes
 from langshift.retrieval.rerank.features import CandidateNumbers, FeatureReranker, gather
+from langshift.retrieval.rerank.rerankers import Reranker
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
@@ -27,13 +28,14 @@ RETRIEVAL: Final = "retrieval"
 RERANK: Final = "rerank"
 
 
-def reranked(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
+def search(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.RankedHits]:
     """Search, and put the best hits in the reranker's order.
 
     With ``one_per_group`` the document that is shown of each group is scored, and stands for the group.
 
     Args:
-        request: with a reranker in its setting and its target.
+        request: with a reranker in its setting.
+        reranker: that one, opened.
 
     Returns:
         Of the plan: the hits. Where the reranker fails and its fallback is ``keep``, those of the mode, with a note.
@@ -42,25 +44,29 @@ def reranked(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
         UsageError: as in a search without a reranker.
         LangshiftError: the reranker failed.
     """
-    setting, plain, reranker = request.setting, retrieval_request(request), request.target.reranker
+    return (yield from modes.completed(request, _reranked(request, reranker)))
+
+
+def _reranked(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.RankedHits]:
+    setting, plain = request.setting, retrieval_request(request)
     if isinstance(reranker, FeatureReranker) and not reranker.strength(setting.mode) and not request.preference:
         return (yield from modes.search(replace(request, setting=setting.retrieval, passages=0)))
     found, pool = yield from search_candidates(request)
     if not pool:
         return found
     try:
-        scores = yield from _scores(plain, found, pool)
+        given = yield from _scores(plain, reranker, found, pool)
     except LangshiftError as error:
         if setting.rerank_fallback == "fail":
             raise
         note = f"The hits are not reranked: {error}"
         kept = yield from _with_sources(request, found.hits[: request.size])
         return found._replace(hits=kept, notes=(*found.notes, note))
-    lowest = min(scores)
-    bonus = request.preference * (max(scores) - lowest)
+    lowest = min(given)
+    bonus = request.preference * (max(given) - lowest)
     ordered = hits.best_first(
         hit._replace(score=score + abs(bonus) * request.prefers(hit.language), legs={**hit.legs, RERANK: leg})
-        for hit, score in zip(pool, scores, strict=True)
+        for hit, score in zip(pool, given, strict=True)
         for leg in [hits.Leg(score, None)]
     )
     known = {hit.document: hit.score or 0.0 for hit in ordered}
@@ -69,6 +75,15 @@ def reranked(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     best = yield from _with_sources(request, (*ordered, *behind)[: request.size])
     how = replace(found.how, bonus=bonus, reranked=known, lowest=lowest, mode_bonus=found.how.bonus)
     return found._replace(hits=best, how=how)
+
+
+def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:
+    """What ``search`` would have given documents, see ``modes.scores``: those that were no candidates stand behind."""
+    rest = [name for name in ids if name not in how.reranked]
+    found = yield from modes.scores(retrieval_request(request), replace(how, bonus=how.mode_bonus), rest)
+    if how.lowest is not None:
+        found = {name: score_behind(how.lowest, score) for name, score in found.items()}
+    return {name: how.reranked.get(name, found.get(name)) for name in ids}
 
 
 def search_candidates(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHits, list[hits.ScoredDoc]]]:
@@ -164,18 +179,17 @@ def _of_each_language(
     more = hits.one_per_document(more)
     if request.setting.mode in {"dense", "balanced"} or not more:
         return more
-    scores = yield from modes.scores(request, found.how, [one.document for one in more])
-    return [one._replace(score=scores.get(one.document)) for one in more]
+    given = yield from modes.scores(request, found.how, [one.document for one in more])
+    return [one._replace(score=given.get(one.document)) for one in more]
 
 
-def _scores(request: SearchRequest, found: hits.RankedHits, pool: Sequence[hits.ScoredDoc]) -> SearchPlan[list[float]]:
+def _scores(
+    request: SearchRequest, reranker: Reranker, found: hits.RankedHits, pool: Sequence[hits.ScoredDoc]
+) -> SearchPlan[list[float]]:
     """What the reranker says of each candidate."""
-    reranker = request.target.reranker
     if isinstance(reranker, FeatureReranker):
         numbers = yield from gather(request, found, pool, reranker.spread)
         return [float(score) for score in reranker.scores(numbers, request.setting.mode)]
-    if reranker is None:
-        raise ValueError("a setting with a reranker, and no reranker")
     fields = request.fields
     texts = yield from modes.sources_of(replace(request, source=fields.text_fields), [one.id for one in pool])
     passages = [". ".join(filter(None, hits.title_and_text(texts.get(one.id, {}), fields))) for one in pool]

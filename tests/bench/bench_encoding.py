@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import open_encoder, processors
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import processors
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest.config import build_pipeline

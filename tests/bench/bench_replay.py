@@ -79,7 +79,7 @@ def _bare(client, requests, concurrency):
                 request = next(waiting, None)
             if request is None:
                 return
-            client.search(index=request.target, body=request.first.content)
+            client.search(index=request.target, body=request.first)
 
     threads = [Thread(target=work) for _ in range(concurrency)]
     start = perf_counter()

@@ -14,7 +14,8 @@ import pytest
 from documents import DATA
 
 from langshift.debias.detector import LanguageDetector, open_detector, piece
-from langshift.debias.encoders import VectorSpec, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import VectorSpec
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest import transform

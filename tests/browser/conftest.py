@@ -92,7 +92,7 @@ def demo(chromium, client, cluster_url, tmp_path_factory):  # noqa: ARG001 - not
 
 
 class Way:
-    """The way from the console to the cluster: counted, slow, or cut.
+    """The way from the console to the cluster: counted, or cut.
 
     Attributes:
         url: where it begins.
@@ -112,10 +112,6 @@ class Way:
 
         self._set(counted)
 
-    def hold(self, fault, path=""):
-        """Let every request whose path has this in it meet a fault."""
-        self._set(fault, path)
-
     def cut(self):
         """Let the cluster go away."""
         self._set(cut_before)
@@ -124,9 +120,9 @@ class Way:
         """Let everything pass."""
         self._proxy.clear()
 
-    def _set(self, fault, path=""):
+    def _set(self, fault):
         self._proxy.clear()
-        self._proxy.inject(path, repeat(fault))
+        self._proxy.inject("", repeat(fault))
 
 
 @pytest.fixture(scope="session")
@@ -147,7 +143,7 @@ def way(_proxy):
 def console(_proxy, demo, tmp_path_factory):
     """``langshift serve``, one for all tests."""
     folder = tmp_path_factory.mktemp("served")
-    with serving("--results", demo.results, "--dataset", demo.dataset, url=_proxy.url, home=folder) as running:
+    with serving("--results", demo.results, url=_proxy.url, home=folder) as running:
         yield running
         code, said = running.stop()
         assert (code, said) == (0, "The console has stopped.\n")

@@ -1,49 +1,21 @@
-"""Replays are started, watched, cancelled and gone on with, and runs are compared."""
+"""Runs and reports are shown and compared, with the command that makes a run."""
 
 import json
 import re
 
 import pytest
-from faults import delayed
 from playwright.sync_api import expect
-
-SECONDS = 0.5
 
 
 def row(page, name):
     return page.locator("table.runs tbody tr").filter(has=page.get_by_role("checkbox", name=name))
 
 
-def test_a_replay_is_started_watched_cancelled_and_gone_on_with(page, demo, way):
-    # Slow enough for a person to look at, however fast the machine is.
-    way.hold(delayed(SECONDS), "search")
+def test_a_click_selects_the_command_that_makes_a_run(page, demo):
     page.goto("/evaluations")
-    page.get_by_label("Dataset").select_option("few")
-    page.get_by_label("Index").select_option(demo.plain)
-    page.get_by_label("Mode").select_option("lexical")
-    page.get_by_role("button", name="Start").click()
-    running = page.get_by_role("heading", name="A replay is running")
-    expect(running).to_be_visible()
-    # The bar moves by itself.
-    bar = page.get_by_role("progressbar", name="Answered queries")
-    expect(bar).to_have_attribute("value", re.compile(r"[1-9]\d*"))
-    expect(bar).to_have_attribute("max", "264")
-    page.reload()
-    expect(running).to_be_visible()
-    expect(bar).to_have_attribute("value", re.compile(r"[1-9]\d*"))
-    expect(page.locator("section.replay")).to_contain_text(demo.plain)
-    page.get_by_role("button", name="Cancel").click()
-    expect(running).to_be_hidden()
-    cut = page.get_by_text(re.compile(r"Interrupted: [\d,]+ queries are answered"))
-    expect(cut).to_be_visible()
-    way.clear()
-    page.get_by_role("button", name=re.compile("Resume")).click()
-    # The page waits for the end, and then shows the run: a process that begins anew, on a machine that may be busy.
-    expect(page.get_by_role("button", name="Start")).to_be_visible(timeout=120_000)
-    expect(cut).to_be_hidden()
-    done = row(page, demo.plain)
-    expect(done).to_contain_text("lexical")
-    assert done.locator("td.number").all_inner_texts()[-2:] == ["264", "0"]
+    page.get_by_text("langshift evaluate replay").click()
+    command = f"langshift evaluate replay DATASET --index NAME --output {demo.results / 'NAME'}"
+    assert page.evaluate("getSelection().toString().trim()") == command
 
 
 @pytest.fixture

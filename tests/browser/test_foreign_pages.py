@@ -144,10 +144,7 @@ def index(client):
 
 @pytest.fixture(scope="module")
 def served(cluster_url, tmp_path_factory):
-    """A console with an empty results folder."""
-    folder = tmp_path_factory.mktemp("console")
-    with serving("--results", folder / "results", url=cluster_url, home=folder / "home") as running:
-        running.results = folder / "results"
+    with serving(url=cluster_url, home=tmp_path_factory.mktemp("console")) as running:
         yield running
 
 
@@ -201,13 +198,11 @@ def test_the_embedded_server(browser, client, cluster_url, index, way):
 @pytest.mark.parametrize("way", range(3), ids=["by address", "another port", "rebound"])
 def test_the_console(browser, served, way):
     address, root = pages_of(served.url)[way]
-    fields = {"dataset": "demo", "index": "demo-shifted", "mode": "dense"}
-    change = [f"{root}/evaluations/start"]
+    change = [f"{root}/evaluations"]
     read = [f"{root}/indices", f"{root}/static/style.css"]
-    told, statuses = attacked(browser, address, CHANGES, change, fields)
+    told, statuses = attacked(browser, address, CHANGES, change, {})
     assert statuses <= {403, 421}
     seen, statuses = attacked(browser, address, READS, read, {})
     assert statuses <= {403, 421}
     refusals = ("This request came from another site", "This console is available only at")
     assert [text for text in told + seen if not any(said in text for said in refusals)] == []
-    assert list(served.results.iterdir()) == []

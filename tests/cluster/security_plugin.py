@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "permissions.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "permissions.md"
 #: Default action groups that langshift's documentation names -> what they hold.
 GROUPS = {
     "cluster_monitor": ["cluster:monitor/*"],

@@ -137,8 +137,8 @@ def test_several_vectors_in_a_nested_field_are_refused_at_once(client, cluster_u
     try:
         client.index(index=index_name, id="a", body={"parts": vectors}, params={"refresh": "true"})
         options = ["--text-field", "parts.body", "--vector-field", field, "--encoder", "given", "--alpha", "0"]
-        for more in ("--audit",), ("--name", f"{index_name}-new"):
-            assert refusal(langshift("adopt", index_name, *more, *options, url=cluster_url)) == nested(index_name)
+        for command in ("index", "audit", index_name), ("adopt", index_name, "--name", f"{index_name}-new"):
+            assert refusal(langshift(*command, *options, url=cluster_url)) == nested(index_name)
     finally:
         client.indices.delete(index=index_name)
 
@@ -146,10 +146,6 @@ def test_several_vectors_in_a_nested_field_are_refused_at_once(client, cluster_u
 def test_an_audit_of_chunks(client, cluster_url, index_name):
     properties = {"body": {"type": "text"}, "page": {"properties": {"doc": {"type": "keyword"}}}}
     with old_index(client, index_name, properties, chunks("doc-{}".format)):
-        options = ["--text-field", "body", *ADOPTED, "--parent-field", "page.doc", "--name", "news"]
-        done = langshift("adopt", index_name, "--audit", *options, url=cluster_url)
+        done = langshift("index", "audit", index_name, "--text-field", "body", *ADOPTED, url=cluster_url)
         assert done.returncode == 0, done
         assert done.stdout.startswith(f"{index_name}: 6 of 6 documents with a vector")
-        assert done.stderr.splitlines()[0] == (
-            "--audit writes nothing: --name and --if-exists have no effect beside it."
-        )

@@ -96,7 +96,7 @@ def test_a_data_stream(client, refused, index_name):
 def test_an_alias_with_a_filter(client, refused, old, index_name):
     name, alias = old(), f"{index_name}-alias"
     client.indices.put_alias(index=name, name=alias, body={"filter": {"term": {"body": "sea"}}})
-    assert refused(alias) == (f"{alias} is an alias with a filter, but only a whole index can be adopted: use {name}.")
+    assert refused(alias) == (f"{alias} is an alias with a filter, but only a whole index can be read: use {name}.")
 
 
 def test_a_name_that_stands_for_the_old_index(client, refused, old, index_name):

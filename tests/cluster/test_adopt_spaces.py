@@ -52,7 +52,7 @@ def test_what_ranks_alike_is_compared_by_the_cosine_as_floats(client, index_name
     made, new = old(client, index_name, vectors(kind), **how), f"{index_name}-new"
     if kind == "byte":
         known = saved(tmp_path, language_vectors(dimension=DIMENSION))
-        audited = printed(run("adopt", index_name, *OPTIONS, "--audit", "--vectors", known, "--json"))
+        audited = printed(run("index", "audit", index_name, *OPTIONS, "--vectors", known, "--json"))
         assert sum(one["documents"] for one in audited["languages"]) == DOCUMENTS
     assert run("adopt", index_name, "--name", new, *OPTIONS, "--alpha", 0).exit_code == 0
     field = client.indices.get_mapping(index=new)[f"{new}-v0001"]["mappings"]["properties"]["vec"]
@@ -73,8 +73,9 @@ def test_what_ranks_alike_is_compared_by_the_cosine_as_floats(client, index_name
 @pytest.mark.parametrize("space", ["l2", "innerproduct"])
 def test_vectors_of_several_lengths_would_rank_otherwise(client, index_name, space):
     old(client, index_name, vectors("any"), space=space)
-    for kind in (("--audit",), ("--name", f"{index_name}-new", "--alpha", 0)):
-        said, code = refused(run("adopt", index_name, *OPTIONS, *kind))
+    new = ("--name", f"{index_name}-new", "--alpha", 0)
+    for command in (("index", "audit", index_name), ("adopt", index_name, *new)):
+        said, code = refused(run(*command, *OPTIONS))
         assert code == 2
         assert said.startswith(f"The vectors in 'vec' of {index_name} are compared by {space}, and 30 of 30 of a ")
 

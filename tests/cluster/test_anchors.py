@@ -17,18 +17,17 @@ from shifted_index import printed, refused
 from langshift.errors import ClusterError
 from langshift.plugin import metadata, versions
 from langshift.retrieval import modes
-from langshift.retrieval.anchored import USUAL_STRENGTH, AnchorModel
 from langshift.retrieval.calibration.calibrate import CalibrationRun
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
 from langshift.retrieval.calibration.stored import measured_spread, measured_with, resolve_auto, spread_of, trust_of
 from langshift.retrieval.dsl import MOST
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchRequest, SearchSettings
+from langshift.retrieval.settings import USUAL_STRENGTH, AnchorModel, SearchRequest, SearchSettings
 
 from .security_plugin import Guard
 from .tls_proxy import proxy
 
-DOCS = Path(__file__).parents[2] / "docs" / "permissions.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "permissions.md"
 USER, PASSWORD = "loader", "s3cret"
 
 
@@ -139,7 +138,7 @@ def test_what_people_asked_weighs_the_questions_by_how_much_of_the_documents_the
 
 @pytest.mark.parametrize("how", [(), ("--one-per-group",), ("--prefer-language", 0.05)])
 def test_at_strength_0_anchored_finds_what_dense_finds(client, plain, name, how):
-    kept = {"mode": "dense", "lexical_weight": None, "measured_with": measured_with(plain)}
+    kept = {"mode": "dense", "lexical_weight": None, "rerank": {}, "measured_with": measured_with(plain)}
     metadata.change(client, plain.index, {metadata.ANCHORS: AnchorModel(0.1, 0.0).to_dict() | kept})
     for words in ("Warum steigt das Meer?", "yeast", "月球"):
         anchored, dense = (
@@ -165,25 +164,10 @@ def test_at_strength_0_anchored_finds_what_dense_finds(client, plain, name, how)
     ],
 )
 def test_whoever_searches_hybrid_hears_where_that_may_lose_answers(client, plain, name, safe, note):
-    kept = {"mode": "dense", "lexical_weight": safe, "measured_with": measured_with(plain)}
+    kept = {"mode": "dense", "lexical_weight": safe, "rerank": {}, "measured_with": measured_with(plain)}
     metadata.change(client, plain.index, {metadata.ANCHORS: AnchorModel(0.1).to_dict() | kept})
     done = run("search", name, "Meer", "--mode", "hybrid", "--size", 1)
     assert (done.exit_code, done.stderr) == (0, note.format(name))
-
-
-def test_what_an_earlier_version_measured_is_searched_with_cautiously(client, plain, name):
-    kept = {"spread": 0.08, "words": 13.0, "priors": {"th": -0.4}, "questions": 300, "found": 0.9, "deceived": 0.1}
-    metadata.change(client, plain.index, {metadata.ANCHORS: kept | {"measured_with": measured_with(plain)}})
-    index = versions.live(client, name)
-    assert trust_of(client, index) == AnchorModel(0.08, USUAL_STRENGTH, calibrated=True)
-    due = (
-        f"{name} was calibrated by an earlier version of langshift, so mode auto is dense: run `langshift anchors "
-        f"calibrate {name}` again."
-    )
-    done = run("search", name, "Meer", "--mode", "anchored", "--size", 1)
-    assert (done.exit_code, done.stderr) == (0, f"{due}\n")
-    found = printed(run("search", name, "Meer", "--size", 1, "--json"))
-    assert (found["mode"], found["mode_from"], found["mode_reason"]) == ("dense", "default", due)
 
 
 def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, plain, name):
@@ -211,7 +195,7 @@ def printed_words(done):
 
 @pytest.mark.parametrize("mode", ["anchored", "hybrid", "dense"])
 def test_a_search_without_a_mode_is_in_the_one_that_calibration_found_to_be_best(client, plain, name, mode):
-    kept = {"mode": mode, "lexical_weight": 0.25, "measured_with": measured_with(plain)}
+    kept = {"mode": mode, "lexical_weight": 0.25, "rerank": {}, "measured_with": measured_with(plain)}
     metadata.change(client, plain.index, {metadata.ANCHORS: AnchorModel(0.1).to_dict() | kept})
     words = "Warum steigt das Meer?"
     how = ("--mode", "hybrid", "--lexical-weight", 0.25) if mode == "hybrid" else ("--mode", mode)
@@ -232,7 +216,7 @@ def test_a_search_without_a_mode_is_in_the_one_that_calibration_found_to_be_best
 @pytest.mark.parametrize("then", [{"documents": "many"}, {"documents": None}, "alpha 1", [1], None])
 def test_what_a_calibration_was_measured_with_and_cannot_be_read_is_told_in_a_sentence(client, plain, name, then):
     before = metadata.read_metadata(client, plain.index).get(metadata.ANCHORS)
-    kept = {**AnchorModel(0.1).to_dict(), "measured_with": then}
+    kept = {**AnchorModel(0.1).to_dict(), "mode": "dense", "lexical_weight": None, "rerank": {}, "measured_with": then}
     metadata.change(client, plain.index, {metadata.ANCHORS: kept})
     try:
         index = versions.live(client, name)
@@ -268,8 +252,8 @@ def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path,
 def calibrated(client, name):
     """What an index is made to keep as its calibration, without measuring it."""
     index, trust = versions.live(client, name), AnchorModel(0.1, calibrated=True)
-    kept = trust.to_dict() | {"mode": "anchored", "lexical_weight": None, "measured_with": measured_with(index)}
-    metadata.change(client, index.index, {metadata.ANCHORS: kept})
+    kept = {"mode": "anchored", "lexical_weight": None, "rerank": {}, "measured_with": measured_with(index)}
+    metadata.change(client, index.index, {metadata.ANCHORS: trust.to_dict() | kept})
     return trust
 
 

@@ -97,7 +97,7 @@ def test_an_anchored_search_is_the_same_in_every_way(client, own, cluster_env):
         for result in (once.to_dict(), awaited.to_dict()):
             assert {key: value for key, value in json.loads(json.dumps(result)).items() if key != "took"} == told
         # A service notices that the index has been calibrated.
-        kept = {"spread": 0.4, "strength": 0.5, "mode": "anchored"}
+        kept = {"spread": 0.4, "strength": 0.5, "mode": "anchored", "lexical_weight": None, "rerank": {}}
         kept["measured_with"] = measured_with(live(client, own))
         auto = {name: value for name, value in how.items() if name != "mode"}
         assert index.search("Moon Mond Hefe", **auto).setting.mode == "dense"

@@ -21,7 +21,7 @@ from .tls_proxy import proxy
 
 USER, PASSWORD = "anna", "grün:s3cret/@%ß"
 OFF = "disable verification with OPENSEARCH_SSL_VERIFY=false."
-# What docs/permissions.md says of searching, without the action groups that any cluster has.
+# What docs/reference/permissions.md says of searching, without the action groups that any cluster has.
 SEARCHING = {
     "cluster_permissions": ["cluster_monitor", "cluster_composite_ops_ro"],
     "index_permissions": [

@@ -15,6 +15,7 @@ from embeddings_server import embeddings_server
 from opensearchpy import helpers
 from toy_encoder import ToyEncoder
 
+from langshift.commands.load_display import LoadDisplay
 from langshift.debias.detector import open_detector
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal_store import LoadWorkspace
@@ -22,7 +23,7 @@ from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.dead_letter_replay import replay
 from langshift.ingest.load import load
-from langshift.ingest.progress import LoadProgress, last_line
+from langshift.ingest.progress import last_line
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.versions import Target, live
@@ -170,7 +171,7 @@ def test_of_a_document_with_a_chunk_that_is_refused_nothing_stays_until_its_lett
     letters.revise(lambda one: one._replace(document=one.document.replace(b"five", b"5")))
     target = open_target(client, index_name)
     chunking = replace(making, chunking=Chunking.parse("paragraphs"))
-    with LoadProgress(1) as progress:
+    with LoadDisplay(1) as progress:
         assert replay(client, letters, target, chunking, progress).indexed == 1
     assert (letter.id, texts_in(client, index_name)["a"]) == ("a", ["4", "5", "6"])
 

@@ -1,6 +1,5 @@
 """The console's language map, as a browser gets it, and its figures against NumPy's."""
 
-import time
 import uuid
 
 import numpy as np
@@ -9,13 +8,10 @@ from adopted_index import adopted
 from console_process import heading, serving
 from searched import drop, make_index
 
-from langshift.debias.encoders import open_encoder
 from langshift.plugin import metadata
+from langshift.plugin.index_sample import draw
 from langshift.plugin.versions import live
-from langshift.retrieval.service import VersionedSearcher
-from langshift.retrieval.settings import USUAL_OPTIONS
-from langshift.retrieval.steps import execute
-from langshift.web.language_map.measure import draw, measure
+from langshift.web.language_map.measure import measure
 
 LANGUAGES = ("de", "en", "th")
 HOSTILE = "<script>alert(1)</script>"
@@ -44,56 +40,40 @@ def given(client, cluster_url, tmp_path_factory):
         yield found
 
 
-def measured(client, name):
-    told = []
-    return measure(client, name, lambda: VersionedSearcher(client, name, USUAL_OPTIONS), told.append), told
-
-
 def the_map(browser, name):
-    """The page once it is there."""
-    deadline = time.monotonic() + 120
-    while True:
-        answer = browser.get(f"/languages/{name}")
-        assert answer.status_code == 200, answer.text
-        if "data-refresh" not in answer.text:
-            return answer
-        assert heading(answer) == f"Languages of {name.removesuffix('-v0001')}"
-        assert time.monotonic() < deadline, answer.text
-        time.sleep(0.2)
+    """The page."""
+    answer = browser.get(f"/languages/{name}")
+    assert answer.status_code == 200, answer.text
+    return answer
 
 
 def cosine(one, other):
     return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
 
 
-def test_figures_are_what_numpy_says_of_the_texts(client, name):
-    found, told = measured(client, name)
-    assert found.languages == LANGUAGES
-    assert found.remarks == []
-    assert found.known
-    assert found.nearness.questions == dict.fromkeys(LANGUAGES, 2)
-    assert told[0] == "Sampling documents"
-    assert "Encoding queries: 0 of 6" in told
-    index = live(client, name)
-    drawn = execute(client, index.index, draw(index, LANGUAGES, None))
-    questions = open_encoder("use-m").encode_queries([one.words for one in drawn]).astype(np.float64)
-    # The title is encoded, too.
-    sources = client.search(index=name, body={"size": 10})["hits"]["hits"]
-    stored = {hit["_id"]: np.array(hit["_source"]["embedding"]) for hit in sources}
-    made = {hit["_id"]: stored[hit["_id"]] + taken(client, name, hit["_source"]["shift"]) for hit in sources}
+def test_figures_are_what_numpy_says_of_the_vectors(client, name):
+    found = measure(client, name)
+    assert (found.languages, found.remarks, found.moved) == (LANGUAGES, [], True)
+    assert found.drawn == dict.fromkeys(LANGUAGES, 2)
+    sources = [hit["_source"] for hit in client.search(index=name, body={"size": 10})["hits"]["hits"]]
+    stored = [np.array(one["embedding"]) for one in sources]
+    made = [vector + taken(client, name, one["shift"]) for vector, one in zip(stored, sources, strict=True)]
     for row, asked in enumerate(LANGUAGES):
         for column, written in enumerate(LANGUAGES):
             pairs = [
-                (question, other.id)
-                for one, question in zip(drawn, questions, strict=True)
-                for other in drawn
-                if (one.language, other.language) == (asked, written) and one.group != other.group
+                (made[query], document)
+                for query, one in enumerate(sources)
+                for document, other in enumerate(sources)
+                if (one["language"], other["language"]) == (asked, written) and query != document
             ]
-            assert len(pairs) == 2
-            before = np.mean([cosine(question, made[document]) for question, document in pairs])
-            after = np.mean([cosine(question, stored[document]) for question, document in pairs])
+            before = np.mean([cosine(query, made[document]) for query, document in pairs])
+            after = np.mean([cosine(query, stored[document]) for query, document in pairs])
             assert found.nearness.before[row, column] == pytest.approx(before, abs=1e-6)
             assert found.nearness.after[row, column] == pytest.approx(after, abs=1e-6)
+            assert found.similarities(asked, written) == [
+                pytest.approx(before, abs=1e-6),
+                pytest.approx(after, abs=1e-6),
+            ]
 
 
 def taken(client, name, stamp):
@@ -107,19 +87,18 @@ def taken(client, name, stamp):
 
 def test_the_sample_is_the_same_each_time(client, given):
     index = live(client, given)
-    first, second = (execute(client, index.index, draw(index, index.languages, None, 5)) for _ in range(2))
-    assert [one.id for one in first] == [one.id for one in second]
-    assert {one.language for one in first} == set(index.languages)
-    assert len(first) == 5 * len(index.languages)
+    meta = metadata.read_metadata(client, index.index)
+    first, second = (draw(client, index.index, meta, index.languages, 5) for _ in range(2))
+    assert all(np.array_equal([one.stored for one in first[tag]], [one.stored for one in second[tag]]) for tag in first)
+    assert {tag: len(of) for tag, of in first.items()} == dict.fromkeys(index.languages, 5)
 
 
-def test_the_page_answers_at_once_and_is_there_in_the_end(browser, name):
+def test_the_page_shows_heat_maps_and_pictures(browser, name):
     answer = the_map(browser, name)
     assert heading(answer) == f"Languages of {name}"
-    assert answer.text.count("<svg") == 4
-    for told in ("Before the shift", "As indexed", "Along the language vectors", "16 per language"):
+    assert answer.text.count("<svg") == 2
+    for told in ("Before the shift", "As indexed", "Along the language vectors", "stand in for queries"):
         assert told in " ".join(answer.text.split())
-    # It is kept.
     assert browser.get(f"/languages/{name}").text == answer.text
 
 
@@ -127,21 +106,18 @@ def test_a_version_has_a_map_of_its_own(browser, name):
     assert heading(the_map(browser, f"{name}-v0001")) == f"Languages of {name}"
 
 
-def test_where_the_model_is_not_here_the_picture_is_shown_and_one_sentence(browser, given):
-    answer = the_map(browser, given)
-    assert answer.text.count("<svg") == 2
-    assert "The similarity of queries to documents is not shown: " in answer.text
-    assert "Mean similarity of a language" not in answer.text
+def test_the_model_need_not_be_here(browser, given):
+    assert the_map(browser, given).text.count("<svg") == 2
 
 
 def test_what_cannot_be_taken_back_is_shown_as_indexed(client, given):
     kept = metadata.read_metadata(client, live(client, given).index)
     metadata.change(client, f"{given}-v0001", {metadata.VECTORS: None})
     try:
-        found, _ = measured(client, given)
+        found = measure(client, given)
     finally:
         metadata.change(client, f"{given}-v0001", {metadata.VECTORS: kept[metadata.VECTORS]})
-    assert not found.known
+    assert found.nearness is None
     assert sum(found.drawn.values()) == 40 * 4
     assert (found.widest.before, found.along) == (None, None)
     assert found.remarks[0] == (
@@ -159,7 +135,7 @@ def test_a_document_with_a_forged_stamp_is_left_out(client, given):
     body[fields.stamp] = {"alpha": 1.0, "language": HOSTILE, "vectors": "0" * 16}
     client.index(index=index, id="forged", body=body, refresh=True)
     try:
-        found, _ = measured(client, given)
+        found = measure(client, given)
     finally:
         client.delete(index=index, id="forged", refresh=True)
     assert HOSTILE in found.languages

@@ -1,4 +1,4 @@
-"""The console for users who may not do everything: what docs/permissions.md says is enough, and the rest is told."""
+"""The console for users with few permissions: what docs/reference/permissions.md says is enough; the rest is told."""
 
 import re
 import time
@@ -139,8 +139,6 @@ def test_an_index_is_shown_to_who_may_not_ask_which_cluster_it_is_on(http, guard
 def test_replays_are_shown_to_who_may_not_list_indices(secured, searching):
     open_, serve = secured
     with open_(Guard(searching, USER)) as (url, _), serve(url) as served, served.client() as http:
-        answer = http.get("/evaluations")
-        assert answer.status_code == 200
-        assert lacks(url, "indices:admin/get") in unescape(answer.text)
+        assert http.get("/evaluations").status_code == 200
         answer = http.get("/search")
         assert (answer.status_code, sentence(answer)) == (502, lacks(url, "indices:admin/get"))

@@ -159,7 +159,7 @@ def test_a_form_as_a_browser_sends_it_becomes_a_short_link(ask, pair):
 
 def test_auto_is_the_mode_that_calibration_found_to_be_best_and_each_side_says_why(client, ask, pair):
     index = live(client, pair[1])
-    kept = {"spread": 0.1, "strength": 0.5, "mode": "anchored"}
+    kept = {"spread": 0.1, "strength": 0.5, "mode": "anchored", "lexical_weight": None, "rerank": {}}
     kept["measured_with"] = measured_with(index)
 
     def shown(place, **how):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from langshift.commands.cluster import Finding, ask
+from langshift.plugin.cluster_check import Finding, check_cluster
 from langshift.settings import Settings
 
 from .tls_proxy import Rewrite, proxy
@@ -35,7 +35,7 @@ def told(cluster_url):
 
     def findings(changes: Changes | None = None) -> dict[str, Finding]:
         with proxy(cluster_url, rewrite=changed(changes or {})) as (url, _):
-            return {finding.name: finding for finding in ask(Settings.from_env({"OPENSEARCH_URL": url}))}
+            return {finding.name: finding for finding in check_cluster(Settings.from_env({"OPENSEARCH_URL": url}))}
 
     return findings
 

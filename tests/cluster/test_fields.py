@@ -13,7 +13,8 @@ from command_line import langshift, refusal
 from plain_index import PLAIN, made
 
 from langshift.commands.evaluate import evaluate
-from langshift.debias.encoders import identity, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import identity
 from langshift.errors import ClusterError, FingerprintError, UsageError
 from langshift.evaluate.datasets.texts import indexed_languages
 from langshift.plugin import inventory, version_writer, versions
@@ -146,7 +147,7 @@ def test_versions_are_replayed_by_name_and_by_their_own_fields(name, folder, tmp
     said = CliRunner().invoke(evaluate, [*arguments, "--json"], catch_exceptions=False)
     documents = json.loads(said.stdout)
     for index in both:
-        one = documents["indices"][index]
+        one = documents["runs"][index]
         assert (one["index"], one["version"], one["errors"]) == (index, index, 0)
         if mode == "dense":
             figures = {"nDCG@20": 1.0, "R@20": 1.0, "TLR@20": 1.0, "SLR@20": 1.0, "MostShown@20": 0.5}

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from command_line import LANGSHIFT, langshift, refusal
 from plain_index import PLAIN, made
+from readable_tables import look_at_tables
 
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.plugin import inventory, metadata, pipelines, version_writer, versions
@@ -27,6 +28,12 @@ SHIFT = StoredShift(
     SHIFTED.vectors, "en", {tag: np.ones(4, np.float32) for tag in ("de", "th")}, SHIFTED.alpha, SHIFTED.alphas
 )
 BY_ALPHA = {"vectors": SHIFTED.vectors, "alpha": 0.5, "language": "de"}
+
+
+@pytest.fixture(autouse=True)
+def _readable(monkeypatch):
+    """Every table of these commands can be read on a usual terminal."""
+    look_at_tables(monkeypatch)
 
 
 def newer(client, name, fingerprint=PLAIN, **options):

@@ -9,9 +9,9 @@ from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25
 from searched_index import asked, found, scored
 
 from langshift.plugin.metadata import USUAL
-from langshift.retrieval.anchored import AnchorModel, body_with_vectors, hit_vectors
+from langshift.retrieval.anchored import body_with_vectors, hit_vectors
 from langshift.retrieval.hits import RankedHits
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.settings import AnchorModel, SearchSettings
 
 ANCHORED = SearchSettings("anchored")
 
@@ -177,25 +177,6 @@ def test_anchors_match_the_filters_too(client, target):
     assert run.how.bonus == 0
     nothing = found(client, target, question, ANCHORED, filters={"year": ["1"]}, source=False)
     assert nothing._replace(took=0) == RankedHits(())
-
-
-@pytest.mark.parametrize(
-    "setting", [SearchSettings(), SearchSettings(preference=0.05), SearchSettings(one_per_group=True)]
-)
-def test_at_strength_0_dense_is_what_is_left(client, target, setting):
-    without = replace(target, trust=AnchorModel(0.1, 0.0))
-    for seed, words in enumerate(("sun moon tide", "comet", "nothing")):
-        for language in ("de", "und"):
-            question = asked(seed, language, words)
-            dense = found(client, target, question, setting, source=False)
-            asked_for = replace(setting, mode="anchored")
-            run = found(client, without, question, asked_for, source=False)
-            assert [(hit.id, hit.score) for hit in run.hits] == [(hit.id, hit.score) for hit in dense.hits]
-            assert run.how == dense.how
-            given, wanted = (
-                scored(client, without, question, how, run.how, ["d1", "d2", "d7"]) for how in (asked_for, setting)
-            )
-            assert given == wanted
 
 
 @pytest.mark.parametrize("dimension", [5, 6])

@@ -13,14 +13,13 @@ from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchored import (
     AnchorEvidence,
-    AnchorModel,
     Candidates,
     QueryVector,
     anchor_probabilities,
     weights,
 )
 from langshift.retrieval.modes import search
-from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.settings import AnchorModel, SearchContext, SearchQuery, SearchRequest, SearchSettings
 from langshift.retrieval.steps import check_response, msearch_body, split_msearch
 
 ANCHORED = SearchSettings("anchored")

@@ -50,7 +50,7 @@ def test_a_pipeline_is_verified_and_an_index_retuned_and_taken_back(client, inde
 def test_an_index_is_adopted_and_audited(client, cluster_url, index_name, tmp_path):
     old = OldIndex(cluster_url, index_name, documents=120, shards=1)
     options = (*ADOPT, "--vector-field", "vec", "--encoder", "given", "--vectors", old.language_vectors(tmp_path / "v"))
-    told = printed(run("adopt", index_name, "--audit", *options, "--json"))
+    told = printed(run("index", "audit", index_name, *options, "--json"))
     assert sum(one["documents"] for one in told["languages"]) == len(old.vectors)
     name = f"{index_name}-new"
     assert run("adopt", index_name, "--name", name, *options, "--alpha", 1).exit_code == 0
@@ -117,9 +117,9 @@ MIXED = {"bodyVec": VECTOR, "a": {"properties": {"embeddingVec": VECTOR}}, "body
 def test_a_vector_field_with_capitals_is_the_servers_fault_too(client, index_name, field, audit):
     documents = {"1": {"bodyVec": [1, 2, 3, 4], "a": {"embeddingVec": [1, 2, 3, 4]}, "body": "The sea."}}
     with old_index(client, index_name, MIXED, documents):
-        kind = ("--audit",) if audit else ("--name", f"{index_name}-new")
+        command = ("index", "audit", index_name) if audit else ("adopt", index_name, "--name", f"{index_name}-new")
         options = ("--vector-field", field, "--text-field", "body", "--encoder", "given", "--alpha", 0)
-        assert refused(run("adopt", index_name, *kind, *(options[:-2] if audit else options))) == (
+        assert refused(run(*command, *(options[:-2] if audit else options))) == (
             f"The documents of {index_name} do not hold {field!r} as one list of 4 numbers: OpenSearch before 3.7 "
             "returns 1 for a vector field with capital letters in its name where derived source is on (k-NN #3268): "
             "upgrade OpenSearch to 3.7 or later; or, here, load the documents from their original source, and set "

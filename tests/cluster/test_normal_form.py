@@ -9,7 +9,8 @@ from command_line import langshift
 from embeddings_server import embeddings_server, vector
 from given_data import write_lines
 
-from langshift.ingest.reencode import ReencodeRequest, reencode
+from langshift.ingest.config import PipelineOptions
+from langshift.ingest.reencode import reencode
 from langshift.plugin import metadata
 from langshift.plugin.pipelines import body
 from langshift.plugin.stored_shift import StoredShift
@@ -102,7 +103,7 @@ def test_so_have_an_adopted_index_and_what_is_written_there_before_the_normal_fo
     assert found(client, pipelines, "Brücke") == ["nfc"]
     server.dimension = 8
     monkeypatch.setenv("OPENSEARCH_URL", cluster_url)
-    reencode(client, pipelines, ReencodeRequest(server.name, alpha=0.0))
+    reencode(client, pipelines, PipelineOptions(server.name, alpha=0.0))
     assert source(client, pipelines, "nfd")["body"] == NORMAL
     client.indices.refresh(index=pipelines)
     assert found(client, pipelines, "Brücke") == ["nfc", "nfd"]

@@ -8,7 +8,7 @@ from command_line import langshift, refusal
 from piped_index import made_shift, make_index, raw_vector
 
 from langshift import __version__
-from langshift.commands.index import pipeline as command
+from langshift.commands.pipeline import pipeline as command
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import shift_script
 from langshift.plugin.metadata import USUAL

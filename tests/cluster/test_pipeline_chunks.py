@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from opensearchpy.exceptions import RequestError
 from piped_index import DIMENSION, made_shift, make_foreign_index, raw_vector, shifted_by
 
-from langshift.commands.index import pipeline as command
+from langshift.commands.pipeline import pipeline as command
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.pipelines import install, name_for, read_body
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from piped_index import made_shift, make_foreign_index, make_index, raw_vector, shifted_by
 
-from langshift.commands.index import pipeline as command
+from langshift.commands.pipeline import pipeline as command
 from langshift.plugin.metadata import USUAL, FieldNames, encoded
 from langshift.plugin.pipelines import PrecedingPipeline, install
 

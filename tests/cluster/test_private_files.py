@@ -5,7 +5,6 @@ import stat
 
 import pytest
 from command_line import langshift
-from console_process import serving
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +47,3 @@ def test_a_load_with_a_dead_letter(cluster_url, index_name, corpus, home):
     assert open_to_others(home) == passed
     done = langshift("dead-letters", "replay", "--index", index_name, url=cluster_url, LANGSHIFT_HOME=home)
     assert open_to_others(home) == passed
-
-
-def test_a_console(cluster_url, home, tmp_path):
-    with serving("--results", tmp_path / "served", url=cluster_url, home=home):
-        assert stat.S_IMODE((tmp_path / "served").stat().st_mode) == 0o700

@@ -13,7 +13,8 @@ from model_http import reply
 
 from langshift.commands.evaluate import evaluate
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import VectorSpec, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.generation.generators import KEY
 from langshift.ingest.config import build_pipeline
@@ -267,6 +268,10 @@ def test_what_cannot_be_evaluated_is_refused_in_one_sentence(data, server, folde
     )
     assert refused(UsageError, data, *contexts("none")) == (
         "--context none needs a generator: name one with --generator, or leave the context out."
+    )
+    wrong = ("--index", "any", "--setting", "hybrid --prefer-language much")
+    assert refused(UsageError, data, *contexts("retrieved:2"), *wrong).startswith(
+        "The setting 'hybrid --prefer-language much' cannot be used: "
     )
     forms = "gold-en, gold-own, retrieved:K, language-wise:K or none, where K is a number of documents from 1 to 50"
     for wrong in ("gold", "retrieved:many"):

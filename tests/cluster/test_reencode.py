@@ -28,7 +28,8 @@ from shifted_index import language_vectors, printed, refused, saved, sources
 
 import langshift
 from langshift.errors import ClusterError
-from langshift.ingest.reencode import ReencodeRequest, reencode
+from langshift.ingest.config import PipelineOptions
+from langshift.ingest.reencode import reencode
 from langshift.plugin import metadata, versions
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
@@ -87,7 +88,7 @@ def test_nothing_written_is_lost_and_no_search_fails(client, pipelines, document
             searched.add(found.index)
 
         with busy(search, *(writer.write for writer in writers)):
-            made = reencode(client, name, ReencodeRequest(new.name, vectors=vectors, alpha=0.5))
+            made = reencode(client, name, PipelineOptions(new.name, vectors=vectors, alpha=0.5))
     done = made.done
     assert (done.index, done.before, done.kind) == (f"{name}-v0002", f"{name}-v0001", "reencode")
     assert searched == {done.index, done.before}
@@ -301,7 +302,7 @@ def test_what_the_cluster_refuses_for_a_while_is_sent_again(client, pipelines, d
             1, client.indices.put_settings, kwargs={"index": f"{name}-v0002", "body": {block: None}}
         ).start()
 
-    request = ReencodeRequest(new.name, vectors=vectors, alpha=0.5)
+    request = PipelineOptions(new.name, vectors=vectors, alpha=0.5)
     reencode(client, name, request, watch=Once("copying", refuse))
     require_encoded(client, name, documents, vectors_of(new, 2), 0.5)
     assert texts_encoded(new) == COUNT + PROBES + SAMPLE
@@ -310,7 +311,7 @@ def test_what_the_cluster_refuses_for_a_while_is_sent_again(client, pipelines, d
 def test_answers_that_are_lost_and_a_point_in_time_that_is_gone(
     client, through, proxy, pipelines, documents, new, vectors
 ):
-    name, request = pipelines, ReencodeRequest(new.name, vectors=vectors, alpha=0.5)
+    name, request = pipelines, PipelineOptions(new.name, vectors=vectors, alpha=0.5)
     searches = iter([page(503), cut_before, passed, whole(GONE)])
 
     def disturb():
@@ -330,7 +331,7 @@ def test_answers_that_are_lost_and_a_point_in_time_that_is_gone(
 
 @pytest.mark.usefixtures("documents")
 def test_what_the_cluster_refuses_for_good_ends_it(client, pipelines, new, vectors):
-    name, request = pipelines, ReencodeRequest(new.name, vectors=vectors, alpha=0.5)
+    name, request = pipelines, PipelineOptions(new.name, vectors=vectors, alpha=0.5)
     limit = {"index.mapping.nested_objects.limit": 2}
 
     def refuse():
@@ -350,7 +351,7 @@ def test_what_the_cluster_refuses_for_good_ends_it(client, pipelines, new, vecto
 
 @pytest.mark.usefixtures("documents")
 def test_an_encoder_that_gives_other_vectors_each_time_is_refused(client, pipelines, new, vectors):
-    name, request = pipelines, ReencodeRequest(new.name, vectors=vectors, alpha=0.5)
+    name, request = pipelines, PipelineOptions(new.name, vectors=vectors, alpha=0.5)
 
     def drift(handler, usual):
         for one in usual["data"]:
@@ -372,7 +373,7 @@ def test_an_encoder_that_gives_other_vectors_each_time_is_refused(client, pipeli
 
 
 def test_another_run_takes_over(client, pipelines, documents, new, vectors):
-    name, request = pipelines, ReencodeRequest(new.name, vectors=vectors, alpha=0.5)
+    name, request = pipelines, PipelineOptions(new.name, vectors=vectors, alpha=0.5)
     with pytest.raises(langshift.LangshiftError, match="Another "):
         reencode(client, name, request, watch=Once("copying", lambda: reencode(client, name, request)))
     require_encoded(client, name, documents, vectors_of(new, 2), 0.5)
@@ -386,7 +387,7 @@ def test_an_encoder_that_fails_leaves_what_was_encoded(client, pipelines, docume
     def fail():
         new.key = "secret"
 
-    request = ReencodeRequest(new.name, vectors=vectors, alpha=0.5)
+    request = PipelineOptions(new.name, vectors=vectors, alpha=0.5)
     with pytest.raises(langshift.LangshiftError, match="requires a key"):
         reencode(client, name, request, watch=Once("copying", fail))
     listed = printed(run("index", "list", "--json"))["versions"]

@@ -25,13 +25,14 @@ from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material
 from langshift.evaluate.replay.load_generator import GIVE_UP_AFTER, send_all
 from langshift.evaluate.replay.replay import ReplayResult
-from langshift.evaluate.replay.requests import WARM_UP, PreparedQuery, SerializedStep, send_query
-from langshift.evaluate.runs import read_run, score_run
+from langshift.evaluate.replay.requests import WARM_UP, PreparedQuery, send_query
+from langshift.evaluate.runs import read_run
 from langshift.files import json_lines
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.retrieval.hits import RankedHits, candidates
 from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.steps import step_content
 
 
 @pytest.fixture(scope="module")
@@ -208,8 +209,7 @@ def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
     good = {"query": {"match_all": {}}, "size": 3, "_source": False}
     bodies = {"q1": good, "q2": {"query": {"nonsense": {}}}, "q3": good}
     requests = [
-        PreparedQuery(0, index, query, SerializedStep.of((body,)), partial(one_step, body))
-        for query, body in bodies.items()
+        PreparedQuery(0, index, query, step_content((body,)), partial(one_step, body)) for query, body in bodies.items()
     ]
     answers = [done.answer for batch in send_all([partial(send_query, client)], requests) for done in batch]
     assert [len(answer.hits) for answer in answers] == [3, 0, 3]
@@ -274,5 +274,7 @@ def test_own_documents_odd_ids_and_a_query_of_too_many_words(arguments, tmp_path
     found = read_run(out / "run.trec")
     assert ("a1" in found["a1"], "2" in found["2"] or mode == "lexical") == (False, True)
     assert mode == "lexical" or set(ODD_IDS) <= set(found["a1"])
-    again = score_run(out / "run.trec", folder, "RR nDCG@20")
-    assert {measure: scores.mean for measure, scores in again.scores.items()} == document["measures"]
+    scored = ["compare", str(out / "run.trec"), "--dataset", str(folder), "--measures", "RR nDCG@20", "--json"]
+    again = json.loads(CliRunner().invoke(evaluate, scored).stdout)
+    figures = {name: one for section in reversed(again["sections"].values()) for name, one in section.items()}
+    assert {name: figures[name]["means"]["a"] for name in document["measures"]} == document["measures"]

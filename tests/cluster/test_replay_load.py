@@ -80,12 +80,12 @@ def test_open_loop_of_two_indices(folder, indices, tmp_path):
     out = tmp_path / "out"
     said = run(folder, "--index", indices[0], "--index", indices[1], "--rate", 40, "--output", out, "--json")
     document = json.loads(said.stdout)
-    assert set(document) == {"indices", "drift", "verdicts"}
+    assert set(document) == {"runs", "drift", "verdicts"}
     (verdict,) = document["verdicts"]
     assert [verdict["before"], verdict["after"]] == indices
     assert verdict["sentence"].startswith("Too few questions to tell: over 20 questions, nDCG@20 goes from .")
     for name in indices:
-        one = document["indices"][name]
+        one = document["runs"][name]
         assert one == json.loads((out / name / "result.json").read_text())
         assert (one["complete"], one["errors"], one["queries"]["asked"]) == (True, 0, 20)
         assert set(one["latency_ms"]) == {"took", "wall", "service"}
@@ -111,7 +111,7 @@ def test_a_log_without_judgements(dataset, indices, tmp_path):
     asked = dataset.queries[:6]
     lines = [{"timestamp": 1e9 + number / 5, "text": query.text} for number, query in enumerate(asked)]
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    said = run("--log", log, "--speed", 10, "--index", indices[0], "--index", indices[1], "--mode", "lexical")
+    said = run("--queries", log, "--speed", 10, "--index", indices[0], "--index", indices[1], "--mode", "lexical")
     shown = said.stdout.splitlines()
     assert shown[0] == f"{indices[0]}: 6 queries, lexical, alpha 0"
     assert "Milliseconds per query, at the log's times, at most 64 at a time" in shown
@@ -122,7 +122,7 @@ def test_a_log_without_judgements(dataset, indices, tmp_path):
     assert {line.split()[2] for line in languages} == {"1.000"}
     assert (blank, verdict.partition(":")[0]) == ("", "No judgements to tell by")
     assert "of the documents that either finds among its first 20, 100% are found by both" in verdict
-    said = run("--log", log, "--index", indices[0], "--speed", 10, "--json")
+    said = run("--queries", log, "--index", indices[0], "--speed", 10, "--json")
     document = json.loads(said.stdout)
     assert (document["dataset"], document["queries"]["asked"]) == (None, 6)
     # Which languages are shown is all that can be told of one index: beside what it holds of each.
@@ -137,7 +137,9 @@ def test_a_log_with_judgements(folder, dataset, indices, tmp_path):
     log = tmp_path / "log.jsonl"
     lines = [{"timestamp": 1e9, "text": query.text, "_id": query.id} for query in dataset.queries[:6]]
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    document = json.loads(run(folder, "--log", log, "--index", indices[1], "--measures", "R@20 LPR", "--json").stdout)
+    document = json.loads(
+        run(folder, "--queries", log, "--index", indices[1], "--measures", "R@20 LPR", "--json").stdout
+    )
     assert document["measures"]["R@20"] == 1
     assert document["queries"] == {"asked": 6, "R@20": 6, "LPR": 6}
 
@@ -312,7 +314,7 @@ def test_a_replay_that_is_cut_off_is_gone_on_with(folder, indices, tmp_path, end
     journals[0].write_bytes(journals[0].read_bytes() + b'{"query":"x","ranking":[["d')
     done = langshift(*command, "--resume")
     assert done.returncode == 0, done
-    document = json.loads(done.stdout)["indices"]
+    document = json.loads(done.stdout)["runs"]
     for name in indices:
         assert (document[name]["complete"], document[name]["errors"]) == (True, 0)
         assert document[name]["load"]["kept"] == kept[name]

@@ -15,10 +15,9 @@ from langshift.evaluate.replay.replay import replay_all
 from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.replay.result import result
 from langshift.plugin import metadata
-from langshift.retrieval.anchored import USUAL_STRENGTH
-from langshift.retrieval.calibration.stored import remarks
+from langshift.retrieval.calibration.stored import measured_with, remarks
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import read_setting
+from langshift.retrieval.settings import USUAL_STRENGTH, read_setting
 
 from .tls_proxy import client_of, proxy
 
@@ -80,7 +79,7 @@ def test_group_scores_are_those_of_the_run_and_there_are_some_below_its_cut(clie
 
 @pytest.mark.usefixtures("cluster_env")
 def test_the_setting_stands_in_what_is_printed_and_written(folder, index, tmp_path):
-    options = [folder, "--index", index, "--mode", "hybrid", "--prefer-language", ".05", "--output", tmp_path / "out"]
+    options = [folder, "--index", index, "--setting", "hybrid --prefer-language .05", "--output", tmp_path / "out"]
     said = run(*options)
     assert said.stdout.splitlines()[0] == f"{index}: 20 queries, hybrid --prefer-language 0.05, alpha 1"
     document = json.loads((tmp_path / "out" / "result.json").read_text())
@@ -171,17 +170,17 @@ def dying(server, after):
 
 
 @pytest.mark.parametrize(
-    "options",
+    "setting",
     [
-        ("--mode", "hybrid", "--prefer-language", ".05"),
-        ("--mode", "hybrid", "--prefer-language", ".05", "--one-per-group"),
-        ("--mode", "hybrid", "--fusion", "rrf", "--spread", ".05"),
-        ("--mode", "anchored", "--spread", ".05"),
+        "hybrid --prefer-language .05",
+        "hybrid --prefer-language .05 --one-per-group",
+        "hybrid --fusion rrf --spread .05",
+        "anchored --spread .05",
     ],
 )
-def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, tmp_path, monkeypatch, options):
+def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, tmp_path, monkeypatch, setting):
     out = tmp_path / "out"
-    command = [folder, "--index", index, "--warm-up", 0, *options, "--output", out]
+    command = [folder, "--index", index, "--warm-up", 0, "--setting", setting, "--output", out]
     with proxy(cluster_url) as (address, server):
         server.rewrite = dying(server, 7)
         monkeypatch.setenv("OPENSEARCH_URL", address)
@@ -197,12 +196,13 @@ def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, 
     with pytest.raises(UsageError) as caught:
         run(folder, "--index", index, "--warm-up", 0, "--output", out, "--resume")
     assert str(caught.value).startswith(
-        f"{out} contains an unfinished replay that differs from this one (setting mode {options[1]}, not dense; "
-        "setting preference "
+        f"{out} contains an unfinished replay that differs from this one "
+        f"(setting mode {setting.split()[0]}, not dense; setting preference "
     )
     resumed = json.loads(run(*command, "--resume", "--json").stdout)
     assert (resumed["complete"], resumed["errors"], resumed["load"]["kept"]) == (True, 0, len(answered))
-    whole = json.loads(run(folder, "--index", index, *options, "--output", tmp_path / "whole", "--json").stdout)
+    again = (folder, "--index", index, "--setting", setting, "--output", tmp_path / "whole", "--json")
+    whole = json.loads(run(*again).stdout)
     assert resumed["measures"] == whole["measures"]
     for file in ("run.trec", "group-scores.jsonl"):
         assert (out / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
@@ -223,7 +223,9 @@ def test_figures_of_anchored_hold_what_they_rest_on(client, index, dataset, tmp_
     for journal in open_journals(tmp_path, asked, plan):
         journal.__exit__()
     version = searcher.index.index
-    metadata.change(client, version, {metadata.ANCHORS: {**searcher.trust.to_dict(), "strength": 0.25}})
+    kept = {"strength": 0.25, "mode": "anchored", "lexical_weight": None, "rerank": {}}
+    kept = searcher.trust.to_dict() | kept | {"measured_with": measured_with(searcher.index)}
+    metadata.change(client, version, {metadata.ANCHORS: kept})
     try:
         with pytest.raises(UsageError) as caught:
             open_journals(tmp_path, ReplayPlan.of([Searcher(client, index)], dataset, plan), plan)

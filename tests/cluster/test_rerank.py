@@ -19,12 +19,11 @@ import langshift
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import PATIENT
 from langshift.plugin import metadata, versions
-from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.questions import draw_passages, make_questions
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.settings import AnchorModel, SearchSettings
 
 CORPUS = Corpus()
 MODEL = read_model()
@@ -53,7 +52,7 @@ def reranked(client, target, question, setting=None, *, by=None, depth=50, each=
     by = by or Lengths()
     name = "features" if isinstance(by, FeatureReranker) else "st:lengths"
     setting = replace(setting or SearchSettings(), rerank=name, rerank_depth=depth, rerank_per_language=each)
-    return found(client, replace(target, reranker=by), question, setting, **more)
+    return found(client, target, question, setting, reranker=by, **more)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -90,9 +89,8 @@ def test_the_best_of_a_mode_in_the_order_of_the_reranker(client, target, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_documents_are_given_what_the_search_gave_them(client, target, mode):
     question, setting = asked(), SearchSettings(mode, rerank="st:lengths", rerank_depth=10)
-    context = replace(target, reranker=Lengths())
-    run = found(client, context, question, setting, size=60)
-    given = scored(client, context, question, setting, run.how, [*CORPUS.texts][:200])
+    run = found(client, target, question, setting, size=60, reranker=Lengths())
+    given = scored(client, target, question, setting, run.how, [*CORPUS.texts][:200])
     assert {hit.id: given[hit.id] for hit in run.hits if hit.id in given} == {
         hit.id: pytest.approx(hit.score, abs=1e-6) for hit in run.hits if hit.id in given
     }
@@ -310,14 +308,6 @@ def test_calibration_says_how_far_features_may_go(client, name):
     assert sentence in done.stdout
     told = printed(run("search", name, QUERY, "--mode", "dense", "--rerank", "features", "--json"))
     assert not [note for note in told["notes"] if "calibrated" in note]
-    # A calibration of an earlier version knows nothing of it.
-    index = versions.live(client, name)
-    metadata.change(
-        client, index.index, {metadata.ANCHORS: {k: v for k, v in kept.items() if k not in ("rerank", "reranked")}}
-    )
-    told = printed(run("search", name, QUERY, "--mode", "dense", "--rerank", "features", "--json"))
-    assert any("The reranker features is not calibrated" in note for note in told["notes"])
-    metadata.change(client, index.index, {metadata.ANCHORS: kept})
 
 
 def test_questions_tell_known_translations_from_what_stands_in_for_them(client, name, index_name, tmp_path):
@@ -354,8 +344,8 @@ def judged(tmp_path_factory):
 def test_replays_compare_reranked_settings(judged, name, tmp_path):
     measures = ["--measures", "nDCG@20 TLR@20 LPR"]
     rows = [*measures, "--setting", "dense", "--setting", "dense --rerank features", "--output", tmp_path / "out"]
-    told = printed(run("evaluate", "modes", judged, "--index", name, *rows, "--json"))
-    assert [row["setting"]["rerank"] for row in told["rows"]] == [None, "features"]
+    told = printed(run("evaluate", "replay", judged, "--index", name, *rows, "--json"))
+    assert [one["setting"]["rerank"] for one in told["runs"].values()] == [None, "features"]
     folder = tmp_path / "out" / "dense-rerank-features"
     figures = json.loads((folder / "result.json").read_bytes())["measures"]
     run(
@@ -364,10 +354,8 @@ def test_replays_compare_reranked_settings(judged, name, tmp_path):
         judged,
         "--index",
         name,
-        "--mode",
-        "dense",
-        "--rerank",
-        "features",
+        "--setting",
+        "dense --rerank features",
         "--output",
         tmp_path / "again",
         *measures,

@@ -1,5 +1,6 @@
-"""``rerank fit --model st:`` and ``evaluate laura`` on a real index, with a tiny cross-encoder saved by the test."""
+"""``rerank fit --model st:`` and ``--compare-labels`` on a real index, with a tiny cross-encoder saved by the test."""
 
+import csv
 import json
 import re
 import uuid
@@ -68,7 +69,9 @@ def _cluster(cluster_env):
 def test_a_cross_encoder_is_trained_and_searched_with(data, name, tiny, tmp_path):
     output = tmp_path / "models" / "own"
     fitted = ("rerank", "fit", data, "--index", name, "--model", f"st:{tiny}", "--output", output, *TRAINING)
-    told = printed(run(*fitted, "--json"))
+    done = run(*fitted, "--json")
+    told = printed(done)
+    assert done.stderr.count(f"Wrote {output}.") == 1
     first, second = told["loss"]
     assert second < first
     assert told["model"] == f"st:{tiny}"
@@ -99,13 +102,20 @@ def test_labels_side_by_side(data, name, tiny, tmp_path, model):
     if model == "st":
         # Three models are trained, and four asked for every candidate: a few questions will do.
         data, given = written(tmp_path / "data", GROUPS[::4]), ("--model", f"st:{tiny}", *TRAINING, "--epochs", 1)
-    told = printed(run("evaluate", "laura", data, "--index", name, "--output", tmp_path, *given, "--json"))
+    out = tmp_path / "labels"
+    compared = ("rerank", "fit", data, "--index", name, "--compare-labels", "--output", out, *given)
+    told = printed(run(*compared, "--json"))
     rows = {row["name"]: row for row in told["rows"]}
     assert [*rows] == ["search", "untrained", "self-training", "same-language labels", "judgements"]
-    assert told == json.loads((tmp_path / "laura.json").read_bytes())
-    assert {path.stem for path in tmp_path.glob("*.svg")} == {one.replace(" ", "-") for one in (*rows, "oracle")}
+    assert told == json.loads((out / "laura.json").read_bytes())
+    with (out / "languages.csv").open(encoding="utf-8") as file:
+        shares = list(csv.DictReader(file))
+    assert {one["order"] for one in shares} == {*rows, "oracle"}
+    assert sum(float(one["share"]) for one in shares if one["order"] == "search") == pytest.approx(
+        len(rows["search"]["languages"]), abs=0.01
+    )
     shown = (
-        (ROOT / "docs" / "format.md")
+        (ROOT / "docs" / "reference" / "format.md")
         .read_text(encoding="utf-8")
         .partition("\n## laura.json\n")[2]
         .partition("\n## ")[0]
@@ -127,6 +137,10 @@ def test_what_cannot_be_trained(data, name, tmp_path):
         (
             ("--model", "http://127.0.0.1:1"),
             "--model http://127.0.0.1:1 cannot be trained: give features, or st: and a cross-encoder to begin with.",
+        ),
+        (
+            ("--index", "other", "--compare-labels"),
+            "--compare-labels takes one --index: compare labels in each index on its own.",
         ),
         (("--epochs", 2), "--model features does not go with --epochs: leave one or the other out."),
     ):

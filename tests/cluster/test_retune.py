@@ -21,7 +21,8 @@ from shifted_index import (
 from langshift import __version__
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import VectorSpec, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import ClusterError
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.plugin import metadata, pipelines, versions

@@ -124,7 +124,7 @@ def test_what_works(langshift, client, cluster_url, authority, data, index_name,
         assert langshift("search", index_name, "Ebbe und Flut", "--json", **env) == 0
         replay = ("evaluate", "replay", data, "--index", index_name, "--json")
         assert langshift(*replay, "--output", tmp_path / "out", **env) == 0
-        assert langshift("evaluate", "report", tmp_path / "out", **env) == 0
+        assert langshift("evaluate", "compare", tmp_path / "out", "--report", tmp_path / "out", **env) == 0
         assert langshift("doctor", **env) == 0
         assert langshift("pipeline", "install", index_name, "--json", **env) == 0
         assert langshift("pipeline", "verify", index_name, "--json", **env) == 0
@@ -135,7 +135,7 @@ def test_what_works(langshift, client, cluster_url, authority, data, index_name,
         assert langshift("index", "describe", index_name, **env) == 0
         assert langshift("index", "drop", index_name, "--version", "2", "--yes", **env) == 0
         old = made_by_others(client, f"{index_name}-old")
-        assert langshift("adopt", *old, "--audit", "--json", **env) == 0
+        assert langshift("index", "audit", *old, "--json", **env) == 0
         assert langshift("adopt", *old, "--name", f"{index_name}-adopted", "--json", **env) == 0
     kept: list[Any] = [client.indices.get(index=f"{index_name}*")]
     kept.append(client.search(index=f"{index_name}*", body={"size": 100}))

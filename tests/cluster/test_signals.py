@@ -20,7 +20,7 @@ from given_data import write_lines
 from retuned_index import note, require_tidy
 from shifted_index import Corpus, language_vectors, saved
 
-from langshift.commands.cluster import ask
+from langshift.plugin.cluster_check import check_cluster
 from langshift.settings import Settings
 
 RESUMED = "{} stays available; run the same command to resume where this one stopped."
@@ -79,7 +79,9 @@ def test_a_retune_that_is_stopped_lets_writers_in_again_however_often_it_is_told
     assert [line for line in said.decode().splitlines() if line] == [RESUMED.format(name), "Interrupted."]
     assert not is_blocked(client, live)
     client.index(index=name, id="more", body={"language": "de"})
-    (told,) = [one for one in ask(Settings.from_env({"OPENSEARCH_URL": proxy.url})) if one.name == f"index {name}"]
+    (told,) = [
+        one for one in check_cluster(Settings.from_env({"OPENSEARCH_URL": proxy.url})) if one.name == f"index {name}"
+    ]
     assert (told.status, told.value) == ("warning", "is not finished")
     assert told.remedy.startswith(f"The retune of {name} to {name}-v0002, which began at 20")
     finished = re.search(r" was interrupted: finish it with `langshift (.*?)`, or abandon it", told.remedy)[1]
@@ -114,7 +116,7 @@ def test_what_a_killed_retune_leaves_is_told_where_it_matters(client, cluster_ur
     with blocking(client, proxy, name) as (process, live):
         running = f"is still running, as process {process.pid} of this machine."
         settings = Settings.from_env({"OPENSEARCH_URL": cluster_url})
-        found = [one.remedy for one in ask(settings) if one.name == f"index {name}"]
+        found = [one.remedy for one in check_cluster(settings) if one.name == f"index {name}"]
         block = f"Nothing can be written to {live}: the retune to {name}-v0002 has blocked it for its last step."
         assert found[0] == block
         assert found[1].endswith(running)
@@ -153,7 +155,7 @@ def test_a_rollback_that_is_stopped_or_killed_is_told_and_finished(client, clust
     with blocking(client, proxy, name, "rollback", name) as (process, live):
         process.kill()
         process.wait()
-    found = ask(Settings.from_env({"OPENSEARCH_URL": cluster_url}))
+    found = check_cluster(Settings.from_env({"OPENSEARCH_URL": cluster_url}))
     _, told = (one.remedy for one in found if one.name == f"index {name}")
     assert told.endswith(f" was interrupted: finish it with `langshift rollback {name}`.")
     assert langshift("rollback", name, url=cluster_url).returncode == 0

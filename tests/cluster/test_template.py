@@ -15,8 +15,8 @@ from langshift.ingest.load import load
 from langshift.ingest.progress import no_progress
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin import metadata, versions
-from langshift.plugin.index_body import IndexOptions, has_native_libraries, vectors_come_back_normalised
-from langshift.plugin.user_template import Template
+from langshift.plugin.index_body import has_native_libraries, vectors_come_back_normalised
+from langshift.plugin.user_template import IndexOptions, Template
 from langshift.retrieval import dsl
 from langshift.settings import Settings
 

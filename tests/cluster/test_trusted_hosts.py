@@ -8,7 +8,7 @@ import click
 import pytest
 from chat_server import chat_server
 from command_line import langshift, refusal
-from console_process import sentence, serving
+from console_process import serving
 from data_folder import write_dataset
 from embeddings_server import MODEL, EmbeddingsServer
 from given_data import write_lines
@@ -20,7 +20,6 @@ from small_old_index import ADOPTED, old_index
 import langshift as package
 from langshift.cli import root
 from langshift.errors import UsageError
-from langshift.evaluate.replay.journal import UNFINISHED
 from langshift.plugin import metadata
 
 KEYS = {f"LANGSHIFT_{kind}_API_KEY": f"{kind}-secret" for kind in ("ENCODER", "RERANKER", "GENERATOR")}
@@ -104,9 +103,8 @@ ASKING = {
     "search (a version)": lambda it: [f"{it.index}-v0001", "Passage", "--trust-remote-code"],
     "anchors calibrate": lambda it: [it.index, "--sample", 30],
     "evaluate replay": lambda it: [it.data, "--index", it.index],
-    "evaluate modes": lambda it: [it.data, "--index", it.index, "--setting", "dense", "--setting", "lexical"],
+    "evaluate replay (settings)": lambda it: [it.data, "--index", it.index, "--setting", "dense", "--mode", "lexical"],
     "evaluate rag": lambda it: [it.data, "--index", it.index, "--context", "retrieved:5"],
-    "evaluate laura": lambda it: [it.data, "--index", it.index],
     "rerank fit": lambda it: [it.data, "--index", it.index, "--output", it.folder / "own.json"],
     "rerank label": lambda it: [it.data, "--index", it.index, "--generator", it.generator,
                                 "--output", it.folder / "labels"],
@@ -130,8 +128,8 @@ OTHERS = {
     "retune": lambda it: [it.other, "--alpha", 0.25],
     "rollback": lambda it: [it.other],
     "reencode": lambda it: [it.other, "--encoder", "use-m", "--alpha", 0],
-    "adopt (audit)": lambda it: [it.old, "--audit", "--text-field", "body", *ADOPTED],
-    "vectors show": lambda it: [it.vectors],
+    "index audit": lambda it: [it.old, "--text-field", "body", *ADOPTED],
+    "adopt": lambda it: [it.old, "--name", f"{it.other}-adopted", "--text-field", "body", *ADOPTED],
     "dead-letters list": lambda it: ["--index", it.other],
     "index drop": lambda it: [it.dropped, "--yes"],
     "index repair": lambda it: [it.other],
@@ -230,31 +228,10 @@ def test_the_console_shows_the_sentence_and_asks_no_one(made, sink, cluster_url,
         f"/search/passages?{searched}&side=left&id=0-en", f"/search/vectors?{searched}", "/indices",
         f"/indices/{made.index}", f"/languages/{made.index}", f"/languages/{made.index}?q=Passage", "/evaluations",
     ]  # fmt: skip
-    with serving("--results", tmp_path, "--dataset", made.data, home=tmp_path, url=cluster_url, **KEYS) as console:
+    with serving("--results", tmp_path, home=tmp_path, url=cluster_url, **KEYS) as console:
         before = sink.connections
         with console.client() as browser:
             answers = {path: browser.get(path) for path in paths}
-            form = {"dataset": "data", "index": made.index, "mode": "dense"}
-            sent = browser.post("/evaluations/start", data=form, headers={"origin": console.url.rstrip("/")})
-            assert sent.status_code == 303, sent.text
-            for _ in range(300):
-                page = browser.get("/evaluations").text
-                if "nothing was sent there" in page:
-                    break
-            assert "nothing was sent there" in page
-            # A replay of other hands, whose queries were to be told to a reranking server.
-            folder = tmp_path / "foreign"
-            folder.mkdir()
-            job = {"dataset": "data", "index": made.index, "queries": 1, "began": 0.0}
-            job["setting"] = f"lexical --rerank {sink.name}"
-            (folder / "console.json").write_text(json.dumps(job))
-            (folder / UNFINISHED).touch()
-            sent = browser.post(
-                "/evaluations/resume", data={"run": "foreign"}, headers={"origin": console.url.rstrip("/")}
-            )
-            assert (
-                sentence(sent) == f"{folder / 'console.json'} names a reranker, which no page does: start a new replay."
-            )
     assert sink.connections == before
     assert "nothing was sent there" in answers[paths[0]].text
     assert f"add {sink.url} to LANGSHIFT_TRUSTED_HOSTS" in answers[paths[0]].text

@@ -61,7 +61,7 @@ def test_every_place_that_shows_the_index_says_it(ingest, cluster_env, index_nam
     replay = ("evaluate", "replay", tmp_path / "data", "--index", index_name, "--output", out)
     assert langshift(*replay, url=cluster_env).returncode == 0
     assert said in json.loads((out / "result.json").read_text())["warnings"]
-    assert langshift("evaluate", "report", out, url=cluster_env).returncode == 0
+    assert langshift("evaluate", "compare", out, "--report", out, url=cluster_env).returncode == 0
     assert said in (out / "report.html").read_text(encoding="utf-8")
 
 
@@ -82,7 +82,7 @@ def test_an_audit_says_it_of_its_sample(client, cluster_env, index_name):
     rows = ({"vec": one["embedding"], "body": one["text"], "lang": one["language"]} for one in documents())
     helpers.bulk(client, rows, index=index_name, refresh=True)
     options = ("--vector-field", "vec", "--text-field", "body", "--language-field", "lang", "--alpha", "0")
-    done = langshift("adopt", index_name, "--audit", *options, "--encoder", "given:made-up", "--json", url=cluster_env)
+    done = langshift("index", "audit", index_name, *options, "--encoder", "given:made-up", "--json", url=cluster_env)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["unread"] == {"th": DOCUMENTS}

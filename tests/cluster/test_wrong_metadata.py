@@ -12,7 +12,7 @@ from console_process import heading, serving
 from given_data import write_lines
 from shifted_index import DIMENSION, Corpus, language_vectors, saved, with_directions
 
-from langshift.commands.cluster import ask
+from langshift.plugin.cluster_check import check_cluster
 from langshift.plugin.inventory import drop_all
 from langshift.settings import Settings
 
@@ -159,7 +159,11 @@ def test_a_list_has_a_row_for_each_and_all_others_as_before(wrong, good, cluster
 
 
 def test_doctor_tells_of_each_and_goes_on(wrong, cluster_url):
-    found = [one for one in ask(Settings.from_env({"OPENSEARCH_URL": cluster_url})) if one.value == "cannot be read"]
+    found = [
+        one
+        for one in check_cluster(Settings.from_env({"OPENSEARCH_URL": cluster_url}))
+        if one.value == "cannot be read"
+    ]
     assert {one.name for one in found} >= {f"index {name}" for name, form in wrong.items() if is_listed(*form)}
     assert all(one.status == "warning" for one in found)
 

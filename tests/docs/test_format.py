@@ -1,4 +1,4 @@
-"""docs/format.md lists the keys that the code writes."""
+"""docs/reference/format.md lists the keys that the code writes."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from data_folder import write_dataset
-from documents import DOCS, ROOT, blocks
+from documents import REFERENCE, ROOT, blocks
 from offline_data import run, small_dataset
 from piped_index import fingerprint_of
 
@@ -46,13 +46,11 @@ from langshift.plugin import metadata
 from langshift.plugin.index_body import own_mappings
 from langshift.plugin.metadata import PLACE, USUAL, Origin
 from langshift.plugin.stored_shift import StoredShift
-from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCost, SliceChange
 from langshift.retrieval.calibration.stored import store_calibration
-from langshift.retrieval.settings import SearchSettings
-from langshift.web.evaluations.jobs import Job
+from langshift.retrieval.settings import AnchorModel, SearchSettings
 
-FORMAT = DOCS / "format.md"
+FORMAT = REFERENCE / "format.md"
 TEXT = FORMAT.read_text(encoding="utf-8")
 TRUST = AnchorModel(0.1, 0.5)
 CHANGES = [SliceChange("own", "all", 9, 0.5, 0.1, None)]
@@ -216,7 +214,6 @@ ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
         ("Dead letters", "key", json.loads(to_line(LETTER))),
         ("Pipeline options", "key", [one.name for one in fields(PipelineOptions)]),
         ("The embedded server", "key of server.json", asdict(ServerState())),
-        ("Jobs of the console", "key", [one.name for one in msgspec.structs.fields(Job)]),
     ],
     ids=lambda one: one if isinstance(one, str) and one != "key" else "",
 )

@@ -1,4 +1,4 @@
-"""docs/cli.md and docs/measures.md are made of the code alone, and one that is stale is named."""
+"""docs/reference/cli.md and docs/reference/measures.md are made of the code alone, and one that is stale is named."""
 
 import subprocess
 import sys
@@ -30,6 +30,6 @@ def test_a_stale_page_is_named_with_the_remedy(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     (tmp_path / "two.md").write_text("3\n")
     assert generate_pages.main(["--check"]) == 1
-    stale = "docs/two.md is not what the code says now: run `make pages`, and commit the page.\n"
+    stale = "docs/reference/two.md is not what the code says now: run `make pages`, and commit the page.\n"
     assert capsys.readouterr().out == stale
     assert (tmp_path / "two.md").read_text() == "3\n"

@@ -13,7 +13,8 @@ from documents import DATA
 from searched import drop
 
 from langshift.evaluate.compare.significance import holm
-from langshift.retrieval.settings import format_settings, read_setting
+from langshift.evaluate.replay.plan import run_names
+from langshift.retrieval.settings import read_setting
 
 NAME = "langshift-evidence-rerank"
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
@@ -54,42 +55,48 @@ def index(client, done):
     drop(client, NAME)
 
 
-def compared(done, folder, settings, measures):
-    given = [word for setting in settings for word in ("--setting", setting)]
-    command = ("evaluate", "modes", folder, "--index", NAME, *given, "--measures", " ".join(measures), "--json")
-    return json.loads(done(*command))
+def compared(done, folder, output, measures):
+    """What ``evaluate compare`` says of the settings, in order; the first run is dense."""
+    given = [word for setting in SETTINGS for word in ("--setting", setting)]
+    done("evaluate", "replay", folder, "--index", NAME, *given, "--output", output)
+    names = run_names([NAME], [read_setting(setting) for setting in SETTINGS])
+    options = ("--measures", " ".join(measures), "--json")
+    return json.loads(done("evaluate", "compare", *(output / name for name in names), *options))
 
 
-def show(rows, measures):
-    for row in rows:
-        figures = (row["measures"][measure] for measure in measures)
-        cells = ("undefined" if one is None else f"{one:.4f}" for one in figures)
-        print(f"| {row['name']} | {' | '.join(cells)} |")
+def figures_of(sections, measures):
+    """Measure -> what is said of it over all relevant documents, of recall in one's own and other languages there."""
+    found = {name: one for section in reversed(sections.values()) for name, one in section.items()}
+    return {measure: found[measure] for measure in measures if measure in found}
 
 
-def parts_of(found):
-    """Part of the questions -> how many, and its rows; all of them where they are not parted."""
-    parts = {name: (one["queries"], one["rows"]) for name, one in found["slices"].items()}
-    return parts or {"all": (found["dataset"]["queries"], found["rows"])}
+def show(title, figures):
+    print(f"| {title} | {' | '.join(figures)} |")
+    for letter, setting in zip("abcdef", SETTINGS, strict=True):
+        means = (one["means"][letter] for one in figures.values())
+        cells = ("undefined" if mean is None else f"{mean:.4f}" for mean in means)
+        print(f"| {setting} | {' | '.join(cells)} |")
 
 
 @pytest.mark.parametrize("encoder", ["use-m", "e5-small"])
 @pytest.mark.parametrize("name", ["XQuAD, all", "XQuAD, two", "XQuAD, one", "captions, all", "captions, one"])
-def test_features_lose_nothing(done, folders, index, name, encoder):
+def test_features_lose_nothing(done, folders, index, tmp_path, name, encoder):
     strengths = index(folders[name], encoder)
-    found = compared(done, folders[name], SETTINGS, MEASURES)
-    print(f"\n{name}, {encoder}, strengths {strengths}\n| all | {' | '.join(MEASURES)} |")
-    show(found["rows"], MEASURES)
-    for part, one in found["slices"].items():
-        print(f"| {part}, {one['queries']:,} | {' | '.join(MEASURES)} |")
-        show(one["rows"], MEASURES)
-    later = [format_settings(read_setting(setting)) for setting in SETTINGS[1:]]
+    found = compared(done, folders[name], tmp_path / "out", MEASURES)
+    whole = figures_of(found["sections"], MEASURES)
+    print(f"\n{name}, {encoder}, strengths {strengths}")
+    show("all", whole)
+    parts = {part: (one["queries"], figures_of(one["sections"], MEASURES)) for part, one in found["slices"].items()}
+    for part, (questions, figures) in parts.items():
+        show(f"{part}, {questions:,}", figures)
+    # All of the questions where they are not parted.
+    parts = parts or {"all": (found["dataset"]["queries"], whole)}
     tests = {
-        (part, row["name"], measure): row["tests"][measure]
-        for part, (questions, rows) in parts_of(found).items()
-        for row in rows
+        (part, SETTINGS["abcdef".index(test["after"])], measure): test
+        for part, (questions, figures) in parts.items()
         for measure in ("nDCG@20", "TLR@20")
-        if questions >= QUESTIONS and row["name"] in later and measure in row["tests"]
+        for test in figures[measure]["tests"]
+        if questions >= QUESTIONS and test["before"] == "a"
     }
     chances = holm([test["randomisation"] for test in tests.values()])
     losses = {key: test["difference"] for key, test in tests.items() if test["difference"] < 0}
@@ -98,8 +105,8 @@ def test_features_lose_nothing(done, folders, index, name, encoder):
     sure = dict(zip(tests, chances, strict=True))
     assert not {key: sure[key] for key in losses if sure[key] < LEVEL}
     if (name, encoder) == ("XQuAD, all", "use-m"):
-        before, after = (row["measures"]["nDCG@20"] for row in found["rows"][:2])
-        assert after >= before + 0.10
+        means = whole["nDCG@20"]["means"]
+        assert means["b"] >= means["a"] + 0.10
 
 
 def write_news(folder):
@@ -134,11 +141,11 @@ def write_news(folder):
 def test_peer_where_a_language_has_several_answers(done, index, tmp_path, encoder):
     strengths = index(write_news(tmp_path / "news"), encoder)
     measures = ("nDCG@20", "TLR@20", "SLR@20", "PEER", "JS@20")
-    found = compared(done, tmp_path / "news", SETTINGS, measures)
-    print(f"\nNTREX's documents, {encoder}, strengths {strengths}\n| setting | {' | '.join(measures)} |")
-    show(found["rows"], measures)
-    queries = {row["name"]: row["queries"]["PEER"] for row in found["rows"]}
-    print("questions with a PEER:", queries)
-    assert all(queries.values())
-    dense = found["rows"][0]["measures"]["nDCG@20"]
-    assert all(row["measures"]["nDCG@20"] >= dense - MOST_LOST for row in found["rows"])
+    found = compared(done, tmp_path / "news", tmp_path / "out", measures)
+    figures = figures_of(found["sections"], measures)
+    print(f"\nNTREX's documents, {encoder}, strengths {strengths}")
+    show("setting", figures)
+    print("questions with a PEER:", figures["PEER"]["queries"])
+    assert all(figures["PEER"]["queries"].values())
+    means = figures["nDCG@20"]["means"]
+    assert all(mean >= means["a"] - MOST_LOST for mean in means.values())

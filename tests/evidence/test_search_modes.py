@@ -6,8 +6,12 @@ import pytest
 from documents import DATA
 from searched import drop
 
+from langshift.evaluate.replay.plan import run_names
+from langshift.retrieval.settings import MODES, read_setting
+
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 NAME = "langshift-evidence"
+MEASURES = "nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20 Top1"
 
 pytestmark = pytest.mark.skipif(
     not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place"
@@ -37,8 +41,13 @@ def measures(output, setting):
 
 
 def test_every_mode_on_every_question(shown, xquad, tmp_path):
-    shown("evaluate", "modes", xquad, "--index", NAME, "--output", tmp_path / "out")
-    plain, anchored, auto = (measures(tmp_path / "out", setting) for setting in ("dense", "anchored", "auto"))
+    out = tmp_path / "out"
+    settings = [*MODES[1:], MODES[0], "dense --prefer-language .02", "dense --spread .02"]
+    given = [word for setting in settings for word in ("--setting", setting)]
+    shown("evaluate", "replay", xquad, "--index", NAME, *given, "--output", out)
+    folders = run_names([NAME], [read_setting(setting) for setting in settings])
+    shown("evaluate", "compare", "--brief", *(out / name for name in folders), "--measures", MEASURES)
+    plain, anchored, auto = (measures(out, setting) for setting in ("dense", "anchored", "auto"))
     for found in (anchored, auto):
         assert found["nDCG@20"] >= max(0.88, plain["nDCG@20"])
         assert found["TLR@20"] >= 0.90

@@ -46,7 +46,8 @@ def replayed(tmp_path, client, cluster_url, encoded_xquad):
             )
         done("anchors", "calibrate", NAME, "--sample", "200")
         settings = ["--setting", "dense", "--setting", "anchored", "--setting", "auto"]
-        done("evaluate", "modes", folder, "--index", NAME, *settings, "--output", tmp_path / "out")
+        measures = ["--measures", "nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20"]
+        done("evaluate", "replay", folder, "--index", NAME, *settings, *measures, "--output", tmp_path / "out")
         return tmp_path / "out"
 
     drop(client, NAME)

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from langshift.commands.dataset import dataset as command
-from langshift.evaluate.convert.parallel import read_xquad
 from langshift.evaluate.convert.pool import PoolOptions, build
+from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.datasets.dataset import load_dataset
 
 
@@ -18,7 +18,7 @@ from langshift.evaluate.datasets.dataset import load_dataset
     ("languages", "documents"), [(["ar", "de", "en", "es", "ru", "th", "tr", "zh"], 1920), (None, 2880)]
 )
 def test_as_it_is_published(xquad, tmp_path, languages, documents):
-    (made,) = build(tmp_path / "out", lambda: read_xquad(xquad, languages, ["en"]), PoolOptions(with_language=False))
+    (made,) = build(tmp_path / "out", lambda: read_xquad(xquad, languages), PoolOptions(with_language=False))
     assert (made.documents, made.queries, made.judgements) == (documents, 1190, 1190 * documents // 240)
     dataset = load_dataset(tmp_path / "out")
     assert len(dataset.documents) == documents

@@ -6,7 +6,7 @@ import re
 import pytest
 from reproduced import require_shown, run_blocks
 
-ENGLISH, POOLED, ENGLISH_E5, POOLED_E5 = BLOCKS = range(5, 9)
+ENGLISH, POOLED, ENGLISH_E5, POOLED_E5 = BLOCKS = range(6, 10)
 RUN = BLOCKS if "LANGSHIFT_EVIDENCE" in os.environ else BLOCKS[:1]
 LONG = pytest.mark.skipif(len(RUN) == 1, reason="half an hour; make evidence prints it")
 COLUMNS = ("nDCG@10", "PSI@10", "floor", "95 %", "worst", "best", "EvidenceHit@10")

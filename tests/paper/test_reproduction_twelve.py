@@ -5,7 +5,7 @@ import re
 import pytest
 from reproduced import require_shown, rows, run_blocks
 
-BLOCK = 3
+BLOCK = 4
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytrec_eval
 from command_line import langshift
 
 from langshift.debias.encoders import open_encoder
-from langshift.evaluate.convert.parallel import read_xquad
 from langshift.evaluate.convert.pool import PoolOptions, build
+from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.runs import format_run
 
 LANGUAGES = ["ar", "de", "en", "es", "ru", "th", "tr", "zh"]
@@ -22,7 +22,7 @@ MEASURES = "nDCG@20 R@20 TLR@20 SLR@20 LPR Lang_nDCG@20 TR@20 Share@20 PEER RR"
 def searched(tmp_path_factory, encoded_xquad):
     """The folder of dataset and run, passages, questions, the scores of all passages, and the rankings."""
     folder = tmp_path_factory.mktemp("xquad")
-    build(folder / "data", lambda: read_xquad(encoded_xquad, LANGUAGES, ["en"]), PoolOptions())
+    build(folder / "data", lambda: read_xquad(encoded_xquad, LANGUAGES), PoolOptions())
     corpus = [json.loads(line) for line in (folder / "data" / "corpus.jsonl").read_text().splitlines()]
     queries = [json.loads(line) for line in (folder / "data" / "queries.jsonl").read_text().splitlines()]
     encoder = open_encoder("use-m")
@@ -51,24 +51,36 @@ def searched(tmp_path_factory, encoded_xquad):
 def document(searched):
     folder = searched[0]
     done = langshift(
-        "evaluate", "score", folder / "out" / "run.trec", "--dataset", folder / "data", "--measures", MEASURES, "--json"
+        *("evaluate", "compare", folder / "out" / "run.trec", "--dataset", folder / "data"),
+        *("--measures", MEASURES, "--json"),
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_the_figures_are_those_that_were_measured(document):
+@pytest.fixture(scope="module")
+def figures(document):
+    """Measure -> what is said of it; a measure of several sections is that over all relevant documents."""
+    return {name: one for section in reversed(document["sections"].values()) for name, one in section.items()}
+
+
+@pytest.fixture(scope="module")
+def means(figures):
+    return {name: one["means"]["a"] for name, one in figures.items()}
+
+
+def test_the_figures_are_those_that_were_measured(document, figures, means):
     measured = {"nDCG@20": 0.7802, "TLR@20": 0.8132, "LPR": 0.472}
     for name, figure in measured.items():
-        assert document["measures"][name] == pytest.approx(figure, abs=0.002)
-        assert document["queries"][name] == 1190
+        assert means[name] == pytest.approx(figure, abs=0.002)
+        assert figures[name]["queries"]["a"] == 1190
     # One passage a language: PEER says nothing, and says so.
-    assert document["measures"]["PEER"] is None
-    assert document["queries"]["PEER"] == 0
-    assert document["warnings"][0].startswith("PEER: undefined, because no query has two ")
+    assert means["PEER"] is None
+    assert figures["PEER"]["queries"]["a"] == 0
+    assert document["warnings"][0].startswith("a (out), PEER: undefined, because no query has two ")
 
 
-def test_standard_figures_are_those_of_pytrec_eval(searched, document):
+def test_standard_figures_are_those_of_pytrec_eval(searched, means):
     rankings, queries = searched[4], searched[2]
     qrels = {query["_id"]: {f"{query['group']}-{tag}": 1 for tag in LANGUAGES} for query in queries}
     theirs = {"nDCG@20": "ndcg_cut_20", "R@20": "recall_20", "RR": "recip_rank"}
@@ -76,10 +88,10 @@ def test_standard_figures_are_those_of_pytrec_eval(searched, document):
     found = pytrec_eval.RelevanceEvaluator(qrels, set(theirs.values())).evaluate(run)
     for ours, name in theirs.items():
         mean = float(np.mean([figures[name] for figures in found.values()]))
-        assert document["measures"][ours] == pytest.approx(mean, abs=1e-9)
+        assert means[ours] == pytest.approx(mean, abs=1e-9)
 
 
-def test_the_others_are_those_of_formulas_in_numpy(searched, document):
+def test_the_others_are_those_of_formulas_in_numpy(searched, figures, means):
     _, corpus, queries, scores, _ = searched
     tags = np.array([record["language"] for record in corpus])
     groups = np.array([record["group"] for record in corpus])
@@ -94,14 +106,14 @@ def test_the_others_are_those_of_formulas_in_numpy(searched, document):
         preferred.append(tags[group[np.argmax(row[group])]] == "en")
         recalls.append([(right & (tags[order] == tag)).sum() for tag in LANGUAGES])
         shares.append([(tags[order] == tag).mean() for tag in LANGUAGES])
-    assert document["measures"]["Lang_nDCG@20"] == pytest.approx(np.mean(lang_ndcg), abs=1e-9)
-    assert document["measures"]["LPR"] == pytest.approx(np.mean(preferred), abs=1e-9)
+    assert means["Lang_nDCG@20"] == pytest.approx(np.mean(lang_ndcg), abs=1e-9)
+    assert means["LPR"] == pytest.approx(np.mean(preferred), abs=1e-9)
     recall, share = (np.mean(rows, axis=0) for rows in (recalls, shares))
-    for name, figures in (("TR@20", recall), ("Share@20", share)):
-        cells = document["tables"][name]["cells"]
+    for name, expected in (("TR@20", recall), ("Share@20", share)):
+        cells = figures[name]["tables"]["a"]["cells"]
         assert list(cells) == ["en"]
-        assert [cells["en"][tag]["mean"] for tag in LANGUAGES] == pytest.approx(figures.tolist(), abs=1e-9)
+        assert [cells["en"][tag]["mean"] for tag in LANGUAGES] == pytest.approx(expected.tolist(), abs=1e-9)
     english = LANGUAGES.index("en")
-    assert document["measures"]["SLR@20"] == pytest.approx(recall[english], abs=1e-9)
-    assert document["measures"]["TLR@20"] == pytest.approx(np.delete(recall, english).mean(), abs=1e-9)
-    assert document["measures"]["R@20"] == document["measures"]["TR@20"] == pytest.approx(recall.mean(), abs=1e-9)
+    assert means["SLR@20"] == pytest.approx(recall[english], abs=1e-9)
+    assert means["TLR@20"] == pytest.approx(np.delete(recall, english).mean(), abs=1e-9)
+    assert means["R@20"] == means["TR@20"] == pytest.approx(recall.mean(), abs=1e-9)

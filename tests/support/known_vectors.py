@@ -12,6 +12,8 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 
+from langshift.debias.encoders.base import package_digest
+
 # As many variables as one statement may have in any SQLite.
 AT_ONCE = 500
 
@@ -44,7 +46,7 @@ class _File:
     def __init__(self, folder, of, method):
         self.encode, module = getattr(of, method), sys.modules[of.__module__]
         code = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
-        self._path = folder / f"{of.id}-{module._revision()}-{code}-{method}.sqlite"
+        self._path = folder / f"{of.id}-{package_digest(*module.WEIGHTS)}-{code}-{method}.sqlite"
         with self._opened() as database:
             database.execute("CREATE TABLE IF NOT EXISTS known (text BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
 

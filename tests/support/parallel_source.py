@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from langshift.debias.encoders import VectorSpec
+from langshift.debias.encoders.base import VectorSpec
 from langshift.debias.encoders.precomputed import PrecomputedEncoder
 from langshift.debias.parallel.columns import ParallelRows, ParallelText
 

@@ -1,12 +1,14 @@
 """Whether a table can be read on a usual terminal: nothing is broken, and what is hidden is said and can be had."""
 
 import re
+from importlib import import_module
 
 import click
 import pytest
 from rich.cells import cell_len
 
 from langshift import output
+from langshift.cli import COMMANDS
 from langshift.wording import printable
 
 COLUMNS = 80
@@ -72,3 +74,25 @@ def require_readable(table, title, columns, rows, *, right=(), prose=()):
     assert len(whole) == count
     for cells, line in zip([columns, *rows], whole[-1 - len(rows) :], strict=True):
         assert all(printable(cell).strip() in line for cell in cells)
+
+
+def look_at_tables(monkeypatch):
+    """Look at each table that a command prints from now on, as narrow as a usual terminal and whole.
+
+    Returns:
+        A list to which the heads of each table are added.
+    """
+    seen, real = [], output.table
+
+    def checked(title, columns, rows, **how):
+        seen.append(list(columns))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(output.out, "_width", COLUMNS)
+            require_readable(real, title, columns, rows, **how)
+        real(title, columns, rows, **how)
+
+    for name, _ in COMMANDS.values():
+        module = import_module(f"langshift.commands.{name}")
+        if vars(module).get("table") is real:
+            monkeypatch.setattr(module, "table", checked)
+    return seen

@@ -38,18 +38,13 @@ def write_runs(folder, names):
     return [folder / name for name in names]
 
 
-def write_sweep(path, dataset, **changed):
-    """What a report reads of a sweep of a dataset with such an identity."""
-
-    def point(alpha, beta):
-        return {"alpha": alpha, "alphas": {}, "beta": beta, "all": {"nDCG@20": 0.5 + alpha / 4, "LPR": 0.5 + beta}}
-
-    alphas = [point(alpha, 0.0) for alpha in (0.0, 0.5, 1.0)]
-    document = {"dataset": dataset, "select": "nDCG@20", "alpha": alphas, "best": alphas[2]}
-    path.write_text(json.dumps({**document, "beta": [point(1.0, 0.0), point(1.0, 0.05)], **changed}))
-    return path
-
-
 def report(*arguments):
+    """Compare runs, and write the report into the folder of the last of them."""
+    runs = [str(argument) for argument in arguments]
+    folder = next(one for one in reversed(arguments) if one.is_dir())
+    return compare(*runs, "--report", folder)
+
+
+def compare(*arguments):
     """The command."""
-    return CliRunner().invoke(evaluate, ["report", *map(str, arguments)])
+    return CliRunner().invoke(evaluate, ["compare", *map(str, arguments)])

@@ -7,9 +7,9 @@ from plain_index import PLAIN
 
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.modes import scores, search
-from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.rerank import stage
+from langshift.retrieval.settings import AnchorModel, SearchContext, SearchQuery, SearchRequest, SearchSettings
 from langshift.retrieval.steps import execute
 
 DIMENSION = 12
@@ -120,13 +120,14 @@ def asked(seed=1, language="de", words="sun moon tide"):
     return SearchQuery(words, language, np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32))
 
 
-def found(client, target, question, setting=None, *, size=20, **more):
+def found(client, target, question, setting=None, *, size=20, reranker=None, **more):
     """What a search finds."""
-    return execute(
-        client, target.index.index, search(SearchRequest(question, setting or SearchSettings(), target, size, **more))
-    )
+    request = SearchRequest(question, setting or SearchSettings(), target, size, **more)
+    plan = search(request) if reranker is None else stage.search(request, reranker)
+    return execute(client, target.index.index, plan)
 
 
 def scored(client, target, question, setting, how, ids):
     """What a search would have given documents."""
-    return execute(client, target.index.index, scores(SearchRequest(question, setting, target), how, ids))
+    given = scores if setting.rerank is None else stage.scores
+    return execute(client, target.index.index, given(SearchRequest(question, setting, target), how, ids))

@@ -44,7 +44,7 @@ def check(here, wheel, env):
     print(run(here, env, langshift, "--version"), end="")
     assert "demo" in run(here, env, langshift, "--help")
     for encoder, count in (("e5-small", 38), ("use-m", 15)):
-        assert len(json.loads(run(here, env, langshift, "vectors", "show", encoder, "--json"))["languages"]) == count
+        assert len(json.loads(run(here, env, langshift, "vectors", "check", encoder, "--json"))["languages"]) == count
     refused = subprocess.run([langshift, "up"], cwd=here, env=env, capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", NO_EXTRA), refused
 
@@ -57,7 +57,7 @@ def check(here, wheel, env):
         print(run(here, env, langshift, "search", "langshift-demo-shifted", "Why does the sea rise?", "--size", "3"))
         run(here, env, *pip, f"{wheel}[embedded,console]")
         runs = here / "home/results/demo"
-        print(run(here, env, langshift, "evaluate", "report", runs / "plain", runs / "shifted", "--output", runs))
+        print(run(here, env, langshift, "evaluate", "compare", runs / "plain", runs / "shifted", "--report", runs))
         check_console([langshift, "serve", "--port", "0", "--json"], here, env)
     finally:
         run(here, env, langshift, "down")

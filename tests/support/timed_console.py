@@ -53,7 +53,7 @@ class Page(NamedTuple):
 @contextmanager
 def serving(url, folder):
     """The console in this process, on a free port."""
-    console = AppContext(Settings.from_env({**os.environ, "OPENSEARCH_URL": url}), folder, {})
+    console = AppContext(Settings.from_env({**os.environ, "OPENSEARCH_URL": url}), folder)
     port = _free_port()
     app = make_app(console, Access("127.0.0.1", port))
     # As `langshift serve` runs it.

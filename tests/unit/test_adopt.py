@@ -8,9 +8,10 @@ import orjson
 import pytest
 from msgspec import Raw
 
-from langshift.commands.corpus_fields import weighted_field
+from langshift.commands.pipeline_options import weighted_field
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import VectorSpec, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import UsageError
 from langshift.ingest.adopt.adopt import keep_norms
 from langshift.ingest.adopt.fields import require_used, sampled_languages

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from langshift.commands.search import read_queries, reason
+from langshift.commands.anchors import read_log, reason
 from langshift.errors import UsageError
 from langshift.plugin.metadata import USUAL
-from langshift.retrieval.anchored import AnchorModel
 from langshift.retrieval.calibration.calibrate import (
     RERANK_STRENGTHS,
     TOLERATED,
@@ -31,13 +30,12 @@ from langshift.retrieval.calibration.questions import (
     CalibrationPassage,
     CalibrationQuestion,
     cut_out,
-    extract_question,
     make_questions,
     masked,
     shares,
 )
 from langshift.retrieval.calibration.stored import spread_of
-from langshift.retrieval.settings import SearchQuery
+from langshift.retrieval.settings import AnchorModel, SearchQuery
 
 SENTENCE = "The sea rises and falls twice a day because the Moon pulls at the water of it"
 
@@ -46,40 +44,45 @@ def chance(seed=1):
     return np.random.default_rng(seed)
 
 
+def cut(text, language="en", seed=1):
+    """The words that are cut out; None where there are none."""
+    found = cut_out(text, language, chance(seed))
+    return None if found is None else str(found)
+
+
 def test_a_question_is_ten_words_in_a_row_of_one_sentence():
     text = f"Short one. {SENTENCE}. {SENTENCE.upper()}!"
     for number in range(50):
-        question = extract_question(text, "en", f"d{number}")
+        question = cut(text, seed=number)
         assert len(question.split()) == 10
         assert question in f"{SENTENCE}." or question in f"{SENTENCE.upper()}!"
-    assert len({extract_question(text, "en", f"d{number}") for number in range(50)}) > 10
-    assert extract_question(text, "en", "d1") == extract_question(text, "en", "d1")
+    assert len({cut(text, seed=number) for number in range(50)}) > 10
+    assert cut(text) == cut(text)
 
 
 def test_a_short_sentence_is_a_question_as_a_whole_and_a_shorter_one_is_none():
-    assert extract_question("Yeast makes dough rise.\nToo short.", "en", "d") == "Yeast makes dough rise."
-    assert extract_question("Much too short.", "en", "d") is None
-    assert extract_question("", "en", "d") is None
-    assert extract_question(" \n ", "zh", "d") is None
+    assert cut("Yeast makes dough rise.\nToo short.") == "Yeast makes dough rise."
+    assert cut("Much too short.") is None
+    assert cut("") is None
+    assert cut(" \n ", "zh") is None
 
 
 @pytest.mark.parametrize(("language", "length"), [("zh", 20), ("ja", 20), ("th", 40)])
 def test_where_words_have_no_spaces_some_characters_stand_for_a_word(language, length):
     sentence = "月球的引力使海水每天涨落两次" * 6
-    cut = cut_out(f"{sentence}。{sentence}。", language, chance())
-    assert len(cut.parts) == 10
-    assert len(str(cut)) == length
-    assert str(cut) in sentence
+    found = cut_out(f"{sentence}。{sentence}。", language, chance())
+    assert len(found.parts) == 10
+    assert len(str(found)) == length
+    assert str(found) in sentence
     assert cut_out("潮汐。", language, chance()) is None
 
 
 def test_a_question_is_never_longer_than_a_search_takes():
-    assert len(extract_question(" ".join(["x" * 900] * 20), "en", "d")) == 300
+    assert len(cut(" ".join(["x" * 900] * 20))) == 300
 
 
 def test_halves_of_characters_are_left_out():
-    assert extract_question("Only words and \ud83dnothing else", "en", "d") == "Only words and nothing else"
-    assert extract_question(SENTENCE, "en", "half \ud83d of a pair") is not None
+    assert cut("Only words and \ud83dnothing else") == "Only words and nothing else"
 
 
 def test_the_languages_of_a_sample_get_even_shares():
@@ -391,17 +394,17 @@ DETECTING = SimpleNamespace(
 def test_a_log_is_read_with_languages_or_without(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"text": "why tides", "language": "en-GB", "_id": 7}\n\n{"text": "Flut", "clicks": 3}\n')
-    assert read_queries(path, DETECTING) == [("why tides", "en-GB", "7"), ("Flut", "of Flut", None)]
+    assert read_log(path, DETECTING) == [("why tides", "en-GB", "7"), ("Flut", "of Flut", None)]
     path.write_text('{"text": "tide", "language": "en"}\n' * 2_001)
-    assert len(read_queries(path, DETECTING)) == 2_000
+    assert len(read_log(path, DETECTING)) == 2_000
     path.write_text('{"text": "' + "x" * 20_000 + '", "language": "en"}\n')
-    assert [len(one.words) for one in read_queries(path, DETECTING)] == [10_000]
+    assert [len(one.words) for one in read_log(path, DETECTING)] == [10_000]
 
 
 def test_a_logged_query_of_too_many_words_is_named_and_left_out(tmp_path, capsys):
     path = tmp_path / "log.jsonl"
     path.write_text('{"text": "tide", "language": "en"}\n{"text": "' + "word " * 600 + '", "language": "en"}\n')
-    assert [one.words for one in read_queries(path, DETECTING)] == ["tide"]
+    assert [one.words for one in read_log(path, DETECTING)] == ["tide"]
     told = " ".join(capsys.readouterr().err.split())
     assert told == f"{path}, line 2, is left out: The query has too many words for a lexical search: the limit is 500."
 
@@ -409,8 +412,8 @@ def test_a_logged_query_of_too_many_words_is_named_and_left_out(tmp_path, capsys
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (None, "There is no file {}: --queries takes a file with one JSON object with text on each line."),
-        ("", "{} has no query that can be asked: write JSON Lines, each with the text of a query."),
+        (None, "There is no file {}: write one JSON object with text on each line."),
+        ("", "{} is empty: write one JSON object with text on each line."),
         ('{"text": "a"}\n{"language": "en"}\n', "{}, line 2"),
         ('{"text": "a", "language": "tlhx"}\n', "{}, line 1"),
         ('{"text": 7}\n', "{}, line 1"),
@@ -422,7 +425,7 @@ def test_a_log_that_cannot_be_read_is_refused_by_its_line(tmp_path, content, sen
     if content is not None:
         path.write_text(content)
     with pytest.raises(UsageError, match=f"^{re.escape(sentence.format(path))}"):
-        read_queries(path, DETECTING)
+        read_log(path, DETECTING)
 
 
 def test_full_strength_is_only_for_what_is_sure_to_lose_nothing():

@@ -15,7 +15,7 @@ from measured_process import measured
 
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.journal import _CHUNKS, _TABLES, Journal
+from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import Acknowledged
 
 
@@ -219,21 +219,6 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path):
     with pytest.raises(LangshiftError) as caught:
         Journal(path)
     assert str(caught.value) == f"{path} is not the journal of a load: remove it, and start again without --resume."
-
-
-def test_a_journal_that_was_begun_before_there_were_chunks_is_gone_on_with(path):
-    path.parent.mkdir(parents=True)
-    database = sqlite3.connect(path)
-    for statement in _TABLES:
-        database.execute(statement.replace(f", {_CHUNKS}", ""))
-    database.execute("INSERT INTO lines VALUES (1, 'a', 'index')")
-    database.execute("PRAGMA user_version = 1")
-    database.commit()
-    database.close()
-    with Journal(path) as journal:
-        journal.acknowledge([Acknowledged(2, "b", "index", 2)])
-    with Journal(path) as journal:
-        assert [entry.id for entry in journal.entries()] == ["a", "b#0000", "b#0001"]
 
 
 def test_a_journal_of_another_version_is_refused(path):

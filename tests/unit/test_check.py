@@ -10,7 +10,13 @@ from parallel_source import Vectors, given_encoder
 
 from langshift.debias.fitting.alignment import Alignment
 from langshift.debias.fitting.fit import fit
-from langshift.debias.fitting.reliability import HALVES_ENOUGH, HALVES_LEAST, LanguageEvidence, Reliability, judge
+from langshift.debias.fitting.reliability import (
+    HALVES_ENOUGH,
+    HALVES_LEAST,
+    LanguageEvidence,
+    Reliability,
+    assess_vectors,
+)
 from langshift.debias.vectors import LanguageVectors
 
 SURE = Reliability(0.9, 0.88, 0.92, 0.03, 0.97, 300, ((1, 0.2), (1000, 0.98)))
@@ -26,7 +32,7 @@ def verdict(evidence, norm=0.15, fitted=None):
     vectors = LanguageVectors("en", {"th": vector}, {"th": 1000}, "toy", "1", "", 8, False, "made up", evidence=held)
     if fitted is not None:
         fitted = replace(vectors, vectors={"th": np.array([*fitted, 0, 0, 0, 0, 0, 0], np.float32)})
-    (judged,) = judge(vectors, fitted)
+    (judged,) = assess_vectors(vectors, fitted)
     return judged.verdict, judged.reason
 
 
@@ -155,9 +161,10 @@ def test_a_file_is_judged_by_what_was_gathered_when_it_was_made(fitted):
     assert (done.returncode, done.stderr) == (
         0, "The first 10 pairs of each language are listed; --json contains the worst 50 of each.\n"
     )  # fmt: skip
-    summary, directions, head, *rows = done.stdout.splitlines()
-    assert summary == f"{fitted}: towards en, encoder given; evidence from pairs"
-    assert directions == "4 directions of queries, orthonormal"
+    about, _, verdicts = done.stdout.partition("\n\nEvidence from pairs\n")
+    assert about.splitlines()[0].startswith(f"{fitted}: 4 language vectors towards en, hash ")
+    assert "; 4 directions of queries" in about.splitlines()[2]
+    head, *rows = verdicts.splitlines()
     assert head.split() == ["language", "pairs", "norm", "halves", "needed", "suspect", "verdict"]
     words = {row.split()[0]: " ".join(row.split()[7:]) for row in rows[:4]}
     assert words == {"de": "use", "ja": "do not use", "ru": "use with care", "th": "do not use"}
@@ -191,7 +198,8 @@ def test_a_file_is_judged_on_other_text(fitted, tmp_path, sides):
     assert (german["verdict"], russian["verdict"]) == ("use", None)
     assert german["agreement"] > 0.98 > thai["agreement"]
     assert german["evidence"]["pairs"] == 300
-    assert sorted(german) == ["agreement", "evidence", "norm", "reason", "share", "verdict"]
+    judged = {"agreement", "evidence", "norm", "reason", "share", "verdict"}
+    assert judged < german.keys()
     assert (russian["agreement"], russian["evidence"]) == (None, None)
     table = langshift("vectors", "check", fitted, "--pairs", other).stdout
     assert "cosine" in table
@@ -205,8 +213,10 @@ def test_what_cannot_be_judged_is_refused(folder, tmp_path, sides):
     file = tmp_path / "v.safetensors"
     made = fit(Vectors({tag: sides[tag] for tag in ("de", "en")}), ["en"], given_encoder())["en"]
     replace(made, evidence={}).save(file)
-    assert refusal(langshift("vectors", "check", file)) == (
-        f"{file} contains no evidence of how it was fitted: give parallel text with --pairs."
+    done = langshift("vectors", "check", file)
+    assert (done.returncode, done.stdout.splitlines()[3].split()) == (0, ["language", "pairs", "norm"])
+    assert done.stderr == (
+        f"{file} contains no evidence of how it was fitted: for a verdict, give parallel text with --pairs.\n"
     )
     replace(made, evidence={"de": {"pairs": 3}}).save(file)
     assert refusal(langshift("vectors", "check", file)) == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langshift.errors import UsageError
-from langshift.evaluate.compare.gate import Condition, judge, parse
+from langshift.evaluate.compare.gate import Condition, check_condition, parse_condition
 
 HOW = (
     "write 'SLR@20 < -0.01' for the change from the first run (or the baseline) to the last, 'value nDCG@20 < 0.7' for "
@@ -17,7 +17,9 @@ AFTER = {("SLR@20", None): 0.94, ("SLR@20", "de"): 0.93, ("SLR@20", "th"): 0.95}
 
 def verdict(text, before=BEFORE):
     figures = None if before is None else lambda name, language: before.get((name, language))
-    found = judge(parse(text), ["de", "th"], lambda name, language: AFTER.get((name, language)), figures)
+    found = check_condition(
+        parse_condition(text), ["de", "th"], lambda name, language: AFTER.get((name, language)), figures
+    )
     return found.failed, found.says
 
 
@@ -34,7 +36,7 @@ def verdict(text, before=BEFORE):
     ],
 )
 def test_what_is_read(text, expected):
-    found = parse(text)
+    found = parse_condition(text)
     assert found == Condition(" ".join(text.split()), *expected)
 
 
@@ -44,13 +46,13 @@ def test_what_is_read(text, expected):
 )
 def test_what_cannot_be_read(text):
     with pytest.raises(UsageError) as caught:
-        parse(text)
+        parse_condition(text)
     assert str(caught.value) == f"--fail-if {text!r} is not a valid condition: {HOW}."
 
 
 def test_an_unknown_measure():
     with pytest.raises(UsageError) as caught:
-        parse("slr@20 < 0")
+        parse_condition("slr@20 < 0")
     assert str(caught.value).startswith("'slr@20' is not a known measure: use nDCG@k, ")
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from langshift.evaluate.compare import significance
-from langshift.evaluate.compare.significance import corrected, exact, paired_tests, randomisation, student
+from langshift.evaluate.compare.significance import exact, holm, paired_tests, randomisation, student
 
 
 def alone(differences):
@@ -120,14 +120,14 @@ def test_what_has_no_spread():
 
 
 def test_several_tests_are_corrected_together():
-    # By hand: 3 tests, c = 1 + 1/2 + 1/3; p times 3 c / rank, and none above the next.
-    factor = 3 * (1 + 1 / 2 + 1 / 3)
-    assert corrected([0.01, 0.04, 0.03]) == pytest.approx([0.01 * factor, 0.04 * factor / 3, 0.04 * factor / 3])
-    assert corrected([]) == []
+    # By hand: the least p times 3, the next times 2, none below the one before it or above 1.
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.6]) == [1.0, 1.0]
+    assert holm([]) == []
     named, of = alone([1.0, 2.0, 3.0, -1.0])
     both = paired_tests({"x": named, "y": {"q0": 1.0}, "z": {}}, of)
     assert both.keys() == {"x", "y"}
-    assert [found.corrected for found in both.values()] == corrected([found.randomisation for found in both.values()])
+    assert [found.corrected for found in both.values()] == holm([found.randomisation for found in both.values()])
     assert both["y"].queries == 1
     assert paired_tests({"z": {}}, of) == {}
 

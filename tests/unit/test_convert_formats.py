@@ -253,3 +253,15 @@ def test_a_speech_longer_than_csv_expects(tmp_path):
     with file.open("w", newline="") as table:
         csv.writer(table).writerows(rows)
     assert convert("multieup", file, tmp_path / "out", "--languages", "en")["documents"] == 1
+
+
+def test_options_that_a_format_does_not_know_are_refused(tmp_path):
+    def refused(kind: str, *options: str) -> str:
+        source = write_multieup(tmp_path / kind)
+        said = CliRunner().invoke(command, ["convert", kind, str(source), str(tmp_path / "out"), *options])
+        assert not (tmp_path / "out").exists()
+        return str(said.exception)
+
+    assert refused("xquad", "--split", "dev") == "--split is for mlqa, miracl and beir: leave it out with xquad."
+    assert refused("beir", "--articles") == "--articles is for xquad: leave it out with beir."
+    assert refused("mlqa", "--domains", "Law") == "--domains is for posir: leave it out with mlqa."

@@ -20,12 +20,15 @@ from convert_sources import (
 )
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.beir import read_beir, read_posir
+from langshift.evaluate.convert.beir import read_beir
+from langshift.evaluate.convert.belebele import read_belebele
 from langshift.evaluate.convert.common import pick, tagged
+from langshift.evaluate.convert.miracl import read_miracl
 from langshift.evaluate.convert.multieup import read_multieup
-from langshift.evaluate.convert.parallel import read_belebele, read_mlqa
+from langshift.evaluate.convert.neuclir import read_neuclir
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolOptions, PoolPassage, PoolSource, build
-from langshift.evaluate.convert.trec import read_miracl, read_neuclir
+from langshift.evaluate.convert.posir import read_posir
+from langshift.evaluate.convert.squad import read_mlqa
 from langshift.evaluate.datasets.check import check_dataset
 from langshift.evaluate.datasets.dataset import load_dataset
 
@@ -123,7 +126,8 @@ def test_passages_are_read_one_by_one_and_counted(tmp_path):
 
 def test_pools_that_cannot_be_made(tmp_path):
     assert refusal(tmp_path, parallel(), PoolOptions(pivots=["en", "th"])) == (
-        "made-up has no questions in the language 'th': it has ar, de, en, zh."
+        "made-up has no questions in the language 'th' among the languages chosen (ar, de, en, zh): "
+        "add it to --languages, or name another --pivot."
     )
     alone = PoolSource(
         Path("made-up"),
@@ -170,22 +174,23 @@ def damage(path: Path, old: str, new: str) -> Path:
 
 def test_bad_mlqa(tmp_path):
     named = "they are named like test-context-en-question-en.json, one for each language"
-    assert refusal(tmp_path, lambda: read_mlqa(tmp_path / "no", None, ["en"], "test")) == (
+    assert refusal(tmp_path, lambda: read_mlqa(tmp_path / "no", None)) == (
         f"There is no folder {tmp_path / 'no'}: name the folder that contains MLQA's files; {named}."
     )
     folder = write_mlqa(tmp_path / "mlqa")
-    assert refusal(tmp_path, lambda: read_mlqa(folder, ["fr"], ["en"], "test")) == (
+    assert refusal(tmp_path, lambda: read_mlqa(folder, ["fr"])) == (
         f"{folder} has no file for the language 'fr': it has de, en, zh."
     )
-    assert refusal(tmp_path, lambda: read_mlqa(folder, ["de"], ["en"], "test")) == (
-        "The pivot 'en' is not among the languages de: add it, or name another --pivot."
+    assert refusal(tmp_path, lambda: read_mlqa(folder, ["de"])) == (
+        f"{folder} has no questions in the language 'en' among the languages chosen (de): "
+        "add it to --languages, or name another --pivot."
     )
     path = folder / "test/test-context-de-question-de.json"
     path.write_text('{"data": [{"paragraphs": [{"context": "x"}]}]}')
-    assert refusal(tmp_path, lambda: read_mlqa(folder, None, ["en"], "test")) == (
+    assert refusal(tmp_path, lambda: read_mlqa(folder, None)) == (
         f"{path} is not an MLQA file: MLQA's layout is data[].paragraphs[] with a context and qas[] of id and question."
     )
-    assert refusal(tmp_path, lambda: read_mlqa(tmp_path, None, ["en"], "test")) == (
+    assert refusal(tmp_path, lambda: read_mlqa(tmp_path, None)) == (
         f"{tmp_path} contains no MLQA files of the split test: {named}."
     )
 
@@ -204,15 +209,15 @@ def test_bad_belebele(tmp_path):
          f"line 2, has a different passage for {zero} from an earlier line: fetch the file again."),
     ):  # fmt: skip
         damage(path, old, new)
-        assert refusal(tmp_path, lambda: read_belebele(folder, None, ["en"])) == f"{path}, {expected}"
+        assert refusal(tmp_path, lambda: read_belebele(folder, None)) == f"{path}, {expected}"
         path.write_text(whole)
     path.write_text("".join(whole.splitlines(keepends=True)[:2]))
-    assert refusal(tmp_path, lambda: read_belebele(folder, ["zh", "en"], ["en"])) == (
+    assert refusal(tmp_path, lambda: read_belebele(folder, ["zh", "en"])) == (
         f"{path} and zho_Hans.jsonl do not have the same questions (question 1 of https://en.wikinews.org/wiki/1 "
         "is in only one), so they are not translations of each other: take both from the same release."
     )
     path.write_text("")
-    assert refusal(tmp_path, lambda: read_belebele(folder, None, ["en"])) == f"{path} contains no questions: {layout}."
+    assert refusal(tmp_path, lambda: read_belebele(folder, None)) == f"{path} contains no questions: {layout}."
 
 
 def test_bad_miracl(tmp_path):
@@ -257,21 +262,21 @@ def test_bad_miracl(tmp_path):
 
 def test_bad_posir(tmp_path):
     folder = write_posir(tmp_path / "posir", "jsonl")
-    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Lawn"])) == (
+    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["Lawn"])) == (
         f"{folder / 'eng-Latn'} has no domain 'Lawn': it has Law, Real Estate."
     )
-    assert refusal(tmp_path, lambda: read_posir(folder, ["fr"], ["en"], None)) == (
+    assert refusal(tmp_path, lambda: read_posir(folder, ["fr"])) == (
         f"{folder} has no folder for the language 'fr': it has cmn-Hans, deu-Latn, eng-Latn."
     )
     queries = folder / "eng-Latn/Law/queries.jsonl"
     damage(queries, "[0, 1000]", "[0]")
-    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Law"])) == (
+    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["Law"])) == (
         f"{queries}, line 1, has no valid evidence position: "
         "give pos_char_span (first and last character) and pos_char_length."
     )
     (folder / "eng-Latn/Law/corpus.jsonl").unlink()
     queries.unlink()
-    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Law"])) == (
+    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["Law"])) == (
         f"{folder / 'eng-Latn/Law'} has no queries.parquet: "
         "PosIR has <language>/<domain>/corpus.parquet, queries.parquet and qrels/test.parquet."
     )
@@ -287,7 +292,7 @@ SOURCES = {
     ),
     "posir": (
         lambda folder: write_posir(folder, "jsonl"),
-        lambda folder: read_posir(folder, ["en"], ["en"], ["Law"]),
+        lambda folder: read_posir(folder, ["en"], ["Law"]),
         "eng-Latn/Law/corpus.jsonl",
         None,
     ),
@@ -299,7 +304,7 @@ SOURCES = {
     ),
     "multieup": (
         write_multieup,
-        lambda folder: read_multieup(folder, ["en", "de"], None),
+        lambda folder: read_multieup(folder, ["en", "de"]),
         "clean_all_with_did_qid.MEP.csv",
         3,
     ),
@@ -371,7 +376,7 @@ def test_ids_with_white_space_are_refused_by_every_format(tmp_path):
     folder = write_mlqa(tmp_path / "mlqa")
     for path in folder.glob("test/*-en.json"):
         path.write_text(path.read_text().replace('"q3"', '"q 3"'))
-    told = refusal(tmp_path, lambda: read_mlqa(folder, ["en"], ["en"], "test"))
+    told = refusal(tmp_path, lambda: read_mlqa(folder, ["en"]))
     assert "missing id, or id with white space in queries.jsonl (line 3: 'q 3')" in told
 
 
@@ -380,7 +385,7 @@ def test_a_damaged_parquet_file(tmp_path):
     folder = write_posir(tmp_path / "posir", "parquet")
     path = folder / "eng-Latn/Law/corpus.parquet"
     path.write_bytes(b"PAR1 and no more")
-    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["en"], ["Law"])) == (
+    assert refusal(tmp_path, lambda: read_posir(folder, ["en"], ["Law"])) == (
         f"{path} is damaged or not a Parquet file: download it again."
     )
 
@@ -400,8 +405,8 @@ def test_bad_neuclir(tmp_path):
     )
     damage(qrels, "0 0 z1 3", "0 0 z1")
     assert refusal(tmp_path, lambda: read_neuclir(folder, None)) == (
-        f"{qrels}, line 2, cannot be read: give query-id, corpus-id and score separated by tabs, "
-        "or TREC's four columns (query, 0, document, grade)."
+        f"{qrels}, line 2, cannot be read: give three columns separated by tabs "
+        "(query-id, corpus-id, score) or TREC's four (query, 0, document, grade)."
     )
     layout = "NeuCLIR has <language>/docs.jsonl for zho, fas and rus, topics in *topics*.jsonl, and TREC qrels"
     (folder / "neuclir-2023-topics.0605.jsonl").unlink()
@@ -413,15 +418,13 @@ def test_bad_multieup(tmp_path):
     folder = write_multieup(tmp_path / "eup")
     path = folder / "clean_all_with_did_qid.MEP.csv"
     damage(path, "\n3,", "\n3,too,many,fields,")
-    assert refusal(tmp_path, lambda: read_multieup(folder, None, ["en"])).startswith(
-        f"{path}, line 5, ends a row with "
-    )
+    assert refusal(tmp_path, lambda: read_multieup(folder, None)).startswith(f"{path}, line 5, ends a row with ")
     path.write_text("did,TEXT\n1,x\n")
-    assert refusal(tmp_path, lambda: read_multieup(folder, None, ["en"])) == (
+    assert refusal(tmp_path, lambda: read_multieup(folder, None)) == (
         f"{path} is not a MultiEuP file: MultiEuP has did, TEXT, LANGUAGE, and title_EN and qid_EN for each language."
     )
     path.unlink()
-    assert refusal(tmp_path, lambda: read_multieup(folder, None, ["en"])) == (
+    assert refusal(tmp_path, lambda: read_multieup(folder, None)) == (
         f"There is no file {path}: name MultiEuP's clean_all_with_did_qid.MEP.csv, or the folder that contains it."
     )
 
@@ -449,10 +452,11 @@ def test_bad_beir(tmp_path):
         f"{folder / 'corpus.jsonl'}, line 1, names no language, so languages cannot be selected: leave --languages out."
     )
     assert refusal(tmp_path, lambda: read_beir(folder, ["klingonese"], "dev"), every) == (
-        "'klingonese' is not a valid language tag: use tags such as en or zh."
+        "'klingonese' is not a valid language: use a BCP 47 tag such as th or zh-TW."
     )
     assert refusal(tmp_path, lambda: read_beir(folder, None, "dev"), PoolOptions()) == (
-        f"{folder} has no questions in the language 'en': it has none with a known language."
+        f"{folder} has no questions in the language 'en' among the languages chosen (none is known): "
+        "add it to --languages, or name another --pivot."
     )
     (folder / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "x", "language": "de"}))
     assert refusal(tmp_path, lambda: read_beir(folder, ["en"], "dev"), every) == (

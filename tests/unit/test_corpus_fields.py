@@ -6,11 +6,12 @@ import pytest
 from command_line import langshift, refusal
 from plain_index import PLAIN
 
-from langshift.commands.corpus_fields import chunked_fields, from_options
+from langshift.commands.ingest import chunked_fields, name_fields
 from langshift.errors import UsageError
 from langshift.ingest.documents import Columns, Delete, Document, InvalidDocument, parse_fields
+from langshift.ingest.load import open_source
 from langshift.ingest.reencode import DocumentEncoder
-from langshift.ingest.sources import open_source, unused_fields
+from langshift.ingest.sources import unused_fields
 from langshift.ingest.transform import index_entry
 from langshift.plugin.index_body import index_body
 from langshift.plugin.metadata import USUAL, FieldNames, replaced_at
@@ -21,7 +22,7 @@ CMS = {"id": 7, "headline": "Tides", "body": LONG, "locale": "en_GB"}
 
 
 def fields(id=None, title=None, texts=(), language=None, group=None):
-    return from_options(id, title, tuple(texts), language, group)
+    return name_fields(id, title, tuple(texts), language, group)
 
 
 def parsed(line, names):
@@ -289,7 +290,7 @@ def test_a_field_that_was_named_and_that_no_document_has_is_refused(tmp_path, na
         f"None of the first documents of {path} has {absent}, which {options}: they have id, headline, body, "
         "locale and price."
     )
-    names = from_options(*named)
+    names = name_fields(*named)
     with pytest.raises(UsageError) as refused, open_source(str(path), fields=names):
         pass
     assert str(refused.value) == sentence

@@ -129,8 +129,8 @@ BAD_LINES = {
         QUERIES + '{"_id": "q1", "text": "Again?"}\n': (
             "line 3, repeats the _id 'q1' of an earlier line: every _id must be unique."
         ),
-        QUERIES + '{"_id": "q3", "text": " "}\n': ("line 3, has no text: give the query 'q3' one, or remove it."),
-        QUERIES + '{"_id": "q3"}\n': "line 3, has no text: give the query 'q3' one, or remove it.",
+        QUERIES + '{"_id": "q3", "text": " "}\n': ("line 3, has no text: give the query one, or remove the line."),
+        QUERIES + '{"_id": "q3"}\n': "line 3, has no text: give the query one, or remove the line.",
     },
     "qrels/test.tsv": {
         QRELS + "q9\train\t1\n": (
@@ -222,8 +222,8 @@ def test_bad_evidence_is_met_only_by_who_asks_for_it(folder):
         "q1\ttides-en\t.5\t20\t7": f"cannot be read: {forms}",
         "q1\ttides-en\t.5\t20\t7\t7": f"cannot be read: {forms}",
         "q1\ttides-en\t.5\t20\t-1\t7": f"cannot be read: {forms}",
-        "q9\ttides-en\t.5": "names the query 'q9', which is not in queries.jsonl: remove the line.",
-        "q1\tsnow\t.5": "names the document 'snow', which is not in corpus.jsonl: remove the line.",
+        "q9\ttides-en\t.5": "names the query 'q9', which is not in queries.jsonl: remove the line or add the query.",
+        "q1\tsnow\t.5": "names the document 'snow', which is not in corpus.jsonl: remove the line or add the document.",
     }.items():
         path = write(folder, "evidence.tsv", f"q1\ttides-zh\t.5\n{row}\n")
         dataset = load_dataset(folder)
@@ -246,7 +246,9 @@ def test_bad_answers_are_met_only_by_who_asks_for_them(folder):
         '{"query": "2", "answers": "one"}': form,
         '{"query": 2, "answers": ["one"]}': form,
         '{"answers": ["one"]}': form,
-        '{"query": "q9", "answers": ["one"]}': "names the query 'q9', which is not in queries.jsonl: remove the line.",
+        '{"query": "q9", "answers": ["one"]}': (
+            "names the query 'q9', which is not in queries.jsonl: remove the line or add the query."
+        ),
         '{"query": "q1", "answers": ["one"]}': "has answers to 'q1' a second time: keep one of the two lines.",
     }.items():
         path = write(folder, "answers.jsonl", f'{{"query": "q1", "answers": ["the moon"]}}\n{line}\n')

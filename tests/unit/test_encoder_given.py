@@ -10,7 +10,8 @@ from data_folder import write_dataset
 from given_data import DIMENSION, Made, run, write_lines
 from toy_encoder import ToyEncoder
 
-from langshift.debias.encoders import VectorSpec, have_norm_1, is_given, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import VectorSpec, have_norm_1, is_given
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, load_dataset, query_vectors
@@ -19,7 +20,7 @@ from langshift.evaluate.offline.encoding import encode as encode_dataset
 from langshift.evaluate.replay.plan import LoggedQuery, merged
 from langshift.evaluate.replay.requests import encode, prepare
 from langshift.evaluate.runs import read_run
-from langshift.ingest.sources import open_source
+from langshift.ingest.load import open_source
 from langshift.ingest.transform import document_vectors
 from langshift.retrieval.settings import USUAL, SearchQuery
 
@@ -208,10 +209,10 @@ def test_fit_and_evaluate_offline(made, tmp_path):
         assert found[name] == pytest.approx(cosines, abs=1e-5)
     plain = made.offline("--encoder", "given", "--alpha", "0", "--measures", "R@3", "--json")
     assert json.loads(plain.stdout)["measures"]["R@3"] < 0.7
-    sweep = run(
-        *("evaluate", "sweep", made.data, "--encoder", "given", "--vectors", made.vectors, "--alpha", "0,1", "--json")
+    grid = run(
+        *("evaluate", "offline", made.data, "--encoder", "given", "--vectors", made.vectors, "--alpha", "0,1", "--json")
     )
-    assert sweep.exit_code == 0, sweep.output
+    assert grid.exit_code == 0, grid.output
 
 
 def test_an_encoder_of_texts_leaves_the_vectors_of_a_dataset_aside(made):
@@ -301,13 +302,13 @@ def test_a_replay_asks_with_the_queries_own_vectors():
     assert vectors.tolist() == [[1, 2], [3, 4], [1, 2]]
     questions = [SearchQuery(query.text, "en", row) for query, row in zip(queries, vectors, strict=True)]
     known: dict[bytes, bytes] = {}
-    first, second, third = (made.first.content for made in prepare(searcher, USUAL, questions, known))
+    first, second, third = (made.first for made in prepare(searcher, USUAL, questions, known))
     assert json.loads(first)["vector"] == [1, 2]
     assert json.loads(second)["vector"] == [3, 4]
     assert third is first
     # Another setting or index that asks the same shares its bytes.
     (again,) = prepare(searcher, USUAL, questions[:1], known)
-    assert again.first.content is first
+    assert again.first is first
     assert message(lambda: encode(searcher, [queries[0]._replace(embedding=vector(1))])) == (
         "Query 'a' has an 'embedding' of 1 numbers, but 2 are needed: "
         "documents and queries must be encoded by the same model."

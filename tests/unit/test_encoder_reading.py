@@ -21,7 +21,8 @@ from tiny_model import (
     save_tiny_splade,
 )
 
-from langshift.debias.encoders import Reading, identity, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import Reading, identity
 from langshift.debias.encoders.prompts import known_prefixes
 from langshift.debias.encoders.sentence_transformers import full_name, open_st
 from langshift.debias.fingerprint import Fingerprint

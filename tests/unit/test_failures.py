@@ -139,7 +139,7 @@ def test_versions(number, expected):
 def test_the_embedded_one_is_named_where_no_address_is_set(monkeypatch):
     monkeypatch.delenv("OPENSEARCH_URL", raising=False)
     assert str(failure(UnreachableError("N/A", "closed", ConnectionResetError()), "http://127.0.0.1:9200")) == (
-        "The embedded OpenSearch can no longer be reached: `langshift status` shows why, `langshift up` restarts it."
+        "The embedded OpenSearch can no longer be reached: `langshift doctor` shows why, `langshift up` restarts it."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from langshift.evaluate.figures.heatmap import by_language, by_rank
+from langshift.evaluate.compare.language_shares import by_language, by_rank
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material
 

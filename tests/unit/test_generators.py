@@ -10,8 +10,8 @@ from chat_server import MODEL, chat_server, message
 from model_http import cut, reply
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.generation.answers import trigram_recall
 from langshift.evaluate.generation.generators import KEY, Answer, AnswerCache, Generator, answer_prompt
+from langshift.evaluate.generation.scoring import trigram_recall
 
 
 @pytest.fixture(autouse=True)

@@ -83,7 +83,7 @@ def test_what_people_write_with_joiners_and_marks_stays_as_it_is():
 @pytest.mark.parametrize(
     "command",
     [
-        ("vectors", "show", "{}"),
+        ("vectors", "check", "{}"),
         ("dataset", "check", "{}"),
         ("compare", "{}", "{}"),
         ("evaluate", "compare", "{}", "{}"),

@@ -6,7 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from langshift.evaluate.rerank.laura import language_heatmap, laura_row, relevant_languages, top_positive
+from langshift.evaluate.rerank.laura import (
+    LabelComparison,
+    LauraRow,
+    laura_row,
+    relevant_languages,
+    top_positive,
+)
 from langshift.evaluate.rerank.pools import TrainingPool, judged_positive
 
 LANGUAGES = {f"d{number}": tag for number, tag in enumerate(("en", "en", "de", "de", "en", "de", "en", "de"))}
@@ -26,22 +32,22 @@ def test_the_figures_of_an_order():
     order = ["d0", "d1", "d5", "d2", "d4", "d3", "d6", "d7"]
     oracle = {"de": {"de": 0.5, "en": 0.5}}
     row = laura_row("own", [POOL], scores(order), DATASET, LANGUAGES, oracle, [1.5])
-    assert row.measures["P@5"] == pytest.approx(3 / 5)
-    assert row.measures["P@10"] == pytest.approx(4 / 10)
+    assert row.figures["P@5"] == pytest.approx(3 / 5)
+    assert row.figures["P@10"] == pytest.approx(4 / 10)
     ideal = sum(1 / math.log2(rank + 1) for rank in (1, 2, 3, 4))
-    assert row.measures["nDCG@5"] == pytest.approx(sum(1 / math.log2(rank + 1) for rank in (1, 2, 4)) / ideal)
-    assert row.measures["nDCG@10"] == pytest.approx(sum(1 / math.log2(rank + 1) for rank in (1, 2, 4, 6)) / ideal)
+    assert row.figures["nDCG@5"] == pytest.approx(sum(1 / math.log2(rank + 1) for rank in (1, 2, 4)) / ideal)
+    assert row.figures["nDCG@10"] == pytest.approx(sum(1 / math.log2(rank + 1) for rank in (1, 2, 4, 6)) / ideal)
     # Ranks 1, 2 and 4, 6: H = 12 / (4 · 5) · (3² / 2 + 7² / 2) - 3 · 5 = 2.4, and P(χ² > 2.4) with one degree.
-    assert row.measures["PEER"] == pytest.approx(math.erfc(math.sqrt(2.4 / 2)))
+    assert row.figures["PEER"] == pytest.approx(math.erfc(math.sqrt(2.4 / 2)))
     assert row.languages == {"de": {"de": pytest.approx(0.4), "en": pytest.approx(0.6)}}
     middle = {"de": 0.45, "en": 0.55}
     divergence = sum(
         0.5 * one * math.log(one / middle[tag]) + 0.5 * 0.5 * math.log(0.5 / middle[tag])
         for tag, one in (("de", 0.4), ("en", 0.6))
     )
-    assert row.js == pytest.approx(math.sqrt(divergence))
-    assert row.kl == pytest.approx(0.4 * math.log(0.4 / 0.5) + 0.6 * math.log(0.6 / 0.5), abs=1e-5)
-    assert row.entropy == pytest.approx(-0.4 * math.log(0.4) - 0.6 * math.log(0.6))
+    assert row.figures["JS"] == pytest.approx(math.sqrt(divergence))
+    assert row.figures["KL"] == pytest.approx(0.4 * math.log(0.4 / 0.5) + 0.6 * math.log(0.6 / 0.5), abs=1e-5)
+    assert row.figures["entropy"] == pytest.approx(-0.4 * math.log(0.4) - 0.6 * math.log(0.6))
     assert row.to_dict()["loss"] == [1.5]
 
 
@@ -57,7 +63,12 @@ def test_languages_of_relevant_documents_stand_for_the_oracle():
     assert relevant_languages([POOL, unknown], DATASET, LANGUAGES) == {"de": {"de": 0.5, "en": 0.5}}
 
 
-def test_a_heatmap_has_a_row_for_each_language_of_documents():
-    drawn = language_heatmap("search", {"de": {"de": 0.4, "en": 0.6}, "th": {"en": 1.0}})
-    assert drawn.startswith("<svg")
-    assert "question language" in drawn
+def test_languages_of_orders_and_of_the_oracle_are_one_table():
+    row = LauraRow("search", {}, {"de": {"de": 0.4, "en": 0.6}})
+    found = LabelComparison([row], {"de": {"en": 1.0}}, 1, 4)
+    assert found.language_table().splitlines() == [
+        "order,question_language,document_language,share",
+        "search,de,de,0.4",
+        "search,de,en,0.6",
+        "oracle,de,en,1.0",
+    ]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from langshift import output
+from langshift import log_file
 from langshift.errors import LangshiftError
-from langshift.output import log_to
+from langshift.log_file import log_to
 
 LOG = logging.getLogger("langshift.ingest.anything")
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00"
@@ -80,7 +80,7 @@ def test_another_load_is_appended(path: Path) -> None:
 
 
 def test_file_and_backup_are_bounded_and_for_their_owner_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "_MOST_BYTES", 5000)
+    monkeypatch.setattr(log_file, "_MOST_BYTES", 5000)
     path.touch(0o644)
     before = os.umask(0)
     try:

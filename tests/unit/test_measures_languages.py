@@ -106,7 +106,11 @@ class TestLpr:
 
     def test_without_scores_it_is_undefined_and_says_so(self):
         assert one("LPR", {"q": A}, {"q": ranked("a-en")}, {"q": "en"}, groups=GROUPS) == Scores(
-            {}, 1, "undefined without the scores of the whole target group, including those below the cutoff."
+            {},
+            1,
+            "undefined without the scores of the whole target group, including those below the cutoff: "
+            "group-scores.jsonl beside the run, which `langshift evaluate replay --output` and `offline "
+            "--output` write.",
         )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langshift.errors import UsageError
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material, Scores
-from langshift.evaluate.measures.fairness import bucket, position_bin
+from langshift.evaluate.measures.positions import bucket, position_bin
 
 SECOND = 1 / math.log2(3)  # nDCG where the one relevant document is at rank two
 

@@ -6,7 +6,8 @@ import unicodedata
 import numpy as np
 import pytest
 
-from langshift.debias.encoders import Encoder, open_encoder
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import Encoder
 from langshift.ingest.adopt.transform import texts_in_normal_form
 from langshift.ingest.documents import Columns, Document, parse_fields
 from langshift.normal_form import normal_form

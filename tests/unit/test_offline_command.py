@@ -94,69 +94,56 @@ def test_another_pivot(data):
     assert "P@1" in said.stdout
 
 
-def test_a_sweep(data):
-    said = run("sweep", data, "--alpha", "1,0", "--prefer-language", "0,.05", "--json")
+def test_every_combination_of_scales_is_a_row(data, tmp_path):
+    given = ("--alpha", "1,0", "--gamma", "0,.97", "--prefer-language", "0,.05", "--measures", "nDCG@20,R@20")
+    said = run("offline", data, *given, "--output", tmp_path / "grid", "--json")
     assert said.exit_code == 0, said.output
-    found = json.loads(said.stdout)
-    assert found["halves"] == {
-        "by": "article",
-        "development": {"units": 1, "queries": 1},
-        "test": {"units": 1, "queries": 1},
-    }
-    assert [point["alpha"] for point in found["alpha"]] == [0.0, 1.0]
-    assert set(found["best"]["test"]) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "LPR", "MostShown@20", "Lang_nDCG@20"}
-    assert found["languages"].keys() == {"de"}
-    assert [(point["beta"], point["alpha"]) for point in found["beta"]] == [(0, 0), (0, 1), (0.05, 0), (0.05, 1)]
-    shown = run("sweep", data, "--alpha", "0,1")
-    assert shown.stdout.startswith("Development half (1 queries, 1 clusters by article)\nalpha  nDCG@20")
-    assert "\nThe other half (1 queries, 1 clusters by article)\n" in shown.stdout
-    assert "Language preference" not in shown.stdout
-    assert "gamma" not in shown.stdout
-
-
-def test_a_sweep_of_gammas(data):
-    options = ("--alpha", "0,1", "--gamma", "0,.95,.97", "--measures", "nDCG@20,R@20")
-    grid = json.loads(run("sweep", data, *options, "--json").stdout)["grid"]
-    assert [(point["alpha"], point["gamma"]) for point in grid] == [
-        (alpha, gamma) for alpha in (0.0, 1.0) for gamma in (0.0, 0.95, 0.97)
+    rows = json.loads(said.stdout)["rows"]
+    assert [(row["fingerprint"]["alpha"], row["gamma"], row["beta"]) for row in rows] == [
+        (alpha, gamma, beta) for alpha in (0.0, 1.0) for gamma in (0.0, 0.97) for beta in (0.0, 0.05)
     ]
-    table = (
-        run("sweep", data, *options).stdout.partition("\nAlpha by gamma: nDCG@20, over all queries\n")[2].splitlines()
+    assert sorted(path.name for path in (tmp_path / "grid").iterdir()) == sorted(
+        f"{shift}-beta-{beta}"
+        for shift in ("none", "shift-alpha-0-gamma-0.97", "shift-alpha-1-gamma-0", "shift-alpha-1-gamma-0.97")
+        for beta in ("0", "0.05")
     )
-    assert table[0].split() == ["alpha", "0", "0.95", "0.97"]
-    means = [f"{point['all']['nDCG@20']:.3f}".lstrip("0") for point in grid]
-    assert [line.split()[0] for line in table[1:3]] == ["0", "1"]
-    assert [mean for line in table[1:3] for mean in line.split()[1:]] == means
+    alone = run("offline", data, "--alpha", 1, "--gamma", 0.97, "--prefer-language", 0.05, *given[-2:], "--json")
+    assert json.loads(alone.stdout)["measures"] == rows[-1]["measures"]
+    shown = run("offline", data, *given).stdout.splitlines()
+    assert shown[0] == f"{data}: 2 queries, exact search, pivot en"
+    assert shown[1].split() == ["method", "alpha", "gamma", "beta", "nDCG@20", "R@20"]
+    assert [line.split()[:4] for line in shown[2:6]] == [
+        ["shift", "0", "-", "0"],
+        ["shift", "0", "-", "0.05"],
+        ["shift", "0", "0.97", "0"],
+        ["shift", "0", "0.97", "0.05"],
+    ]
 
 
 def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
     without = tmp_path / "without.safetensors"
     replace(LanguageVectors.load(shipped("use-m")), common={}, query_directions=None).save(without)
-    assert refusal("sweep", data, "--gamma", "0,.97", "--vectors", without).startswith(
+    assert refusal("offline", data, "--gamma", "0,.97", "--vectors", without).startswith(
         "The language vectors contain no directions of queries for a gamma: "
     )
-    assert refusal("sweep", data, "--gamma", "0,.5").startswith(
+    assert refusal("offline", data, "--gamma", "0,.5,.97").startswith(
         "gamma 0.5 cannot be used: it must be 0, or 0.9 to 0.98."
     )
     none, file = tmp_path / "none", tmp_path / "file"
     file.write_text("")
     holds = "a dataset folder contains corpus.jsonl, queries.jsonl and qrels/test.tsv"
-    for command in ("offline", "sweep"):
-        assert refusal(command, none) == f"There is no dataset folder {none}: {holds}."
-        assert refusal(command, data, "--encoder", "m3") == (
-            "Unknown encoder 'm3'; choose e5-small, use-m, st:NAME_OR_PATH (sentence-transformers), "
-            "http:URL#MODEL (an embedding server), or given or given:NAME (vectors that come with the data)."
-        )
-        assert refusal(command, data, "--cache", file) == f"{file} is a file: name a folder for --cache."
-        assert refusal(command, data, "--vectors", none) == (
-            f"The language-vector file {none} does not exist; create one with `langshift vectors fit`."
-        )
-        assert refusal(command, data, "--pivot", "xx").startswith("The language vectors do not include the pivot 'xx'")
-        assert refusal(command, data, "--measures", "best").startswith("'best' is not a known measure: ")
-    assert refusal("offline", data, "--output", file) == f"{file} is a file: name a folder for --output."
-    assert refusal("sweep", data, "--measures", "LPR") == (
-        "Neither high nor low values of LPR are better: name another measure first, such as nDCG@20."
+    assert refusal("offline", none) == f"There is no dataset folder {none}: {holds}."
+    assert refusal("offline", data, "--encoder", "m3") == (
+        "Unknown encoder 'm3'; choose e5-small, use-m, st:NAME_OR_PATH (sentence-transformers), "
+        "http:URL#MODEL (an embedding server), or given or given:NAME (vectors that come with the data)."
     )
+    assert refusal("offline", data, "--cache", file) == f"{file} is a file: name a folder for --cache."
+    assert refusal("offline", data, "--vectors", none) == (
+        f"The language-vector file {none} does not exist; create one with `langshift vectors fit`."
+    )
+    assert refusal("offline", data, "--pivot", "xx").startswith("The language vectors do not include the pivot 'xx'")
+    assert refusal("offline", data, "--measures", "best").startswith("'best' is not a known measure: ")
+    assert refusal("offline", data, "--output", file) == f"{file} is a file: name a folder for --output."
 
 
 def test_vectors_of_another_encoder(data, tmp_path):
@@ -173,7 +160,7 @@ def test_vectors_of_another_encoder(data, tmp_path):
     [("--alpha", "0,2", "from 0 to 1"), ("--alpha", ",", "from 0 to 1"), ("--prefer-language", "a", "of 0 or more")],
 )
 def test_numbers_that_are_none(data, option, value, reach):
-    said = run("sweep", data, option, value)
+    said = run("offline", data, option, value)
     assert said.exit_code == 2
     assert said.stderr.endswith(
         f"Invalid value for '{option}': {value!r} is not a comma-separated list of numbers {reach}, "

@@ -10,13 +10,13 @@ from data_folder import write_dataset
 from encoded_data import vectors
 from toy_encoder import ToyEncoder
 
+from langshift.commands import offline
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.offline.encoding import GIVEN, LanguageSource, encode, resolve_document_languages
-from langshift.evaluate.offline.ranking import OfflineSettings, settings
-from langshift.evaluate.report.run_tables import show_offline, show_rows
+from langshift.evaluate.offline.ranking import Grid, OfflineSettings, settings
 from langshift.ingest.config import EmbeddingPipeline
 
 KNOWN = vectors(
@@ -32,12 +32,12 @@ TUNED = replace(
 BY_DETECTION = [GIVEN, LanguageSource("detected", 20)]
 
 
-def asked(known=KNOWN, methods=("shift",), alpha=None, shift_queries=("never",), sources=(GIVEN,), gamma=None):
-    return settings(known, methods, alpha, shift_queries, sources, gamma)
+def asked(known=KNOWN, **grid):
+    return list(settings(known, Grid(**grid)).values())
 
 
-def names(*arguments, **options):
-    return [setting.name for setting in asked(*arguments, **options)]
+def names(known=KNOWN, **grid):
+    return list(settings(known, Grid(**grid)))
 
 
 def test_rows_that_come_to_the_same_are_one():
@@ -52,7 +52,7 @@ def test_rows_that_come_to_the_same_are_one():
         "shift-detected-20",
         "shift-both-sides-detected-20",
     ]
-    assert names(methods=("none", "shift"), alpha=0.0, shift_queries=both, sources=BY_DETECTION) == ["none"]
+    assert names(methods=("none", "shift"), alphas=(0.0,), shift_queries=both, sources=BY_DETECTION) == ["none"]
     # Centering and LIR change queries without being asked.
     assert names(methods=("centering", "affine"), shift_queries=both) == ["centering", "affine", "affine-both-sides"]
     assert [setting.changes for setting in asked(methods=every)] == [
@@ -70,23 +70,27 @@ def test_what_the_language_vectors_recommend():
     assert (shift.alpha, shift.debias.alphas, shift.changes) == ("0.5 (de 0.25)", {"de": 0.25}, "documents")
     assert (affine.alpha, affine.debias.alphas) == ("1", {})
     # A scale that is given holds for all languages; centering has none.
-    (shift, centering) = asked(measured, methods=("shift", "centering"), alpha=0.75)
+    (shift, centering) = asked(measured, methods=("shift", "centering"), alphas=(0.75,))
     assert (shift.alpha, shift.debias.alphas, centering.alpha, centering.debias.alpha) == ("0.75", {}, None, 1.0)
     # A gamma that is recommended was measured with queries as they are, by one language.
-    rows = asked(
-        TUNED, methods=("none", "shift"), shift_queries=("never", "always"), sources=(GIVEN, LanguageSource("soft"))
-    )
-    assert [(row.name, row.debias.gamma, row.changes) for row in rows] == [
+    grid = Grid(("none", "shift"), ("never", "always"), (GIVEN, LanguageSource("soft")))
+    rows = settings(TUNED, grid).items()
+    assert [(name, row.debias.gamma, row.changes) for name, row in rows] == [
         ("none", 0.0, "nothing"),
         ("shift", 0.97, "documents"),
         ("shift-both-sides", 0.0, "both sides"),
         ("shift-soft", 0.0, "documents"),
         ("shift-both-sides-soft", 0.0, "both sides"),
     ]
-    assert [row.debias.gamma for row in asked(TUNED, alpha=1.0)] == [0.0]
-    assert [row.debias.gamma for row in asked(TUNED, alpha=1.0, gamma=0.95)] == [0.95]
+    assert [row.debias.gamma for row in asked(TUNED, alphas=(1.0,))] == [0.0]
+    assert [row.debias.gamma for row in asked(TUNED, alphas=(1.0,), gammas=(0.95,))] == [0.95]
     # Without language vectors nothing moves.
     assert names(None, methods=("none", "shift")) == ["none"]
+    # Scales are named where there are several.
+    grid = {"alphas": (0.5, 1.0), "betas": (0.0, 0.5)}
+    assert names(methods=("shift", "centering"), **grid) == [
+        f"{row}-beta-{beta}" for row in ("shift-alpha-0.5", "shift-alpha-1", "centering") for beta in ("0", "0.5")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,16 +112,16 @@ def test_what_the_language_vectors_recommend():
             "or soft:20 out of --language-from.",
         ),
         (
-            {"known": TUNED, "sources": (LanguageSource("soft", 20),), "gamma": 0.97},
+            {"known": TUNED, "sources": (LanguageSource("soft", 20),), "gammas": (0.97,)},
             "--language-from soft:20 takes no gamma: leave --gamma or soft:20 out.",
         ),
         (
-            {"known": TUNED, "gamma": 0.5},
+            {"known": TUNED, "gammas": (0.5,)},
             "gamma 0.5 cannot be used: it must be 0, or 0.9 to 0.98. Values between find less than either, and what 1 "
             "takes out of a vector cannot be put back.",
         ),
         (
-            {"gamma": 0.97},
+            {"gammas": (0.97,)},
             "The language vectors contain no directions of queries for a gamma: fit them anew with `langshift vectors "
             "fit`, or leave gamma at 0.",
         ),
@@ -172,14 +176,13 @@ def test_detection_reads_as_much_as_it_is_told(tmp_path):
     assert data.documents[3] - moved[3] == pytest.approx(expected, abs=1e-5)
 
 
-def found(ndcg, detection=None, beta=0.0):
+def found(ndcg, detection=None):
     figures = {"nDCG@20": ndcg, "LPR": None}
     counts = {"nDCG@20": 1190, "LPR": 0}
     return {
         "measures": figures,
         "queries": {"asked": 1190, **counts},
         "detection": detection,
-        "beta": beta,
         "by_language": {},
     }
 
@@ -191,7 +194,7 @@ def shown(capsys):
 def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
     folder = tmp_path.relative_to(tmp_path.parent)
     none, shift = asked(methods=("none", "shift"))
-    show_rows(folder, [(none, found(0.5)), (shift, found(0.75, beta=0.5))])
+    offline._show_rows(folder, [(none, found(0.5)), (shift, found(0.75))])
     assert shown(capsys) == [
         f"{folder}: 1,190 queries, exact search, alpha 1, pivot en",
         "method  nDCG@20  LPR",
@@ -200,7 +203,7 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
     ]
     measured = vectors({"de": [1, 0]}, maps={"de": np.eye(2)}, alpha=0.5, alphas={"de": 0.25})
     rows = asked(measured, methods=("none", "shift", "affine"), shift_queries=("never", "always"))
-    show_rows(folder, [(row, found(0.5, beta=0.02)) for row in rows])
+    offline._show_rows(folder, [(row._replace(beta=0.02), found(0.5)) for row in rows])
     assert shown(capsys) == [
         f"{folder}: 1,190 queries, exact search, pivot en, beta 0.02",
         "method          alpha  changes     nDCG@20  LPR",
@@ -211,7 +214,7 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
         "affine              1  both sides    .5000    -",
     ]
     rows = asked(TUNED, methods=("none", "shift"), shift_queries=("never", "always"))
-    show_rows(folder, [(row, found(0.5)) for row in rows])
+    offline._show_rows(folder, [(row, found(0.5)) for row in rows])
     assert shown(capsys) == [
         f"{folder}: 1,190 queries, exact search, alpha 0.5, pivot en",
         "method  gamma  changes     nDCG@20  LPR",
@@ -222,7 +225,7 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
     rows = asked(methods=("none", "shift"), sources=(*BY_DETECTION, LanguageSource("soft", 20)))
     detection = {"accuracy": 0.75, "documents": 4, "unknown": 1200}
     detected = [None, None, detection, {**detection, "accuracy": None, "unknown": None}]
-    show_rows(folder, [(row, found(0.5, one)) for row, one in zip(rows, detected, strict=True)])
+    offline._show_rows(folder, [(row, found(0.5, one)) for row, one in zip(rows, detected, strict=True)])
     assert shown(capsys) == [
         f"{folder}: 1,190 queries, exact search, alpha 1, pivot en",
         "method  languages      LID    und  nDCG@20  LPR",
@@ -249,5 +252,5 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
     ],
 )
 def test_one_setting_in_words(setting, expected, tmp_path, capsys):
-    show_offline(tmp_path, setting, found(0.5))
+    offline._show_one(tmp_path, setting, found(0.5))
     assert shown(capsys)[0] == f"{tmp_path}: 1,190 queries, exact search, {expected}"

@@ -9,13 +9,14 @@ from small_dataset import write_small_dataset
 from langshift.debias.detector import open_detector
 from langshift.debias.parallel import open_parallel
 from langshift.errors import UsageError
+from langshift.evaluate.datasets.annotations import read_answers, read_evidence
 from langshift.evaluate.datasets.check import check_dataset
-from langshift.evaluate.datasets.dataset import load_dataset, read_answers, read_evidence
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.datasets.texts import read_corpus
 from langshift.evaluate.replay.plan import read_log
 from langshift.evaluate.rerank.labels import read_labels
 from langshift.evaluate.runs import read_run
-from langshift.ingest.sources import open_source
+from langshift.ingest.load import open_source
 from langshift.plugin.user_template import Template
 
 

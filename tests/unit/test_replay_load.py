@@ -17,7 +17,6 @@ from langshift.evaluate.replay.requests import (
     PreparedQuery,
     PreparedSearch,
     QueryResult,
-    SerializedStep,
     alternating,
     arrivals,
 )
@@ -29,7 +28,7 @@ def answered(batches):
 
 def requests(count, due=None):
     return [
-        PreparedQuery(0, "news-v0001", f"q{n}", SerializedStep(b"{}"), never_begun, None if due is None else due[n])
+        PreparedQuery(0, "news-v0001", f"q{n}", b"{}", never_begun, None if due is None else due[n])
         for n in range(count)
     ]
 
@@ -64,12 +63,9 @@ def test_when_queries_are_due():
 
 def test_indices_alternate_and_each_comes_first_in_turn():
     queries = [DatasetQuery(name, name, None, None) for name in ("a", "b", "c")]
-    content = [
-        [PreparedSearch(SerializedStep(f"{name}{place}".encode()), never_begun) for name in ("a", "b", "c")]
-        for place in (0, 1)
-    ]
+    content = [[PreparedSearch(f"{name}{place}".encode(), never_begun) for name in ("a", "b", "c")] for place in (0, 1)]
     made = list(alternating(["plain", "shifted"], queries, content, [0.0, 1.0, 2.0], {}))
-    assert [(request.target, request.first.content, request.due) for request in made] == [
+    assert [(request.target, request.first, request.due) for request in made] == [
         ("plain", b"a0", 0.0),
         ("shifted", b"a1", 0.0),
         ("shifted", b"b1", 1.0),

@@ -119,7 +119,9 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path, line, told):
 
 def test_no_file_no_query_and_too_many(tmp_path, monkeypatch):
     missing = tmp_path / "none.jsonl"
-    assert refused(missing) == f"There is no file {missing}: --log takes a file with timestamp and text on each line."
+    assert (
+        refused(missing) == f"There is no file {missing}: write one JSON object with timestamp and text on each line."
+    )
     path = log(tmp_path)
     assert refused(path) == f"{path} is empty: write one JSON object with timestamp and text on each line."
     monkeypatch.setattr(plan, "MOST_QUERIES", 2)
@@ -146,12 +148,12 @@ def test_a_logs_query_takes_what_the_dataset_knows_of_its_id(tmp_path):
     [
         (["D", "--index", "a", "--index", "a"], "--index names an index twice: the indices must be unique."),
         (
-            ["D", "--index", "a", "--rate", "1", "--log", "L"],
-            "--rate and --log both determine when queries are sent: give only one of them.",
+            ["D", "--index", "a", "--rate", "1", "--queries", "L"],
+            "--rate and --queries both determine when queries are sent: give only one of them.",
         ),
-        (["D", "--index", "a", "--speed", "2"], "--speed only applies to a log: give one with --log."),
+        (["D", "--index", "a", "--speed", "2"], "--speed only applies to a log: give one with --queries."),
         (["D", "--index", "a", "--resume"], "--resume continues a replay from its folder: name it with --output."),
-        (["--index", "a"], "There is nothing to replay: name a DATASET, a log with --log, or both."),
+        (["--index", "a"], "There is nothing to replay: name a DATASET, a log with --queries, or both."),
     ],
 )
 def test_options_that_do_not_go_together(options, told):
@@ -163,5 +165,5 @@ def test_options_that_do_not_go_together(options, told):
 def test_measures_need_judgements(tmp_path):
     path = log(tmp_path, {"timestamp": 1, "text": "x"})
     with pytest.raises(UsageError) as caught:
-        replay_command.main(["--log", str(path), "--index", "a", "--measures", "nDCG@20"], standalone_mode=False)
+        replay_command.main(["--queries", str(path), "--index", "a", "--measures", "nDCG@20"], standalone_mode=False)
     assert str(caught.value) == "--measures needs judgements: name the DATASET that the log's queries are from."

@@ -10,8 +10,8 @@ import pytest
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
-from langshift.evaluate.compare.summary import ReplayPair, describe_changes, short_figure, short_signed, side_by_side
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
+from langshift.evaluate.demo import ReplayPair, describe_changes, short_figure, side_by_side
 from langshift.evaluate.measures import DEFAULT_MEASURES, score
 from langshift.evaluate.measures.base import Material, Scores
 from langshift.evaluate.replay.replay import ReplayResult, failures
@@ -176,14 +176,6 @@ def test_a_place_that_cannot_be_written_to_is_refused_at_once(tmp_path):
 def test_what_changed_in_words():
     lines = describe_changes(ReplayPair(DATASET, replayed(BEFORE), replayed(AFTER)))
     assert lines == [
-        "Over all 4 questions, nDCG@20 falls from .787 to .750, R@20 stays at .750, "
-        "TLR@20 rises from .500 to .750 and SLR@20 falls from 1.000 to .750.",
-        "For questions in en, the pivot language that documents are shifted towards, "
-        "nDCG@20 rises from .613 to .807, R@20 rises from .500 to .750, TLR@20 rises from .000 to .500 "
-        "and SLR@20 stays at 1.000.",
-        "nDCG@20 by question language: rises for questions in en (+.194); falls for questions in de (-.267).",
-        "TLR@20 by question language: rises for questions in en (+.500); unchanged for questions in de.",
-        "SLR@20 by question language: falls for questions in de (-.500); unchanged for questions in en.",
         "Question by question, nDCG@20 is better for 1, worse for 1 and the same for 2.",
         "The language that is shown most: before, en has 57% of the first 20 hits and 50% of what is relevant; after, "
         "en has 57% of the first 20 hits and 50% of what is relevant.",
@@ -194,12 +186,7 @@ def test_what_changed_in_words():
 
 def test_no_change_is_said_as_such():
     lines = describe_changes(ReplayPair(DATASET, replayed(BEFORE), replayed(BEFORE)))
-    assert lines[0] == (
-        "Over all 4 questions, nDCG@20 stays at .787, R@20 stays at .750, "
-        "TLR@20 stays at .500 and SLR@20 stays at 1.000."
-    )
-    assert lines[2] == "nDCG@20 by question language: unchanged for questions in de and en."
-    assert lines[5] == "Question by question, nDCG@20 is better for 0, worse for 0 and the same for 4."
+    assert lines[0] == "Question by question, nDCG@20 is better for 0, worse for 0 and the same for 4."
 
 
 def test_cells_of_the_table():
@@ -207,7 +194,6 @@ def test_cells_of_the_table():
     assert side_by_side(Scores({"q": 1.0}, 0), Scores({"q": 0.0}, 0)) == "1.000 → .000 -1.000"
     assert side_by_side(Scores({}, 1), Scores({}, 1)) == "-"
     assert [short_figure(value) for value in (0.0, 0.6125, 1.0)] == [".000", ".613", "1.000"]
-    assert [short_signed(value) for value in (0.0, 0.001, -0.25)] == ["0", "+.001", "-.250"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
 from langshift.evaluate.replay import journal, requests
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
-from langshift.evaluate.replay.requests import PreparedQuery, SerializedStep, send_query
+from langshift.evaluate.replay.requests import PreparedQuery, send_query
 from langshift.retrieval.hits import Anchor, RankedHits, ScoredDoc, ScoringContext
 from langshift.retrieval.settings import USUAL as SETTING
 from langshift.retrieval.settings import ModeChoice, SearchQuery, SearchSettings
@@ -56,7 +56,7 @@ def two_steps(known=USUAL):
 
 
 def request(begin=two_steps, scored=()):
-    return PreparedQuery(0, "news-v0001", "q1", SerializedStep(b"made before"), begin, None, scored)
+    return PreparedQuery(0, "news-v0001", "q1", b"made before", begin, None, scored)
 
 
 def test_the_first_step_is_sent_as_it_was_made_and_the_next_comes_from_the_answer():
@@ -110,7 +110,7 @@ def test_of_scores_that_only_the_run_knows_those_that_will_be_asked_for_are_kept
             {
                 "ranges": {"dense": [0.1, 0.9]},
                 "anchors": [{"id": "d1", "trust": 0.5, "weight": 1.5, "evidence": {"gap": 2.0}}],
-                "kept": {"d2": 0.3},
+                "run_scores": {"d2": 0.3},
             },
         ),
     ],
@@ -140,7 +140,7 @@ def of_few_words(question, *_, **__):
 def test_a_query_that_cannot_be_asked_fails_alone():
     searcher = SimpleNamespace(plan=of_few_words)
     asked, refused = requests.prepare(searcher, SETTING, [SearchQuery("why tides"), SearchQuery("one two three")], {})
-    assert json.loads(asked.first.content) == {"words": "why tides"}
+    assert json.loads(asked.first) == {"words": "why tides"}
     answer = send_query(Client(), request(refused.begin))
     assert (answer.error, answer.hits) == ("The query has too many words.", ())
     assert (answer.reached, answer.sent, answer.wall) == (True, False, None)

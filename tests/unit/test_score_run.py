@@ -1,4 +1,4 @@
-"""Scoring any TREC run: what is read, what is refused, and what the command prints."""
+"""One TREC run of any retriever: what is read, what is refused, and what ``evaluate compare`` prints of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from encoded_files import NOT_UTF8
 
 from langshift.errors import UsageError
 from langshift.evaluate.compare.comparison import load
-from langshift.evaluate.runs import document, format_run, read_group_scores, read_passages, read_run, score_run
+from langshift.evaluate.runs import format_run, read_group_scores, read_passages, read_run
 
 CORPUS = "".join(
     json.dumps({"_id": f"{topic}-{tag}", "text": topic, "language": tag, "group": topic}) + "\n"
@@ -121,15 +121,14 @@ def test_a_querys_own_document_does_not_count_against_it(tmp_path):
     path.with_name("group-scores.jsonl").write_text(
         "".join(json.dumps({"query": q, "scores": {q: 1.0, f"{q[0]}2": 0.5}}) + "\n" for q in ranked)
     )
-    found = score_run(path, folder, "nDCG@10 RR P@1 LPR")
-    assert {name: scores.mean for name, scores in found.scores.items() if name != "LPR"} == pytest.approx(
-        {"nDCG@10": (1 + 1 / np.log2(3)) / 2, "RR": 0.75, "P@1": 0.5}
-    )
+    found = json.loads(score(path, folder, "--measures", "nDCG@10 RR P@1 LPR", "--json").stdout)
+    means = {name: one["means"]["a"] for name, one in found["sections"]["all"].items() if name != "LPR"}
+    assert means == pytest.approx({"nDCG@10": (1 + 1 / np.log2(3)) / 2, "RR": 0.75, "P@1": 0.5})
     told = (
         "2 of 2 queries are documents of the same id: a query's own document is left out of what is found for it, as in"
     )
-    assert found.warnings[0] == f"{told} BEIR."
-    assert document(found)["dataset"]["own_documents"] == 2
+    assert found["warnings"][0] == f"{told} BEIR."
+    assert found["dataset"]["own_documents"] == 2
     dataset, (run,) = load([path], folder)
     assert run.run == {"a1": {"a2": -1.0, "b1": -2.0}, "b1": {"a1": -1.0, "b2": -2.0}}
     assert run.group_scores == {"a1": {"a2": 0.5}, "b1": {"b2": 0.5}}
@@ -213,16 +212,21 @@ def test_a_bad_line_with_passages_is_named(tmp_path, line):
 
 
 def score(run, folder, *options):
-    return langshift("evaluate", "score", run, "--dataset", folder, *options)
+    return langshift("evaluate", "compare", run, "--dataset", folder, *options)
+
+
+NAMES = ("R@2", "TLR@2", "SLR@2", "LPR", "Top1", "TR@2", "Share@2", "P@1")
+UNANSWERED = "Warning: a (mine) has no answer for 1 queries, which count as 0.\n"
 
 
 def test_figures_as_json(run, folder):
     with_groups(run)
-    done = score(run, folder, "--json", "--measures", "R@2 TLR@2,SLR@2 LPR Top1 TR@2 Share@2 P@1")
-    assert (done.returncode, done.stderr) == (0, "")
+    done = score(run, folder, "--json", "--measures", " ".join(NAMES).replace("TLR@2 ", "TLR@2,"))
+    assert (done.returncode, done.stderr) == (0, UNANSWERED)
     document = json.loads(done.stdout)
+    found = {name: one for section in reversed(document["sections"].values()) for name, one in section.items()}
     # Two of three for rain?de, one for tides?de; nothing for the other two.
-    assert document["measures"] == {
+    assert {name: found[name]["means"]["a"] for name in NAMES} == {
         "R@2": pytest.approx((2 / 3 + 1 / 3 + 0 + 0) / 4),
         "TLR@2": pytest.approx((1 / 2 + 1 / 2 + 0 + 0) / 4),
         "SLR@2": (1 + 0 + 0 + 0) / 4,
@@ -232,14 +236,18 @@ def test_figures_as_json(run, folder):
         "Share@2": ((1 / 2 + 0) / 2 + 1) / 2,  # German: half of rain?de's, none of tides?de's; English: all
         "P@1": 2 / 4,
     }
-    assert document["queries"] == {"asked": 4, "answered": 3} | dict.fromkeys(document["measures"], 4) | {"Share@2": 3}
-    assert document["left_out"]["Share@2"] == 1
-    assert document["direction"] == dict.fromkeys(document["measures"], "high") | {"LPR": "report", "Share@2": "report"}
-    assert document["source"]["TLR@2"] == "Shift (Jang et al., 2026), section 4.3"
-    assert document["by_language"]["en"]["measures"]["R@2"] == 0
-    assert document["by_language"]["de"]["queries"]["R@2"] == 2
-    assert document["by_language"]["de"]["measures"]["Share@2"] == 0.25
-    assert document["tables"]["TR@2"] == {
+    assert {name: found[name]["queries"]["a"] for name in NAMES} == dict.fromkeys(NAMES, 4) | {"Share@2": 3}
+    assert found["Share@2"]["left_out"] == {"a": 1}
+    assert {name: found[name]["direction"] for name in NAMES} == dict.fromkeys(NAMES, "high") | {
+        "LPR": "report",
+        "Share@2": "report",
+    }
+    assert found["TLR@2"]["source"] == "Shift (Jang et al., 2026), section 4.3"
+    by_language = {tag: part["sections"]["all"] for tag, part in document["by_language"].items()}
+    assert by_language["en"]["R@2"]["means"]["a"] == 0
+    assert by_language["de"]["R@2"]["queries"]["a"] == 2
+    assert by_language["de"]["Share@2"]["means"]["a"] == 0.25
+    assert found["TR@2"]["tables"]["a"] == {
         "rows": "query language",
         "columns": "document language",
         "cells": {
@@ -247,25 +255,27 @@ def test_figures_as_json(run, folder):
             "en": {tag: {"mean": 0, "queries": 2} for tag in ("de", "en", "th")},
         },
     }
-    assert set(document["tables"]) == {"Top1", "TR@2", "Share@2"}
-    assert document["warnings"] == []
+    assert {name for name in NAMES if found[name]["tables"]} == {"Top1", "TR@2", "Share@2"}
+    assert document["warnings"] == ["a (mine) has no answer for 1 queries, which count as 0."]
     assert document["dataset"]["queries"] == 4
-    assert document["run"] == str(run)
+    assert document["runs"][0]["place"] == str(run)
 
 
 def test_tables(run, folder):
     done = score(run, folder, "--measures", "R@2 Share@2")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, UNANSWERED)
     assert [" ".join(line.split()) for line in done.stdout.splitlines()] == [
         f"{run}: 3 of 4 queries answered",
         "measure mean good is queries left out",
         "R@2 .2500 high 4 0",
         "Share@2 .6250 report 3 1",
+        "SLR@2 .2500 high 4 0",
+        "TLR@2 .2500 high 4 0",
         "",
         "By query language",
-        "language R@2 Share@2",
-        "de .5000 .2500",
-        "en .0000 1.0000",
+        "language R@2 Share@2 SLR@2 TLR@2",
+        "de .5000 .2500 .5000 .5000",
+        "en .0000 1.0000 .0000 .0000",
         "",
         "Share@2: query language down, document language across",
         "de en th",
@@ -274,25 +284,27 @@ def test_tables(run, folder):
     ]
 
 
+def measured(document):
+    return {name for section in document["sections"].values() for name in section}
+
+
 def test_without_measures_the_usual_ones(run, folder):
     document = json.loads(score(run, folder, "--json").stdout)
-    assert list(document["measures"]) == ["nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20"]
+    assert measured(document) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20"}
     with_groups(run)
     document = json.loads(score(run, folder, "--json").stdout)
-    assert list(document["measures"]) == ["nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20", "LPR"]
+    assert measured(document) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20", "LPR"}
 
 
 def test_lpr_without_group_scores_says_what_is_missing(run, folder):
     done = score(run, folder, "--json", "--measures", "LPR")
-    warning = (
-        f"LPR: there is no group-scores.jsonl next to {run} with the score of every document in each query's target "
-        "group; `langshift evaluate replay --output` and `offline --output` write it."
-    )
-    assert done.stderr == f"Warning: {warning}\n"
     document = json.loads(done.stdout)
-    assert document["measures"] == {"LPR": None}
-    assert document["queries"]["LPR"] == 0
-    assert document["warnings"] == [warning]
+    figures = document["sections"]["all"]["LPR"]
+    assert (figures["means"], figures["queries"]) == ({"a": None}, {"a": 0})
+    assert document["warnings"][1:] == [
+        "a (mine), LPR: undefined without the scores of the whole target group, including those below the cutoff: "
+        "group-scores.jsonl beside the run, which `langshift evaluate replay --output` and `offline --output` write."
+    ]
 
 
 def test_what_the_dataset_does_not_have_is_counted(run, folder):
@@ -300,8 +312,10 @@ def test_what_the_dataset_does_not_have_is_counted(run, folder):
     done = score(run, folder, "--measures", "R@2")
     assert done.returncode == 0
     assert done.stderr.splitlines() == [
-        f"Warning: 2 of the documents in {run} are not in the dataset (for example sleet) and count as not relevant.",
-        f"Warning: 1 of the 4 queries in {run} are not in the dataset (for example wind?en) and are not scored.",
+        "Warning: a (mine) answers 1 queries that are not in the dataset (such as wind?en), which are not scored.",
+        UNANSWERED.strip(),
+        "Warning: a (mine): 2 of the documents found are not in the dataset (for example sleet) and count as not "
+        "relevant.",
     ]
     assert "R@2 .2500" in " ".join(done.stdout.split())
 
@@ -323,7 +337,7 @@ def test_data_judged_per_language_has_no_measures_across_languages(run, folder):
         "wrong. Use measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
     )
     document = json.loads(score(run, folder, "--json").stdout)
-    assert list(document["measures"]) == ["nDCG@20", "R@20", "SLR@20", "MostShown@20"]
+    assert measured(document) == {"nDCG@20", "R@20", "SLR@20", "MostShown@20"}
 
 
 def test_positions_of_evidence_come_from_the_dataset(run, folder):
@@ -332,13 +346,13 @@ def test_positions_of_evidence_come_from_the_dataset(run, folder):
     (folder / "evidence.tsv").write_text("\n".join(lines) + "\n")
     document = json.loads(score(run, folder, "--json", "--measures", "PSI@1").stdout)
     # German nDCG@1 is 1 in the bins from .10 and from .90; English, which has one bin only, is 0 there.
-    assert document["measures"] == {"PSI@1": 0}
-    assert (document["queries"]["PSI@1"], document["left_out"]["PSI@1"]) == (3, 1)
-    cells = document["tables"]["PSI@1"]["cells"]
+    found = document["sections"]["all"]["PSI@1"]
+    assert (found["means"], found["queries"], found["left_out"]) == ({"a": 0}, {"a": 3}, {"a": 1})
+    cells = found["tables"]["a"]["cells"]
     assert cells["0.90-0.95"]["Q1"] == {"mean": 0.5, "queries": 2}
     assert cells["floor"]["de"] == cells["floor 95 %"]["de"] == {"mean": 0, "queries": 2}
     assert cells["PSI"]["en"] == {"mean": None, "queries": 1}
-    assert document["warnings"] == [
-        "PSI@1: without any bias it would be 0.000 on average, and up to 0.000 by chance. "
+    assert document["warnings"][1:] == [
+        "a (mine), PSI@1: without any bias it would be 0.000 on average, and up to 0.000 by chance. "
         "18 of 20 position bins contain no queries and are left out."
     ]

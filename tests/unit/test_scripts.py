@@ -5,8 +5,7 @@ import pytest
 from encoded_data import vectors
 
 from langshift.debias.debiaser import Debiaser
-from langshift.debias.detector import open_detector
-from langshift.debias.scripts import with_script_of
+from langshift.debias.detector import open_detector, with_script_of
 from langshift.debias.vectors import LanguageVectors, vector_tag
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document

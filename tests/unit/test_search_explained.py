@@ -9,7 +9,8 @@ from langshift.commands import search
 from langshift.debias.vectors import CommonStep
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
-from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect, effects, known_shift
+from langshift.retrieval.effects import effects, known_shift
+from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect
 from langshift.retrieval.settings import SearchSettings
 
 LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}

@@ -11,11 +11,11 @@ import pytest
 from encoded_files import NOT_UTF8
 
 from langshift.corpus_file import ChangedError
-from langshift.debias.encoders import VectorSpec
+from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import UsageError
 from langshift.ingest.bulk.journal_store import LineRanges
 from langshift.ingest.documents import Delete, InvalidRow, Update
-from langshift.ingest.sources import open_source
+from langshift.ingest.load import open_source
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -9,11 +9,11 @@ import numpy as np
 import orjson
 import pytest
 
-from langshift.debias.encoders import VectorSpec
+from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.journal_store import LineRanges
 from langshift.ingest.documents import Delete, InvalidRow
-from langshift.ingest.sources import open_source
+from langshift.ingest.load import open_source
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs an extra: pip install 'langshift[parquet]'")
 from pyarrow import parquet  # noqa: E402

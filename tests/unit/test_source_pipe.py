@@ -11,10 +11,10 @@ from contextlib import suppress
 import pytest
 
 from langshift.corpus_file import ChangedError
-from langshift.debias.encoders import VectorSpec
+from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.documents import InvalidRow
-from langshift.ingest.sources import open_source
+from langshift.ingest.load import open_source
 
 LINE = b'{"_id": "a", "text": "t"}\n'
 

@@ -108,4 +108,4 @@ def test_wide_shows_everything():
 def test_no_table_is_printed_but_by_the_one_function_that_fits_it():
     source = [path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "rich.table" in path.read_text()]
     # The other one is what is shown while a load goes on, in place and gone at its end.
-    assert {path.name for path in source} == {"output.py", "progress.py"}
+    assert {path.name for path in source} == {"output.py", "load_display.py"}

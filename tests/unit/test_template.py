@@ -6,9 +6,9 @@ import pytest
 from plain_index import PLAIN
 
 from langshift.errors import UsageError
-from langshift.plugin.index_body import IndexOptions, index_body
+from langshift.plugin.index_body import index_body
 from langshift.plugin.metadata import FieldNames
-from langshift.plugin.user_template import Template
+from langshift.plugin.user_template import IndexOptions, Template
 
 EMPTY = {"mappings": {}, "settings": {}}
 RELIED = "langshift sets this itself; only method.parameters.m and ef_construction may be set."

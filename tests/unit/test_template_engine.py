@@ -7,7 +7,6 @@ from plain_index import PLAIN
 from langshift.errors import ClusterError
 from langshift.plugin.index_body import (
     ENGINES,
-    IndexOptions,
     engine_of,
     index_body,
     oversample,
@@ -15,6 +14,7 @@ from langshift.plugin.index_body import (
     state_compression,
 )
 from langshift.plugin.metadata import FieldNames
+from langshift.plugin.user_template import IndexOptions
 from langshift.retrieval import dsl
 
 COSINE = {"name": "hnsw", "engine": "faiss", "space_type": "cosinesimil"}

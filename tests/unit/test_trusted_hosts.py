@@ -1,6 +1,5 @@
 """Which servers LANGSHIFT_TRUSTED_HOSTS trusts, however an address is written that an index or a file names."""
 
-import json
 import shlex
 
 import pytest
@@ -11,10 +10,8 @@ from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.embeddings_api import EMBEDDING_SERVER
 from langshift.debias.vectors import shipped
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.replay.journal import UNFINISHED
 from langshift.ingest.config import PipelineOptions
 from langshift.model_server import TRUSTED_HOSTS, require_trusted, trusted_origins
-from langshift.web.evaluations.jobs import JOB, Jobs
 
 TRUSTED = (
     "Models.Example.com, 10.0.0.5:8443, http://gpu:8080,localhost:9000,[::1]:9000,https://[2001:DB8::1],bücher.example"
@@ -163,26 +160,11 @@ def test_no_redirect_takes_the_key_elsewhere(monkeypatch):
 def test_what_a_load_took_from_an_index_is_known_as_such(tmp_path, monkeypatch):
     monkeypatch.delenv(TRUSTED_HOSTS, raising=False)
     with embeddings_server() as server:
-        options = PipelineOptions(server.name, False, None, 0.0, None, 0.5, named_by=HERE)
+        options = PipelineOptions(server.name, False, None, 0.0, named_by=HERE)
         options.keep(tmp_path / "options.json")
         with pytest.raises(UsageError, match="nothing was sent there"):
             PipelineOptions.read(tmp_path / "options.json").open(None)
         assert (server.keys, server.paths) == ([], [])
-
-
-@pytest.mark.parametrize("setting", ["dense --rerank http:http://127.0.0.1:1#m", "lexical --rerank st:someone/model"])
-def test_a_replay_that_names_a_reranker_is_none_of_the_consoles(tmp_path, setting):
-    folder = tmp_path / "foreign"
-    folder.mkdir()
-    (folder / UNFINISHED).touch()
-    job = {"dataset": "data", "index": "news", "setting": setting, "queries": 1, "began": 0.0}
-    (folder / JOB).write_text(json.dumps(job))
-    data = tmp_path / "data"
-    data.mkdir()
-    (data / "queries.jsonl").write_text("{}\n")
-    with pytest.raises(UsageError) as refused:
-        Jobs(tmp_path, {"data": data}).resume("foreign")
-    assert str(refused.value) == f"{folder / JOB} names a reranker, which no page does: start a new replay."
 
 
 @pytest.mark.parametrize("name", ["../data/use-m", "/etc/use-m", "sub/use-m", "..", "", "\\\\host\\share\\v"])

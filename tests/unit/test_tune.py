@@ -16,7 +16,7 @@ CONE = 4 * direction(30)
 def judged(encoder, vectors, languages=("de", "es", "ru"), seed=0, **more):
     items = sample_items(InMemory(parallel_text(["en", *languages], seed=seed)), "en", list(languages), 600)
     fitted = known({tag: vectors[tag] for tag in languages}, **more)
-    return Judge(make_task(items, encoder), fitted, same_text=False)
+    return Judge(make_task(items, encoder), fitted)
 
 
 def test_a_planted_bias_is_taken_out_as_far_as_chance_can_tell():
@@ -102,14 +102,15 @@ def test_each_fold_is_judged_without_its_share_in_vectors_fitted_on_the_same_tex
     """Of 100 pairs of noise, vectors fitted on them fit them: judged so, a shift looks better than it is."""
     encoder = PlantedEncoder({}, noise=2.0)
     texts = InMemory(parallel_text(["en", "de"], items=100, words=12))
-    task = make_task(sample_items(texts, "en", ["de"], 600), encoder)
+    items = sample_items(texts, "en", ["de"], 600)
+    task = make_task(items, encoder)
     english, german = (task.encoded.documents[rows].astype(np.float64) for rows in (slice(0, 100), slice(100, 200)))
     vectors = known({"de": (german - english).mean(axis=0)}, pairs=100)
-    seen = Judge(task, vectors, same_text=False).at(TuningSettings(1.0)).figures["nDCG@20"].mean()
-    unseen = Judge(task, vectors, same_text=True).at(TuningSettings(1.0)).figures["nDCG@20"].mean()
+    judges = [Judge(make_task(items, encoder, same_text=same), vectors) for same in (False, True)]
+    seen, unseen = (judge.at(TuningSettings(1.0)).figures["nDCG@20"].mean() for judge in judges)
     assert unseen < seen
     # Where nothing is shifted there is nothing to take out.
-    plain = [Judge(task, vectors, same_text=same).at(TuningSettings()).figures for same in (False, True)]
+    plain = [judge.at(TuningSettings()).figures for judge in judges]
     assert all((plain[0][measure] == plain[1][measure]).all() for measure in MEASURES)
 
 

@@ -9,11 +9,17 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from data_folder import write_dataset
 from planted import PlantedEncoder, direction, known, parallel_text, write_text
 
-from langshift.commands.vectors import tune
+from langshift.commands.tuning import tune
+from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.errors import FingerprintError, LangshiftError, UsageError
+from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.offline.encoding import encode
+from langshift.evaluate.offline.ranking import debias_vectors, rank, score_ranked
+from langshift.evaluate.tune.tune import MEASURES
 
 OFFSET = 2 * direction(10)
 
@@ -21,7 +27,7 @@ OFFSET = 2 * direction(10)
 def opened_by_every_name(patch):
     """The encoder that every name opens: documents in German are biased."""
     made = PlantedEncoder({"de": OFFSET}, {})
-    patch.setattr("langshift.commands.vectors.open_encoder", lambda *_, **__: made)
+    patch.setattr("langshift.commands.tuning.open_encoder", lambda *_, **__: made)
     return made
 
 
@@ -224,11 +230,11 @@ def test_what_cannot_be_tuned_is_refused(tmp_path, file, pairs, encoder):
     assert refusal(file, "--pairs", nowhere) == f"The parallel text {nowhere} does not exist."
     french = write_text(tmp_path / "french", parallel_text(["en", "fr"]))
     assert refusal(file, "--pairs", french) == (
-        f"{french} has no text in any language of the vectors (de); it has en, fr."
+        f"{french} must contain the pivot en and another language of the vectors (de); it has en, fr."
     )
     without = write_text(tmp_path / "without", parallel_text(["de", "fr"]))
     assert refusal(file, "--pairs", without) == (
-        f"{without} has no text in the vectors' pivot language en; it has de, fr."
+        f"{without} must contain the pivot en and another language of the vectors (de); it has de, fr."
     )
     encoder.revision = "2"
     assert refusal(file, "--pairs", pairs, kind=FingerprintError) == (
@@ -253,7 +259,70 @@ def test_vectors_cannot_be_cut(tmp_path, file, pairs):
     path = file_of(tmp_path, given)
     assert refusal(path, "--pairs", pairs) == (
         f"{path} was fitted on given vectors, and no query can be cut out of a vector: tune language vectors that "
-        "were fitted with an encoder for texts, and give texts."
+        "were fitted with an encoder for texts, and give texts; or give judged data with --dataset."
+    )
+
+
+def judged(folder, languages=("en", "de"), articles=10, answers=("en", "de")):
+    """Queries cut out of translated passages, six of each article."""
+    texts = parallel_text(["en", "de"], items=120)
+    rows = range(120)
+    documents = {f"{row}-{tag}": (tag, f"{row}", texts[tag][row]) for row in rows for tag in ("en", "de")}
+    queries = {
+        f"q{row}-{tag}": (tag, f"{row % articles}", None, " ".join(texts[tag][row].split()[3:9]))
+        for row in rows
+        for tag in languages
+    }
+    qrels = {f"q{row}-{tag}": {f"{row}-{of}": 1 for of in answers} for row in rows for tag in languages}
+    return write_dataset(folder, documents, queries, qrels)
+
+
+def test_judged_data_are_tuned_on_article_by_article(tmp_path, file):
+    said = run(file, "--dataset", judged(tmp_path / "asked"), "--json")
+    assert said.exit_code == 0, said.output
+    told, after = json.loads(said.stdout), LanguageVectors.load(file)
+    assert (told["dataset"], told["queries"], told["documents"], told["blocks"]) == ("asked", 240, 240, 10)
+    assert not {"pairs", "items", "question_share", "fitted_on_same_text"} & told.keys()
+    assert after.recommendation.alpha == told["recommended"]["alpha"] > 0.5
+    assert after.tuning["dataset"] == "asked"
+    groups = told["held_out"]["shift"]
+    assert groups.keys() == {"all", "pivot", "others"}
+    assert groups["pivot"]["TLR@20"]["difference"] > 0
+    # The best of the curve by what every other evaluation measures.
+    best = max(told["curve"]["shift"], key=lambda point: point["all"]["nDCG@20"])["alpha"]
+    data = load_dataset(tmp_path / "asked")
+    encoded = encode(data, PlantedEncoder({"de": OFFSET}, {}))
+    found = {}
+    for alpha in (0.0, best):
+        ranked = rank(encoded, debias_vectors(encoded, Debiaser(after, alpha=alpha)), depth=20)
+        found[alpha] = score_ranked(MEASURES, encoded, ranked)
+    for alpha, scores in found.items():
+        point = told["curve"]["shift"][round(alpha * 10)]["all"]
+        assert {name: round(scores[name].mean, 4) for name in MEASURES} == pytest.approx(point, abs=1e-4)
+
+
+def test_measures_that_count_no_query_are_left_out(tmp_path, file):
+    folder = judged(tmp_path / "asked", languages=("en",), answers=("de",))
+    told = json.loads(run(file, "--dataset", folder, "--json").stdout)
+    assert told["held_out"]["shift"].keys() == {"all", "pivot"}
+    assert told["held_out"]["shift"]["all"].keys() == {"nDCG@20", "TLR@20", "R@20"}
+    assert told["curve"]["shift"][0]["all"]["SLR@20"] is None
+    said = run(file, "--dataset", folder)
+    assert said.stdout.splitlines()[0] == "asked: 120 queries in en search 240 documents."
+    assert "nDCG@20 on each fifth of the articles or groups, with the setting chosen on the other four" in said.stdout
+
+
+def test_judged_data_that_cannot_be_tuned_on(tmp_path, file, pairs):
+    neither = "Give either parallel text with --pairs or judged data with --dataset."
+    assert refusal(file) == neither
+    folder = judged(tmp_path / "asked", articles=4)
+    assert refusal(file, "--pairs", pairs, "--dataset", folder) == neither
+    assert refusal(file, "--dataset", folder, "--sample", 100) == (
+        "--dataset does not go with --sample: leave one or the other out."
+    )
+    assert refusal(file, "--dataset", folder) == (
+        f"The queries of {folder} that have relevant documents belong to 4 groups, and at least 5 are needed, to "
+        "choose on some and judge on others: give a larger dataset."
     )
 
 

@@ -117,7 +117,7 @@ def test_an_item_answers_in_every_language_that_it_has():
     encoder = PlantedEncoder({})
     encoder._vector = lambda text, _: np.full(48, len(text) + 1.0)
     done = []
-    task = make_task(sample_items(InMemory(texts), "en", ["de", "th"], 600), encoder, done.append)
+    task = make_task(sample_items(InMemory(texts), "en", ["de", "th"], 600), encoder, on_texts=done.append)
     assert task.encoded.dataset.qrels["7 de"] == {"7 en": 1, "7 de": 1}
     assert task.encoded.dataset.qrels["8 th"] == {"8 en": 1, "8 de": 1, "8 th": 1}
     assert task.encoded.documents.shape == (329, 48)

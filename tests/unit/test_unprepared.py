@@ -1,6 +1,6 @@
 """The language of texts as they come: capitals, letters in parts, invisible characters, markup; and in plain prose.
 
-With ``-s`` and ``LANGSHIFT_EVIDENCE=1`` the last test prints the table of docs/ingest.md.
+With ``-s`` and ``LANGSHIFT_EVIDENCE=1`` the last test prints the table of docs/reference/languages.md.
 """
 
 import csv

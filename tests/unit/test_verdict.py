@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from langshift.evaluate.compare.significance import holm
-from langshift.evaluate.compare.verdict import SHIFT, Choice, PairedFigures, choice, judge, of_replays
+from langshift.evaluate.compare.verdict import SHIFT, Choice, PairedFigures, choice, judge_pair, judge_replays
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material
 from langshift.evaluate.replay.overlap import Drift, Overlap
@@ -44,7 +43,7 @@ def paired(questions, *, languages=TAGS, by=(), answers=lambda _: True, clusters
 
 def said(*given, between=SHIFT, **more):
     """Kind and sentence."""
-    found = judge(paired(*given, **more), between)
+    found = judge_pair(paired(*given, **more), between)
     return found.kind, found.sentence
 
 
@@ -152,7 +151,7 @@ def test_too_few_questions():
 
 def test_no_judgements():
     advice = "so judge the answers to about 300 questions, or replay a dataset with judgements."
-    nothing = judge(PairedFigures({}, {}, {"q1": "de"}, {}))
+    nothing = judge_pair(PairedFigures({}, {}, {"q1": "de"}, {}))
     assert (nothing.kind, nothing.figures) == ("no judgements", ())
     assert nothing.sentence == f"No judgements to tell by: nobody has said which answers are right, {advice}"
     # What a log shows: how alike the answers are, and in which languages.
@@ -162,14 +161,14 @@ def test_no_judgements():
     }
     overlap = Overlap("plain", "shifted", Drift(500, 0.5, 0.61, {}, {}), parts, 0)
     replay = SimpleNamespace(dataset=None, failed=[], scores={}, languages=dict.fromkeys(map(str, range(500)), "de"))
-    assert of_replays(replay, replay, overlap).sentence == (
+    assert judge_replays(replay, replay, overlap).sentence == (
         "No judgements to tell by: of the documents that either finds among its first 20, 61% are found by both and "
         "the share of the first 20 documents that are in the searcher's language goes from 75% to 36%, which does not "
         "say whether anybody finds more, so judge the answers to about 300 of the 500 questions, or replay a dataset "
         "with judgements."
     )
     replays = [SimpleNamespace(**{**vars(replay), "scores": {"MostShown@20": shown}}) for shown in (EVEN, CROWDED)]
-    assert of_replays(*replays).sentence.endswith(f"with judgements. But {CROWDS}.")
+    assert judge_replays(*replays).sentence.endswith(f"with judgements. But {CROWDS}.")
 
 
 def shown(**hits):
@@ -192,7 +191,9 @@ def test_a_language_that_crowds_the_others_out():
     gained = paired(900, **GAINED, slr=(0.95, 0.002))
 
     def ends(before, after, between=SHIFT):
-        return judge(gained._replace(shown=(before, after)), between).sentence.partition("(corrected p below .001).")[2]
+        return judge_pair(gained._replace(shown=(before, after)), between).sentence.partition(
+            "(corrected p below .001)."
+        )[2]
 
     assert ends(EVEN, CROWDED) == f" But {CROWDS}, which --gamma .97 prevents."
     assert ends(EVEN, CROWDED, BETWEEN) == f" But {CROWDS}."
@@ -214,7 +215,9 @@ def test_a_small_loss_counts_where_there_are_enough_questions_to_see_it():
 
 
 def test_every_slice_and_language_is_a_condition():
-    found = judge(paired(900, **GAINED, slr=(0.98, -0.02), languages=("de", "en"), answers=lambda number: number % 3))
+    found = judge_pair(
+        paired(900, **GAINED, slr=(0.98, -0.02), languages=("de", "en"), answers=lambda number: number % 3)
+    )
     assert [(one.measure, one.slice, one.language, one.test.queries) for one in found.figures] == [
         ("nDCG@20", "all", None, 900),
         ("TLR@20", "all", None, 900),
@@ -232,14 +235,8 @@ def test_every_slice_and_language_is_a_condition():
         True,
     )
     # A language that nobody knows, and measures that are not there, are no condition.
-    unknown = judge(PairedFigures({"nDCG@20": {"q": 0.5}}, {"nDCG@20": {"q": 0.7}}, {"q": None}, {}))
+    unknown = judge_pair(PairedFigures({"nDCG@20": {"q": 0.5}}, {"nDCG@20": {"q": 0.7}}, {"q": None}, {}))
     assert [(one.measure, one.slice) for one in unknown.figures] == [("nDCG@20", "all")]
-
-
-def test_p_values_are_corrected_after_holm():
-    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
 
 
 MADE = {"encoder": "use-m", "alpha": 0.0, "alphas": {}, "gamma": 0.0, "vectors": "abc", "pivot": "en"}

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from langshift.commands.dataset import dataset as command
 from langshift.errors import UsageError
-from langshift.evaluate.convert import parallel
-from langshift.evaluate.convert.parallel import read_xquad
+from langshift.evaluate.convert import squad
 from langshift.evaluate.convert.pool import PoolOptions, build
+from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.datasets.dataset import load_dataset
 
 TEXTS = {
@@ -68,7 +68,7 @@ def lines(path: Path) -> list[dict]:
 
 def convert(folder: Path, out: Path, languages=None, pivot="en", with_language=True, articles=False):
     options = PoolOptions(pivots=[pivot], with_language=with_language)
-    return build(out, lambda: read_xquad(folder, languages, [pivot], articles=articles), options)[0]
+    return build(out, lambda: read_xquad(folder, languages, articles=articles), options)[0]
 
 
 def refusal(folder: Path, out: Path, **options) -> str:
@@ -133,7 +133,7 @@ def long_folder(folder: Path) -> Path:
 
 
 def test_articles_are_documents_and_answers_have_a_place_in_them(long_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "installed", lambda _: False)
+    monkeypatch.setattr(squad, "installed", lambda _: False)
     out = tmp_path / "out"
     made = convert(long_folder, out, languages=["zh", "en"], articles=True)
     assert (made.documents, made.queries, made.judgements) == (2, 3, 6)
@@ -227,9 +227,13 @@ def test_languages_that_are_not_there(folder, tmp_path):
     assert refusal(folder, out, languages=["en", "tlh"]) == (
         f"{folder} has no file for the language 'tlh': it has de, en, zh."
     )
-    assert refusal(folder, out, pivot="th") == f"{folder} has no file for the language 'th': it has de, en, zh."
+    assert refusal(folder, out, pivot="th") == (
+        f"{folder} has no questions in the language 'th' among the languages chosen (de, en, zh): "
+        "add it to --languages, or name another --pivot."
+    )
     assert refusal(folder, out, languages=["de", "zh"]) == (
-        "The pivot 'en' is not among the languages de, zh: add it, or name another --pivot."
+        f"{folder} has no questions in the language 'en' among the languages chosen (de, zh): "
+        "add it to --languages, or name another --pivot."
     )
 
 

@@ -1,10 +1,6 @@
 """What the page of a language map shows: its figures and the rows of its table."""
 
-import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
-from threading import Lock, Thread
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,26 +10,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from langshift.evaluate.figures.charts import Panel, scatter
-from langshift.evaluate.figures.heatmap import heatmap
+from langshift.evaluate.audit.nearness import own_language_lead
+from langshift.evaluate.report.scatter import Panel, scatter
+from langshift.evaluate.report.tables import Table, heatmap
 from langshift.web.context import context_of, page, trusted_markup
 from langshift.web.indices import resolve_version
 from langshift.web.language_map import measure
-from langshift.web.language_map.measure import LanguageMap, Picture, ReportProgress
+from langshift.web.language_map.measure import LanguageMap, Picture
 
 
 class LanguageMapView(NamedTuple):
-    """All of the page that takes time.
+    """What the page shows.
 
     Attributes:
         map: what was measured.
-        heatmaps: name, figure, and how much nearer documents in the question's own language are than others, None where
+        heatmaps: name, table, and how much nearer documents in the question's own language are than others, None where
             that is not known; before and after the shift where both are known.
         pictures: of the documents: name, how to read it, and the figure.
     """
 
     map: LanguageMap
-    heatmaps: list[tuple[str, Markup, float | None]]
+    heatmaps: list[tuple[str, Table, float | None]]
     pictures: list[tuple[str, str, Markup]]
 
 
@@ -42,40 +39,34 @@ def render_map(found: LanguageMap) -> LanguageMapView:
     return LanguageMapView(found, heatmaps(found), pictures(found))
 
 
-def heatmaps(found: LanguageMap) -> list[tuple[str, Markup, float | None]]:
-    """The similarity of question language and document language, before and after where both are known."""
+def heatmaps(found: LanguageMap) -> list[tuple[str, Table, float | None]]:
+    """The similarity of the languages of queries and documents, before and after the shift where that moves any."""
     near = found.nearness
     if near is None:
         return []
-    sides = {"Before the shift": near.before, "As indexed": near.after}
-    known = {name: values for name, values in sides.items() if values is not None and not np.isnan(values).all()}
+    sides = {"Before the shift": near.before, "As indexed": near.after} if found.moved else {"As indexed": near.after}
+    known = {name: means for name, means in sides.items() if not np.isnan(means).all()}
     if not known:
         return []
-    lowest = float(min(np.nanmin(values) for values in known.values()))
-    highest = float(max(np.nanmax(values) for values in known.values()))
-    tags = list(found.languages)
+    lowest = float(min(np.nanmin(means) for means in known.values()))
+    highest = float(max(np.nanmax(means) for means in known.values()))
+    tags = list(near.rows.documents)
     return [
         (
             name,
-            trusted_markup(
-                heatmap(
-                    tags,
-                    tags,
-                    values,
-                    title=f"{name}: similarity of query language and document language",
-                    description="Mean cosine of queries in the row's language and documents in the column's: "
-                    f"{lowest:.3f} to {highest:.3f}.",
-                    row_title="query in",
-                    column_title="document in",
-                    scale_title="mean cosine",
-                    form="{:.3f}",
-                    vmin=lowest,
-                    vmax=highest,
-                )
+            heatmap(
+                f"{name}: mean cosine of queries in the row's language and documents in the column's",
+                "query in",
+                tags,
+                tags,
+                means,
+                lowest=lowest,
+                highest=highest,
+                form="{:.3f}",
             ),
-            measure.own_language_lead(values),
+            own_language_lead(means),
         )
-        for name, values in known.items()
+        for name, means in known.items()
     ]
 
 
@@ -109,101 +100,25 @@ def _scatter_plot(seen: Picture, name: str, explanation: str) -> tuple[str, str,
     return name, said, trusted_markup(scatter(panels, title=f"{name}: documents by language", description=said))
 
 
-Measuring = Callable[[ReportProgress], LanguageMapView]
+class LanguageMaps(OrderedDict[tuple[str, int | None], LanguageMapView]):
+    """The maps that were shown last, by the version's own id and how many documents it had."""
+
 
 _MOST_MAPS: Final = 16
-# Seconds after which a map of an index that has other documents now is measured again.
-_LASTS: Final = 300.0
-
-
-@dataclass
-class LanguageMapJob:
-    """One map, being measured or done.
-
-    Attributes:
-        documents: how many the index had when it was begun.
-        progress: what is being done, in a few words.
-        done: the map, or why there is none; None while it is measured.
-        ended: when, by the monotonic clock; 0 while it is measured.
-    """
-
-    documents: int | None
-    progress: str = "Waiting for another map"
-    done: LanguageMapView | Exception | None = None
-    ended: float = 0.0
-
-    def carry_out(self, measuring: Measuring, one_at_a_time: Lock) -> None:
-        """Measure it."""
-        with one_at_a_time:
-            try:
-                done: LanguageMapView | Exception = measuring(self._set_progress)
-            except Exception as error:
-                done = error
-        self.ended, self.done = time.monotonic(), done
-
-    def stale(self, documents: int | None) -> bool:
-        """Whether it is better measured again."""
-        return self.done is not None and documents != self.documents and time.monotonic() - self.ended > _LASTS
-
-    def _set_progress(self, progress: str) -> None:
-        self.progress = progress
-
-
-class LanguageMapJobs:
-    """The maps that were asked for last; safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._works: OrderedDict[str, LanguageMapJob] = OrderedDict()
-        self._lock, self._one_at_a_time = Lock(), Lock()
-
-    def of(self, uuid: str, documents: int | None, measuring: Measuring) -> LanguageMapJob:
-        """The map of an index; begun in the background where there is none yet.
-
-        Args:
-            uuid: the server's own id of the version.
-            documents: how many it has now.
-            measuring: measures it.
-
-        Raises:
-            Exception: what measuring it ended with; the next one who asks begins it again.
-        """
-        with self._lock:
-            work = self._works.get(uuid)
-            if work is None or work.stale(documents):
-                work = self._works[uuid] = LanguageMapJob(documents)
-                # Whoever ends the console does not wait for it.
-                Thread(target=work.carry_out, args=(measuring, self._one_at_a_time), daemon=True).start()
-            self._works.move_to_end(uuid)
-            while len(self._works) > _MOST_MAPS:
-                self._works.popitem(last=False)
-            if isinstance(work.done, Exception):
-                del self._works[uuid]
-                raise work.done
-        return work
 
 
 def languages(request: Request) -> Response:
-    """The map of one index, or what is being done to make it."""
+    """The map of one index; drawn anew where its documents are no longer as many."""
     console = context_of(request)
     version, _ = resolve_version(console, request.path_params["name"])
     if version.state == "unfinished":
         raise HTTPException(404, f"{version.version} is not finished, so it has no map yet.")
-    work = console.shared(LanguageMapJobs, LanguageMapJobs).of(
-        version.uuid,
-        version.documents,
-        lambda report_progress: render_map(
-            measure.measure(console.client, version.version, lambda: console.opened(version.version), report_progress)
-        ),
-    )
-    return page(
-        request,
-        "languages.html",
-        this=version,
-        progress=work.progress,
-        shown=work.done,
-        each=measure.DOCUMENTS,
-        questions=measure.QUESTIONS,
-    )
+    maps, key = console.shared(LanguageMaps, LanguageMaps), (version.uuid, version.documents)
+    shown = maps.get(key) or render_map(measure.measure(console.client, version.version))
+    maps[key] = shown
+    if len(maps) > _MOST_MAPS:
+        maps.popitem(last=False)
+    return page(request, "languages.html", this=version, shown=shown, each=measure.DOCUMENTS)
 
 
 ROUTES = [Route("/languages/{name}", languages)]

@@ -14,7 +14,7 @@ from opensearchpy.exceptions import OpenSearchException
 from langshift.errors import LangshiftError, UnavailableError
 from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
-from langshift.plugin.inventory import all_versions
+from langshift.plugin.inventory import versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.hits import Hit, SearchResult, group_of, title_and_text, to_hit
 from langshift.retrieval.searcher import Searcher, language_notes
@@ -326,7 +326,7 @@ class SideSearcher:
 
     def choices(self) -> list[IndexChoice]:
         """All that can be searched."""
-        return self._cache.choices.of(None, lambda: choices(all_versions(self.console.client)), fresh=self._fresh)
+        return self._cache.choices.of(None, lambda: choices(versions_of(self.console.client)), fresh=self._fresh)
 
     def outcome(self, state: SearchState, side: SearchSide, known: Sequence[IndexChoice]) -> SideResult:
         """What a side finds, or why it finds nothing.

@@ -110,22 +110,19 @@ document.addEventListener("input", (event) => {
   waiting.set(form, setTimeout(follow, typed ? AFTER_KEY : AFTER_MOVE, form));
 });
 
-// 2. <... id="ID" data-refresh="SECONDS">: the element of this page, asked for again until it has no data-refresh.
+// 2. <main data-refresh="SECONDS">: a page that waits for the cluster, asked for again until it is what was asked for.
 
-function refresh(element) {
+function refresh(main) {
   setTimeout(async () => {
-    const old = document.getElementById(element.id);
-    if (old !== element) return;
     try {
       const { page } = await get(location.href);
-      const fetched = page.getElementById(element.id);
-      // A page that waited for the cluster becomes the page that it was asked for.
-      if (!fetched || (fetched.matches("main") && !fetched.dataset.refresh)) return location.reload();
-      swap(element, fetched);
+      const fetched = page.querySelector("main[data-refresh]");
+      if (!fetched) return location.reload();
+      swap(main, fetched);
     } catch {
-      refresh(element);
+      refresh(main);
     }
-  }, 1000 * Number(element.dataset.refresh));
+  }, 1000 * Number(main.dataset.refresh));
 }
 
 // 3. <a data-dialog>: the page it leads to, in a dialog over this one; Escape closes it, and focus comes back.
@@ -169,7 +166,7 @@ function prefetch({ dataset: { prefetch: address } }) {
 /** Begin what an element and those in it ask for. */
 function look(root) {
   const all = (what) => [...(root.matches?.(what) ? [root] : []), ...root.querySelectorAll(what)];
-  all("[data-refresh][id]").forEach(refresh);
+  all("main[data-refresh]").forEach(refresh);
   all("[data-prefetch]").forEach(prefetch);
 }
 

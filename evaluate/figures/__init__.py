@@ -1,1 +1,0 @@
-"""Figures as SVG: of reports, and of the console."""

@@ -1,0 +1,185 @@
+"""What langshift needs of a cluster, and whether it is there: asked request by request, and nothing is changed."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Literal, NamedTuple
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import AuthorizationException, OpenSearchException
+
+from langshift import client as clients
+from langshift import embedded
+from langshift.debias.readable import unread_in_words
+from langshift.errors import ClusterError, LangshiftError
+from langshift.plugin import unfinished
+from langshift.plugin.alias_repair import BrokenAlias, broken_aliases
+from langshift.plugin.inventory import AnyVersion, UnreadableVersion, Version, listed
+from langshift.plugin.metadata import MetadataError
+from langshift.plugin.versions import IndexInfo, live
+from langshift.server_errors import failure
+from langshift.settings import Settings
+
+Status = Literal["ok", "warning", "missing"]
+
+
+class Finding(NamedTuple):
+    """One line of doctor's report.
+
+    Attributes:
+        section: installed, embedded, settings or cluster.
+        name: what was looked at.
+        status: ok; warning (langshift works, with a limit); missing (something needed is not there).
+        value: what was found.
+        remedy: one sentence on what to do; empty where the status is ok.
+    """
+
+    section: str
+    name: str
+    status: Status
+    value: str
+    remedy: str = ""
+
+
+# Seconds that one answer may take here, whatever OPENSEARCH_TIMEOUT allows.
+PATIENCE = 5.0
+_finding = partial(Finding, "cluster")
+
+
+def check_cluster(settings: Settings) -> Iterator[Finding]:
+    """Ask the cluster, if there is one to ask; the embedded one is not started."""
+    name, value = "reachable", "no"
+    try:
+        server = None if settings.url else embedded.status(settings.home)
+        url = settings.url or (server.url if server else None)
+        if url is None:
+            remedy = "Start it with langshift up; commands that need it start it themselves."
+            yield _finding("reachable", "warning", "the embedded OpenSearch is not running", remedy)
+            return
+        for finding in _answers(replace(settings, timeout=min(settings.timeout, PATIENCE)), url):
+            name, value = "answers", "not to all requests"
+            yield finding
+    except (LangshiftError, OSError) as error:
+        yield _finding(name, "missing", value, str(error))
+
+
+def _answers(settings: Settings, url: str) -> Iterator[Finding]:
+    """One finding after the other, until one cannot be had.
+
+    Raises:
+        LangshiftError: the cluster gave no usable answer.
+    """
+    client = clients.make_client(settings, url, retries=0)
+    try:
+        number = clients.cluster_version(client)
+        yield _finding("reachable", "ok", clients.address(client))
+        yield _version(client, number)
+        yield from _health(client)
+        yield from _plugins(client, number)
+        yield from _indices(client)
+    except OpenSearchException as error:
+        raise failure(error, clients.address(client), anonymous=settings.username is None) from error
+    finally:
+        client.close()
+
+
+def _version(client: OpenSearch, number: str | None) -> Finding:
+    if number is None:
+        remedy = "Grant this user the permission cluster:monitor/main: without it, nothing can be indexed."
+        return _finding("version", "warning", "this user may not read it", remedy)
+    try:
+        clients.check_version(client, number)
+    except ClusterError as error:
+        return _finding("version", "missing", f"OpenSearch {number}", str(error))
+    return _finding("version", "ok", f"OpenSearch {number}")
+
+
+def _health(client: OpenSearch) -> Iterator[Finding]:
+    try:
+        health = client.cluster.health()
+    except AuthorizationException:
+        remedy = "Grant this user the permission cluster_monitor, so that doctor can see the cluster's health."
+        yield _finding("health", "warning", "this user may not read it", remedy)
+        return
+    colour, nodes = health["status"], health["number_of_data_nodes"]
+    yield _finding("name", "ok", health["cluster_name"])
+    yield _finding("nodes", "ok", f"{health['number_of_nodes']}, {nodes} of them with data")
+    if colour == "red":
+        remedy = "Bring the missing nodes back: parts of some indices are missing (see _cluster/allocation/explain)."
+        yield _finding("health", "missing", colour, remedy)
+    elif colour == "yellow" and nodes > 1:
+        remedy = "Wait until the replicas are in place, or see _cluster/allocation/explain for why they are not."
+        yield _finding("health", "warning", colour, remedy)
+    else:
+        yield _finding("health", "ok", "yellow (replicas need a second node)" if colour == "yellow" else colour)
+
+
+def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
+    names = clients.plugins(client)
+    if names is None:
+        remedy = f"Grant this user the permission cluster_monitor, or check for {clients.REQUIRED_PLUGIN} yourself."
+        yield _finding("plugins", "warning", "this user may not list them", remedy)
+        return
+    try:
+        clients.check_plugins(client, number, names)
+        yield _finding(clients.REQUIRED_PLUGIN, "ok", "on every node; engine lucene")
+    except ClusterError as error:
+        yield _finding(clients.REQUIRED_PLUGIN, "missing", "not on every node", str(error))
+    if clients.HYBRID_PLUGIN in names:
+        yield _finding(clients.HYBRID_PLUGIN, "ok", "on every node")
+    else:
+        coordinates = f"org.opensearch.plugin:neural-search:{number or 'VERSION'}.0"
+        remedy = f"For hybrid queries, run bin/opensearch-plugin install {coordinates} on every node."
+        yield _finding(clients.HYBRID_PLUGIN, "warning", "not on every node", remedy)
+    yield _rights(client, secured="opensearch-security" in names)
+
+
+def _indices(client: OpenSearch) -> Iterator[Finding]:
+    """What is wrong with indices: what is unfinished, aliases, documents that their encoder does not read."""
+    found: list[IndexInfo] = []
+    versions: list[AnyVersion] = []
+    broken: list[BrokenAlias] = []
+    # Somebody may not read all indices, or drop one meanwhile: nothing is wrong with the cluster then.
+    with suppress(LangshiftError, OpenSearchException):
+        versions = listed(client)
+        broken = broken_aliases(client, versions)
+    yield from _unfinished(versions)
+    for name in sorted({one.name for one in versions if one.state == "live" and isinstance(one, Version)}):
+        with suppress(LangshiftError, OpenSearchException):
+            found.append(live(client, name))
+    for alias in broken:
+        yield _finding(f"index {alias.name}", "warning", "its alias is broken", alias.in_words())
+    for index in found:
+        for sentence in unread_in_words(index.fingerprint.encoder, index.unread, index.fields.entry):
+            remedy = f"{sentence} Use one that can: langshift reencode {index.name} --encoder ENCODER."
+            yield _finding(
+                f"index {index.name}", "warning", f"{index.fingerprint.encoder} cannot read all of it", remedy
+            )
+
+
+def _unfinished(versions: Sequence[AnyVersion]) -> Iterator[Finding]:
+    """Versions that cannot be read or written to, and what retunes, reencodes and rollbacks have left to do."""
+    for one in versions:
+        item = f"index {one.name}"
+        if isinstance(one, UnreadableVersion):
+            yield _finding(item, "warning", "cannot be read", str(MetadataError(one.version, one.error)))
+    readable = [one for one in versions if isinstance(one, Version)]
+    for name in dict.fromkeys(one.name for one in readable):
+        beside = [one for one in readable if one.name == name]
+        for one in beside:
+            if one.state == "live" and (remark := unfinished.block_remark(one, beside)):
+                yield _finding(f"index {name}", "warning", "takes no writes", remark)
+        for remark in unfinished.remarks(beside, loads=False):
+            yield _finding(f"index {name}", "warning", "is not finished", remark)
+
+
+def _rights(client: OpenSearch, *, secured: bool) -> Finding:
+    """Whether indices may be created, as far as that is known without trying."""
+    if not secured:
+        return _finding("may create indices", "ok", "yes, like every user (no security plugin)")
+    roles = client.transport.perform_request("GET", "/_plugins/_security/authinfo").get("roles", [])
+    if "all_access" in roles:
+        return _finding("may create indices", "ok", "yes (role all_access)")
+    shown = ", ".join(sorted(roles)) or "none"
+    return _finding("may create indices", "ok", f"not known without trying (roles: {shown})")
