@@ -42,7 +42,9 @@ def doctor(context: click.Context, as_json: bool) -> None:
         found = [finding._asdict() for finding in report.findings]
         emit_json({"url": report.url, "ok": fine, "embedded": report.embedded, "findings": found})
     else:
-        line(report.sentence)
+        # The end of a log follows the sentence.
+        for text in report.sentence.split("\n"):
+            line(text)
         rows = [[f.section, f.name, f.status, f"{f.value}\n{f.remedy}".strip()] for f in report.findings]
         table(None, ["part", "item", "status", "found"], rows, prose={"found"})
         line("Everything needed is available." if fine else "Something needed is missing.")
