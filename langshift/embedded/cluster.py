@@ -10,7 +10,7 @@ import psutil
 import urllib3
 
 from langshift.embedded.artifacts import assemble, is_assembled, read_lock
-from langshift.embedded.java import choose_java
+from langshift.embedded.java import Java, choose_java
 from langshift.embedded.node import Node, ServerHome, check_folder, node_settings
 from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.server import Server
@@ -89,10 +89,12 @@ def start(place: ServerHome, found: NodeRecord, settings: Mapping[str, Any]) -> 
         ClusterError, LangshiftError: as ``up``.
     """
     record = found
+    # Downloads show themselves how far they are: no spinner is around them.
+    java = _lay_out(place, found, settings) if found.process is None else None
     try:
         with wait(f"Starting OpenSearch {read_lock().version} ..."):
-            if found.process is None:
-                record = _launch(place, found, settings)
+            if java is not None:
+                record = _launch(place, found, java)
                 record.state.write(record.node.state_file)
             state = wait_until_healthy(record)
     except BaseException:  # Ctrl-C included
@@ -120,22 +122,26 @@ def _distribution(place: ServerHome) -> Path:
     return place.base / f"opensearch-{read_lock().version}"
 
 
-def _launch(place: ServerHome, record: NodeRecord, settings: Mapping[str, Any]) -> NodeRecord:
-    """Make the server's folders, and start its process."""
-    node, state = record.node, record.state
-    check_folder(node.folder)
+def _lay_out(place: ServerHome, record: NodeRecord, settings: Mapping[str, Any]) -> Java:
+    """Make the server's folders, with all that it runs; returns the Java for it."""
+    check_folder(record.node.folder)
     if place.account and place.base != place.home.resolve():
         note(
             f"OpenSearch cannot run as root, and the user {place.account.name} cannot access {place.home}: "
             f"its files, including the data, are in {place.base}."
         )
     distribution, java = prepared(place), choose_java(place.account)
-    node.lay_out(distribution, {**node_settings(state.port), **settings}, place.account)
-    process = launch(node, java, place.account)
+    record.node.lay_out(distribution, {**node_settings(record.state.port), **settings}, place.account)
+    return java
+
+
+def _launch(place: ServerHome, record: NodeRecord, java: Java) -> NodeRecord:
+    """Start the server's process."""
+    process = launch(record.node, java, place.account)
     runtime, version = str(java.program), read_lock().version
     begun = process.create_time()
-    state = replace(state, pid=process.pid, created=begun, ready=False, java=runtime, version=version)
-    return NodeRecord(node, state, process)
+    state = replace(record.state, pid=process.pid, created=begun, ready=False, java=runtime, version=version)
+    return NodeRecord(record.node, state, process)
 
 
 def up(home: Path, settings: Mapping[str, Any] | None = None) -> Server:

@@ -210,10 +210,10 @@ def test_root_with_a_home_and_a_java_that_nobody_can_reach(
             told = capsys.readouterr().err.splitlines(keepends=True)
             # Another langshift on this machine may be at work at the shared folder.
             assert "".join(line for line in told if not line.startswith("Waiting for another langshift")) == (
-                "Starting OpenSearch 3.6.0 ...\n"
                 f"OpenSearch cannot run as root, and the user nobody cannot access {home}: "
                 f"its files, including the data, are in {server.home}.\n"
                 f"The user nobody cannot access the Java runtime in {java}; copying it to {copied}.\n"
+                "Starting OpenSearch 3.6.0 ...\n"
             )
             # In the shared folder for good, though the home should become reachable.
             Path(closed).chmod(0o755)
