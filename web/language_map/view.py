@@ -1,7 +1,6 @@
 """What the page of a language map shows: its figures and the rows of its table."""
 
-from collections import OrderedDict
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -13,7 +12,7 @@ from starlette.routing import Route
 from langshift.evaluate.audit.nearness import own_language_lead
 from langshift.evaluate.report.scatter import Panel, scatter
 from langshift.evaluate.report.tables import Table, heatmap
-from langshift.web.context import context_of, page, trusted_markup
+from langshift.web.context import LruCache, context_of, page, trusted_markup
 from langshift.web.indices import resolve_version
 from langshift.web.language_map import measure
 from langshift.web.language_map.measure import LanguageMap, Picture
@@ -100,11 +99,11 @@ def _scatter_plot(seen: Picture, name: str, explanation: str) -> tuple[str, str,
     return name, said, trusted_markup(scatter(panels, title=f"{name}: documents by language", description=said))
 
 
-class LanguageMaps(OrderedDict[tuple[str, int | None], LanguageMapView]):
+class LanguageMaps(LruCache[LanguageMapView]):
     """The maps that were shown last, by the version's own id and how many documents it had."""
 
-
-_MOST_MAPS: Final = 16
+    def __init__(self) -> None:
+        super().__init__(16)
 
 
 def languages(request: Request) -> Response:
@@ -113,11 +112,9 @@ def languages(request: Request) -> Response:
     version, _ = resolve_version(console, request.path_params["name"])
     if version.state == "unfinished":
         raise HTTPException(404, f"{version.version} is not finished, so it has no map yet.")
-    maps, key = console.shared(LanguageMaps, LanguageMaps), (version.uuid, version.documents)
-    shown = maps.get(key) or render_map(measure.measure(console.client, version.version))
-    maps[key] = shown
-    if len(maps) > _MOST_MAPS:
-        maps.popitem(last=False)
+    shown = console.shared(LanguageMaps, LanguageMaps).of(
+        (version.uuid, version.documents), lambda: render_map(measure.measure(console.client, version.version))
+    )
     return page(request, "languages.html", this=version, shown=shown, each=measure.DOCUMENTS)
 
 
