@@ -111,23 +111,3 @@ def nearest_shares(nearness: Nearness) -> list[NearestShare]:
         for (tag, of), share in zip(rows.queries.items(), shares, strict=True)
         if tag in counts
     ]
-
-
-def own_language_lead(means: Floats) -> float | None:
-    """Return how much nearer documents in the query's language are than those in others, on average.
-
-    Args:
-        means: mean cosines, shape (languages, languages) with the same order of rows and columns; NaN where there is
-            no pair.
-
-    Returns:
-        The mean over languages of the cosine within a language less that with the others; None where there is no
-        language of which both are known.
-    """
-    leads = []
-    for place, row in enumerate(means):
-        others = np.delete(row, place)
-        known = others[~np.isnan(others)]
-        if known.size and not np.isnan(row[place]):
-            leads.append(float(row[place] - known.mean()))
-    return float(np.mean(leads)) if leads else None

@@ -23,7 +23,7 @@ from langshift.evaluate.audit.audit import (
     fit,
     removed_share,
 )
-from langshift.evaluate.audit.nearness import NearestShare, Nearness, own_language_lead
+from langshift.evaluate.audit.nearness import NearestShare, Nearness
 from langshift.evaluate.audit.report import document, findings, verdict
 from langshift.evaluate.audit.sample import AuditQueries, LanguageMix
 
@@ -115,13 +115,6 @@ def test_how_much_of_what_is_taken_is_there():
         assert found.cosine == pytest.approx(np.sign(there), abs=0.05)
     assert fit(raw, raw, reference, reference) is None
     assert removed_share(2 * raw, raw) == pytest.approx(0.5)
-
-
-def test_the_lead_of_a_language_is_over_all_others_that_are_known():
-    known = np.array([[0.9, 0.5, 0.3], [0.2, 0.8, np.nan], [np.nan, np.nan, np.nan]])
-    assert own_language_lead(known) == pytest.approx(((0.9 - 0.4) + (0.8 - 0.2)) / 2)
-    assert own_language_lead(np.array([[0.9]])) is None
-    assert own_language_lead(np.full((2, 2), np.nan)) is None
 
 
 ALL = Interval(1, 0.9, 1.1)

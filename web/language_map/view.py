@@ -1,5 +1,7 @@
 """What the page of a language map shows: its figures and the rows of its table."""
 
+from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from langshift.evaluate.audit.nearness import own_language_lead
+from langshift.evaluate.audit.nearness import NEAREST, NearestShare, nearest_shares
 from langshift.evaluate.report.scatter import Panel, scatter
 from langshift.evaluate.report.tables import Table, heatmap
 from langshift.web.context import LruCache, context_of, page, trusted_markup
@@ -23,27 +25,36 @@ class LanguageMapView(NamedTuple):
 
     Attributes:
         map: what was measured.
-        heatmaps: name, table, and how much nearer documents in the question's own language are than others, None where
-            that is not known; before and after the shift where both are known.
+        heatmaps: name, table, and which share of the documents nearest to a query is in its language, None where the
+            sample is too small; before and after the shift where both are known.
+        nearest: how many nearest documents are looked at, and the share that chance would give; None likewise.
         pictures: of the documents: name, how to read it, and the figure.
     """
 
     map: LanguageMap
     heatmaps: list[tuple[str, Table, float | None]]
+    nearest: tuple[int, float] | None
     pictures: list[tuple[str, str, Markup]]
 
 
 def render_map(found: LanguageMap) -> LanguageMapView:
     """A map, drawn."""
-    return LanguageMapView(found, heatmaps(found), pictures(found))
+    shares = [] if found.nearness is None else nearest_shares(found.nearness)
+    nearest = (NEAREST, fmean(one.even for one in shares)) if shares else None
+    return LanguageMapView(found, heatmaps(found, shares), nearest, pictures(found))
 
 
-def heatmaps(found: LanguageMap) -> list[tuple[str, Table, float | None]]:
+def heatmaps(found: LanguageMap, shares: Sequence[NearestShare]) -> list[tuple[str, Table, float | None]]:
     """The similarity of the languages of queries and documents, before and after the shift where that moves any."""
     near = found.nearness
     if near is None:
         return []
-    sides = {"Before the shift": near.before, "As indexed": near.after} if found.moved else {"As indexed": near.after}
+    sides = {"As indexed": near.after}
+    # Means over the queries' languages; cosines themselves are spread wider or narrower by a shift.
+    own = {"As indexed": fmean(one.after for one in shares)} if shares else {}
+    if found.moved:
+        sides = {"Before the shift": near.before, **sides}
+        own |= {"Before the shift": fmean(one.before for one in shares)} if shares else {}
     known = {name: means for name, means in sides.items() if not np.isnan(means).all()}
     if not known:
         return []
@@ -63,7 +74,7 @@ def heatmaps(found: LanguageMap) -> list[tuple[str, Table, float | None]]:
                 highest=highest,
                 form="{:.3f}",
             ),
-            own_language_lead(means),
+            own.get(name),
         )
         for name, means in known.items()
     ]
