@@ -8,6 +8,7 @@ import pytest
 from command_line import langshift
 from documents import DATA
 from known_vectors import KnownVectors
+from reproduced import run_blocks
 
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.e5_small import E5Small
@@ -97,6 +98,19 @@ def e5_small(pytestconfig, xquad_texts):
     with pytest.MonkeyPatch.context() as patch:
         known.install(patch)
         yield known
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where a module's commands of the page run, whose datasets, vectors and encodings stay there."""
+    return tmp_path_factory.mktemp("reproduction")
+
+
+@pytest.fixture(scope="module")
+def printed(request, folder, client, cluster_url, xquad, e5_small, page_lock):  # noqa: ARG001 - which knows the texts
+    """What the commands of the module's ``BLOCK`` print, and the page shows from then on."""
+    (found,) = run_blocks([request.module.BLOCK], folder, client, cluster_url, xquad, page_lock)
+    return found
 
 
 def with_norm_1(vectors):

@@ -16,12 +16,6 @@ ENGLISH, OTHERS = BLOCKS = range(2)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Where the page's commands run, whose datasets, vectors and encodings stay there."""
-    return tmp_path_factory.mktemp("reproduction")
-
-
-@pytest.fixture(scope="module")
 def printed(folder, client, cluster_url, xquad, e5_small, page_lock):  # noqa: ARG001 - which knows the texts
     """What the commands of each block print, and the page shows from then on."""
     return run_blocks(BLOCKS, folder, client, cluster_url, xquad, page_lock)

@@ -4,20 +4,12 @@ import os
 import re
 
 import pytest
-from reproduced import require_shown, rows, run_blocks
+from reproduced import require_shown, rows
 
 BLOCK = 3
 pytestmark = pytest.mark.skipif(
     "LANGSHIFT_EVIDENCE" not in os.environ, reason="e5-small encodes for minutes; make evidence prints it"
 )
-
-
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory, client, cluster_url, xquad, e5_small, page_lock):  # noqa: ARG001 - which knows the texts
-    """What the commands print, and the page shows from then on."""
-    folder = tmp_path_factory.mktemp("reproduction-paper")
-    (found,) = run_blocks([BLOCK], folder, client, cluster_url, xquad, page_lock)
-    return found
 
 
 def test_the_page_showed_what_its_commands_print(printed):

@@ -5,22 +5,9 @@ import re
 
 import pytest
 from command_line import langshift
-from reproduced import means, require_shown, rows, run_blocks
+from reproduced import means, require_shown, rows
 
 BLOCK = 5
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Where the page's commands run."""
-    return tmp_path_factory.mktemp("reproduction-recommended")
-
-
-@pytest.fixture(scope="module")
-def printed(folder, client, cluster_url, xquad, e5_small, page_lock):  # noqa: ARG001 - which knows the texts
-    """What the commands print, and the page shows from then on."""
-    (found,) = run_blocks([BLOCK], folder, client, cluster_url, xquad, page_lock)
-    return found
 
 
 def test_the_page_showed_what_its_commands_print(printed):
