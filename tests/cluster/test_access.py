@@ -155,7 +155,9 @@ def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, in
         assert missing.removeprefix("Error: ").replace(" at  denies", " denies") in err
         assert json.loads((output / "result.json").read_text())["versions"]["opensearch"] == "unknown"
         code, out, err = langshift("doctor", "--json", OPENSEARCH_URL=url)
-    found = {f["name"]: (f["status"], f["value"]) for f in json.loads(out)["findings"] if f["section"] == "cluster"}
+    of_the_cluster = [f for f in json.loads(out)["findings"] if f["section"] == "cluster"]
+    # An index that another test is loading right now is named here, too.
+    found = {f["name"]: (f["status"], f["value"]) for f in of_the_cluster if not f["name"].startswith("index ")}
     assert (code, err) == (0, "")
     assert found == {
         "reachable": ("ok", url),
