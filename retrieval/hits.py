@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
@@ -12,8 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
+from langshift.plugin.metadata import (
+    CHUNK,
+    PARENT,
+    PLACE,
+    USUAL,
+    ChunkPlace,
+    FieldNames,
+    remove_at,
+    replaced_at,
+    value_at,
+)
 from langshift.retrieval.settings import ModeOrigin, SearchRequest, SearchSettings
+from langshift.retrieval.snippets import Snippet
 from langshift.retrieval.steps import HttpRequest, Response
 
 
@@ -197,7 +209,7 @@ class Other:
         language: primary tag, or ``und``; of the passage where there is one, as is the text.
         title: may be empty.
         text: may be empty.
-        source: all fields of the entry but the vector.
+        source: the document's own fields, see ``Hit``.
         passage: the best of the document, in an index of chunks; None where entries are whole documents.
     """
 
@@ -226,7 +238,9 @@ class Hit:
         shift: what the shift did, where that was to be explained and the document has a vector.
         passage: the best of the document, in an index of chunks; None where entries are whole documents.
         passages: further ones, best first, as many as were asked for.
-        source: all fields of the entry but the vector.
+        source: the document's own fields as it came with them, or those of them that were asked for, without the
+            vector and what langshift adds to it. Where there is a passage, the text is that of the passage alone.
+        snippet: what is shown of the text, where that was asked for and there is a text.
     """
 
     id: str
@@ -241,10 +255,17 @@ class Hit:
     passage: Passage | None = None
     passages: tuple[Passage, ...] = ()
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    snippet: Snippet | None = None
 
 
-def to_hit(found: ScoredDoc, fields: FieldNames, shift: ShiftEffect | None = None) -> Hit:
-    """A candidate, from an index with these fields, as a hit."""
+def to_hit(
+    found: ScoredDoc,
+    fields: FieldNames,
+    shift: ShiftEffect | None = None,
+    snippet: Snippet | None = None,
+    chosen: Collection[str] | None = None,
+) -> Hit:
+    """A candidate, from an index with these fields, as a hit; ``chosen`` are the fields that its source is to have."""
     title, text = title_and_text(found.source, fields)
     return Hit(
         id=found.document,
@@ -254,17 +275,43 @@ def to_hit(found: ScoredDoc, fields: FieldNames, shift: ShiftEffect | None = Non
         text=text,
         group=group_of(found.source, fields),
         legs=found.legs,
-        others=tuple(_other(one, fields) for one in found.others),
+        others=tuple(_other(one, fields, chosen) for one in found.others),
         shift=shift,
         passage=_passage(found, fields),
         passages=tuple(filter(None, (_passage(one, fields) for one in found.passages))),
-        source=found.source,
+        source=own_source(found.source, fields, chosen),
+        snippet=snippet,
     )
 
 
-def _other(found: ScoredDoc, fields: FieldNames) -> Other:
+def _other(found: ScoredDoc, fields: FieldNames, chosen: Collection[str] | None) -> Other:
     title, text = title_and_text(found.source, fields)
-    return Other(found.document, found.score, found.language, title, text, found.source, _passage(found, fields))
+    source = own_source(found.source, fields, chosen)
+    return Other(found.document, found.score, found.language, title, text, source, _passage(found, fields))
+
+
+def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:
+    """A document's own fields, as it came with them.
+
+    Args:
+        source: the fields of its entry.
+        fields: the index's names of fields.
+        chosen: names of those that are wanted, where not all were asked for; an object's stands for all inside it.
+    """
+    own = deepcopy(dict(source))
+    added = [fields.vector, fields.stamp, fields.confidence, *([PARENT, CHUNK] if fields.chunking else [])]
+    if chosen is not None:
+        # Every hit brings these.
+        brought = (*fields.text_fields, fields.group)
+        added += [name for name in brought if not any(f"{name}.".startswith(f"{one}.") for one in chosen)]
+    elif not fields.split:
+        added.append(fields.language)
+    for name in added:
+        remove_at(own, name)
+    for name in fields.text_fields if fields.split else ():
+        if isinstance(by_language := value_at(own, name), Mapping):
+            own = replaced_at(own, name, next(iter(by_language.values()), None))
+    return own
 
 
 def _passage(found: ScoredDoc, fields: FieldNames) -> Passage | None:
@@ -317,7 +364,7 @@ class SearchResult:
         anchors: documents that the query was moved by, in the mode anchored.
         compared: how many documents the ranks before and after the shift are among; 0 where nothing was explained.
         notes: sentences on what a searcher should know.
-        took: milliseconds that the server says it took, without explaining.
+        took: milliseconds that the server says it took, without explaining and snippets.
         requests: what was sent to search, in order.
     """
 
@@ -359,6 +406,7 @@ class SearchResult:
 def _hit(hit: Hit) -> dict[str, Any]:
     return {
         **_shown(hit),
+        "snippet": None if hit.snippet is None else asdict(hit.snippet),
         "group": hit.group,
         "legs": {name: leg._asdict() for name, leg in hit.legs.items()},
         "others": [_shown(one) for one in hit.others],
@@ -368,7 +416,7 @@ def _hit(hit: Hit) -> dict[str, Any]:
 
 
 def _shown(one: Hit | Other) -> dict[str, Any]:
-    words = {name: getattr(one, name) for name in ("id", "score", "language", "title", "text")}
+    words = {name: getattr(one, name) for name in ("id", "score", "language", "title", "text", "source")}
     return {**words, "passage": None if one.passage is None else one.passage.to_dict()}
 
 

@@ -29,6 +29,7 @@ from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import Reranker, open_reranker
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.shortlist import DEPTH, Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
+from langshift.retrieval.snippets import ShownText, Snippet, make_snippets
 from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 # Two threads that open an encoder at once would load it twice.
 _OPENING = Lock()
+#: Held by the thread that encodes: an encoder is no matter of two at once.
+ENCODING = Lock()
 
 
 def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: dict[str, Encoder]) -> Encoder:
@@ -89,6 +92,13 @@ def language_notes(
     return [f"The query was read as {language}, in which {index.name} has no document."] * detected
 
 
+def missing_fields(fields: Sequence[str], found: Sequence[hits.Hit]) -> list[str]:
+    """That no hit has a field that was asked for, which may be misspelt."""
+    there = {name.split(".")[0] for hit in found for name in hit.source}
+    lacking = [name for name in fields if "*" not in name and name.split(".")[0] not in there]
+    return [f"No hit has a field {name!r}." for name in lacking] if found else []
+
+
 # Fusion -> the version of the cluster from which on its legs can be weighted there.
 _SINCE: dict[settings.Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
 
@@ -131,6 +141,10 @@ class Searcher:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Query vectors as the encoder makes them, and as they are searched with: (len(texts), dimension), float32."""
         return self.encoder.encode_queries(texts)
+
+    def _encode_sentences(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        with ENCODING:
+            return self.encoder.encode_documents(texts)
 
     def _tag(self, words: str, language: str | None) -> str:
         """The language that a person named, or the one that is detected."""
@@ -302,21 +316,28 @@ class Searcher:
         filters: settings.Filters = settings.NO_FILTERS,
         explain: bool = False,
         passages: int = 0,
+        fields: Sequence[str] | None = None,
+        snippets: bool = False,
     ) -> SearchPlan[hits.SearchResult]:
         """All of ``search``: the query is detected and encoded before this returns a plan for the rest.
+
+        With ``snippets``, the plan encodes, too.
 
         Raises:
             UsageError: as in ``search``.
         """
         settings.require_query(words, size)
         settings.require_passages(passages, self.index)
+        settings.require_fields(fields)
+        names = self.index.fields
+        source = True if fields is None else [*fields, *names.text_fields, names.group]
         checked = self._filters.checked(filters)
         given, chosen = setting, self.resolve(setting)
         setting, tag = chosen.setting, self._tag(words, language)
         vector = self.encode([words])[0] if explain or setting.needs_vector else None
         question = settings.SearchQuery(words, text_language(tag), vector)
         shift, unknown = self._shift if explain else (None, None)
-        plan = self.plan(question, setting, size=size, filters=checked, legs=explain, passages=passages)
+        plan = self.plan(question, setting, size=size, filters=checked, source=source, legs=explain, passages=passages)
         notes = self.remarks(given) if chosen.origin == "asked" or given.rerank is not None else []
 
         def read_result() -> SearchPlan[hits.SearchResult]:
@@ -326,13 +347,21 @@ class Searcher:
             if explain and vector is not None and found.hits:
                 compared = effects.effects(vector, [hit.id for hit in found.hits], shift, index.fields, checked)
                 seen = yield from recorded(compared, index.index, requests)
+            shown = dict[str, Snippet]()
+            if snippets:
+                texts = {
+                    hit.id: ShownText(hit.language, hits.title_and_text(hit.source, names)[1]) for hit in found.hits
+                }
+                made = make_snippets(question, texts, names, self._encode_sentences)
+                shown = yield from recorded(made, index.index, requests)
+            given_hits = [hits.to_hit(hit, names, seen.get(hit.id), shown.get(hit.id), fields) for hit in found.hits]
             return hits.SearchResult(
                 index=index.index,
                 setting=setting,
                 mode_from=chosen.origin,
                 mode_reason=chosen.reason,
                 language=question.language,
-                hits=tuple(hits.to_hit(hit, index.fields, seen.get(hit.id)) for hit in found.hits),
+                hits=tuple(given_hits),
                 bonus=found.how.bonus,
                 anchors=found.how.anchors,
                 compared=len(seen),
@@ -340,6 +369,7 @@ class Searcher:
                     *notes,
                     *found.notes,
                     *language_notes(index, question, setting, detected=language is None),
+                    *missing_fields(fields or (), given_hits),
                     *(effects.effect_notes(seen, unknown) if explain else ()),
                 ),
                 took=found.took,

@@ -22,7 +22,7 @@ from langshift.errors import ClusterError, LangshiftError, UsageError, require_e
 from langshift.plugin import metadata
 from langshift.plugin.versions import check_name
 from langshift.retrieval.hits import SearchResult
-from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.searcher import ENCODING, Searcher
 from langshift.retrieval.settings import (
     NO_FILTERS,
     PARAMETERS,
@@ -79,19 +79,6 @@ _LASTS = 300.0
 PlanFactory = Callable[[Searcher], SearchPlan[T]]
 
 
-class Encoders(dict[str, Encoder]):
-    """Encoders by name, for several threads: an encoder is no matter of two at once.
-
-    Attributes:
-        encoding: held by the thread that encodes.
-    """
-
-    def __init__(self) -> None:
-        """None are open yet."""
-        super().__init__()
-        self.encoding = Lock()
-
-
 class OpenVersion(NamedTuple):
     """What stood behind a name at one moment.
 
@@ -109,7 +96,9 @@ class OpenVersion(NamedTuple):
 class VersionedSearcher:
     """What stands behind the name of an index, opened; safe to use from several threads."""
 
-    def __init__(self, client: OpenSearch, name: str, options: SearchOptions, encoders: Encoders | None = None) -> None:
+    def __init__(
+        self, client: OpenSearch, name: str, options: SearchOptions, encoders: dict[str, Encoder] | None = None
+    ) -> None:
         """Open it.
 
         Args:
@@ -123,7 +112,7 @@ class VersionedSearcher:
             FingerprintError: the encoder installed here is not the one that made the index.
         """
         self.client, self.name = client, name
-        self._options, self._encoders = options, Encoders() if encoders is None else encoders
+        self._options, self._encoders = options, {} if encoders is None else encoders
         self._opening = Lock()
         self._current = self._open()
 
@@ -153,7 +142,7 @@ class VersionedSearcher:
         """Carry out a plan with what stands behind the name; again where that became another meanwhile.
 
         Args:
-            make: makes the plan; all encoding is done by it, not by the plan.
+            make: makes the plan; queries are encoded by it, not by the plan.
             filters: those of the plan.
 
         Returns:
@@ -179,12 +168,12 @@ class VersionedSearcher:
 
     def made(self, open_version: OpenVersion, make: PlanFactory[T]) -> SearchPlan[T]:
         """What is left to carry out once the query is encoded; one thread at a time encodes."""
-        with self._encoders.encoding:
+        with ENCODING:
             return make(open_version.searcher)
 
     def encoded(self, open_version: OpenVersion, words: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries as the encoder makes them, shape (len(words), dimension); one thread at a time encodes."""
-        with self._encoders.encoding:
+        with ENCODING:
             return open_version.searcher.encode(words)
 
     def identity(self) -> Mapping[str, Any]:
@@ -259,7 +248,8 @@ def plan_factory(words: str, **how: Unpack[SearchArguments]) -> PlanFactory[Sear
         UsageError: there is no such mode or fusion, a number is none or out of range, something is of a wrong type, or
             two things exclude each other.
     """
-    _require_bool("explain", how.get("explain", False))
+    for name in ("explain", "snippets"):
+        _require_bool(name, how.get(name, False))
     language, filters = how.get("language"), how.get("filters", NO_FILTERS)
     if not isinstance(language, str | None):
         raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
@@ -388,10 +378,10 @@ class AsyncIndex:
                 try:
                     plan = await self._aside(self._opened.made, open_version, make)
                     index = open_version.searcher.index.index
-                    if how.get("rerank") is None:
+                    if how.get("rerank") is None and not how.get("snippets"):
                         found = await execute_async(self._client, index, plan)
                     else:
-                        # A reranker computes, or waits for its server, between the steps of a search.
+                        # Rerankers and snippets compute, or wait for a server, between the steps of a search.
                         found = await self._aside(execute, self._opened.client, index, plan)
                 except (LangshiftError, OpenSearchException) as error:
                     # Perhaps because the version is gone; that is seen to first.

@@ -64,6 +64,17 @@ def require_passages(passages: object, index: IndexInfo) -> None:
         )
 
 
+def require_fields(fields: object) -> None:
+    """Refuse names of fields that are none.
+
+    Raises:
+        UsageError: it is no list of strings, and not None.
+    """
+    listed = isinstance(fields, Sequence) and not isinstance(fields, str)
+    if fields is not None and not (listed and all(isinstance(one, str) and is_text(one) for one in fields)):
+        raise UsageError(f"fields is {fields!r}, but it must be a list of names such as ['title', 'year'], or None.")
+
+
 # So little that nothing is lost on any text that was tried, captions asked for in other words among them.
 USUAL_STRENGTH: Final = 0.05
 
@@ -154,6 +165,8 @@ class ResultArguments(TypedDict, total=False):
     filters: Filters
     explain: bool
     passages: int
+    fields: Sequence[str] | None
+    snippets: bool
 
 
 class SearchArguments(SettingArguments, ResultArguments, total=False):
@@ -179,6 +192,10 @@ class SearchArguments(SettingArguments, ResultArguments, total=False):
         explain: whether to tell what the shift did to each hit, which costs one request more.
         passages: in an index of chunks, how many further passages of each hit are wanted, 0 to 100, which costs two
             requests more; 0 is usual.
+        fields: which of the documents' own fields hits bring as ``source``; None for all. An object's name stands for
+            all inside it, and a name may have ``*`` in it.
+        snippets: whether hits bring a ``snippet`` of their text: where words of the query stand, else the sentences
+            nearest to the query. That costs one request more, and the encoding of 3,000 bytes of text at most.
     """
 
 

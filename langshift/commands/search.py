@@ -15,7 +15,8 @@ from langshift.plugin.versions import check_name
 from langshift.retrieval.hits import Hit, Other, Passage, SearchResult
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MOST_PASSAGES, SearchOptions, SearchSettings, require_query
-from langshift.wording import pluralize
+from langshift.retrieval.snippets import Snippet
+from langshift.wording import pluralize, printable
 
 
 @click.command(cls=Command)
@@ -36,6 +37,7 @@ from langshift.wording import pluralize
     click.IntRange(0, MOST_PASSAGES),
     default=0,
 )
+@option("--fields A,B", "The fields of documents that --json brings. [default: all]")
 @flag("--explain", "Show where scores come from, and what the shift did.")
 @flag("--show-request", "Print the requests first, for Dev Tools and curl.")
 @search_options
@@ -48,6 +50,7 @@ def search(
     size: int,
     filters: tuple[str, ...],
     passages: int,
+    fields: str | None,
     explain: bool,
     show_request: bool,
     search: SearchOptions,
@@ -67,6 +70,7 @@ def search(
     Example:
       langshift search news "how do tides come about" --filter language=th --filter language=de
       langshift search news "how do tides come about" --mode hybrid --prefer-language .02 --explain
+      langshift search news "how do tides come about" --json --fields title,url
     """
     check_name(name)
     kept = parse_filters(filters)
@@ -75,7 +79,15 @@ def search(
         require_tag(language)
     searcher = Searcher(open_cluster(), name, search)
     result = searcher.search(
-        words, setting, language=language, size=size, filters=kept, explain=explain, passages=passages
+        words,
+        setting,
+        language=language,
+        size=size,
+        filters=kept,
+        explain=explain,
+        passages=passages,
+        fields=None if fields is None else [one.strip() for one in fields.split(",") if one.strip()],
+        snippets=True,
     )
     if as_json:
         requests = [request.to_dict() for request in result.requests] if show_request else None
@@ -181,21 +193,18 @@ def _show_hits(name: str, result: SearchResult, setting: SearchSettings) -> None
     if not result.hits:
         note(f"Nothing in {name} matches.")
         return
-    columns = ["rank", "language", "score", "title", "_id"]
-    in_chunks = any(hit.passage is not None for hit in result.hits)
-    if in_chunks:
-        columns.insert(4, "passage")
+    text = "passage" if any(hit.passage is not None for hit in result.hits) else "text"
+    columns = ["rank", "language", "score", "title", text, "_id"]
     if setting.one_per_group:
         columns.append("translations")
-    rows = []
+    rows = list[list[str | Text]]()
     for rank, hit in enumerate(result.hits, start=1):
         inside = ["; ".join(map(brief, hit.others))] if setting.one_per_group else []
-        best = [] if hit.passage is None else [excerpt(hit.passage)]
-        rows.append([str(rank), hit.language, f"{hit.score:.4f}", headline(hit), *best, hit.id, *inside])
+        rows.append([str(rank), hit.language, f"{hit.score:.4f}", hit.title, marked(hit), hit.id, *inside])
         for one in hit.passages:
             score = "" if one.score is None else f"{one.score:.4f}"
             rows.append(["", one.language, score, "", excerpt(one), "", *([""] * len(inside))])
-    table(None, columns, rows, right={"rank", "score"}, prose={"title", "passage", "translations"})
+    table(None, columns, rows, right={"rank", "score"}, prose={"title", text, "translations"})
 
 
 def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:
@@ -213,18 +222,22 @@ def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:
     return filters
 
 
-def headline(hit: Hit) -> str:
-    """The title of a hit, or the beginning of its text; where the passage has a column of its own, the title alone."""
-    return hit.title or ("" if hit.passage else _beginning(hit.text))
+def marked(hit: Hit) -> Text:
+    """What is shown of a hit's text, with its marks, and where its passage stands in the document."""
+    where = f"{hit.passage.where.removeprefix('passage ')}: " if hit.passage else ""
+    shown = hit.snippet or Snippet("")
+    # That puts one character in the place of another.
+    text = Text(where + printable(shown.text))
+    for begin, end in shown.marks:
+        text.stylize("bold", len(where) + begin, len(where) + end)
+    return text
 
 
 def excerpt(passage: Passage) -> str:
     """Where a passage stands in its document, and how it begins."""
-    return f"{passage.where.removeprefix('passage ')}: {_beginning(passage.text)}"
-
-
-def _beginning(text: str) -> str:
-    return textwrap.shorten(text, _SHOWN_CHARACTERS, placeholder=" …") or text[:_SHOWN_CHARACTERS]
+    text = passage.text
+    begin = textwrap.shorten(text, _SHOWN_CHARACTERS, placeholder=" …") or text[:_SHOWN_CHARACTERS]
+    return f"{passage.where.removeprefix('passage ')}: {begin}"
 
 
 def brief(other: Other) -> str:
