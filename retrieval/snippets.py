@@ -22,8 +22,8 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 # Characters of a snippet; a sentence is not broken for a few more.
 _LENGTH: Final = 160
-# What the server puts around a word of the query.
-_OPEN, _CLOSE = "\x02", "\x03"
+# What the server puts around a word of the query; of its own accord it takes control characters away.
+_OPEN, _CLOSE = "<mark>", "</mark>"
 # Of a longer text the server looks at so many characters.
 _MOST_ANALYZED: Final = 100_000
 # Bytes of all texts of an answer that are encoded: some 700 tokens, .4 s of two cores for `e5-small`.

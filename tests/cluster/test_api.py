@@ -65,6 +65,7 @@ def test_a_search_gives_typed_results(name):
 
 def test_what_is_found_is_what_the_command_finds(name, cluster_env):
     how = {"mode": "hybrid", "prefer_language": 0.05, "one_per_group": True, "size": 4, "explain": True}
+    how |= {"snippets": True}
     once = langshift.search(name, "Moon Mond Hefe", language="de", **how)
     awaited = run(langshift.search_async(name, "Moon Mond Hefe", language="de", **how))
     said = command(
@@ -81,7 +82,7 @@ def test_what_is_found_is_what_the_command_finds(name, cluster_env):
 
 
 def test_an_anchored_search_is_the_same_in_every_way(client, own, cluster_env):
-    how = {"mode": "anchored", "spread": 0.05, "size": 4, "language": "de"}
+    how = {"mode": "anchored", "spread": 0.05, "size": 4, "language": "de", "snippets": True}
     # With as few documents, there is nothing to run.
     usual = f"{own} is not calibrated, so mode anchored uses default values and auto is dense."
     with langshift.open_index(own) as index:

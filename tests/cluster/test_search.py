@@ -154,7 +154,7 @@ def test_the_table_shows_language_score_and_title_as_they_are(name, cluster_env)
     done = langshift("search", name, "Moon", "--size", "6", "--filter", "group=tides", url=cluster_env)
     assert done.returncode == 0, done.stderr
     head, *rows = done.stdout.splitlines()
-    assert head.split() == ["rank", "language", "score", "title", "_id"]
+    assert head.split() == ["rank", "language", "score", "title", "text", "_id"]
     assert [row.split()[0] for row in rows if row[:4].strip()] == ["1", "2", "3"]
     (english,) = (row for row in rows if " en " in row)
     assert "[bold]tides-en" in english
@@ -168,8 +168,11 @@ def test_json_is_one_document(name, cluster_env):
         "index": f"{name}-v0001", "mode": "lexical", "language": "de"
     }  # fmt: skip
     assert [set(hit) for hit in answer["hits"]] == [
-        {"id", "score", "language", "title", "text", "passage", "group", "legs", "others", "shift", "passages"}
-    ]
+        {
+            "id", "score", "language", "title", "text", "source", "snippet", "passage", "group", "legs", "others",
+            "shift", "passages",
+        }
+    ]  # fmt: skip
     assert done.stderr == ""
 
 

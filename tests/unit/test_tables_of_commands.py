@@ -43,6 +43,7 @@ from langshift.retrieval.calibration.calibrate import SliceChange
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, ShiftEffect
 from langshift.retrieval.rerank.features import read_model
 from langshift.retrieval.settings import AnchorModel, SearchSettings
+from langshift.retrieval.snippets import Snippet
 
 NAME = "articles-of-the-whole-archive-since-nineteen-hundred"
 WIDE = "月亮和地球之间的潮汐力使海水每天涨落两次的文章索引"
@@ -75,7 +76,11 @@ def case(shown):
 @case
 def hits():
     other = Other(NAME, 12345.6789, "zh-Hant", WIDE, SENTENCE)
-    found = [Hit(name, 12345.6789, "zh-Hant", SENTENCE, SENTENCE, None, others=(other, other)) for name in NAMES]
+    snippet = Snippet(SENTENCE, ((0, 3), (8, 12)), "words")
+    found = [
+        Hit(name, 12345.6789, "zh-Hant", SENTENCE, SENTENCE, None, others=(other, other), snippet=snippet)
+        for name in NAMES
+    ]
     passage = Passage(NAME, 12345.6789, "zh-Hant", SENTENCE, ChunkPlace(9_999, 123_456, 1_234_567, 99_999, "headline"))
     in_chunks = [replace(hit, passage=passage, passages=(passage, passage)) for hit in found]
     for one_per_group in (False, True):
