@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.filters import IndexFilter
@@ -21,7 +21,8 @@ _EXACT: Final = 40_000
 _DOCUMENTS, _NAMELESS = "documents", "nameless"
 
 
-class FacetValue(NamedTuple):
+@dataclass(frozen=True)
+class FacetValue:
     """One value of a field.
 
     Attributes:
@@ -47,7 +48,7 @@ class Facet:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {"values": [value._asdict() for value in self.values], "other": self.other}
+        return {"values": [asdict(value) for value in self.values], "other": self.other}
 
 
 def count_values(facets: Mapping[str, str], filters: IndexFilter, fields: FieldNames) -> SearchPlan[dict[str, Facet]]:

@@ -184,11 +184,8 @@ class FieldCheck:
         if (exists := conditions.pop("exists", None)) is not None:
             field = self._own_names.get(name, name)
             self._capabilities(name, field)
-            clause = {"exists": {"field": field}}
-            if exists:
-                parts.append(FilterPart(f"{name}=*", clause))
-            else:
-                parts.append(FilterPart(f"{name}!=*", {"bool": {"must_not": [clause]}}))
+            clause: dict[str, Any] = {"exists": {"field": field}}
+            parts.append(_part(name, "=" if exists else "!=", "*", clause))
         if not conditions:
             return parts
         field = self.exact(name)
@@ -196,13 +193,21 @@ class FieldCheck:
             if (values := conditions.pop(kind, None)) is not None:
                 # Other fields than texts are kept as they came.
                 forms = [form for one in values for form in (canonical_forms(one) if isinstance(one, str) else [one])]
-                clause = {"terms": {field: forms}}
-                clause = {"bool": {"must_not": [clause]}} if kind == "not" else clause
-                parts.append(FilterPart(f"{name}{sign}{_few(values)}", clause))
+                parts.append(_part(name, sign, _few(values), {"terms": {field: forms}}))
         if conditions:
+            self._require_dates(name, field, conditions)
             text = " and ".join(f"{name}{_RANGE[kind]}{_few([value])}" for kind, value in conditions.items())
             parts.append(FilterPart(text, {"range": {field: conditions}}))
         return parts
+
+    def _require_dates(self, name: str, field: str, conditions: Mapping[str, Any]) -> None:
+        """Refuse date arithmetic with what are no dates; strings are compared with any."""
+        types = self._capabilities(name, self._own_names.get(name, name))[field]
+        if not set(types) & {"date", "date_nanos"} and any(str(one)[:3] == "now" for one in conditions.values()):
+            raise UsageError(
+                f"Index {self._index.name} has no dates in its field {name!r}, which is of type {', '.join(types)}: map "
+                "it as date with --template when the index is made."
+            )
 
     def exact(self, name: str, use: str = "filter") -> str:
         """The field that holds the values of a field that is named; of a text its view of type keyword.
@@ -318,6 +323,11 @@ def _fits(kind: str, value: object) -> bool:
 def _tags(value: Any) -> Any:  # noqa: ANN401 - of any kind of condition
     """Languages as their primary tags; of what is no list of these the value itself."""
     return [text_language(require_tag(str(one))) for one in value] if isinstance(value, list) else value
+
+
+def _part(name: str, sign: str, values: str, clause: Mapping[str, Any]) -> FilterPart:
+    """The part for a clause, which must not match where the sign says so."""
+    return FilterPart(f"{name}{sign}{values}", {"bool": {"must_not": [clause]}} if sign == "!=" else clause)
 
 
 def _query_part(query: Mapping[str, Any]) -> FilterPart:

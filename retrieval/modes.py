@@ -289,7 +289,7 @@ def _entries(request: SearchRequest, found: hits.RankedHits, ids: Sequence[str])
     """
     if not ids:
         return []
-    clauses = dsl.of_documents(ids, request.fields)
+    clauses: dsl.Clauses = dsl.of_documents(ids, request.fields)
     size = len(ids) if request.fields.parent is None else dsl.MOST
     if request.setting.mode in {"lexical", "hybrid"}:
         scored = yield from _lexical_entries(request, found, clauses, size)

@@ -386,7 +386,7 @@ class AsyncIndex:
             raise UsageError(
                 f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
             )
-        make = plan_factory(words, **how)
+        make, (filters, dsl_filter) = plan_factory(words, **how), _filters(how)
         with client_errors_as_langshift_errors(self._opened.client, anonymous=self._anonymous):
             for _ in range(TRIES):
                 open_version = await self._aside(self._opened.current)
@@ -404,7 +404,7 @@ class AsyncIndex:
                     found = error
                 now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
                 if identity_from(now) == open_version.identity:
-                    return await self._aside(result_or_raise, found, open_version, *_filters(how))
+                    return await self._aside(result_or_raise, found, open_version, filters, dsl_filter)
                 await self._aside(self._opened.renewed, open_version)
         raise version_changed_repeatedly(self.name)
 
