@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,13 @@ from langshift.plugin.metadata import (
     replaced_at,
     value_at,
 )
+from langshift.retrieval.facets import Facet
 from langshift.retrieval.settings import ModeOrigin, SearchRequest, SearchSettings
 from langshift.retrieval.snippets import Snippet
 from langshift.retrieval.steps import HttpRequest, Response
+
+#: What a sort is of.
+SortScope = Literal["all", "found"]
 
 
 class Leg(NamedTuple):
@@ -133,6 +137,7 @@ class RankedHits(NamedTuple):
         missing: in an index of chunks, how many documents or groups were wanted for each that was found, where there
             may be more of them below the chunks that were looked at; else 0.
         retrieved: chunk -> score, where ``how.run_scores`` has that of its document.
+        depth: how many hits the ranking has that these are cut from; 0 where they are all of them.
     """
 
     hits: tuple[ScoredDoc, ...]
@@ -141,6 +146,7 @@ class RankedHits(NamedTuple):
     notes: tuple[str, ...] = ()
     missing: float = 0.0
     retrieved: Mapping[str, float] = {}
+    depth: int = 0
 
 
 @dataclass(frozen=True)
@@ -366,6 +372,12 @@ class SearchResult:
         notes: sentences on what a searcher should know.
         took: milliseconds that the server says it took, without explaining and snippets.
         requests: what was sent to search, in order.
+        from_: the place of the first hit in the ranking, counted from 0; None without pages.
+        depth: how many hits the ranking has that pages are cut from, 1,000 at most; 0 without pages.
+        point_in_time: what a search for another page of the same ranking passes; None without pages.
+        sorted: what was sorted: ``all`` that match, or the hits that were ``found``; None where hits are by score.
+        sorted_count: how many hits were found that were sorted; None where all were or none.
+        facets: field -> its most frequent values over what matches the filters, of those that were asked for.
     """
 
     index: str
@@ -380,6 +392,12 @@ class SearchResult:
     notes: tuple[str, ...]
     took: float
     requests: tuple[HttpRequest, ...]
+    from_: int | None = None
+    depth: int = 0
+    point_in_time: str | None = None
+    sorted: SortScope | None = None
+    sorted_count: int | None = None
+    facets: Mapping[str, Facet] = field(default_factory=dict)
 
     def bonus_of(self, hit: Hit) -> float:
         """What was added to the score of a hit for its language."""
@@ -400,6 +418,12 @@ class SearchResult:
             "compared": self.compared,
             "notes": list(self.notes),
             "took": self.took,
+            "from": self.from_,
+            "depth": self.depth,
+            "point_in_time": self.point_in_time,
+            "sorted": self.sorted,
+            "sorted_count": self.sorted_count,
+            "facets": {name: facet.to_dict() for name, facet in self.facets.items()},
         }
 
 

@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, ca
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import OpenSearchException, RequestError
+from opensearchpy.exceptions import OpenSearchException
 
 from langshift.client import ASYNC_EXTRA, address, make_async_client, open_cluster
 from langshift.debias.encoders.base import Encoder
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.plugin import metadata
 from langshift.plugin.versions import check_name
+from langshift.retrieval.filters import NO_FILTERS, DslFilter, Filters
 from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.searcher import ENCODING, Searcher
 from langshift.retrieval.settings import (
-    NO_FILTERS,
     PARAMETERS,
-    Filters,
     ResultArguments,
     SearchArguments,
     SearchOptions,
@@ -138,12 +137,15 @@ class VersionedSearcher:
                 self._current = self._open()
             return self._current
 
-    def execute(self, make: PlanFactory[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
+    def execute(
+        self, make: PlanFactory[T], filters: Filters = NO_FILTERS, dsl_filter: DslFilter = ()
+    ) -> tuple[Searcher, T]:
         """Carry out a plan with what stands behind the name; again where that became another meanwhile.
 
         Args:
             make: makes the plan; queries are encoded by it, not by the plan.
             filters: those of the plan.
+            dsl_filter: those of the plan, too.
 
         Returns:
             What was searched, and what the plan returned.
@@ -151,7 +153,7 @@ class VersionedSearcher:
         Raises:
             LangshiftError, OpenSearchException: as ``make`` and the plan do.
             UsageError: a filter does not fit its field.
-            ClusterError: another index stood behind the name every time.
+            ClusterError: the point in time of the plan is over, or another index stood behind the name every time.
         """
         for _ in range(TRIES):
             open_version = self.current()
@@ -162,7 +164,7 @@ class VersionedSearcher:
                 # Perhaps because the version is gone; that is seen to first.
                 found = error
             if self.identity() == open_version.identity:
-                return open_version.searcher, result_or_raise(found, open_version, filters)
+                return open_version.searcher, result_or_raise(found, open_version, filters, dsl_filter)
             self.renewed(open_version)
         raise version_changed_repeatedly(self.name)
 
@@ -201,16 +203,18 @@ def open_versioned_searcher(settings: Settings, name: str, options: SearchOption
         raise
 
 
-def result_or_raise(found: T | LangshiftError | OpenSearchException, open_version: OpenVersion, filters: Filters) -> T:
+def result_or_raise(
+    found: T | LangshiftError | OpenSearchException, open_version: OpenVersion, filters: Filters, dsl_filter: DslFilter
+) -> T:
     """What was found in what still stands behind the name; the error where it failed.
 
     Raises:
         UsageError: it failed because a filter does not fit its field.
+        ClusterError: it failed because its point in time is over.
     """
     if not isinstance(found, LangshiftError | OpenSearchException):
         return found
-    if isinstance(found, RequestError | ClusterError):
-        open_version.searcher.require_fitting(filters)
+    open_version.searcher.raise_cause(found, filters, dsl_filter)
     raise found
 
 
@@ -250,15 +254,17 @@ def plan_factory(words: str, **how: Unpack[SearchArguments]) -> PlanFactory[Sear
     """
     for name in ("explain", "snippets"):
         _require_bool(name, how.get(name, False))
-    language, filters = how.get("language"), how.get("filters", NO_FILTERS)
+    language = how.get("language")
     if not isinstance(language, str | None):
         raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
-    if not isinstance(filters, Mapping) or not all(isinstance(field, str) for field in filters):
-        raise UsageError("filters must map each field to a list of strings, such as {'year': ['1990']}.")
     names = {one.name for one in PARAMETERS}
     setting = setting_of(**cast(SettingArguments, {name: value for name, value in how.items() if name in names}))
     rest = cast(ResultArguments, {name: value for name, value in how.items() if name not in names})
     return lambda searcher: searcher.result_plan(words, setting, **rest)
+
+
+def _filters(how: SearchArguments) -> tuple[Filters, DslFilter]:
+    return how.get("filters", NO_FILTERS), how.get("dsl_filter", ())
 
 
 class Index:
@@ -300,7 +306,7 @@ class Index:
             raise closed(self.name)
         make = plan_factory(words, **how)
         with client_errors_as_langshift_errors(self._client, anonymous=self._anonymous):
-            return self._opened.execute(make, how.get("filters", NO_FILTERS))[1]
+            return self._opened.execute(make, *_filters(how))[1]
 
     def close(self) -> None:
         """Close the connections to the cluster."""
@@ -370,7 +376,7 @@ class AsyncIndex:
             raise UsageError(
                 f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
             )
-        make, filters = plan_factory(words, **how), how.get("filters", NO_FILTERS)
+        make, (filters, dsl_filter) = plan_factory(words, **how), _filters(how)
         with client_errors_as_langshift_errors(self._opened.client, anonymous=self._anonymous):
             for _ in range(TRIES):
                 open_version = await self._aside(self._opened.current)
@@ -388,7 +394,7 @@ class AsyncIndex:
                     found = error
                 now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
                 if identity_from(now) == open_version.identity:
-                    return await self._aside(result_or_raise, found, open_version, filters)
+                    return await self._aside(result_or_raise, found, open_version, filters, dsl_filter)
                 await self._aside(self._opened.renewed, open_version)
         raise version_changed_repeatedly(self.name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, cast, get_args
 
 import msgspec
@@ -16,6 +16,7 @@ from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.filters import NO_FILTER, DslFilter, Filters, IndexFilter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,9 +139,6 @@ FUSIONS: Final[tuple[Fusion, ...]] = get_args(Fusion)
 RerankFallback = Literal["keep", "fail"]
 FALLBACKS: Final[tuple[RerankFallback, ...]] = get_args(RerankFallback)
 
-Filters = Mapping[str, Sequence[str]]
-NO_FILTERS: Filters = {}
-
 
 class SettingArguments(TypedDict, total=False):
     """A setting as keyword arguments, see ``SearchArguments``; None is what is usual."""
@@ -163,6 +161,11 @@ class ResultArguments(TypedDict, total=False):
     language: str | None
     size: int
     filters: Filters
+    dsl_filter: DslFilter
+    sort: str | Sequence[str]
+    from_: int | None
+    point_in_time: str | None
+    facets: str | Sequence[str]
     explain: bool
     passages: int
     fields: Sequence[str] | None
@@ -188,7 +191,18 @@ class SearchArguments(SettingArguments, ResultArguments, total=False):
         rerank_fallback: ``fail`` (usual) where the reranker fails, or ``keep`` the order without it.
         language: of the query, a BCP 47 tag; detected if None.
         size: how many hits, 1 to 1,000; 10 is usual.
-        filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
+        filters: field of the index -> what a hit must have there: a value, several of which any will do, or conditions
+            that all must hold: ``gte``, ``gt``, ``lte`` and ``lt`` (of a date also date arithmetic such as
+            ``now-7d/d``), ``in``, ``not`` (a value or several) and ``exists`` (True or False). ``language`` is by
+            language; a text is filtered by its view of type keyword.
+        dsl_filter: a query in OpenSearch's own DSL, or several, which a hit must match, too.
+        sort: a field with ``:asc`` (usual) or ``:desc``, or several; what lacks the field comes last. In ``lexical``
+            without preference, reranker and groups all that match are sorted, else the hits that were found.
+        from_: the place of the first hit, counted from 0, in a ranking of 1,000 hits at most, from which pages are
+            cut at a point in time; None for a search without pages.
+        point_in_time: that of the first page, for those after it; None opens one, which lasts five minutes after
+            each page.
+        facets: fields whose most frequent values are counted, over what matches the filters.
         explain: whether to tell what the shift did to each hit, which costs one request more.
         passages: in an index of chunks, how many further passages of each hit are wanted, 0 to 100, which costs two
             requests more; 0 is usual.
@@ -329,11 +343,12 @@ class SearchRequest:
         size: how many hits, 1 to 10,000.
         depth: how many documents each leg brings, or each shard chooses the hits from; ``modes.search`` makes it
             ``size`` where that is more.
-        filters: field of the index -> values, any of which a hit must have.
+        filters: what hits must match.
         source: which fields hits bring: True for all but the vector, False for none.
         passages: in an index of chunks, how many further chunks of each hit are wanted.
         collapses: whether, in an index of chunks, the cluster brings the best chunk of each document alone. Of chunks
             that name no document it brings only one.
+        sort: clauses by which ``lexical`` sorts all that match, instead of by score.
     """
 
     question: SearchQuery
@@ -341,10 +356,11 @@ class SearchRequest:
     target: SearchContext
     size: int = 10
     depth: int = LEAST_CANDIDATES
-    filters: Filters = field(default_factory=dict)
+    filters: IndexFilter = NO_FILTER
     source: Source = True
     passages: int = 0
     collapses: bool = True
+    sort: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         """Ask for words in the form in which documents are indexed and encoded."""

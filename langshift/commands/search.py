@@ -7,12 +7,13 @@ from rich.text import Text
 
 from langshift.client import open_cluster
 from langshift.commands.search_options import search_options, setting_options
-from langshift.errors import UsageError
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, table, write_json
 from langshift.parameters import Command, flag, json_or_tables, option
 from langshift.plugin.versions import check_name
+from langshift.retrieval.filters import read_filters
 from langshift.retrieval.hits import Hit, Other, Passage, SearchResult
+from langshift.retrieval.pages import require_page
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MOST_PASSAGES, SearchOptions, SearchSettings, require_query
 from langshift.retrieval.snippets import Snippet
@@ -27,10 +28,14 @@ from langshift.wording import pluralize, printable
 @option("--size N", "How many hits to show.", click.IntRange(1, 1000), default=10)
 @option(
     "--filter FIELD=VALUE",
-    "Only documents with this value; can be repeated, of one field for alternatives.",
+    "Only these documents: =, !=, <, <=, >, >=, FIELD=*, or OpenSearch's DSL as JSON; can be repeated.",
     dest="filters",
     multiple=True,
 )
+@option("--sort FIELD[:desc]", "Sort by this field; can be repeated.", dest="sort", multiple=True)
+@option("--from N", "A page that begins with hit N, counted from 0.", click.IntRange(0), dest="from_")
+@option("--point-in-time ID", "For a page after the first: what that gave.")
+@option("--facet FIELD", "Count the values of this field; can be repeated.", dest="facets", multiple=True)
 @option(
     "--passages N",
     "Further passages of each hit to show.",
@@ -49,6 +54,10 @@ def search(
     language: str | None,
     size: int,
     filters: tuple[str, ...],
+    sort: tuple[str, ...],
+    from_: int | None,
+    point_in_time: str | None,
+    facets: tuple[str, ...],
     passages: int,
     fields: str | None,
     explain: bool,
@@ -73,7 +82,8 @@ def search(
       langshift search news "how do tides come about" --json --fields title,url
     """
     check_name(name)
-    kept = parse_filters(filters)
+    kept = read_filters(filters)
+    require_page(from_, point_in_time)
     require_query(words, size)
     if language is not None:
         require_tag(language)
@@ -83,7 +93,12 @@ def search(
         setting,
         language=language,
         size=size,
-        filters=kept,
+        filters=kept.filters,
+        dsl_filter=kept.dsl_filter,
+        sort=sort,
+        from_=from_,
+        point_in_time=point_in_time,
+        facets=facets,
         explain=explain,
         passages=passages,
         fields=None if fields is None else [one.strip() for one in fields.split(",") if one.strip()],
@@ -96,6 +111,7 @@ def search(
     for request in result.requests if show_request else ():
         write_json(request.in_dev_tools_and_for_curl)
     _show_hits(name, result, setting)
+    _show_facets(result)
     if explain and result.hits:
         show(result)
 
@@ -198,28 +214,27 @@ def _show_hits(name: str, result: SearchResult, setting: SearchSettings) -> None
     if setting.one_per_group:
         columns.append("translations")
     rows = list[list[str | Text]]()
-    for rank, hit in enumerate(result.hits, start=1):
+    for rank, hit in enumerate(result.hits, start=(result.from_ or 0) + 1):
         inside = ["; ".join(map(brief, hit.others))] if setting.one_per_group else []
         rows.append([str(rank), hit.language, f"{hit.score:.4f}", hit.title, marked(hit), hit.id, *inside])
         for one in hit.passages:
             score = "" if one.score is None else f"{one.score:.4f}"
             rows.append(["", one.language, score, "", excerpt(one), "", *([""] * len(inside))])
     table(None, columns, rows, right={"rank", "score"}, prose={"title", text, "translations"})
+    if result.sorted:
+        which = "all that match" if result.sorted == "all" else f"the {result.sorted_count:,} hits found"
+        out.print(Text(f"Sorted: {which}."))
+    end = (result.from_ or 0) + len(result.hits)
+    if end < result.depth:
+        note(f"{end:,} of {result.depth:,} hits; for the next: --from {end} --point-in-time {result.point_in_time}")
 
 
-def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:
-    """``("language=th", "language=de")`` as ``{"language": ["th", "de"]}``.
-
-    Raises:
-        UsageError: one that is not ``FIELD=VALUE``, or not UTF-8 text.
-    """
-    filters: dict[str, list[str]] = {}
-    for text in given:
-        field, equals, value = text.partition("=")
-        if not equals or not field or not value:
-            raise UsageError(f"--filter takes FIELD=VALUE, such as language=th, not {text!r}.")
-        filters.setdefault(field, []).append(value)
-    return filters
+def _show_facets(result: SearchResult) -> None:
+    for name, facet in result.facets.items():
+        rows = [[str(one.value), f"{one.count:,}"] for one in facet.values]
+        rows += [["(other)", f"{facet.other:,}"]] if facet.other else []
+        out.print()
+        table(None, [name, "documents"], rows, right={"documents"})
 
 
 def marked(hit: Hit) -> Text:

@@ -11,7 +11,8 @@ from langshift.debias.debiaser import LEAST_GAMMA, MOST_GAMMA, require_gamma
 from langshift.errors import UsageError
 from langshift.languages import require_tag, text_language
 from langshift.plugin.inventory import Version
-from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, Filters, SearchSettings
+from langshift.retrieval.filters import Filters
+from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, SearchSettings
 
 T = TypeVar("T", bound=str)
 Place = Literal["left", "right"]
