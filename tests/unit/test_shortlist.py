@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from plain_index import PLAIN
+from search_request import index_filter
 
 from langshift.debias.vectors import CommonStep
 from langshift.errors import UsageError
@@ -105,7 +106,7 @@ def shortlist_of(languages, question=None, filters=None, **more):
         ScoredDoc(name, 0.9, language, legs={"dense": Leg(0.9, rank)})
         for rank, (name, language) in enumerate(languages.items(), start=1)
     )
-    return Shortlist(question or asked(), target(**more), filters or {}, {("dense", "all"): found}, {})
+    return Shortlist(question or asked(), target(**more), index_filter(filters), {("dense", "all"): found}, {})
 
 
 def test_of_each_language_only_what_is_missing_is_asked_for():
