@@ -205,8 +205,8 @@ class FieldCheck:
         types = self._capabilities(name, self._own_names.get(name, name))[field]
         if not set(types) & {"date", "date_nanos"} and any(str(one)[:3] == "now" for one in conditions.values()):
             raise UsageError(
-                f"Index {self._index.name} has no dates in its field {name!r}, which is of type {', '.join(types)}: map "
-                "it as date with --template when the index is made."
+                f"Index {self._index.name} has no dates in its field {name!r}, which is of type {', '.join(types)}: "
+                "map it as date with --template when the index is made."
             )
 
     def exact(self, name: str, use: str = "filter") -> str:

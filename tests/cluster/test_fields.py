@@ -120,7 +120,7 @@ def test_a_filter_by_language_is_by_langshifts_field_under_either_name(name, sea
         assert {hit.id for hit in searcher.search("Moon", filters={field: ["DE-at"]}).hits} == {"tides-de", "bread-de"}
     assert searcher.search("Moon", filters={"language": ["de"], OWN.language: ["en"]}).hits == ()
     for field, problem in (
-        ("body", f"cannot filter by its field 'body', which is of type text and holds words, not values: "),
+        ("body", "cannot filter by its field 'body', which is of type text and holds words, not values: "),
         (OWN.vector, f"cannot filter by its field {OWN.vector!r}, which is of type knn_vector and has no values: "),
         ("embedding", "has no field 'embedding': use language, group or another field that its documents came with."),
     ):

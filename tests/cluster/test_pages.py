@@ -9,9 +9,7 @@ from langshift.retrieval.settings import SearchSettings
 SIZE = 9
 SETTINGS = [
     SearchSettings("dense"),
-    SearchSettings("dense", preference=0.1),
     SearchSettings("lexical"),
-    SearchSettings("lexical", preference=0.1),
     SearchSettings("hybrid"),
     SearchSettings("hybrid", preference=-0.1, fusion="rrf"),
     SearchSettings("balanced"),
@@ -41,7 +39,7 @@ def expected_documents(index, setting):
     return index.expected(setting.mode, index.matching(holds))
 
 
-def test_no_page_repeats_or_skips_a_hit_while_others_write(client, index):
+def test_no_page_repeats_or_skips_a_hit_while_others_write(index):
     how = {"language": "en", "filters": FILTERS}
     rankings = [index.searcher.search(QUERY, setting, size=1000, from_=0, **how) for setting in SETTINGS]
     pages = [[index.searcher.search(QUERY, one, size=SIZE, from_=0, facets="section", **how)] for one in SETTINGS]
