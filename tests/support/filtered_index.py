@@ -80,12 +80,10 @@ class FilteredIndex:
                     source |= {"parent": name, "chunk": at.to_dict()}
                 lines += [{"index": {"_id": entry}}, source]
         self._send(lines)
-        if known:
-            self._lines = lines
 
-    def rewrite(self):
-        """Write again all that tests know of."""
-        self._send(self._lines)
+    def delete(self, entries):
+        """Delete the entries of these ids, as another client does."""
+        self._send([{"delete": {"_id": entry}} for entry in entries])
 
     def _send(self, lines):
         content = "".join(json.dumps(line) + "\n" for line in lines)
