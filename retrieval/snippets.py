@@ -1,4 +1,4 @@
-"""What is shown of a hit: its document's own fields, and of its text where words of the query stand, or what is nearest."""
+"""What is shown of a hit: its document's own fields, and a part of its text that says why it was found."""
 
 from __future__ import annotations
 
