@@ -188,13 +188,13 @@ class FieldCheck:
             parts.append(_part(name, "=" if exists else "!=", "*", clause))
         if not conditions:
             return parts
-        field = self.exact(name)
         for kind, sign in (("in", "="), ("not", "!=")):
             if (values := conditions.pop(kind, None)) is not None:
                 # Other fields than texts are kept as they came.
                 forms = [form for one in values for form in (canonical_forms(one) if isinstance(one, str) else [one])]
-                parts.append(_part(name, sign, _few(values), {"terms": {field: forms}}))
+                parts.append(_part(name, sign, _few(values), {"terms": {self.exact(name): forms}}))
         if conditions:
+            field = self.exact(name, ordered=True)
             self._require_dates(name, field, conditions)
             text = " and ".join(f"{name}{_RANGE[kind]}{_few([value])}" for kind, value in conditions.items())
             parts.append(FilterPart(text, {"range": {field: conditions}}))
@@ -206,24 +206,27 @@ class FieldCheck:
         if not set(types) & {"date", "date_nanos"} and any(str(one)[:3] == "now" for one in conditions.values()):
             raise UsageError(
                 f"Index {self._index.name} has no dates in its field {name!r}, which is of type {', '.join(types)}: "
-                "map it as date with --template when the index is made."
+                f"load the index anew with --date-field {name}."
             )
 
-    def exact(self, name: str, use: str = "filter") -> str:
+    def exact(self, name: str, use: str = "filter", *, ordered: bool = False) -> str:
         """The field that holds the values of a field that is named; of a text its view of type keyword.
 
         Args:
             name: as a person names it.
             use: what for: ``filter``, or ``sort`` and ``count``, which need doc values.
+            ordered: whether values are put in order: dates that are kept as they came have a view for that.
 
         Raises:
             UsageError: there is no such field, or it has no values to be used so.
         """
         field = self._own_names.get(name, name)
         found = self._capabilities(name, field)
-        if set(found[field]) & _TEXTS:
-            views = [view for view, types in found.items() if view != field and set(types) == {"keyword"}]
-            field = min(views, key=lambda view: (not view.endswith(".keyword"), view), default=field)
+        wanted = (
+            "keyword" if set(found[field]) & _TEXTS else "date" if ordered and set(found[field]) == {"keyword"} else ""
+        )
+        views = [view for view, types in found.items() if view != field and set(types) == {wanted}]
+        field = min(views, key=lambda view: (not view.endswith(f".{wanted}"), view), default=field)
         types = found[field]
         kind = ", ".join(sorted(types))
         refusal = f"Index {self._index.name} cannot {use} by its field {name!r}, which is of type {kind}"

@@ -41,6 +41,11 @@ FILTERS = {
         lambda d: d["published"] < "2013",
     ),
     "now": ({"published": {"lte": "now+1d/d"}}, ["published<=now+1d/d"], lambda _: True),
+    "view of dates": (
+        {"printed": {"gt": "2015-03-15||-2y/y"}},
+        ["printed>2015-03-15||-2y/y"],
+        lambda d: d["printed"] >= "2014",
+    ),
     "several": ({"source": ["s1", "s5"]}, ["source=s1,s5"], lambda d: {"s1", "s5"} & set(values(d, "source"))),
     "alternatives": ({"year": ["1985", 1999]}, ["year=1985", "year=1999"], lambda d: d.get("year") in {1985, 1999}),
     "not": (
@@ -96,7 +101,7 @@ def test_languages_and_queries_of_ones_own(index, mode):
     )
 
 
-@pytest.mark.parametrize(("field", "order"), [("year", "asc"), ("published", "desc"), ("section", "desc")])
+@pytest.mark.parametrize(("field", "order"), [("year", "asc"), ("printed", "desc"), ("section", "desc")])
 def test_words_are_sorted_whole_and_other_modes_as_far_as_they_found(index, field, order):
     def sorted_in_python(ids):
         key = {name: index.documents[name].get(field) for name in ids}
@@ -168,8 +173,7 @@ REFUSED = [
     ),
     (
         {"filters": {"isbn": {"gte": "now-1d"}}},
-        "has no dates in its field 'isbn', which is of type keyword: map it as date with --template when the index is "
-        "made.",
+        "has no dates in its field 'isbn', which is of type keyword: load the index anew with --date-field isbn.",
     ),
     ({"sort": "abstract"}, f"cannot sort by its field 'abstract', which is of type text and {NO_VALUES}."),
     ({"sort": "hidden:desc"}, f"cannot sort by its field 'hidden', which is {NO_DOC_VALUES}"),
