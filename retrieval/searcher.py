@@ -323,10 +323,13 @@ class Searcher:
         """
         settings.require_query(words, size)
         settings.require_passages(passages, self.index)
-        pages.require_page(from_, point_in_time)
+        if from_ is not None or point_in_time is not None:
+            pages.require_page(from_, point_in_time)
         checked = self._fields.checked(filters, dsl_filter)
-        order = pages.sort_clauses(sort, self._fields)
-        counted = {name: self._fields.exact(name, "count") for name in pages.names(facets, "facets")}
+        order = pages.sort_clauses(sort, self._fields) if sort else ()
+        counted = {
+            name: self._fields.exact(name, "count") for name in (pages.names(facets, "facets") if facets else ())
+        }
         given, chosen = setting, self.resolve(setting)
         setting, tag = chosen.setting, self._tag(words, language)
         vector = self.encode([words])[0] if explain or setting.needs_vector else None
@@ -348,7 +351,7 @@ class Searcher:
 
         def read_result() -> SearchPlan[hits.SearchResult]:
             found = yield from sent(plan)
-            facet_values = yield from sent(count_values(counted, checked, index.fields))
+            facet_values = (yield from sent(count_values(counted, checked, index.fields))) if counted else {}
             seen = dict[str, hits.ShiftEffect]()
             if explain and vector is not None and found.hits:
                 compared = effects.effects(vector, [hit.id for hit in found.hits], shift, index.fields, checked)
