@@ -52,7 +52,7 @@ TOLERATED: Final = 0.005
 _RERANK_TOLERATED: Final = 0.0025
 # Where answers that are there are found by less than this better at full strength, words do not tell enough in the
 # index for a search that is led by them.
-WORTH_WHILE: Final = 0.045
+WORTH_WHILE: Final = 0.02
 # Where anything is lost at full strength, no more than this: it gives most of what can be gained, and a figure between
 # it and 1 would be another one with every sample.
 _CAUTIOUS: Final = 0.12
