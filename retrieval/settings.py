@@ -301,8 +301,10 @@ def by_features(reranker: str) -> bool:
 
 #: What evaluations compare with.
 USUAL: Final = SearchSettings()
-#: The mode that is best for the index, as far as it tells.
+#: What a search does that nobody says more of: the mode that is best for the index, as far as it tells, and no
+#: preference. Its name in evaluations is ``default``.
 RECOMMENDED: Final = SearchSettings("auto")
+_DEFAULT: Final = "default"
 
 
 class ModeChoice(NamedTuple):
@@ -536,6 +538,8 @@ def setting_of(spelt: Spelling = in_python, **given: Unpack[SettingArguments]) -
 def read_setting(text: str) -> SearchSettings:
     """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the mode ``dense``.
 
+    ``default`` is what a search does without options.
+
     Raises:
         UsageError: it is none.
     """
@@ -543,6 +547,8 @@ def read_setting(text: str) -> SearchSettings:
         words = shlex.split(text)
     except ValueError:
         raise UsageError(f"The setting {text!r} is not complete: a quotation mark is missing.") from None
+    if words == [_DEFAULT]:
+        return RECOMMENDED
     if words and not words[0].startswith("-"):
         words = ["--mode", *words]
     try:
@@ -572,6 +578,8 @@ def _arguments(words: Sequence[str]) -> SettingArguments:
 
 def format_settings(setting: SearchSettings) -> str:
     """A setting as ``read_setting`` reads it, without what is usual."""
+    if setting == RECOMMENDED:
+        return _DEFAULT
     beta = setting.preference
     given = {**asdict(setting), "prefer_language": max(beta, 0.0), "spread": max(-beta, 0.0)}
     words: list[str] = [setting.mode]
