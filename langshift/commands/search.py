@@ -208,16 +208,18 @@ def _show_hits(name: str, result: SearchResult, setting: SearchSettings) -> None
         note(f"Nothing in {name} matches.")
         return
     text = "passage" if any(hit.passage is not None for hit in result.hits) else "text"
-    columns = ["rank", "language", "score", "title", text, "_id"]
+    titled = any(hit.title for hit in result.hits)
+    columns = ["rank", "language", "score", *(["title"] if titled else []), text, "_id"]
     if setting.one_per_group:
         columns.append("translations")
     rows = list[list[str | Text]]()
     for rank, hit in enumerate(result.hits, start=(result.from_ or 0) + 1):
         inside = ["; ".join(map(brief, hit.others))] if setting.one_per_group else []
-        rows.append([str(rank), hit.language, f"{hit.score:.4f}", hit.title, marked(hit), hit.id, *inside])
+        title = [hit.title] if titled else []
+        rows.append([str(rank), hit.language, f"{hit.score:.4f}", *title, marked(hit), hit.id, *inside])
         for one in hit.passages:
             score = "" if one.score is None else f"{one.score:.4f}"
-            rows.append(["", one.language, score, "", excerpt(one), "", *([""] * len(inside))])
+            rows.append(["", one.language, score, *([""] * len(title)), excerpt(one), "", *([""] * len(inside))])
     table(None, columns, rows, right={"rank", "score"}, prose={"title", text, "translations"})
     if result.sorted:
         which = "all that match" if result.sorted == "all" else f"the {result.sorted_count:,} hits found"
