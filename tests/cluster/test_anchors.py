@@ -367,19 +367,24 @@ def test_who_may_load_may_calibrate_also_with_a_write_block_and_who_may_search_m
 def assert_told_in_words(done, name, index, kept):
     """What a calibration of 30 documents prints."""
     lines = done.stdout.splitlines()
-    assert re.split(r"  +", lines[0]) == ["answer", "words kept", "queries", "dense nDCG@20", "anchored", "TLR@20"]
-    assert [re.split(r"  +", line)[:3] for line in lines[1:5]] == [
-        ["in the query's language", "all", "90"],
-        ["in the query's language", "half", "90"],
-        ["in the query's language", "none", "90"],
-        ["in others only", "any", "270"],
+    heads = ["answer", "heard", "words kept", "queries", "dense nDCG@20", "anchored", "±", "TLR@20"]
+    assert re.split(r"  +", lines[0]) == heads
+    assert [re.split(r"  +", line)[:4] for line in lines[1:7]] == [
+        ["in the query's language", "any", "all", "90"],
+        ["in the query's language", "any", "half", "90"],
+        ["in the query's language", "any", "none", "90"],
+        ["in others only", "100%", "any", "90"],
+        ["in others only", "50%", "any", "90"],
+        ["in others only", "25%", "any", "90"],
     ]
-    assert lines[5:9] == [
+    assert lines[7:12] == [
         "",
-        "words kept: how many of the query's words are the document's; the others are replaced. anchored, TLR@20: how",
-        "much anchored search with the strength below changes nDCG@20 and the recall of answers in other languages.",
+        "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words kept: how many of its",
+        "words are the document's; the others are replaced. anchored, ±, TLR@20: the change of nDCG@20 by anchored",
+        "search with the strength below, half of its 95% interval (by document or group), and the change of TLR@20.",
         "",
     ]
+    lines = lines[3:]
     assert lines[9].startswith(f"{index}: mode auto is {kept['mode']}. ")
     assert lines[10].startswith(f"Strength of anchored search: {kept['strength']:g}")
     assert lines[10].endswith(f"; spread of cosines: {kept['spread']:.4f}.")
@@ -387,7 +392,8 @@ def assert_told_in_words(done, name, index, kept):
     assert lines[11] == (
         f"Calibration found no weight of words at which hybrid search of {name} loses nothing."
         if weight is None
-        else f"Hybrid search loses nothing with words weighing {weight:g}."
+        else f"Hybrid search with words weighing {weight:g} loses no more than .0050 in any part of these queries (95% "
+        "confidence)."
     )
     assert all(line.startswith("Reranking (--rerank features) ") for line in lines[12:])
     assert {re.search(r"in mode (\w+)", line)[1] for line in lines[12:]} == kept["rerank"].keys()
