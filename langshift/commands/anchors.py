@@ -146,7 +146,7 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
     rows = [
         [
             _ANSWERS[one.answer],
-            f"{one.vagueness:.0%}",
+            "any" if one.vagueness is None else f"{one.vagueness:.0%}",
             one.overlap,
             f"{one.questions:,}",
             format_score(one.dense),

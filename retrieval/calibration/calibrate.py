@@ -53,6 +53,8 @@ _RERANK_TOLERATED: Final = 0.0025
 # Where answers that are there are found by less than this better at full strength, words do not tell enough in the
 # index for a search that is led by them.
 WORTH_WHILE: Final = 0.02
+# What is in the question's words is all that hybrid search has to go by: it must gain more.
+_HYBRID_WORTH_WHILE: Final = 0.045
 # Where anything is lost at full strength, no more than this: it gives most of what can be gained, and a figure between
 # it and 1 would be another one with every sample.
 _CAUTIOUS: Final = 0.12
@@ -313,7 +315,7 @@ class CalibrationRun:
                 break
         mode: CalibratedMode = "anchored" if strength else "dense"
         predicted = _predictions(questions, dense, found)
-        if weight is not None and gain(hybrid) >= max(WORTH_WHILE, gain(changes)):
+        if weight is not None and gain(hybrid) >= max(_HYBRID_WORTH_WHILE, gain(changes)):
             mode, predicted = "hybrid", _predictions(asked, dense[some], mixed)
         trust = replace(trust, strength=strength)
         rerank, reranked = dict[str, float](), dict[str, Sequence[SliceChange]]()
@@ -582,7 +584,7 @@ def _predictions(questions: Sequence[CalibrationQuestion], before: _Figures, aft
         asked = np.flatnonzero(languages == language)
         part = [questions[at] for at in asked]
         if len({one.cluster for one in part}) >= FEWEST_CALIBRATED:
-            changes = part_changes(part, before[asked], after[asked], by_vagueness=False)
+            changes = part_changes(part, before[asked], after[asked])
             found.append(Prediction.of(None, language, changes))
     return found
 

@@ -1,7 +1,8 @@
-"""What gives back answers in the searcher's own language: the verdict names what an exhaustive comparison finds best."""
+"""What gives back answers in the searcher's language: the verdict names what an exhaustive comparison finds best."""
 
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from langshift.evaluate.compare.remedies import LEAST_SHARE, PREFERENCES, prefer
 from langshift.evaluate.compare.verdict import MOST_LOSS, PairedFigures, judge_pair
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
 from langshift.evaluate.datasets.texts import DatasetLanguages
-from langshift.retrieval.settings import RECOMMENDED, USUAL, SearchSettings
+from langshift.retrieval.settings import RECOMMENDED, USUAL, ModeChoice, SearchSettings
 
 QUESTIONS = 120
 DEPTH = 20
@@ -131,3 +132,26 @@ def test_a_preference_is_reckoned_where_scores_are_cosines_only():
         assert preferred_runs(hits, asdict(setting), DOCUMENTS, LANGUAGES) == {}
     assert preferred_runs(hits, {}, DOCUMENTS, LANGUAGES) == {}
     assert len(preferred_runs(hits, asdict(USUAL), DOCUMENTS, LANGUAGES)) == len(PREFERENCES)
+
+
+ANCHORED = SearchSettings("anchored")
+
+
+@pytest.mark.parametrize(
+    ("auto", "origin", "searched", "expected"),
+    [
+        (USUAL, "default", RECOMMENDED, (CALIBRATE, ANCHORED)),
+        (USUAL, "default", USUAL, (CALIBRATE, ANCHORED)),
+        (USUAL, "default", ANCHORED, None),
+        (ANCHORED, "calibration", RECOMMENDED, None),
+        (ANCHORED, "calibration", USUAL, (LATER, RECOMMENDED)),
+        (USUAL, "calibration", USUAL, None),
+        (ANCHORED, "calibration", SearchSettings(preference=0.1), None),
+    ],
+)
+def test_what_was_not_tried_is_a_calibration_or_what_it_found(monkeypatch, auto, origin, searched, expected):
+    choice = ModeChoice(auto, origin, "")
+    monkeypatch.setattr("langshift.evaluate.compare.remedies.resolve_auto", lambda _: choice)
+    assert untried_search(SimpleNamespace(name="news", calibratable=True), searched) == expected
+    if origin == "default":
+        assert untried_search(SimpleNamespace(name="news", calibratable=False), searched) is None
