@@ -220,7 +220,8 @@ def test_json_has_all_of_it(client, name, cluster_env):
     assert set(answer) == {
         "index", "mode", "preference", "fusion", "lexical_weight", "one_per_group", "mode_from", "mode_reason",
         "rerank", "rerank_depth", "rerank_per_language", "rerank_fallback", "language",
-        "hits", "bonus", "anchors", "compared", "notes", "took", "requests",
+        "hits", "bonus", "anchors", "compared", "notes", "took", "requests", "from", "depth", "point_in_time", "sorted",
+        "sorted_count", "facets",
     }  # fmt: skip
     assert answer["requests"] is None
     for hit in answer["hits"]:

@@ -140,7 +140,7 @@ def test_the_command_filters_sorts_counts_and_turns_pages(cluster_env, name):
     assert first["facets"] == {"language": {"values": languages, "other": 0}}
     assert [request["path"].partition("?")[0] for request in first["requests"]] == [
         f"/{name}-v0001/_search/point_in_time",
-        *["/_search"] * 4,
+        *["/_search"] * 5,
     ]
     second = search(*options, "--from", "2", "--point-in-time", first["point_in_time"])
     table, facets = second.stdout.split("\n\n")
