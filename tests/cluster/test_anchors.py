@@ -397,7 +397,7 @@ def assert_told_in_words(done, name, index, kept):
     assert lines[11] == (
         f"Calibration found no weight of words at which hybrid search of {name} loses nothing."
         if weight is None
-        else f"Hybrid search with words weighing {weight:g} loses no more than .0050 in any part of these queries (95% "
+        else f"Hybrid search with words weighing {weight:g} loses no more than .0040 in any part of these queries (95% "
         "confidence)."
     )
     assert all(line.startswith("Reranking (--rerank features) ") for line in lines[12:])
