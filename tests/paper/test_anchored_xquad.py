@@ -18,7 +18,7 @@ AT_A_TIME = 200
 
 @pytest.fixture
 def replayed(tmp_path, client, cluster_url, encoded_xquad):
-    """Dense and anchored search, and ``default``, of a calibrated pool that keeps so many translations of each passage."""
+    """Dense and anchored search, and the default, of a calibrated pool that keeps so many translations of a passage."""
 
     def done(*arguments):
         finished = langshift(*arguments, url=cluster_url)
