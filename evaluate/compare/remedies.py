@@ -100,7 +100,7 @@ def untried_search(index: IndexInfo, setting: SearchSettings) -> tuple[str, Sear
 
 def best_remedy(
     lost: tuple[str, Sequence[str]],
-    kept: Sequence[str],
+    guarded: Sequence[str],
     before: _Figures,
     after: _Figures,
     remedies: Sequence[Remedy],
@@ -110,7 +110,7 @@ def best_remedy(
 
     Args:
         lost: the measure that is lower on the later side, and its questions.
-        kept: measures of which a remedy may lose no more than ``most_loss`` against the later side, the ranking first.
+        guarded: of what a remedy may lose no more than ``most_loss`` against the later side, the ranking first.
         before: measure -> question -> figure of the earlier side.
         after: the same of the later one.
         remedies: what was tried; of equal ones the first is best.
@@ -123,10 +123,10 @@ def best_remedy(
         old, new, with_it = (fmean(side[measure][query] for query in both) for side in (before, after, one.figures))
         costs = [
             fmean(after[name][query] - figure for query, figure in one.figures[name].items() if query in after[name])
-            for name in kept
+            for name in guarded
             if one.figures[name]
         ]
         share = (with_it - new) / (old - new)
         if max(costs) <= most_loss and share >= LEAST_SHARE:
-            found.append(MeasuredRemedy(one.words, min(1.0, share), fmean(one.figures[kept[0]].values())))
+            found.append(MeasuredRemedy(one.words, min(1.0, share), fmean(one.figures[guarded[0]].values())))
     return max(found, key=lambda one: one.share, default=None)

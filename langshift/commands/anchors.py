@@ -21,17 +21,14 @@ from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.calibrate import (
-    INTERVAL,
     TOLERATED,
     WORTH_WHILE,
     Calibration,
     CalibrationRun,
     LoggedWords,
-    Prediction,
-    gain,
-    loss,
     require_languages,
 )
+from langshift.retrieval.calibration.changes import INTERVAL, Prediction, gain, loss
 from langshift.retrieval.calibration.stored import resolve_auto, store_calibration, weight_remarks
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MOST_CHARACTERS, SearchOptions
@@ -178,7 +175,8 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
     if calibration.mode != "dense":
         by_language = [one for one in calibration.predicted if one.language]
         rows = [[str(one.language), f"{one.questions:,}", *_ends(one)] for one in by_language]
-        table("\nChange of nDCG@20 by mode auto", ["language", "queries", "from", "to"], rows, right={1, 2, 3})
+        columns = ["language", "queries", "from", "to"]
+        table("\nChange of nDCG@20 by mode auto", columns, rows, right=set(columns[1:]))
 
 
 def _ends(one: Prediction) -> tuple[str, str]:

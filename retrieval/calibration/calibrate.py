@@ -15,7 +15,6 @@ from itertools import zip_longest
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError
@@ -24,6 +23,17 @@ from langshift.plugin import metadata
 from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
 from langshift.retrieval import dsl, modes, settings
 from langshift.retrieval.anchored import collect_candidates, rarest
+from langshift.retrieval.calibration.changes import (
+    DEPTH,
+    Measured,
+    Prediction,
+    SliceChange,
+    gain,
+    loss,
+    part_changes,
+    predictions,
+    score_rankings,
+)
 from langshift.retrieval.calibration.questions import (
     OVERLAPS,
     VAGUENESS,
@@ -43,13 +53,13 @@ from langshift.retrieval.steps import SearchPlan
 
 T = TypeVar("T")
 
-_DEPTH: Final = 20
 _SPREAD_DOCUMENTS: Final = 300
 
-# A mean loss of nDCG@20 or TLR@20 that is too much: the default must be sure of less, and so must verdicts.
-TOLERATED: Final = 0.005
+# A mean loss of nDCG@20 or TLR@20 that is too much: verdicts call more than .005 a loss, and people's questions lose up
+# to a little more than these, at strengths that were tried.
+TOLERATED: Final = 0.004
 # Of a reranker, which somebody asks for, the mean is enough where it goes a little of its way: half of that.
-_RERANK_TOLERATED: Final = 0.0025
+RERANK_TOLERATED: Final = 0.0025
 # Where answers that are there are found by less than this better at full strength, words do not tell enough in the
 # index for a search that is led by them.
 WORTH_WHILE: Final = 0.02
@@ -58,9 +68,8 @@ _HYBRID_WORTH_WHILE: Final = 0.045
 # Where anything is lost at full strength, no more than this: it gives most of what can be gained, and a figure between
 # it and 1 would be another one with every sample.
 _CAUTIOUS: Final = 0.12
-# Standard errors to either side of a figure within which it lies with 90 %, and with 95 % confidence.
+# Standard errors to either side of a figure within which it lies with 90 % confidence.
 _SURE: Final = 1.645
-INTERVAL: Final = 1.96
 # Below that the query is not moved far enough for any hit to change.
 _LEAST_STRENGTH: Final = 0.02
 WEIGHTS: Final = (0.3, 0.1, 0.03)
@@ -94,62 +103,6 @@ class CalibrationCost(NamedTuple):
     documents: int
     encoded: int
     searches: int
-
-
-class SliceChange(NamedTuple):
-    """What a mode changes in a part of the questions.
-
-    Attributes:
-        answer: ``own`` where the answer is there in the question's language, ``other`` where it is in others only.
-        overlap: how much of the question's words the document holds; ``any`` for all together.
-        vagueness: how much of a cut-out the questions' vectors are made of; None for any of it.
-        questions: how many.
-        dense: nDCG@20 of dense search.
-        ndcg: mean change of nDCG@20.
-        tlr: mean change of TLR@20; None where no answer is in another language.
-        error: standard error of the change of nDCG@20, over translation groups, or documents without one: what is made
-            of one shares its luck.
-        tlr_error: the same of TLR@20.
-    """
-
-    answer: str
-    overlap: str
-    vagueness: float | None
-    questions: int
-    dense: float
-    ndcg: float
-    tlr: float | None
-    error: float = 0.0
-    tlr_error: float = 0.0
-
-    def loses(self, most: float, confidence: float) -> bool:
-        """Whether more than ``most`` is lost in either measure, with so many standard errors added to the changes."""
-        recall = 0.0 if self.tlr is None else self.tlr + confidence * self.tlr_error
-        return min(self.ndcg + confidence * self.error, recall) < -most
-
-
-class Prediction(NamedTuple):
-    """Between what figures nDCG@20 changes by the mode that ``auto`` stands for, as far as made-up questions tell.
-
-    Attributes:
-        answer: as in ``SliceChange``; None for both.
-        language: of the questions; None for all.
-        questions: how many were asked.
-        lowest: the lower end of the lowest of the 95 % intervals of the parts, over translation groups.
-        highest: the upper end of the highest.
-    """
-
-    answer: str | None
-    language: str | None
-    questions: int
-    lowest: float
-    highest: float
-
-    @classmethod
-    def of(cls, answer: str | None, language: str | None, parts: Sequence[SliceChange]) -> "Prediction":
-        """That of some parts; questions of any mixture of them change by something between."""
-        ends = [one.ndcg + side * one.error for one in parts for side in (-INTERVAL, INTERVAL)]
-        return cls(answer, language, sum(one.questions for one in parts), min(ends), max(ends))
 
 
 @dataclass(frozen=True)
@@ -203,16 +156,6 @@ class Calibration:
             },
             "reranked": {mode: [one._asdict() for one in changes] for mode, changes in self.reranked.items()},
         }
-
-
-def gain(changes: Sequence[SliceChange]) -> float:
-    """The mean change of nDCG@20 over the parts where the answer is there in the question's language."""
-    return float(np.mean([one.ndcg for one in changes if one.answer == "own"]))
-
-
-def loss(changes: Sequence[SliceChange]) -> float:
-    """The largest mean loss in any part, in either measure; 0 where there is none."""
-    return max(0.0, *(-change for one in changes for change in (one.ndcg, one.tlr) if change is not None))
 
 
 class LoggedWords(NamedTuple):
@@ -288,7 +231,7 @@ class CalibrationRun:
         if log:
             coverage, questions = self._like(log, questions)
 
-        def figures(part: Sequence[CalibrationQuestion], setting: settings.SearchSettings, at: float = 1.0) -> _Figures:
+        def figures(part: Sequence[CalibrationQuestion], setting: settings.SearchSettings, at: float = 1.0) -> Measured:
             on_stage(f"Mode {setting.mode}", len(part))
             return self._found(part, setting, replace(trust, strength=at), on_search)
 
@@ -314,9 +257,9 @@ class CalibrationRun:
                 weight = tried
                 break
         mode: CalibratedMode = "anchored" if strength else "dense"
-        predicted = _predictions(questions, dense, found)
+        predicted = predictions(questions, dense, found)
         if weight is not None and gain(hybrid) >= max(_HYBRID_WORTH_WHILE, gain(changes)):
-            mode, predicted = "hybrid", _predictions(asked, dense[some], mixed)
+            mode, predicted = "hybrid", predictions(asked, dense[some], mixed)
         trust = replace(trust, strength=strength)
         rerank, reranked = dict[str, float](), dict[str, Sequence[SliceChange]]()
         lost = {"anchored": found[some], "hybrid": mixed}
@@ -340,7 +283,7 @@ class CalibrationRun:
         target = replace(self._target(setting, trust), directions=self._searcher.directions)
         reranked = replace(setting, rerank="features")
         plans = [
-            search_numbers(settings.SearchRequest(one.query, reranked, target, _DEPTH, source=False), trust.spread)
+            search_numbers(settings.SearchRequest(one.query, reranked, target, DEPTH, source=False), trust.spread)
             for one in questions
         ]
         found = [
@@ -348,12 +291,12 @@ class CalibrationRun:
             for names, numbers in self._execute(questions, plans, on_search)
         ]
         answers = [one.answers for one in questions]
-        before = score_rankings(answers, [names[:_DEPTH] for names, _ in found])
+        before = score_rankings(answers, [names[:DEPTH] for names, _ in found])
 
         def changed(strength: float) -> list[SliceChange]:
             weights = model.vector(strength)
             orders = [np.argsort(-(matrix @ weights), kind="stable") for _, matrix in found]
-            ranked = [[names[at] for at in order[:_DEPTH]] for (names, _), order in zip(found, orders, strict=True)]
+            ranked = [[names[at] for at in order[:DEPTH]] for (names, _), order in zip(found, orders, strict=True)]
             return part_changes(questions, before, score_rankings(answers, ranked), by_vagueness=False)
 
         return rerank_strength(changed, questions, mode_changes)
@@ -364,11 +307,11 @@ class CalibrationRun:
         setting: settings.SearchSettings,
         trust: AnchorModel,
         on_search: Callable[[int], None],
-    ) -> "_Figures":
+    ) -> Measured:
         """nDCG@20 and TLR@20 of each question, shape (questions, 2); NaN where the latter is undefined."""
         target = self._target(setting, trust)
         plans = [
-            modes.search(settings.SearchRequest(one.query, setting, target, _DEPTH, source=False)) for one in questions
+            modes.search(settings.SearchRequest(one.query, setting, target, DEPTH, source=False)) for one in questions
         ]
         ranked = [[hit.document for hit in one.hits] for one in self._execute(questions, plans, on_search)]
         return score_rankings([one.answers for one in questions], ranked)
@@ -463,14 +406,14 @@ def rerank_strength(
         questions: that were asked.
         lost: what the mode itself changes against dense search; what it loses is no longer there to be lost.
     """
-    allowed = {(one.answer, one.overlap): max(0.0, _RERANK_TOLERATED - loss([one])) for one in lost}
+    allowed = {(one.answer, one.overlap): max(0.0, RERANK_TOLERATED - loss([one])) for one in lost}
     known = [bool(one.hides) for one in questions if one.elsewhere]
     most = 1.0 if sum(known) > len(known) / 2 else USUAL_RERANK
     changes = list[SliceChange]()
     for strength in (one for one in RERANK_STRENGTHS if one <= most):
         changes = changed(strength)
         confidence = -_SURE if strength > USUAL_RERANK else 0.0
-        if not any(one.loses(allowed.get((one.answer, one.overlap), _RERANK_TOLERATED), confidence) for one in changes):
+        if not any(one.loses(allowed.get((one.answer, one.overlap), RERANK_TOLERATED), confidence) for one in changes):
             return strength, changes
     return 0.0, changes
 
@@ -487,9 +430,6 @@ def _reranked_settings(
     return found
 
 
-_Figures = NDArray[np.float64]
-
-
 def levels_around(levels: Sequence[float], figure: float) -> list[int]:
     """The places of the levels that a figure lies between; of one alone where it lies beyond all of them, or on it.
 
@@ -500,110 +440,6 @@ def levels_around(levels: Sequence[float], figure: float) -> list[int]:
     places = range(len(levels))
     place = float(np.interp(figure, np.maximum.accumulate(levels[::-1]), places))
     return [at for at in places if abs(places[-1] - at - place) < 1]
-
-
-def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Sequence[str]]) -> _Figures:
-    """nDCG@20 and TLR@20 of rankings, shape (questions, 2); NaN where the latter is undefined.
-
-    Args:
-        answers: of each question, document -> whether it is in another language than the question.
-        ranked: of each question, documents, best first.
-    """
-    import ir_measures
-    from ir_measures import R, nDCG
-
-    run = [
-        ir_measures.ScoredDoc(str(number), name, -float(rank))
-        for number, names in enumerate(ranked)
-        for rank, name in enumerate(names)
-    ]
-    figures = np.zeros((len(answers), 2))
-    for column, measure in enumerate((nDCG @ _DEPTH, R @ _DEPTH)):
-        judged = [
-            ir_measures.Qrel(str(number), name, 1)
-            for number, known in enumerate(answers)
-            for name, other in known.items()
-            if other or not column
-        ]
-        if column:
-            figures[:, column] = np.nan
-            figures[sorted({int(qrel.query_id) for qrel in judged}), column] = 0.0
-        for found in ir_measures.iter_calc([measure], judged, run) if judged else ():
-            figures[int(found.query_id), column] = found.value
-    return figures
-
-
-def part_changes(
-    questions: Sequence[CalibrationQuestion], before: _Figures, after: _Figures, *, by_vagueness: bool = True
-) -> list[SliceChange]:
-    """The parts of the questions and what changes in them.
-
-    Where the answer is in the question's language, that goes by how much of the question it repeats. Where it is in
-    others only, words are led astray at any overlap, and clear questions, whose answers dense search finds, lose more
-    than vague ones.
-
-    Args:
-        questions: that were asked.
-        before: nDCG@20 and TLR@20 of each, as ``score_rankings`` gives them.
-        after: the same of another mode.
-        by_vagueness: whether the latter are told apart by how vague they are.
-    """
-    overlaps = np.array([one.overlap for one in questions])
-    vague = np.array([one.vagueness for one in questions])
-    elsewhere = np.array([one.elsewhere for one in questions])
-    clusters = np.array([one.cluster for one in questions])
-    parts: list[tuple[str, str, float | None, NDArray[np.bool_]]]
-    parts = [("own", overlap, None, ~elsewhere & (overlaps == overlap)) for overlap in OVERLAPS]
-    if by_vagueness:
-        parts += [("other", "any", level, elsewhere & (vague == level)) for level in VAGUENESS]
-    else:
-        parts.append(("other", "any", None, elsewhere))
-    found = []
-    for answer, overlap, level, which in parts:
-        changed, of = (after - before)[which], clusters[which]
-        ndcg, tlr = (_mean(changed[:, column], of) for column in (0, 1))
-        if ndcg is not None:
-            dense = float(before[which, 0].mean())
-            recall = (None, 0.0) if tlr is None else tlr
-            found.append(
-                SliceChange(answer, overlap, level, len(of), dense, ndcg.mean, recall[0], ndcg.error, recall[1])
-            )
-    return found
-
-
-def _predictions(questions: Sequence[CalibrationQuestion], before: _Figures, after: _Figures) -> list[Prediction]:
-    """What is predicted where an answer is in the question's language, where none is, and for each language."""
-    changes = part_changes(questions, before, after)
-    found = [
-        Prediction.of(answer, None, parts)
-        for answer in ("own", "other")
-        if (parts := [one for one in changes if one.answer == answer])
-    ]
-    languages = np.array([one.query.language for one in questions])
-    for language in sorted(set(languages.tolist())):
-        asked = np.flatnonzero(languages == language)
-        part = [questions[at] for at in asked]
-        if len({one.cluster for one in part}) >= FEWEST_CALIBRATED:
-            changes = part_changes(part, before[asked], after[asked])
-            found.append(Prediction.of(None, language, changes))
-    return found
-
-
-class _Mean(NamedTuple):
-    """A mean, and its standard error."""
-
-    mean: float
-    error: float
-
-
-def _mean(values: _Figures, clusters: NDArray[np.int64]) -> _Mean | None:
-    """The mean of values, those of one cluster sharing their luck; None where there are none."""
-    known = ~np.isnan(values)
-    if not known.any():
-        return None
-    mean = float(values[known].mean())
-    sums = np.bincount(clusters[known], weights=values[known] - mean)
-    return _Mean(mean, float(np.sqrt((sums**2).sum()) / known.sum()))
 
 
 def _strength(full: Sequence[SliceChange]) -> float:

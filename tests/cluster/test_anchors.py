@@ -104,11 +104,12 @@ def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client
     assert all(one["lowest"] <= one["highest"] for one in told["predicted"])
     assert (told["documents"], told["questions"], told["overlap"]) == (30, 540, None)
     assert told["spread"] == pytest.approx(measured_spread(client, versions.live(client, name), 300))
-    assert (told["mode"], told["strength"] > 0) == ("anchored", True)
-    assert parts["own", "all"]["ndcg"] > 0.05
-    assert parts["own", "all"]["ndcg"] > parts["own", "none"]["ndcg"]
-    assert told["gain"] > 0
-    assert told["loss"] <= 0.005
+    full = {one["overlap"]: one["ndcg"] for one in told["full_strength"] if one["answer"] == "own"}
+    assert full["all"] > 0.05
+    assert full["all"] > full["none"]
+    # Thirty documents are few to be sure by.
+    assert (told["mode"] == "anchored") == (told["strength"] > 0)
+    assert told["loss"] <= 0.004
     assert told["lexical_weight"] in (None, 0.3, 0.1, 0.03)
 
 
@@ -397,7 +398,7 @@ def assert_told_in_words(done, name, index, kept):
     assert lines[11] == (
         f"Calibration found no weight of words at which hybrid search of {name} loses nothing."
         if weight is None
-        else f"Hybrid search with words weighing {weight:g} loses no more than .0050 in any part of these queries (95% "
+        else f"Hybrid search with words weighing {weight:g} loses no more than .0040 in any part of these queries (95% "
         "confidence)."
     )
     assert all(line.startswith("Reranking (--rerank features) ") for line in lines[12:])

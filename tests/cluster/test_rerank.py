@@ -347,7 +347,7 @@ def test_replays_compare_reranked_settings(judged, name, tmp_path):
     measures = ["--measures", "nDCG@20 TLR@20 LPR"]
     rows = [*measures, "--setting", "dense", "--setting", "dense --rerank features", "--output", tmp_path / "out"]
     told = printed(run("evaluate", "replay", judged, "--index", name, *rows, "--json"))
-    assert [one["setting"]["rerank"] for one in told["runs"].values()] == [None, "features"]
+    assert [one["setting"]["rerank"] for one in told["runs"].values()] == [None, None, "features"]
     folder = tmp_path / "out" / "dense-rerank-features"
     figures = json.loads((folder / "result.json").read_bytes())["measures"]
     run(

@@ -15,16 +15,11 @@ from langshift.retrieval.calibration.calibrate import (
     WORTH_WHILE,
     Calibration,
     CalibrationCost,
-    Prediction,
-    SliceChange,
     _strength,
-    gain,
     levels_around,
-    loss,
-    part_changes,
     rerank_strength,
-    score_rankings,
 )
+from langshift.retrieval.calibration.changes import Prediction, SliceChange, gain, loss, part_changes, score_rankings
 from langshift.retrieval.calibration.questions import (
     OVERLAPS,
     VAGUENESS,

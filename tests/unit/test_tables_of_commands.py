@@ -39,7 +39,8 @@ from langshift.evaluate.rerank.laura import FIGURES, LabelComparison, LauraRow
 from langshift.evaluate.rerank.pools import RerankSlice
 from langshift.evaluate.tune.tune import COST, MEASURES, TARGET, MeasureChange, TuningSettings
 from langshift.plugin.metadata import ChunkPlace
-from langshift.retrieval.calibration.calibrate import SliceChange
+from langshift.retrieval.calibration.calibrate import CalibrationCost
+from langshift.retrieval.calibration.changes import Prediction, SliceChange
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, ShiftEffect
 from langshift.retrieval.rerank.features import read_model
 from langshift.retrieval.settings import AnchorModel, SearchSettings
@@ -103,12 +104,14 @@ def explained_hits():
 @case
 def calibration():
     changes = [
-        SliceChange(answer, overlap, COUNT * 1000, 0.9, -0.1234, -0.1234)
-        for answer, overlap in (("own", "none"), ("own", "as in the log"), ("other", "as in the log"))
+        SliceChange(answer, overlap, level, COUNT * 1000, 0.9, -0.1234, -0.1234, 0.01)
+        for answer, overlap, level in (("own", "none", None), ("own", "half", None), ("other", "any", 0.25))
     ]
     parts = {"changes": changes, "full_strength": changes, "hybrid": changes}
     parts |= {"rerank": {"dense": 0.1, "anchored": 0.0}, "reranked": {"dense": changes, "anchored": changes}}
-    found = Of(mode="dense", lexical_weight=None, trust=AnchorModel(0.1, 0.0), **parts)
+    parts |= {"predicted": [Prediction(None, "zh-Hant", COUNT * 1000, -0.1234, 0.1234)], "overlap": None}
+    cost = CalibrationCost(400, 1200, 7200)
+    found = Of(mode="anchored", lexical_weight=None, trust=AnchorModel(0.1, 0.05), cost=cost, **parts)
     anchors._show_calibration(Of(name=NAME, index=NAME), found)
 
 
