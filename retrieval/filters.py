@@ -105,7 +105,7 @@ def read_filters(texts: Iterable[str]) -> ReadFilters:
         form = _FORM.fullmatch(text)
         if form is None:
             raise UsageError(
-                f"--filter takes FIELD=VALUE, such as language=th, also with !=, <, <=, > or >=, not {text!r}."
+                f"A filter is FIELD=VALUE, such as language=th, also with !=, <, <=, > or >=, not {text!r}."
             )
         field, operator, value = form[1].strip(), _OPERATORS[form[2]], form[3]
         conditions = filters.setdefault(field, {})
@@ -114,7 +114,7 @@ def read_filters(texts: Iterable[str]) -> ReadFilters:
             continue
         operator, given = ("exists", form[2] == "=") if operator in {"in", "not"} else (operator, value)
         if operator in conditions:
-            raise UsageError(f"--filter {text} contradicts or repeats another filter by {field}: give one of them.")
+            raise UsageError(f"The filter {text} contradicts or repeats another one by {field}: give one of them.")
         conditions[operator] = given
     return ReadFilters(filters, queries)
 
@@ -127,7 +127,7 @@ def _read_values(text: str, given: str) -> list[str]:
         values = []
     if not values or not all(values):
         raise UsageError(
-            f"--filter {text} has an empty value or a quotation mark too few: separate values by commas, and write a "
+            f"The filter {text} has an empty value or a quotation mark too few: separate values by commas, and write a "
             'value with a comma as "a, b".'
         )
     return values
@@ -137,7 +137,7 @@ def _read_query(text: str) -> dict[str, Any]:
     try:
         query = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise UsageError(f"--filter {text[:_SHOWN_CHARACTERS]} is not JSON: {error}.") from None
+        raise UsageError(f"The filter {_cut(text)} is not JSON: {error}.") from None
     return dict(query)
 
 
@@ -170,8 +170,8 @@ class FieldCheck:
                 raise UsageError("A filter is not UTF-8 text.")
             if self._own_names.get(name, name) == self._index.fields.language:
                 conditions = {kind: _tags(value) for kind, value in conditions.items()}
-                asked = conditions.get("in")
-                languages = languages if asked is None else tuple(asked)
+                if (asked := conditions.get("in")) is not None:
+                    languages = tuple(tag for tag in asked if languages is None or tag in languages)
             parts += self._parts(name, conditions)
         queries = [dsl_filter] if isinstance(dsl_filter, Mapping) else dsl_filter
         if not isinstance(queries, list | tuple) or not all(isinstance(one, Mapping) for one in queries):
@@ -188,13 +188,13 @@ class FieldCheck:
             parts.append(_part(name, "=" if exists else "!=", "*", clause))
         if not conditions:
             return parts
-        field = self.exact(name)
         for kind, sign in (("in", "="), ("not", "!=")):
             if (values := conditions.pop(kind, None)) is not None:
                 # Other fields than texts are kept as they came.
                 forms = [form for one in values for form in (canonical_forms(one) if isinstance(one, str) else [one])]
-                parts.append(_part(name, sign, _few(values), {"terms": {field: forms}}))
+                parts.append(_part(name, sign, _few(values), {"terms": {self.exact(name): forms}}))
         if conditions:
+            field = self.exact(name, ordered=True)
             self._require_dates(name, field, conditions)
             text = " and ".join(f"{name}{_RANGE[kind]}{_few([value])}" for kind, value in conditions.items())
             parts.append(FilterPart(text, {"range": {field: conditions}}))
@@ -205,25 +205,28 @@ class FieldCheck:
         types = self._capabilities(name, self._own_names.get(name, name))[field]
         if not set(types) & {"date", "date_nanos"} and any(str(one)[:3] == "now" for one in conditions.values()):
             raise UsageError(
-                f"Index {self._index.name} has no dates in its field {name!r}, which is of type {', '.join(types)}: map "
-                "it as date with --template when the index is made."
+                f"Index {self._index.name} has no dates in its field {name!r}, which is of type {', '.join(types)}: "
+                f"load the index anew with --date-field {name}."
             )
 
-    def exact(self, name: str, use: str = "filter") -> str:
+    def exact(self, name: str, use: str = "filter", *, ordered: bool = False) -> str:
         """The field that holds the values of a field that is named; of a text its view of type keyword.
 
         Args:
             name: as a person names it.
             use: what for: ``filter``, or ``sort`` and ``count``, which need doc values.
+            ordered: whether values are put in order: dates that are kept as they came have a view for that.
 
         Raises:
             UsageError: there is no such field, or it has no values to be used so.
         """
         field = self._own_names.get(name, name)
         found = self._capabilities(name, field)
-        if set(found[field]) & _TEXTS:
-            views = [view for view, types in found.items() if view != field and set(types) == {"keyword"}]
-            field = min(views, key=lambda view: (not view.endswith(".keyword"), view), default=field)
+        wanted = (
+            "keyword" if set(found[field]) & _TEXTS else "date" if ordered and set(found[field]) == {"keyword"} else ""
+        )
+        views = [view for view, types in found.items() if view != field and set(types) == {wanted}]
+        field = min(views, key=lambda view: (not view.endswith(f".{wanted}"), view), default=field)
         types = found[field]
         kind = ", ".join(sorted(types))
         refusal = f"Index {self._index.name} cannot {use} by its field {name!r}, which is of type {kind}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -13,20 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import (
-    CHUNK,
-    PARENT,
-    PLACE,
-    USUAL,
-    ChunkPlace,
-    FieldNames,
-    remove_at,
-    replaced_at,
-    value_at,
-)
+from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
 from langshift.retrieval.facets import Facet
 from langshift.retrieval.settings import ModeOrigin, SearchRequest, SearchSettings
-from langshift.retrieval.snippets import Snippet
+from langshift.retrieval.snippets import Snippet, own_source
 from langshift.retrieval.steps import HttpRequest, Response
 
 #: What a sort is of.
@@ -294,30 +283,6 @@ def _other(found: ScoredDoc, fields: FieldNames, chosen: Collection[str] | None)
     title, text = title_and_text(found.source, fields)
     source = own_source(found.source, fields, chosen)
     return Other(found.document, found.score, found.language, title, text, source, _passage(found, fields))
-
-
-def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:
-    """A document's own fields, as it came with them.
-
-    Args:
-        source: the fields of its entry.
-        fields: the index's names of fields.
-        chosen: names of those that are wanted, where not all were asked for; an object's stands for all inside it.
-    """
-    own = deepcopy(dict(source))
-    added = [fields.vector, fields.stamp, fields.confidence, *([PARENT, CHUNK] if fields.chunking else [])]
-    if chosen is not None:
-        # Every hit brings these.
-        brought = (*fields.text_fields, fields.group)
-        added += [name for name in brought if not any(f"{name}.".startswith(f"{one}.") for one in chosen)]
-    elif not fields.split:
-        added.append(fields.language)
-    for name in added:
-        remove_at(own, name)
-    for name in fields.text_fields if fields.split else ():
-        if isinstance(by_language := value_at(own, name), Mapping):
-            own = replaced_at(own, name, next(iter(by_language.values()), None))
-    return own
 
 
 def _passage(found: ScoredDoc, fields: FieldNames) -> Passage | None:

@@ -68,7 +68,7 @@ def sort_clauses(given: str | Sequence[str], fields: FieldCheck) -> Sort:
         name, _, order = text.rpartition(":")
         if order not in {"asc", "desc"} or not name:
             name, order = text, "asc"
-        clauses.append({fields.exact(name, "sort"): {"order": order, "missing": "_last"}})
+        clauses.append({fields.exact(name, "sort", ordered=True): {"order": order, "missing": "_last"}})
     return tuple(clauses)
 
 

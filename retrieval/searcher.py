@@ -333,7 +333,8 @@ class Searcher:
     ) -> SearchPlan[hits.SearchResult]:
         """All of ``search``: the query is detected and encoded before this returns a plan for the rest.
 
-        A point in time is opened before, too, where a first page is asked for. With ``snippets``, the plan encodes, too.
+        A point in time is opened before, too, where a first page is asked for. With ``snippets``, the plan encodes what
+        these are chosen from.
 
         Raises:
             UsageError: as in ``search``.

@@ -71,8 +71,8 @@ def require_fields(fields: object) -> None:
     Raises:
         UsageError: it is no list of strings, and not None.
     """
-    listed = isinstance(fields, Sequence) and not isinstance(fields, str)
-    if fields is not None and not (listed and all(isinstance(one, str) and is_text(one) for one in fields)):
+    is_list = isinstance(fields, list | tuple) and all(isinstance(one, str) and is_text(one) for one in fields)
+    if fields is not None and not is_list:
         raise UsageError(f"fields is {fields!r}, but it must be a list of names such as ['title', 'year'], or None.")
 
 

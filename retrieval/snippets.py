@@ -1,17 +1,18 @@
-"""What is shown of a hit's text: where words of the query stand, else the sentences that are nearest to the query."""
+"""What is shown of a hit: its document's own fields, and a part of its text that says why it was found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import UsageError
-from langshift.plugin.metadata import FieldNames
+from langshift.plugin.metadata import CHUNK, PARENT, FieldNames, remove_at, replaced_at, value_at
 from langshift.retrieval import dsl
 from langshift.retrieval.settings import SearchQuery
 from langshift.retrieval.steps import Body, SearchPlan
@@ -20,13 +21,38 @@ from langshift.sentences import joined, sentence_spans, within_bmp
 #: Makes vectors of texts, shape (texts, dimension), float32.
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
+
+def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:
+    """A document's own fields, as it came with them.
+
+    Args:
+        source: the fields of its entry.
+        fields: the index's names of fields.
+        chosen: names of those that are wanted, where not all were asked for; an object's stands for all inside it.
+    """
+    own = deepcopy(dict(source))
+    added = [fields.vector, fields.stamp, fields.confidence, *([PARENT, CHUNK] if fields.chunking else [])]
+    if chosen is not None:
+        # Every hit brings these.
+        brought = (*fields.text_fields, fields.group)
+        added += [name for name in brought if not any(f"{name}.".startswith(f"{one}.") for one in chosen)]
+    elif not fields.split:
+        added.append(fields.language)
+    for name in added:
+        remove_at(own, name)
+    for name in fields.text_fields if fields.split else ():
+        if isinstance(by_language := value_at(own, name), Mapping):
+            own = replaced_at(own, name, next(iter(by_language.values()), None))
+    return own
+
+
 # Characters of a snippet; a sentence is not broken for a few more.
 _LENGTH: Final = 160
 # What the server puts around a word of the query; of its own accord it takes control characters away.
 _OPEN, _CLOSE = "<mark>", "</mark>"
 # Of a longer text the server looks at so many characters.
 _MOST_ANALYZED: Final = 100_000
-# Bytes of all texts of an answer that are encoded: some 700 tokens, .4 s of two cores for `e5-small`.
+# Bytes of all texts of an answer that are encoded: some 750 tokens, .7 s of one core for `e5-small`.
 _MOST_ENCODED: Final = 3_000
 
 
@@ -144,7 +170,7 @@ def nearest_sentences(
 ) -> dict[str, Snippet]:
     """The sentences of each text that are nearest to the query; of a text that is short enough all, unencoded.
 
-    How much is encoded is bounded, whatever the texts: of each the beginning, as much as of any other.
+    How much is encoded is bounded, whatever the texts: of each the beginning, about as much as of any other.
 
     Args:
         question: what was searched for.
@@ -155,7 +181,12 @@ def nearest_sentences(
     long = [name for name, one in texts.items() if len(one.text.strip()) > _LENGTH]
     if encode is None or question.vector is None or not long:
         return found
-    parts = [(name, part) for name in long for part in _parts(texts[name], _MOST_ENCODED // len(long))]
+    parts, room = list[tuple[str, str]](), _MOST_ENCODED
+    for place, name in enumerate(long):
+        # What a text leaves the others have.
+        here = _parts(texts[name], room // (len(long) - place))
+        room -= len("".join(here).encode())
+        parts += [(name, part) for part in here]
     if not parts:
         return found
     near = with_norm_1(encode([part for _, part in parts])) @ with_norm_1(question.vector)

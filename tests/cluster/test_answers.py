@@ -76,6 +76,20 @@ def test_a_snippet_shows_where_words_of_the_query_stand_else_the_nearest_sentenc
     assert all(hit.snippet is None for hit in searcher.search(QUESTION).hits)
 
 
+def test_a_page_has_both_of_the_point_in_time(client, searcher, name):
+    how = {"language": "en", "snippets": True, "sort": "year:desc"}
+    first = searcher.search(QUESTION, from_=0, size=1, **how)
+    stored = client.get(index=f"{name}-v0001", id="tides-en")["_source"]
+    client.delete(index=f"{name}-v0001", id="tides-en", params={"refresh": "true"})
+    try:
+        second = searcher.search(QUESTION, from_=1, size=1, point_in_time=first.point_in_time, **how)
+    finally:
+        client.index(index=f"{name}-v0001", id="tides-en", body=stored, params={"refresh": "true"})
+    assert [hit.id for page in (first, second) for hit in page.hits] == ["tides-de", "tides-en"]
+    assert second.hits[0].source == OWN["tides-en"]
+    assert second.hits[0].snippet.by == "words"
+
+
 def test_the_command_shows_both(name, cluster_env):
     done = command("search", name, QUESTION, "--language", "en", "--fields", "year, titel", "--json", url=cluster_env)
     answer = json.loads(done.stdout)

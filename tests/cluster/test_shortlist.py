@@ -4,6 +4,7 @@ import uuid
 
 import numpy as np
 import pytest
+from search_request import index_filter
 from searched import TEXTS, a_name, drop, make_index
 from searched_index import DIMENSION, Corpus, asked, found
 
@@ -55,7 +56,7 @@ def target(client, request):
 
 
 def shortlisted(client, target, question, filters=None, lacks=None):
-    return execute(client, target.index.index, build_shortlist(question, target, filters or {}, lacks or {}))
+    return execute(client, target.index.index, build_shortlist(question, target, index_filter(filters), lacks or {}))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ _MAPPED = {
     "year": {"type": "integer"},
     "price": {"type": "float"},
     "published": {"type": "date"},
+    "printed": {"type": "keyword", "fields": {"date": {"type": "date"}}},
     "used": {"type": "boolean"},
     "isbn": _KEYWORD,
     "source": _KEYWORD,
@@ -80,12 +81,10 @@ class FilteredIndex:
                     source |= {"parent": name, "chunk": at.to_dict()}
                 lines += [{"index": {"_id": entry}}, source]
         self._send(lines)
-        if known:
-            self._lines = lines
 
-    def rewrite(self):
-        """Write again all that tests know of."""
-        self._send(self._lines)
+    def delete(self, entries):
+        """Delete the entries of these ids, as another client does."""
+        self._send([{"delete": {"_id": entry}} for entry in entries])
 
     def _send(self, lines):
         content = "".join(json.dumps(line) + "\n" for line in lines)
@@ -97,6 +96,7 @@ class FilteredIndex:
             "year": None if place % 11 == 0 else 1980 + place * 7 % 40,
             "price": place % 13 + 0.5,
             "published": f"20{10 + place % 12:02}-{1 + place % 9:02}-15",
+            "printed": f"20{10 + place % 12:02}-{1 + place % 9:02}-15",
             "used": place % 3 == 0,
             "isbn": f"978-{place % 50}" if place % 4 == 0 else None,
             "source": [f"s{place % 7}", f"s{place % 3}"] if place % 5 else f"s{place % 7}",

@@ -295,7 +295,10 @@ def test_the_command_refuses_before_it_asks_the_cluster():
         ((" ",), "The query is empty: give the words to search for."),
         (("x" * 10_001,), "The query has 10,001 characters, but at most 10,000 can be searched for."),
         (("Moon", "--language", "tlhx"), "'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW."),
-        (("Moon", "--filter", "year"), "--filter takes FIELD=VALUE, such as language=th, not 'year'."),
+        (
+            ("Moon", "--filter", "year"),
+            "A filter is FIELD=VALUE, such as language=th, also with !=, <, <=, > or >=, not 'year'.",
+        ),
     ):
         assert refusal(langshift("search", "news", *arguments, OPENSEARCH_URL=none)) == sentence
 

@@ -7,9 +7,8 @@ from langshift.errors import UsageError
 from langshift.ingest.documents import Document
 from langshift.ingest.transform import index_entry
 from langshift.plugin.metadata import USUAL, FieldNames
-from langshift.retrieval.hits import own_source
 from langshift.retrieval.settings import SearchQuery, require_fields
-from langshift.retrieval.snippets import ShownText, Snippet, highlight_body, make_snippets, marks_of
+from langshift.retrieval.snippets import ShownText, Snippet, highlight_body, make_snippets, marks_of, own_source
 
 MOON = np.float32([1, 0])
 QUERY = SearchQuery("why moon", "en", MOON)
@@ -70,14 +69,13 @@ def test_little_is_encoded_however_long_the_texts_are():
         encoded.extend(texts)
         return encode(texts)
 
-    found = made(QUERY, {str(n): ShownText("en", LONG * 1000) for n in range(10)}, encode=counted)
-    assert sum(map(len, encoded)) <= 3000
-    assert len(found) == 10
-    encoded.clear()
-    # So little of each that no sentence ends there.
-    found = made(QUERY, {str(n): ShownText("en", LONG) for n in range(1000)}, encode=counted)
-    assert encoded == []
-    assert {one.by for one in found.values()} == {"beginning"}
+    # Of a thousand texts each has so little room that no sentence ends there.
+    for many in (1, 10, 1000):
+        found = made(QUERY, {str(n): ShownText("en", LONG * 100) for n in range(many)}, encode=counted)
+        assert sum(map(len, encoded)) <= 3000
+        assert len(found) == many
+        assert found["0"].by == ("beginning" if many == 1000 else "meaning")
+        encoded.clear()
 
 
 def test_where_no_query_can_be_encoded_it_is_the_beginning_to_the_end_of_a_word():

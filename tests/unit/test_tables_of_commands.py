@@ -84,8 +84,9 @@ def hits():
     passage = Passage(NAME, 12345.6789, "zh-Hant", SENTENCE, ChunkPlace(9_999, 123_456, 1_234_567, 99_999, "headline"))
     in_chunks = [replace(hit, passage=passage, passages=(passage, passage)) for hit in found]
     for one_per_group in (False, True):
-        search._show_hits(NAME, Of(notes=(), hits=found), Of(one_per_group=one_per_group))
-        search._show_hits(NAME, Of(notes=(), hits=in_chunks), Of(one_per_group=one_per_group))
+        for shown in (found, in_chunks):
+            result = Of(notes=(), hits=shown, from_=None, sorted=None, depth=0)
+            search._show_hits(NAME, result, Of(one_per_group=one_per_group))
 
 
 @case
