@@ -342,10 +342,13 @@ class Searcher:
         settings.require_query(words, size)
         settings.require_passages(passages, self.index)
         settings.require_fields(fields)
-        pages.require_page(from_, point_in_time)
+        if from_ is not None or point_in_time is not None:
+            pages.require_page(from_, point_in_time)
         checked = self._fields.checked(filters, dsl_filter)
-        order = pages.sort_clauses(sort, self._fields)
-        counted = {name: self._fields.exact(name, "count") for name in pages.names(facets, "facets")}
+        order = pages.sort_clauses(sort, self._fields) if sort else ()
+        counted = {
+            name: self._fields.exact(name, "count") for name in (pages.names(facets, "facets") if facets else ())
+        }
         names = self.index.fields
         source = True if fields is None else [*fields, *names.text_fields, names.group]
         given, chosen = setting, self.resolve(setting)
@@ -377,7 +380,7 @@ class Searcher:
 
         def read_result() -> SearchPlan[hits.SearchResult]:
             found = yield from sent(plan)
-            facet_values = yield from sent(count_values(counted, checked, index.fields))
+            facet_values = (yield from sent(count_values(counted, checked, index.fields))) if counted else {}
             seen = dict[str, hits.ShiftEffect]()
             if explain and vector is not None and found.hits:
                 compared = effects.effects(vector, [hit.id for hit in found.hits], shift, index.fields, checked)

@@ -13,7 +13,6 @@ from langshift.parameters import Command, flag, json_or_tables, option
 from langshift.plugin.versions import check_name
 from langshift.retrieval.filters import read_filters
 from langshift.retrieval.hits import Hit, Other, Passage, SearchResult
-from langshift.retrieval.pages import require_page
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MOST_PASSAGES, SearchOptions, SearchSettings, require_query
 from langshift.retrieval.snippets import Snippet
@@ -83,7 +82,6 @@ def search(
     """
     check_name(name)
     kept = read_filters(filters)
-    require_page(from_, point_in_time)
     require_query(words, size)
     if language is not None:
         require_tag(language)

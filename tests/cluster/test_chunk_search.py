@@ -12,7 +12,7 @@ from searched_index import ChunkCorpus, asked, found, scored
 
 import langshift
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames
-from langshift.retrieval.filters import FieldCheck
+from langshift.retrieval.filters import NO_FILTER, FieldCheck
 from langshift.retrieval.settings import MODES, SearchSettings
 from langshift.retrieval.shortlist import build_shortlist, rank, rankable
 from langshift.retrieval.steps import execute
@@ -259,7 +259,7 @@ def test_a_shortlist_ranks_documents_as_the_live_search_does(client, target, set
     if not rankable(setting):
         return
     question = asked(words="sun moon")
-    shortlist = execute(client, target.index.index, build_shortlist(question, target, {}, {}))
+    shortlist = execute(client, target.index.index, build_shortlist(question, target, NO_FILTER, {}))
     ranked = rank(shortlist, setting, size=10).hits
     if setting.mode == "balanced":
         # The live search looks deeper for its 50 documents.

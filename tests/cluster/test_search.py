@@ -126,6 +126,32 @@ def test_what_cannot_be_searched_is_refused(client, name, searcher):
         Searcher(client, "nothing-here")
 
 
+def test_the_command_filters_sorts_counts_and_turns_pages(cluster_env, name):
+    def search(*options):
+        done = langshift("search", name, "Moon", "--mode", "dense", "--size", "2", *options, url=cluster_env)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    options = ("--filter", "year>=1991", "--filter", "language!=th", "--sort", "year:desc", "--facet", "language")
+    first = json.loads(search(*options, "--from", "0", "--json", "--show-request").stdout)
+    assert [hit["id"] for hit in first["hits"]] == ["bread-de", "bread-en"]
+    assert (first["from"], first["depth"], first["sorted"], first["sorted_count"]) == (0, 3, "found", 3)
+    languages = [{"value": "de", "count": 2}, {"value": "en", "count": 1}]
+    assert first["facets"] == {"language": {"values": languages, "other": 0}}
+    assert [request["path"].partition("?")[0] for request in first["requests"]] == [
+        f"/{name}-v0001/_search/point_in_time",
+        *["/_search"] * 4,
+    ]
+    second = search(*options, "--from", "2", "--point-in-time", first["point_in_time"])
+    table, facets = second.stdout.split("\n\n")
+    assert re.findall(r"^ +(\d+) .* (\S+)$", table, re.MULTILINE) == [("3", "tides-de")]
+    assert table.endswith("Sorted: the 3 hits found.")
+    assert facets.split() == ["language", "documents", "de", "2", "en", "1"]
+    shown = search("--from", "0", "--show-request")
+    assert shown.stdout.startswith(f'# curl -X POST "$OPENSEARCH_URL/{name}-v0001/_search/point_in_time?keep_alive=5m')
+    assert shown.stderr.startswith("2 of 6 hits; for the next: --from 2 --point-in-time ")
+
+
 def test_an_index_of_something_else_is_refused(client, index_name):
     client.indices.create(index=f"{index_name}-other", body={"aliases": {index_name: {}}})
     with pytest.raises(ClusterError) as refused:
