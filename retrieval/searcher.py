@@ -143,7 +143,8 @@ class Searcher:
         """Query vectors as the encoder makes them, and as they are searched with: (len(texts), dimension), float32."""
         return self.encoder.encode_queries(texts)
 
-    def _encode_sentences(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_sentences(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of parts of documents' texts, (len(texts), dimension), float32; one thread at a time encodes."""
         with ENCODING:
             return self.encoder.encode_documents(texts)
 
@@ -389,7 +390,7 @@ class Searcher:
                 texts = {
                     one.id: ShownText(one.language, hits.title_and_text(one.source, names)[1]) for one in found.hits
                 }
-                shown = yield from sent(make_snippets(question, texts, names, self._encode_sentences))
+                shown = yield from sent(make_snippets(question, texts, names, self.encode_sentences))
             brought = [hits.to_hit(one, names, seen.get(one.id), shown.get(one.id), fields) for one in found.hits]
             return hits.SearchResult(
                 index=index.index,
@@ -438,6 +439,7 @@ class Searcher:
         *,
         language: str | None = None,
         filters: Filters = NO_FILTERS,
+        dsl_filter: DslFilter = (),
         encoded: Callable[[], NDArray[np.float32]] | None = None,
     ) -> SearchPlan[Shortlist]:
         """The candidates of a query for any setting but ``anchored`` and one per group, see ``shortlist``.
@@ -446,6 +448,7 @@ class Searcher:
             words: the query.
             language: of the query, detected if None.
             filters: see ``SearchArguments``.
+            dsl_filter: likewise.
             encoded: gives the query's vector as the encoder makes it, shape (dimension,), where somebody keeps it.
 
         Returns:
@@ -455,7 +458,7 @@ class Searcher:
             UsageError: there is no such language, no such field to filter by, or the query is empty or too long.
         """
         settings.require_query(words, DEPTH)
-        checked = self._fields.checked(filters)
+        checked = self._fields.checked(filters, dsl_filter)
         tag = self._tag(words, language)
         lacks, vector = {}, None
         try:
