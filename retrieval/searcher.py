@@ -30,7 +30,7 @@ from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import Reranker, open_reranker
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.shortlist import DEPTH, Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
-from langshift.retrieval.snippets import ShownText, Snippet, make_snippets
+from langshift.retrieval.snippets import ShownText, Snippet, make_snippets, require_fields
 from langshift.retrieval.steps import HttpRequest, SearchPlan, T, execute, recorded
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ class Searcher:
         """
         settings.require_query(words, size)
         settings.require_passages(passages, self.index)
-        settings.require_fields(fields)
+        require_fields(fields)
         if from_ is not None or point_in_time is not None:
             pages.require_page(from_, point_in_time)
         checked = self._fields.checked(filters, dsl_filter)

@@ -65,17 +65,6 @@ def require_passages(passages: object, index: IndexInfo) -> None:
         )
 
 
-def require_fields(fields: object) -> None:
-    """Refuse names of fields that are none.
-
-    Raises:
-        UsageError: it is no list of strings, and not None.
-    """
-    is_list = isinstance(fields, list | tuple) and all(isinstance(one, str) and is_text(one) for one in fields)
-    if fields is not None and not is_list:
-        raise UsageError(f"fields is {fields!r}, but it must be a list of names such as ['title', 'year'], or None.")
-
-
 # So little that nothing is lost on any text that was tried, captions asked for in other words among them.
 USUAL_STRENGTH: Final = 0.05
 

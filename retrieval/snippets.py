@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import UsageError
+from langshift.files import is_text
 from langshift.plugin.metadata import CHUNK, PARENT, FieldNames, remove_at, replaced_at, value_at
 from langshift.retrieval import dsl
 from langshift.retrieval.settings import SearchQuery
@@ -20,6 +21,17 @@ from langshift.sentences import joined, sentence_spans, within_bmp
 
 #: Makes vectors of texts, shape (texts, dimension), float32.
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+def require_fields(fields: object) -> None:
+    """Refuse names of fields that are none.
+
+    Raises:
+        UsageError: it is no list of strings, and not None.
+    """
+    is_list = isinstance(fields, list | tuple) and all(isinstance(one, str) and is_text(one) for one in fields)
+    if fields is not None and not is_list:
+        raise UsageError(f"fields is {fields!r}, but it must be a list of names such as ['title', 'year'], or None.")
 
 
 def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:

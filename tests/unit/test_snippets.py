@@ -7,8 +7,16 @@ from langshift.errors import UsageError
 from langshift.ingest.documents import Document
 from langshift.ingest.transform import index_entry
 from langshift.plugin.metadata import USUAL, FieldNames
-from langshift.retrieval.settings import SearchQuery, require_fields
-from langshift.retrieval.snippets import ShownText, Snippet, highlight_body, make_snippets, marks_of, own_source
+from langshift.retrieval.settings import SearchQuery
+from langshift.retrieval.snippets import (
+    ShownText,
+    Snippet,
+    highlight_body,
+    make_snippets,
+    marks_of,
+    own_source,
+    require_fields,
+)
 
 MOON = np.float32([1, 0])
 QUERY = SearchQuery("why moon", "en", MOON)
