@@ -194,7 +194,7 @@ def test_a_mode_of_several_searches_is_gone_on_with(cluster_url, folder, index, 
 
     monkeypatch.setenv("OPENSEARCH_URL", cluster_url)
     with pytest.raises(UsageError) as caught:
-        run(folder, "--index", index, "--warm-up", 0, "--output", out, "--resume")
+        run(folder, "--index", index, "--warm-up", 0, "--setting", "dense", "--output", out, "--resume")
     assert str(caught.value).startswith(
         f"{out} contains an unfinished replay that differs from this one "
         f"(setting mode {setting.split()[0]}, not dense; setting preference "
