@@ -312,8 +312,7 @@ def judge_runs(compared: Comparison, letter: str) -> Verdict:
     }
     languages = compared.languages
     preferred = preferred_runs(runs[1].run, later.get("resolved", {}), languages.documents, languages.queries)
-    both = (one.run for one in runs)
-    paired = PairedFigures.of(compared.dataset, languages, *both, remedies={**remedies, **preferred})
+    paired = PairedFigures.of(compared.dataset, languages, runs[0].run, runs[1].run, {**remedies, **preferred})
     return judge_pair(paired, choice(first, later, [one.label for one in runs]))
 
 

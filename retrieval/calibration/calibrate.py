@@ -362,7 +362,7 @@ class CalibrationRun:
             self._without(own, modes.search(settings.SearchRequest(one, settings.USUAL, target, 1, source=False)))
             for one, own in zip_longest(queries, ids)
         ]
-        best = [2 * found.hits[0].score - 1 for found in execute_all(self._searcher, plans)]
+        best = [2 * (found.hits[0].score or 0.0) - 1 for found in execute_all(self._searcher, plans)]
         return float(np.mean((best - cosines.mean(axis=1)) / cosines.std(axis=1)))
 
     def _without(self, own: str | None, plan: SearchPlan[T]) -> SearchPlan[T]:

@@ -167,7 +167,7 @@ def predictions(questions: Sequence[CalibrationQuestion], before: Measured, afte
     languages = np.array([one.query.language for one in questions])
     for language in sorted(set(languages.tolist())):
         asked = np.flatnonzero(languages == language)
-        part = [questions[at] for at in asked]
+        part = [questions[int(at)] for at in asked]
         if len({one.cluster for one in part}) >= FEWEST_CALIBRATED:
             changes = part_changes(part, before[asked], after[asked])
             found.append(Prediction.of(None, language, changes))
