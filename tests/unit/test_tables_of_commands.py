@@ -41,6 +41,7 @@ from langshift.evaluate.tune.tune import COST, MEASURES, TARGET, MeasureChange, 
 from langshift.plugin.metadata import ChunkPlace
 from langshift.retrieval.calibration.calibrate import CalibrationCost
 from langshift.retrieval.calibration.changes import Prediction, SliceChange
+from langshift.retrieval.facets import Facet, FacetValue
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, ShiftEffect
 from langshift.retrieval.rerank.features import read_model
 from langshift.retrieval.settings import AnchorModel, SearchSettings
@@ -88,6 +89,12 @@ def hits():
         for shown in (found, in_chunks):
             result = Of(notes=(), hits=shown, from_=None, sorted=None, depth=0)
             search._show_hits(NAME, result, Of(one_per_group=one_per_group))
+
+
+@case
+def facets():
+    values = [FacetValue(value, COUNT * 1000) for value in (*NAMES, "true", 1.5)]
+    search._show_facets(Of(facets={"section.of.the.archive": Facet(tuple(values), COUNT)}))
 
 
 @case
@@ -160,7 +167,6 @@ def answers():
     )
 
 
-@case
 @case
 def demo():
     found = {name: scores(1.0) for name in serve._COLUMNS}
