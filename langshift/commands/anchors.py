@@ -153,14 +153,14 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         ]
         for one in calibration.changes
     ]
-    columns = ["answer", "heard", "words kept", "queries", "dense nDCG@20", "anchored", "±", "TLR@20"]
+    columns = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR@20"]
     table(None, columns, rows, right={"heard", *columns[3:]})
     strength, trust = calibration.trust.strength, calibration.trust
     for sentence in (
         "",
-        "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words kept: how many of its",
-        "words are the document's; the others are replaced. anchored, ±, TLR@20: the change of nDCG@20 by anchored",
-        "search with the strength below, half of its 95% interval (by document or group), and the change of TLR@20.",
+        "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
+        "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR@20: the change",
+        "by anchored search with the strength below, half of its 95% interval (by document or group); that of TLR@20.",
         "",
         f"{index.index}: mode auto is {calibration.mode}. {reason(calibration)}",
         f"Strength of anchored search: {strength:g}{f' ({_STRENGTHS[strength]})' if strength in _STRENGTHS else ''}; "

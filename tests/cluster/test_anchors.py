@@ -136,9 +136,9 @@ def test_what_people_asked_tells_how_hard_questions_are(name, tmp_path):
     assert "with 30 documents: 130 texts to encode" in done.stderr
     told = printed(done)
     assert 0.1 < told["overlap"] < 0.7
-    # Half of the queries repeat a sentence, which is clear.
+    # Half of the queries repeat a sentence, more words of it than any query that is made up.
     parts = [(part["answer"], part["vagueness"] or part["overlap"]) for part in told["changes"]]
-    assert parts[:2] == [("own", "all"), ("own", "half")]
+    assert [level for answer, level in parts if answer == "own"] == ["all"]
     assert 1 <= len([level for answer, level in parts if answer == "other"]) <= 2
 
 
@@ -373,7 +373,7 @@ def test_who_may_load_may_calibrate_also_with_a_write_block_and_who_may_search_m
 def assert_told_in_words(done, name, index, kept):
     """What a calibration of 30 documents prints."""
     lines = done.stdout.splitlines()
-    heads = ["answer", "heard", "words kept", "queries", "dense nDCG@20", "anchored", "±", "TLR@20"]
+    heads = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR@20"]
     assert re.split(r"  +", lines[0]) == heads
     assert [re.split(r"  +", line)[:4] for line in lines[1:7]] == [
         ["in the query's language", "any", "all", "90"],
@@ -385,9 +385,9 @@ def assert_told_in_words(done, name, index, kept):
     ]
     assert lines[7:12] == [
         "",
-        "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words kept: how many of its",
-        "words are the document's; the others are replaced. anchored, ±, TLR@20: the change of nDCG@20 by anchored",
-        "search with the strength below, half of its 95% interval (by document or group), and the change of TLR@20.",
+        "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
+        "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR@20: the change",
+        "by anchored search with the strength below, half of its 95% interval (by document or group); that of TLR@20.",
         "",
     ]
     lines = lines[3:]
