@@ -80,8 +80,7 @@ def pages(name):
     asked = {"q": QUERY, "left": name, "right": name}
     modes = [
         *({"left.mode": "hybrid", "right.mode": mode} for mode in ("lexical", "balanced", "anchored")),
-        {"left.one": "1", "right.alpha": "0.3", "filter": "language=de"},
-        {"from": "0", "sort": "group", "facet": "group"},
+        {"left.one": "1", "right.alpha": "0.3", "filter": "de"},
     ]
     yield "/search", {}
     for mode in modes:
