@@ -13,9 +13,8 @@ COLUMNS = ("nDCG@10", "PSI@10", "floor", "95 %", "worst", "best", "EvidenceHit@1
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory, client, cluster_url, xquad, e5_small, page_lock):  # noqa: ARG001 - which knows the texts
+def printed(folder, client, cluster_url, xquad, e5_small, page_lock):  # noqa: ARG001 - which knows the texts
     """What the commands of each block print, and the page shows from then on."""
-    folder = tmp_path_factory.mktemp("reproduction-long")
     return dict(zip(RUN, run_blocks(RUN, folder, client, cluster_url, xquad, page_lock), strict=True))
 
 

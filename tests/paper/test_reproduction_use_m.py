@@ -8,9 +8,8 @@ BLOCK = 2
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory, client, cluster_url, encoded_xquad, page_lock):
+def printed(folder, client, cluster_url, encoded_xquad, page_lock):
     """What the commands print, and the page shows from then on."""
-    folder = tmp_path_factory.mktemp("reproduction-use-m")
     (found,) = run_blocks([BLOCK], folder, client, cluster_url, encoded_xquad, page_lock)
     return found
 
