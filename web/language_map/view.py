@@ -49,17 +49,15 @@ def heatmaps(found: LanguageMap, shares: Sequence[NearestShare]) -> list[tuple[s
     near = found.nearness
     if near is None:
         return []
-    sides = {"As indexed": near.after}
-    # Means over the queries' languages; cosines themselves are spread wider or narrower by a shift.
-    own = {"As indexed": fmean(one.after for one in shares)} if shares else {}
+    # Shares, as cosines themselves are spread wider or narrower by a shift.
+    sides = {"As indexed": (near.after, [one.after for one in shares])}
     if found.moved:
-        sides = {"Before the shift": near.before, **sides}
-        own |= {"Before the shift": fmean(one.before for one in shares)} if shares else {}
-    known = {name: means for name, means in sides.items() if not np.isnan(means).all()}
+        sides = {"Before the shift": (near.before, [one.before for one in shares]), **sides}
+    known = {name: (means, own) for name, (means, own) in sides.items() if not np.isnan(means).all()}
     if not known:
         return []
-    lowest = float(min(np.nanmin(means) for means in known.values()))
-    highest = float(max(np.nanmax(means) for means in known.values()))
+    lowest = float(min(np.nanmin(means) for means, _ in known.values()))
+    highest = float(max(np.nanmax(means) for means, _ in known.values()))
     tags = list(near.rows.documents)
     return [
         (
@@ -74,9 +72,9 @@ def heatmaps(found: LanguageMap, shares: Sequence[NearestShare]) -> list[tuple[s
                 highest=highest,
                 form="{:.3f}",
             ),
-            own.get(name),
+            fmean(own) if own else None,
         )
-        for name, means in known.items()
+        for name, (means, own) in known.items()
     ]
 
 
