@@ -20,7 +20,15 @@ html_show_sourcelink = False
 root_doc = "README"
 # The other pages, in the order of the navigation.
 NAVIGATION = {
-    "Use": ["docs/demo", "docs/operations", "docs/ingest", "docs/adopt-and-retune", "docs/search", "docs/console"],
+    "Use": [
+        "docs/demo",
+        "docs/operations",
+        "docs/ingest",
+        "docs/adopt-and-retune",
+        "docs/search",
+        "docs/search-page",
+        "docs/console",
+    ],
     "Go further": [
         "docs/encoders-and-vectors",
         "docs/evaluate",

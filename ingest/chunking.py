@@ -1,9 +1,4 @@
-"""Long documents as chunks: whole sentences, each chunk an entry of the index with a vector of its own.
-
-ICU knows where sentences, words and characters end. It counts in UTF-16, where a character beyond U+FFFF is two: it is
-given a text with one stand-in for each of them (``_within_bmp``), so that its places are those of the text in code
-points.
-"""
+"""Long documents as chunks: whole sentences, each chunk an entry of the index with a vector of its own."""
 
 from __future__ import annotations
 
@@ -16,18 +11,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from langshift.errors import UsageError
-from langshift.languages import primary
 from langshift.plugin.metadata import CHUNK, PARENT, ChunkPlace, chunk_id
+from langshift.sentences import SPACE, Span, breaks, joined, sentence_spans, within_bmp
 
 if TYPE_CHECKING:
-    from icu4py.breakers import BaseBreaker
-
     from langshift.debias.encoders.base import Encoder
     from langshift.ingest.documents import Document
 
 Method = Literal["auto", "paragraphs", "sentences", "words"]
 _METHODS: Final[tuple[Method, ...]] = get_args(Method)
-Span = tuple[int, int]
 
 
 class Chunking(NamedTuple):
@@ -147,23 +139,23 @@ def spans(text: str, language: str, chunking: Chunking, window: _Window) -> Iter
     if chunking.method == "auto" and window.fits(text):
         yield from _stripped(text, 0, len(text))
         return
-    shown = _within_bmp(text)
+    shown = within_bmp(text)
     for start, end in _paragraphs(text):
         found = [(start, end)]
         if chunking.size is not None:
-            sentences = _sentences(shown, start, end, language)
+            sentences = sentence_spans(shown, start, end, language)
             counted = chunking.method == "words"
             sizes = [_words(shown[begin:stop]) if counted else 1 for begin, stop in sentences]
-            found = _joined(sentences, sizes, chunking.size)
+            found = joined(sentences, sizes, chunking.size)
         for begin, stop in found:
             if window.fits(text[begin:stop]):
                 yield from _stripped(text, begin, stop)
                 continue
             # A sentence that is too long by itself is cut, and what remains of it joins those around it.
-            sentences = _sentences(shown, begin, stop, language)
+            sentences = sentence_spans(shown, begin, stop, language)
             pieces = [piece for sentence in sentences for piece in _pieces(text, shown, *sentence, window)]
             sizes = window.sizes([text[first:last] for first, last in pieces])
-            for first, last in _joined(pieces, sizes, _evenly(sizes, window.limit)):
+            for first, last in joined(pieces, sizes, _evenly(sizes, window.limit)):
                 yield from _stripped(text, first, last)
 
 
@@ -188,112 +180,21 @@ def _stripped(text: str, start: int, end: int) -> Iterator[Span]:
         yield start + len(piece) - len(piece.lstrip()), start + length
 
 
-_BEYOND = re.compile("[\U0001f1e6-\U0001f1ff]{2}|[\ud800-\udfff\U00010000-\U0010ffff]")
-_SQUARE, _IDEOGRAPH, _MODIFIER = "\u2b1b", "\u3400", "\ufe0f"
-
-
-def _within_bmp(text: str) -> str:
-    """A text of as many characters, none beyond U+FFFF, whose sentences, words and characters end where its own do."""
-    return text if text.isascii() else _BEYOND.sub(_stand_in, text)
-
-
-def _stand_in(found: re.Match[str]) -> str:
-    character = found[0]
-    if len(character) == 2:
-        # Two letters are one flag.
-        return _SQUARE + _MODIFIER
-    category = unicodedata.category(character)
-    # Combining marks, tags in flags, and the five colours of skin.
-    if category[0] == "M" or category == "Cf" or "\U0001f3fb" <= character <= "\U0001f3ff":
-        return _MODIFIER
-    return _IDEOGRAPH if category[0] in "LN" else _SQUARE
-
-
-def _breaks(breaker: type[BaseBreaker], text: str, locale: str = "und") -> list[int]:
-    """Where the parts of a text end, in code points; the last is the end of the text."""
-    return [end for _, end in breaker(text, locale).segments()]
-
-
-# Thai and Lao, which have no marks at the end of a sentence.
-_UNMARKED = re.compile(r"[\u0e00-\u0eff]")
-_USUAL_SENTENCE = 80  # characters
-_SPACE = re.compile(r"\s(?=\S)")
-
-
-def _sentences(text: str, start: int, end: int, language: str) -> list[Span]:
-    """The sentences between two places, with the white space behind each."""
-    from icu4py.breakers import SentenceBreaker
-
-    piece = text[start:end]
-    bounds = [0]
-    # The key has it know abbreviations.
-    for stop in _breaks(SentenceBreaker, _unwrapped(piece), f"{primary(language)}-u-ss-standard"):
-        sentence = piece[bounds[-1] : stop]
-        if stop < len(piece) and _is_abbreviated(sentence):
-            continue
-        if len(sentence) > _USUAL_SENTENCE and 2 * len(_UNMARKED.findall(sentence)) > len(sentence):
-            begin = bounds[-1]
-            for gap in _SPACE.finditer(sentence):
-                if begin + gap.end() - bounds[-1] >= _USUAL_SENTENCE:
-                    bounds.append(begin + gap.end())
-        bounds.append(stop)
-    return [(start + first, start + last) for first, last in pairwise(bounds)]
-
-
-def _is_abbreviated(sentence: str) -> bool:
-    """Whether its full stop is that of an initial, of a title such as Dr., or of the number of a day or in a list."""
-    last = sentence.rsplit(maxsplit=1)[-1] if not sentence.isspace() else ""
-    return len(last) in (2, 3) and last[-1] == "." and (last[0].isupper() or last[:-1].isdecimal())
-
-
-_WRAPPED = range(40, 121)  # characters of the longest line
-
-
-def _unwrapped(paragraph: str) -> str:
-    """A paragraph whose lines were broken to be equally long, with spaces in place of line breaks; another as it is.
-
-    A line is broken there because the next word would have made it longer than any other.
-    """
-    lines = paragraph.replace("\r\n", " \n").split("\n")
-    longest = max(len(line.rstrip()) for line in lines)
-    if longest not in _WRAPPED:
-        return paragraph
-    parts = lines[:1]
-    for line, following in pairwise(lines):
-        word = following.split(maxsplit=1)[:1]
-        parts += [" " if len(line.rstrip()) + len("".join(word)) >= longest else "\n", following]
-    return "".join(parts)
-
-
 def _words(sentence: str) -> int:
     from icu4py.breakers import WordBreaker
 
-    return sum(sentence[begin].isalnum() for begin in [0, *_breaks(WordBreaker, sentence)[:-1]])
-
-
-def _joined(pieces: list[Span], sizes: list[int], most: int) -> list[Span]:
-    """Pieces that follow each other, as many together as have at most a certain size; one that has more is alone."""
-    made = pieces[:1]
-    together = sizes[0]
-    for (begin, end), size in zip(pieces[1:], sizes[1:], strict=True):
-        together += size
-        if together <= most:
-            made[-1] = (made[-1][0], end)
-        else:
-            made.append((begin, end))
-            together = size
-    return made
+    return sum(sentence[begin].isalnum() for begin in [0, *breaks(WordBreaker, sentence)[:-1]])
 
 
 def _evenly(sizes: list[int], most: int) -> int:
-    """The least size by which ``_joined`` makes no more of some pieces than by ``most``: all are then about as long."""
+    """The least size by which ``joined`` makes no more of some pieces than by ``most``: all are then about as long."""
     blank = [(0, 0)] * len(sizes)
 
-    def joined(size: int) -> int:
-        return len(_joined(blank, sizes, size))
+    def count(size: int) -> int:
+        return len(joined(blank, sizes, size))
 
-    fewest = joined(most)
-    return bisect_left(range(most), True, lo=min(max(sizes), most), key=lambda size: joined(size) <= fewest)
+    fewest = count(most)
+    return bisect_left(range(most), True, lo=min(max(sizes), most), key=lambda size: count(size) <= fewest)
 
 
 def _pieces(text: str, shown: str, start: int, end: int, window: _Window) -> Iterator[Span]:
@@ -324,11 +225,11 @@ def _possible_cuts(text: str) -> list[int]:
     """Where a part of a sentence can be cut best: behind its spaces, else between words, else between characters."""
     from icu4py.breakers import CharacterBreaker, WordBreaker
 
-    if spaces := [gap.end() for gap in _SPACE.finditer(text) if not _is_attached(text[gap.end()])]:
+    if spaces := [gap.end() for gap in SPACE.finditer(text) if not _is_attached(text[gap.end()])]:
         return spaces
     # What follows a word without a space, such as a comma, belongs to it.
-    words = [end for end in _breaks(WordBreaker, text)[:-1] if text[end].isalnum()]
-    return words or _breaks(CharacterBreaker, text)[:-1]
+    words = [end for end in breaks(WordBreaker, text)[:-1] if text[end].isalnum()]
+    return words or breaks(CharacterBreaker, text)[:-1]
 
 
 def _is_attached(character: str) -> bool:

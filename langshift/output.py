@@ -98,7 +98,7 @@ _NARROWEST = 12
 def table(
     title: str | None,
     columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[str | Text]],
     *,
     right: Container[str] = (),
     prose: Container[str] = (),
@@ -111,12 +111,12 @@ def table(
     Args:
         title: stands above; None for none.
         columns: the heads.
-        rows: as many texts as there are columns.
+        rows: as many texts as there are columns; with a style of their own, as ``printable`` makes them.
         right: columns of figures, aligned to the right; never shortened unless they are prose, too.
         prose: columns of sentences and lists, which may be broken between words.
     """
     made = [
-        _Column(printable(head), [printable(row[place]) for row in rows], head in right, head in prose)
+        _Column(printable(head), [_cell(row[place]) for row in rows], head in right, head in prose)
         for place, head in enumerate(columns)
     ]
     context = click.get_current_context(silent=True)
@@ -129,7 +129,7 @@ def table(
         overflow: OverflowMethod = "fold" if column.prose else "ellipsis"
         view.add_column(Text(column.head), justify=justify, width=width, no_wrap=not column.prose, overflow=overflow)
     for row in zip(*(column.drawn(width) for column, width in shown), strict=True):
-        view.add_row(*map(Text, row))
+        view.add_row(*row)
     if title is not None:
         out.print(Text(_below_gap(title), style="table.title"), soft_wrap=True)
     needed = sum(widths) + _GAP * len(widths)
@@ -145,21 +145,25 @@ def table(
         line(f"({', '.join(hidden)}; --wide shows all)")
 
 
+def _cell(given: str | Text) -> Text:
+    return given if isinstance(given, Text) else Text(printable(given))
+
+
 class _Column(NamedTuple):
     """A column of a table, and what becomes of it in so many cells of a terminal."""
 
     head: str
-    cells: Sequence[str]
+    cells: Sequence[Text]
     right: bool
     prose: bool
 
     @property
     def bars(self) -> bool:
-        return any(self.cells) and all(set(cell) <= {_BAR} for cell in self.cells)
+        return any(self.cells) and all(set(cell.plain) <= {_BAR} for cell in self.cells)
 
     @property
     def longest(self) -> int:
-        return max(map(cell_len, self.cells), default=0)
+        return max((cell.cell_len for cell in self.cells), default=0)
 
     @property
     def natural(self) -> int:
@@ -175,11 +179,11 @@ class _Column(NamedTuple):
         """Whether there is less to read than without the limit."""
         return width < (cell_len(self.head) if self.bars else self.natural) and not self.prose
 
-    def drawn(self, width: int) -> Sequence[str]:
+    def drawn(self, width: int) -> Sequence[Text]:
         """The cells, with bars to a scale that has room."""
         if not self.bars or self.longest <= width:
             return self.cells
-        return [cell and _BAR * max(1, round(len(cell) * width / self.longest)) for cell in self.cells]
+        return [cell and Text(_BAR * max(1, round(len(cell) * width / self.longest))) for cell in self.cells]
 
 
 def _fitting(columns: Sequence[_Column]) -> list[int]:

@@ -57,6 +57,7 @@ from langshift.debias.similarity import with_norm_1
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
+from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hits import (
     Anchor,
     Leg,
@@ -68,7 +69,7 @@ from langshift.retrieval.hits import (
     without_legs,
 )
 from langshift.retrieval.hybrid import words_query
-from langshift.retrieval.settings import LEAST_CANDIDATES, NO_FILTERS, SearchRequest, vector_of
+from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, vector_of
 from langshift.retrieval.steps import Body, Response, SearchPlan
 
 _CLOSENESS: Final = 1.95
@@ -273,7 +274,7 @@ def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
         are others.
     """
     index, fields, own = request.target.index, request.fields, request.question.language
-    words, clauses = request.question.words, dsl.filter_clauses(request.filters)
+    words, clauses = request.question.words, request.filters.clauses
     nearest = dsl.knn(vector_of(request.question), LEAST_CANDIDATES, clauses, fields)
     bodies = {"dense": body_with_vectors(nearest, NEAREST, fields)}
     in_own: list[dict[str, Any]] = [] if own == UNDETERMINED else [{"term": {fields.language: own}}]
@@ -423,7 +424,7 @@ def _more(request: SearchRequest, how: ScoringContext) -> list[dict[str, Any]]:
 def _with_legs(hits: Sequence[ScoredDoc], request: SearchRequest, how: ScoringContext) -> SearchPlan[list[ScoredDoc]]:
     """The hits with what each part of the score says of them, ranked among the hits; one step."""
     fields, ids = request.fields, [hit.id for hit in hits]
-    words = words_query(replace(request, filters=NO_FILTERS), dsl.among(ids))
+    words = words_query(replace(request, filters=NO_FILTER), dsl.among(ids))
     bodies = {
         "dense": dsl.exact(vector_of(request.question), dsl.filter_clauses({"_id": ids}), len(ids), fields),
         "moved": dsl.exact(_searched_with(request, how), dsl.filter_clauses({"_id": ids}), len(ids), fields),

@@ -12,7 +12,7 @@ from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, FieldNames
-from langshift.retrieval.settings import Filters, SearchRequest, Source
+from langshift.retrieval.settings import SearchRequest, Source
 
 # What one search may bring by the server's default (index.max_result_window), and the most that k may be.
 MOST: Final = 10_000
@@ -137,9 +137,9 @@ def of_documents(ids: Sequence[str], fields: FieldNames = USUAL) -> list[dict[st
     return [{"bool": {"should": either, "minimum_should_match": 1}}]
 
 
-def filter_clauses(filters: Filters) -> list[dict[str, Any]]:
-    """One ``terms`` clause a field."""
-    return [{"terms": {field: list(values)}} for field, values in filters.items()]
+def filter_clauses(wanted: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """One ``terms`` clause a field: any of its values will do."""
+    return [{"terms": {field: list(values)}} for field, values in wanted.items()]
 
 
 def body(query: Mapping[str, Any], size: int, fields: FieldNames = USUAL, source: Source = True) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def nearest_of_each(
     request: SearchRequest, vector: NDArray[np.float32], k: int, preference: float
 ) -> list[dict[str, Any]]:
     """As ``nearest``, but always a query each."""
-    clauses = filter_clauses(request.filters)
+    clauses = request.filters.clauses
     among = [clauses, [*clauses, preferred_clause(request, preference)]] if preference else [clauses]
     return [knn(vector, k, one, request.fields) for one in among]
 

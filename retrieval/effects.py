@@ -14,8 +14,9 @@ from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, from_metadata, unshifted
 from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits
+from langshift.retrieval.filters import IndexFilter
 from langshift.retrieval.hits import ShiftEffect
-from langshift.retrieval.settings import LEAST_CANDIDATES, Filters
+from langshift.retrieval.settings import LEAST_CANDIDATES
 from langshift.retrieval.steps import SearchPlan
 
 Vector = NDArray[np.float32]
@@ -40,7 +41,7 @@ def known_shift(metadata: Mapping[str, Any], index: str) -> tuple[StoredShift | 
 
 
 def effects(
-    query: Vector, ids: Sequence[str], shift: StoredShift | None, fields: FieldNames, filters: Filters
+    query: Vector, ids: Sequence[str], shift: StoredShift | None, fields: FieldNames, filters: IndexFilter
 ) -> SearchPlan[dict[str, ShiftEffect]]:
     """Compare hits, and the documents nearest to the query, before and after the shift.
 
@@ -55,7 +56,7 @@ def effects(
         Document -> effect, of all that were compared: those with a vector.
     """
     brought = [fields.vector, fields.stamp]
-    near = dsl.knn(query, LEAST_CANDIDATES, dsl.filter_clauses(filters), fields)
+    near = dsl.knn(query, LEAST_CANDIDATES, filters.clauses, fields)
     nearest = dsl.body(near, LEAST_CANDIDATES, fields, brought)
     among = dsl.named(ids, fields, brought)
     found: dict[str, ShiftEffect] = {}

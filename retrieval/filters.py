@@ -1,8 +1,17 @@
-"""Filters as a person gives them, checked and made those of the index's own fields."""
+"""Filters as a person gives them, read, checked against an index's fields, and made clauses of a query."""
 
+from __future__ import annotations
+
+import csv
+import math
+import re
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final, NamedTuple
 
+import orjson
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
@@ -12,64 +21,241 @@ from langshift.languages import require_tag, text_language
 from langshift.normal_form import canonical_forms
 from langshift.plugin.metadata import PARENT
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.dsl import filter_clauses
-from langshift.retrieval.settings import Filters
 from langshift.server_errors import reason
 from langshift.wording import escaped
 
+#: One value of a field.
+Value = str | int | float | bool | date
+#: What a field must be: a value, several of which any will do, or a mapping of ``gt``, ``gte``, ``lt``, ``lte``,
+#: ``in``, ``not`` and ``exists``, all of which must hold.
+Condition = Value | Sequence[Value] | Mapping[str, Any]
+#: Field of the index -> what it must be; ``language`` is by language.
+Filters = Mapping[str, Condition]
+#: Queries in OpenSearch's own DSL, all of which must match.
+DslFilter = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+NO_FILTERS: Final[Filters] = {}
+
+_RANGE: Final = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_OPERATORS: Final = {text: name for name, text in _RANGE.items()} | {"=": "in", "!=": "not"}
+_FORM: Final = re.compile(r"([^=!<>]+)(!=|>=|<=|=|>|<)(.+)", re.DOTALL)
 # A refused filter shows so many of its values, and so many characters of each.
 _SHOWN, _SHOWN_CHARACTERS = 3, 40
-# Types of fields that a term does not find.
-_NOT_EXACT = {"text", "match_only_text", "search_as_you_type", "object", "nested", "knn_vector"}
+_TEXTS = {"text", "match_only_text", "search_as_you_type"}
+# What else has no values of its own that a query could name.
+_NO_VALUES = {"object", "nested", "knn_vector"}
+_NOT_EXACT = _TEXTS | _NO_VALUES
 
 
-class FilterCheck:
-    """Checks filters over one index; a field that can be filtered by is not asked about again."""
+class FilterPart(NamedTuple):
+    """One of the conditions that all must hold.
+
+    Attributes:
+        text: as a person would write it, shortened, such as ``year>=1990``.
+        clause: of a query.
+    """
+
+    text: str
+    clause: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class IndexFilter:
+    """Filters that were checked against an index.
+
+    Attributes:
+        parts: all of them must hold.
+        languages: primary tags of the languages that are asked for; None where it is not by language.
+    """
+
+    parts: tuple[FilterPart, ...] = ()
+    languages: tuple[str, ...] | None = None
+
+    @property
+    def clauses(self) -> list[Mapping[str, Any]]:
+        """The clauses of a query, all of which a hit must match."""
+        return [part.clause for part in self.parts]
+
+
+NO_FILTER: Final = IndexFilter()
+
+
+class ReadFilters(NamedTuple):
+    """What filters in writing say; see ``SearchArguments``."""
+
+    filters: dict[str, dict[str, Any]]
+    dsl_filter: list[dict[str, Any]]
+
+
+def read_filters(texts: Iterable[str]) -> ReadFilters:
+    """Read filters such as ``language=th,de``, ``year!=1990``, ``year>=1990``, ``isbn=*`` or ``{"prefix": ...}``.
+
+    Alternatives of one field may be given together or one after another; all else must hold at once.
+
+    Raises:
+        UsageError: one is of another form, says again what was said, or is not UTF-8 text.
+    """
+    filters: dict[str, dict[str, Any]] = {}
+    queries: list[dict[str, Any]] = []
+    for text in texts:
+        if not is_text(text):
+            raise UsageError("A filter is not UTF-8 text.")
+        if text.lstrip().startswith("{"):
+            queries.append(_read_query(text))
+            continue
+        form = _FORM.fullmatch(text)
+        if form is None:
+            raise UsageError(
+                f"A filter is FIELD=VALUE, such as language=th, also with !=, <, <=, > or >=, not {text!r}."
+            )
+        field, operator, value = form[1].strip(), _OPERATORS[form[2]], form[3]
+        conditions = filters.setdefault(field, {})
+        if operator in {"in", "not"} and value != "*":
+            conditions.setdefault(operator, []).extend(_read_values(text, value))
+            continue
+        operator, given = ("exists", form[2] == "=") if operator in {"in", "not"} else (operator, value)
+        if operator in conditions:
+            raise UsageError(f"The filter {text} contradicts or repeats another one by {field}: give one of them.")
+        conditions[operator] = given
+    return ReadFilters(filters, queries)
+
+
+def _read_values(text: str, given: str) -> list[str]:
+    """The values of a list as in CSV, where a value with a comma stands in quotation marks."""
+    try:
+        values = next(csv.reader([given], strict=True))
+    except (csv.Error, StopIteration):
+        values = []
+    if not values or not all(values):
+        raise UsageError(
+            f"The filter {text} has an empty value or a quotation mark too few: separate values by commas, and write a "
+            'value with a comma as "a, b".'
+        )
+    return values
+
+
+def _read_query(text: str) -> dict[str, Any]:
+    try:
+        query = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"The filter {_cut(text)} is not JSON: {error}.") from None
+    return dict(query)
+
+
+class FieldCheck:
+    """Checks what is asked of an index's fields; a field is asked about once."""
 
     def __init__(self, client: OpenSearch, index: IndexInfo) -> None:
         self._client, self._index = client, index
-        self._known: set[str] = set()
+        self._known: dict[str, dict[str, Any]] = {}
         self._grouped = False
+        fields = index.fields
+        group = fields.group_filter
+        self._own_names = {"language": fields.language, "group": group, fields.group: group}
+        if fields.parent is not None:
+            self._own_names |= {PARENT: fields.document_key, fields.parent: fields.document_key}
 
-    def checked(self, filters: Mapping[str, Sequence[str]]) -> Filters:
+    def checked(self, filters: Filters, dsl_filter: DslFilter = ()) -> IndexFilter:
         """The filters, by the index's own fields and tags.
 
         Raises:
-            UsageError: a field cannot be filtered by, or the values are no list of strings.
+            UsageError: a field cannot be filtered by, or what it must be is of no form that there is.
         """
-        fields = self._index.fields
-        language = fields.language
-        own_names = {"language": language, "group": fields.group_filter, fields.group: fields.group_filter}
-        if fields.parent is not None:
-            own_names |= {PARENT: fields.document_key, fields.parent: fields.document_key}
-        found: dict[str, list[str]] = {}
-        for name, values in filters.items():
-            listed = isinstance(values, Collection) and not isinstance(values, str)
-            if not listed or not all(isinstance(value, str) for value in values):
-                received = reprlib.repr(values)
-                raise UsageError(f"The filter {name!r} takes a list of strings, such as ['de', 'th'], not {received}.")
-            if not all(map(is_text, (name, *values))):
+        if not isinstance(filters, Mapping) or not all(isinstance(name, str) for name in filters):
+            raise UsageError("filters must map each field to what it must be, such as {'year': {'gte': 1990}}.")
+        parts: list[FilterPart] = []
+        languages: tuple[str, ...] | None = None
+        for name, given in filters.items():
+            conditions = _conditions(name, given)
+            if not is_text(name):
                 raise UsageError("A filter is not UTF-8 text.")
-            field = own_names.get(name, name)
-            self._require_exact(name, field)
-            if field == language:
-                wanted = [text_language(require_tag(value)) for value in values]
-            else:
-                # Other fields than texts are kept as they came.
-                wanted = [form for value in values for form in canonical_forms(value)]
-            found.setdefault(field, []).extend(wanted)
-        return found
+            if self._own_names.get(name, name) == self._index.fields.language:
+                conditions = {kind: _tags(value) for kind, value in conditions.items()}
+                if (asked := conditions.get("in")) is not None:
+                    languages = tuple(tag for tag in asked if languages is None or tag in languages)
+            parts += self._parts(name, conditions)
+        queries = [dsl_filter] if isinstance(dsl_filter, Mapping) else dsl_filter
+        if not isinstance(queries, list | tuple) or not all(isinstance(one, Mapping) for one in queries):
+            raise UsageError("dsl_filter must be a query in OpenSearch's DSL or a list of them, as JSON has it.")
+        return IndexFilter((*parts, *map(_query_part, queries)), languages)
 
-    def _require_exact(self, name: str, field: str) -> None:
-        if field in self._known:
-            return
-        caps = self._client.field_caps(index=self._index.index, fields=field)["fields"] if field.strip() else {}
-        if set(caps.get(field, {})) & _NOT_EXACT or field not in caps:
+    def _parts(self, name: str, conditions: Mapping[str, Any]) -> list[FilterPart]:
+        """A part for each condition; ranges together are one."""
+        conditions, parts = dict(conditions), list[FilterPart]()
+        if (exists := conditions.pop("exists", None)) is not None:
+            field = self._own_names.get(name, name)
+            self._capabilities(name, field)
+            clause: dict[str, Any] = {"exists": {"field": field}}
+            parts.append(_part(name, "=" if exists else "!=", "*", clause))
+        if not conditions:
+            return parts
+        for kind, sign in (("in", "="), ("not", "!=")):
+            if (values := conditions.pop(kind, None)) is not None:
+                # Other fields than texts are kept as they came.
+                forms = [form for one in values for form in (canonical_forms(one) if isinstance(one, str) else [one])]
+                parts.append(_part(name, sign, _few(values), {"terms": {self.exact(name): forms}}))
+        if conditions:
+            field = self.exact(name, ordered=True)
+            self._require_dates(name, field, conditions)
+            text = " and ".join(f"{name}{_RANGE[kind]}{_few([value])}" for kind, value in conditions.items())
+            parts.append(FilterPart(text, {"range": {field: conditions}}))
+        return parts
+
+    def _require_dates(self, name: str, field: str, conditions: Mapping[str, Any]) -> None:
+        """Refuse date arithmetic with what are no dates; strings are compared with any."""
+        types = self._capabilities(name, self._own_names.get(name, name))[field]
+        if not set(types) & {"date", "date_nanos"} and any(str(one)[:3] == "now" for one in conditions.values()):
             raise UsageError(
-                f"Index {self._index.name} has no field {name!r} that can be filtered by exact value: "
-                "use language, group or another field that its documents came with."
+                f"Index {self._index.name} has no dates in its field {name!r}, which is of type {', '.join(types)}: "
+                f"load the index anew with --date-field {name}."
             )
-        self._known.add(field)
+
+    def exact(self, name: str, use: str = "filter", *, ordered: bool = False) -> str:
+        """The field that holds the values of a field that is named; of a text its view of type keyword.
+
+        Args:
+            name: as a person names it.
+            use: what for: ``filter``, or ``sort`` and ``count``, which need doc values.
+            ordered: whether values are put in order: dates that are kept as they came have a view for that.
+
+        Raises:
+            UsageError: there is no such field, or it has no values to be used so.
+        """
+        field = self._own_names.get(name, name)
+        found = self._capabilities(name, field)
+        wanted = (
+            "keyword" if set(found[field]) & _TEXTS else "date" if ordered and set(found[field]) == {"keyword"} else ""
+        )
+        views = [view for view, types in found.items() if view != field and set(types) == {wanted}]
+        field = min(views, key=lambda view: (not view.endswith(f".{wanted}"), view), default=field)
+        types = found[field]
+        kind = ", ".join(sorted(types))
+        refusal = f"Index {self._index.name} cannot {use} by its field {name!r}, which is of type {kind}"
+        if set(types) & _TEXTS:
+            remedy = "name a field of type keyword, or search for its words"
+            query = f", or filter by OpenSearch's own DSL, such as {{'match_phrase': {{{name!r}: '…'}}}}"
+            raise UsageError(f"{refusal} and holds words, not values: {remedy}{query if use == 'filter' else ''}.")
+        if set(types) & _NO_VALUES:
+            raise UsageError(f"{refusal} and has no values: name a field inside it, or another one.")
+        if use != "filter" and not all(one["aggregatable"] for one in types.values()):
+            raise UsageError(f"{refusal} and keeps no doc values: map it with doc_values, or name another field.")
+        return field
+
+    def _capabilities(self, name: str, field: str) -> dict[str, Any]:
+        """Field -> type -> what the server can do with it, of a field and its views.
+
+        Raises:
+            UsageError: there is no such field.
+        """
+        if field not in self._known:
+            asked = f"{field},{field}.*" if field.strip() else "_"
+            found = self._client.field_caps(index=self._index.index, fields=asked)["fields"]
+            if field not in found:
+                raise UsageError(
+                    f"Index {self._index.name} has no field {name!r}: use language, group or another field that its "
+                    "documents came with."
+                )
+            self._known[field] = found
+        return self._known[field]
 
     def require_groups(self) -> None:
         """Refuse to search for groups where the documents of one cannot be asked for; asked about once.
@@ -93,23 +279,73 @@ class FilterCheck:
             )
         self._grouped = True
 
-    def require_fitting(self, filters: Filters) -> None:
+    def require_fitting(self, filters: Filters, dsl_filter: DslFilter) -> None:
         """Say of a search that failed whether its filters are why.
 
         Raises:
-            UsageError: a value does not fit its field.
+            UsageError: a value does not fit its field, or a query cannot be read.
         """
-        for field, values in filters.items():
-            body = {"size": 0, "query": {"bool": {"filter": filter_clauses({field: values})}}}
+        for part in self.checked(filters, dsl_filter).parts:
+            body = {"size": 0, "query": {"bool": {"filter": [part.clause]}}}
             try:
                 self._client.search(index=self._index.index, body=body)
             except RequestError as error:
-                message = f"The filter {field}={_few(values)} does not fit its field: {reason(error)}."
-                raise UsageError(escaped(message)) from error
+                what = "is no query that the cluster takes" if part.text.startswith("{") else "does not fit its field"
+                raise UsageError(escaped(f"The filter {part.text} {what}: {reason(error)}.")) from error
 
 
-def _few(values: Sequence[str]) -> str:
-    """The first of the values, as ``a|b|c and 97 more``."""
-    cut = [value if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS]}…" for value in values[:_SHOWN]]
-    more = len(values) - len(cut)
-    return "|".join(cut) + (f" and {more:,} more" if more else "")
+def _conditions(name: str, given: object) -> dict[str, Any]:
+    """What a field must be, by kind: lists of values for ``in`` and ``not``, one for all else.
+
+    Raises:
+        UsageError: it is of no form that there is.
+    """
+    conditions = dict(given) if isinstance(given, Mapping) else {"in": given}
+    for kind, value in conditions.items():
+        if kind in {"in", "not"}:
+            conditions[kind] = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    known = conditions and conditions.keys() <= {*_RANGE, "in", "not", "exists"}
+    if not known or not all(_fits(kind, value) for kind, value in conditions.items()):
+        raise UsageError(
+            f"The filter {name!r} takes values, such as ['de', 'th'], or conditions, such as {{'gte': 1990, 'lt': "
+            f"2000}}, {{'not': ['x']}} or {{'exists': True}}, not {reprlib.repr(given)}."
+        )
+    strings = [one for value in conditions.values() for one in (value if isinstance(value, list) else [value])]
+    if not all(is_text(one) for one in strings if isinstance(one, str)):
+        raise UsageError("A filter is not UTF-8 text.")
+    return conditions
+
+
+def _fits(kind: str, value: object) -> bool:
+    if kind == "exists":
+        return isinstance(value, bool)
+    values = value if isinstance(value, list) else [value]
+    return all(isinstance(one, Value) and not (isinstance(one, float) and not math.isfinite(one)) for one in values)
+
+
+def _tags(value: Any) -> Any:  # noqa: ANN401 - of any kind of condition
+    """Languages as their primary tags; of what is no list of these the value itself."""
+    return [text_language(require_tag(str(one))) for one in value] if isinstance(value, list) else value
+
+
+def _part(name: str, sign: str, values: str, clause: Mapping[str, Any]) -> FilterPart:
+    """The part for a clause, which must not match where the sign says so."""
+    return FilterPart(f"{name}{sign}{values}", {"bool": {"must_not": [clause]}} if sign == "!=" else clause)
+
+
+def _query_part(query: Mapping[str, Any]) -> FilterPart:
+    try:
+        text = orjson.dumps(query).decode()
+    except TypeError as error:
+        raise UsageError(f"The filter {reprlib.repr(dict(query))} cannot be written as JSON: {error}.") from None
+    return FilterPart(_cut(text), dict(query))
+
+
+def _few(values: Sequence[object]) -> str:
+    """The first of the values, as ``a,b,c and 97 more``."""
+    more = len(values) - _SHOWN
+    return ",".join(_cut(str(value)) for value in values[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

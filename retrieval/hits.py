@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import CHUNK, PLACE, USUAL, ChunkPlace, FieldNames, value_at
+from langshift.retrieval.facets import Facet
 from langshift.retrieval.settings import ModeOrigin, SearchRequest, SearchSettings
+from langshift.retrieval.snippets import Snippet, own_source
 from langshift.retrieval.steps import HttpRequest, Response
+
+#: What a sort is of.
+SortScope = Literal["all", "found"]
 
 
 class Leg(NamedTuple):
@@ -121,6 +126,7 @@ class RankedHits(NamedTuple):
         missing: in an index of chunks, how many documents or groups were wanted for each that was found, where there
             may be more of them below the chunks that were looked at; else 0.
         retrieved: chunk -> score, where ``how.run_scores`` has that of its document.
+        depth: how many hits the ranking has that these are cut from; 0 where they are all of them.
     """
 
     hits: tuple[ScoredDoc, ...]
@@ -129,6 +135,7 @@ class RankedHits(NamedTuple):
     notes: tuple[str, ...] = ()
     missing: float = 0.0
     retrieved: Mapping[str, float] = {}
+    depth: int = 0
 
 
 @dataclass(frozen=True)
@@ -197,7 +204,7 @@ class Other:
         language: primary tag, or ``und``; of the passage where there is one, as is the text.
         title: may be empty.
         text: may be empty.
-        source: all fields of the entry but the vector.
+        source: the document's own fields, see ``Hit``.
         passage: the best of the document, in an index of chunks; None where entries are whole documents.
     """
 
@@ -226,7 +233,9 @@ class Hit:
         shift: what the shift did, where that was to be explained and the document has a vector.
         passage: the best of the document, in an index of chunks; None where entries are whole documents.
         passages: further ones, best first, as many as were asked for.
-        source: all fields of the entry but the vector.
+        source: the document's own fields as it came with them, or those of them that were asked for, without the
+            vector and what langshift adds to it. Where there is a passage, the text is that of the passage alone.
+        snippet: what is shown of the text, where that was asked for and there is a text.
     """
 
     id: str
@@ -241,10 +250,17 @@ class Hit:
     passage: Passage | None = None
     passages: tuple[Passage, ...] = ()
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    snippet: Snippet | None = None
 
 
-def to_hit(found: ScoredDoc, fields: FieldNames, shift: ShiftEffect | None = None) -> Hit:
-    """A candidate, from an index with these fields, as a hit."""
+def to_hit(
+    found: ScoredDoc,
+    fields: FieldNames,
+    shift: ShiftEffect | None = None,
+    snippet: Snippet | None = None,
+    chosen: Collection[str] | None = None,
+) -> Hit:
+    """A candidate, from an index with these fields, as a hit; ``chosen`` are the fields that its source is to have."""
     title, text = title_and_text(found.source, fields)
     return Hit(
         id=found.document,
@@ -254,17 +270,19 @@ def to_hit(found: ScoredDoc, fields: FieldNames, shift: ShiftEffect | None = Non
         text=text,
         group=group_of(found.source, fields),
         legs=found.legs,
-        others=tuple(_other(one, fields) for one in found.others),
+        others=tuple(_other(one, fields, chosen) for one in found.others),
         shift=shift,
         passage=_passage(found, fields),
         passages=tuple(filter(None, (_passage(one, fields) for one in found.passages))),
-        source=found.source,
+        source=own_source(found.source, fields, chosen),
+        snippet=snippet,
     )
 
 
-def _other(found: ScoredDoc, fields: FieldNames) -> Other:
+def _other(found: ScoredDoc, fields: FieldNames, chosen: Collection[str] | None) -> Other:
     title, text = title_and_text(found.source, fields)
-    return Other(found.document, found.score, found.language, title, text, found.source, _passage(found, fields))
+    source = own_source(found.source, fields, chosen)
+    return Other(found.document, found.score, found.language, title, text, source, _passage(found, fields))
 
 
 def _passage(found: ScoredDoc, fields: FieldNames) -> Passage | None:
@@ -317,8 +335,14 @@ class SearchResult:
         anchors: documents that the query was moved by, in the mode anchored.
         compared: how many documents the ranks before and after the shift are among; 0 where nothing was explained.
         notes: sentences on what a searcher should know.
-        took: milliseconds that the server says it took, without explaining.
+        took: milliseconds that the server says it took, without explaining and snippets.
         requests: what was sent to search, in order.
+        from_: the place of the first hit in the ranking, counted from 0; None without pages.
+        depth: how many hits the ranking has that pages are cut from, 1,000 at most; 0 without pages.
+        point_in_time: what a search for another page of the same ranking passes; None without pages.
+        sorted: what was sorted: ``all`` that match, or the hits that were ``found``; None where hits are by score.
+        sorted_count: how many hits were found that were sorted; None where all were or none.
+        facets: field -> its most frequent values over what matches the filters, of those that were asked for.
     """
 
     index: str
@@ -333,6 +357,12 @@ class SearchResult:
     notes: tuple[str, ...]
     took: float
     requests: tuple[HttpRequest, ...]
+    from_: int | None = None
+    depth: int = 0
+    point_in_time: str | None = None
+    sorted: SortScope | None = None
+    sorted_count: int | None = None
+    facets: Mapping[str, Facet] = field(default_factory=dict)
 
     def bonus_of(self, hit: Hit) -> float:
         """What was added to the score of a hit for its language."""
@@ -353,12 +383,19 @@ class SearchResult:
             "compared": self.compared,
             "notes": list(self.notes),
             "took": self.took,
+            "from": self.from_,
+            "depth": self.depth,
+            "point_in_time": self.point_in_time,
+            "sorted": self.sorted,
+            "sorted_count": self.sorted_count,
+            "facets": {name: facet.to_dict() for name, facet in self.facets.items()},
         }
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
     return {
         **_shown(hit),
+        "snippet": None if hit.snippet is None else asdict(hit.snippet),
         "group": hit.group,
         "legs": {name: leg._asdict() for name, leg in hit.legs.items()},
         "others": [_shown(one) for one in hit.others],
@@ -368,7 +405,7 @@ def _hit(hit: Hit) -> dict[str, Any]:
 
 
 def _shown(one: Hit | Other) -> dict[str, Any]:
-    words = {name: getattr(one, name) for name in ("id", "score", "language", "title", "text")}
+    words = {name: getattr(one, name) for name in ("id", "score", "language", "title", "text", "source")}
     return {**words, "passage": None if one.passage is None else one.passage.to_dict()}
 
 

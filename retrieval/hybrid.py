@@ -35,7 +35,7 @@ def hybrid_body(request: SearchRequest) -> Body:
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
-    nearest = dsl.knn(vector_of(request.question), request.depth, dsl.filter_clauses(request.filters), request.fields)
+    nearest = dsl.knn(vector_of(request.question), request.depth, request.filters.clauses, request.fields)
     query = {"hybrid": {"queries": [nearest, words_query(request)], "pagination_depth": request.depth}}
     body = dsl.body(query, request.size, request.fields, request.source)
     return body | {"search_pipeline": _pipeline(request.setting)}
@@ -68,7 +68,7 @@ def words_query(request: SearchRequest, *clauses: Mapping[str, Any]) -> dict[str
     Raises:
         UsageError: the question has too many words for the server.
     """
-    question, among = request.question, [*dsl.filter_clauses(request.filters), *clauses]
+    question, among = request.question, [*request.filters.clauses, *clauses]
     return dsl.matching(question.words, question.language, request.target.index.languages, among, request.fields)
 
 
@@ -150,7 +150,7 @@ def nearest_bodies(request: SearchRequest, parts: Parts, shards: int) -> dict[hi
     Raises:
         UsageError: the question has no vector.
     """
-    fields, clauses, vector = request.fields, dsl.filter_clauses(request.filters), vector_of(request.question)
+    fields, clauses, vector = request.fields, request.filters.clauses, vector_of(request.question)
     depth, source = request.depth, request.source
     whole = dsl.body(dsl.knn(vector, depth, clauses, fields), min(depth * shards, dsl.MOST), fields, source)
     bodies: dict[hits.Part, Body] = {("dense", "all"): whole}
@@ -182,6 +182,9 @@ def lexical(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     if request.preference:
         return (yield from fused_search(request))
     body = lexical_body(request)
+    if request.sort:
+        # Of chunks of one document, which are alike in the field, the best by words comes first.
+        body |= {"sort": [*request.sort, "_score"], "track_scores": True}
     (response,) = yield (body,)
     found = hits.candidates(response, "lexical", request.fields)
     lacks = missing([(found, len(found) >= body["size"])], request)

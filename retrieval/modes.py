@@ -10,6 +10,7 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import remove_at
 from langshift.retrieval import anchored, dsl, hits
 from langshift.retrieval.dense import balanced, bonus_on_cosine, dense
+from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hybrid import (
     base_score,
     by_score,
@@ -19,7 +20,7 @@ from langshift.retrieval.hybrid import (
     needs_run_scores,
     words_query,
 )
-from langshift.retrieval.settings import LEAST_CANDIDATES, NO_FILTERS, SearchRequest, Source, vector_of
+from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, Source, vector_of
 from langshift.retrieval.steps import Body, Response, SearchPlan, timed
 
 # At most so many times as deep as before, and so many times as deep as it seems needed.
@@ -66,10 +67,12 @@ def search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
 
 def completed(request: SearchRequest, work: SearchPlan[hits.RankedHits]) -> SearchPlan[hits.RankedHits]:
     """The hits of a search with the further passages that are wanted, and with the time that all steps took."""
-    if request.passages:
-        # Chunks of one document are ordered by what the mode says of them.
-        work = _with_passages(replace(request, setting=request.setting.retrieval), work)
-    found, took = yield from timed(work)
+
+    def whole() -> SearchPlan[hits.RankedHits]:
+        found = yield from work
+        return (yield from with_passages(request, found)) if request.passages else found
+
+    found, took = yield from timed(whole())
     return found._replace(took=took)
 
 
@@ -79,9 +82,10 @@ def _documents(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     return found
 
 
-def _with_passages(request: SearchRequest, work: SearchPlan[hits.RankedHits]) -> SearchPlan[hits.RankedHits]:
-    """The hits of a search with their further passages: one step that scores them, and one for their texts."""
-    found = yield from work
+def with_passages(request: SearchRequest, found: hits.RankedHits) -> SearchPlan[hits.RankedHits]:
+    """What was found with further passages of each hit: one step that scores them, and one for their texts."""
+    # Chunks of one document are ordered by what the mode says of them.
+    request = replace(request, setting=request.setting.retrieval)
     scored = yield from _entries(request, found, [hit.document for hit in found.hits])
     shown = {hit.id for hit in found.hits}
     further: dict[str, list[hits.ScoredDoc]] = {}
@@ -168,7 +172,7 @@ def members_body(request: SearchRequest, groups: Sequence[str], without: Sequenc
     """
     own = {"term": {request.fields.language: request.question.language}}
     query: dict[str, Any] = {
-        "filter": [{"terms": {request.fields.group_filter: list(groups)}}, *dsl.filter_clauses(request.filters)],
+        "filter": [{"terms": {request.fields.group_filter: list(groups)}}, *request.filters.clauses],
         "must_not": dsl.of_documents(without, request.fields),
         "should": [{"constant_score": {"filter": own}}],
     }
@@ -255,7 +259,7 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
     # Of what the run knows of a document not all chunks are a part: one that it did not retrieve may have the bonus.
     rest = [name for name in ids if name not in how.run_scores or request.fields.parent is not None]
     given: dict[str, float | None] = {name: how.run_scores.get(name) for name in ids}
-    for one in (yield from _entries(replace(request, filters=NO_FILTERS), hits.RankedHits((), how), rest)):
+    for one in (yield from _entries(replace(request, filters=NO_FILTER), hits.RankedHits((), how), rest)):
         known = given[one.document]
         given[one.document] = one.score if known is None else max(known, one.score or 0.0)
     return given
@@ -285,12 +289,12 @@ def _entries(request: SearchRequest, found: hits.RankedHits, ids: Sequence[str])
     """
     if not ids:
         return []
-    clauses = dsl.of_documents(ids, request.fields)
+    clauses: dsl.Clauses = dsl.of_documents(ids, request.fields)
     size = len(ids) if request.fields.parent is None else dsl.MOST
     if request.setting.mode in {"lexical", "hybrid"}:
         scored = yield from _lexical_entries(request, found, clauses, size)
     else:
-        clauses = [*clauses, *dsl.filter_clauses(request.filters)]
+        clauses = [*clauses, *request.filters.clauses]
         if request.setting.mode == "anchored":
             scored = yield from anchored.scores(request, found.how, clauses, size)
         else:
@@ -320,7 +324,7 @@ def _lexical_entries(
     how, fields = found.how, request.fields
     bodies = {"lexical": dsl.body(words_query(request, *clauses), size, fields, source=False)}
     if request.setting.mode == "hybrid":
-        among = [*clauses, *dsl.filter_clauses(request.filters)]
+        among = [*clauses, *request.filters.clauses]
         bodies["dense"] = dsl.exact(vector_of(request.question), among, size, fields)
     legs = zip(bodies, (yield tuple(bodies.values())), strict=True)
     union = hits.union(hits.candidates(response, leg, fields) for leg, response in legs)

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import RequestError
+from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.client import HYBRID_PLUGIN, cluster_version, plugins, version_tuple
 from langshift.debias.detector import Detection, open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import AS_KNOWN, Encoder, VectorSpec, identity, is_given
-from langshift.errors import ClusterError, UsageError
+from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import effects, hits, modes, settings
+from langshift.retrieval import effects, hits, modes, pages, settings
 from langshift.retrieval.calibration import stored
-from langshift.retrieval.filters import FilterCheck
+from langshift.retrieval.facets import count_values
+from langshift.retrieval.filters import NO_FILTER, NO_FILTERS, DslFilter, FieldCheck, Filters, IndexFilter
 from langshift.retrieval.rerank import stage
 from langshift.retrieval.rerank.features import FeatureReranker, read_model
 from langshift.retrieval.rerank.rerankers import Reranker, open_reranker
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.shortlist import DEPTH, Shortlist, ShortlistVectors, build_shortlist, fetch_vectors
-from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded
+from langshift.retrieval.snippets import ShownText, Snippet, make_snippets, require_fields
+from langshift.retrieval.steps import HttpRequest, SearchPlan, T, execute, recorded
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 # Two threads that open an encoder at once would load it twice.
 _OPENING = Lock()
+#: Held by the thread that encodes: an encoder is no matter of two at once.
+ENCODING = Lock()
 
 
 def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: dict[str, Encoder]) -> Encoder:
@@ -89,6 +93,13 @@ def language_notes(
     return [f"The query was read as {language}, in which {index.name} has no document."] * detected
 
 
+def missing_fields(fields: Sequence[str], found: Sequence[hits.Hit]) -> list[str]:
+    """That no hit has a field that was asked for, which may be misspelt."""
+    there = {name.split(".")[0] for hit in found for name in hit.source}
+    lacking = [name for name in fields if "*" not in name and name.split(".")[0] not in there]
+    return [f"No hit has a field {name!r}." for name in lacking] if found else []
+
+
 # Fusion -> the version of the cluster from which on its legs can be weighted there.
 _SINCE: dict[settings.Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
 
@@ -125,12 +136,17 @@ class Searcher:
         self.index = versions.live(client, index) if isinstance(index, str) else index
         self.encoder = open_encoder_of(self.index, options, {} if opened is None else opened)
         self._detector = open_detector()
-        self._filters = FilterCheck(client, self.index)
+        self._fields = FieldCheck(client, self.index)
         self._rerankers: dict[str, Reranker] = {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Query vectors as the encoder makes them, and as they are searched with: (len(texts), dimension), float32."""
         return self.encoder.encode_queries(texts)
+
+    def encode_sentences(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of parts of documents' texts, (len(texts), dimension), float32; one thread at a time encodes."""
+        with ENCODING:
+            return self.encoder.encode_documents(texts)
 
     def _tag(self, words: str, language: str | None) -> str:
         """The language that a person named, or the one that is detected."""
@@ -194,10 +210,12 @@ class Searcher:
         setting: settings.SearchSettings = settings.USUAL,
         *,
         size: int = 10,
-        filters: settings.Filters = settings.NO_FILTERS,
+        filters: IndexFilter = NO_FILTER,
         source: settings.Source = True,
         legs: bool = False,
         passages: int = 0,
+        sort: pages.Sort = (),
+        start: int | None = None,
     ) -> SearchPlan[hits.RankedHits]:
         """The search for a question.
 
@@ -205,24 +223,27 @@ class Searcher:
             question: with a vector where the setting needs one.
             setting: how to search.
             size: how many hits.
-            filters: field of the index -> values, any of which a hit must have.
+            filters: what hits must match.
             source: which fields hits bring; True for all but the vector.
             legs: whether every leg's score and rank are wanted, which the cluster's own fusion does not tell.
             passages: in an index of chunks, how many further ones of each hit are wanted.
+            sort: clauses by which hits are sorted.
+            start: the place of the first hit in the ranking that pages are cut from; None for no page.
 
         Raises:
             UsageError: one document of each group is wanted, and the index's field does not serve for that.
         """
         if setting.one_per_group:
-            self._filters.require_groups()
+            self._fields.require_groups()
         setting = self.resolve(setting).setting
         target = self.target(setting, legs=legs)
         request = settings.SearchRequest(
             question, setting, target, size, filters=filters, source=source, passages=passages
         )
-        if setting.rerank is None:
-            return modes.search(request)
-        return stage.search(request, self._reranker(setting.rerank))
+        search = modes.search
+        if setting.rerank is not None:
+            search = partial(stage.search, reranker=self._reranker(setting.rerank))
+        return pages.arranged(request, search, sort, start) if sort or start is not None else search(request)
 
     def scores(
         self,
@@ -288,8 +309,8 @@ class Searcher:
         plan = self.result_plan(words, setting, **how)
         try:
             return execute(self.client, self.index.index, plan)
-        except (RequestError, ClusterError):
-            self.require_fitting(how.get("filters", settings.NO_FILTERS))
+        except (OpenSearchException, ClusterError) as error:
+            self.raise_cause(error, how.get("filters", NO_FILTERS), how.get("dsl_filter", ()))
             raise
 
     def result_plan(
@@ -299,40 +320,85 @@ class Searcher:
         *,
         language: str | None = None,
         size: int = 10,
-        filters: settings.Filters = settings.NO_FILTERS,
+        filters: Filters = NO_FILTERS,
+        dsl_filter: DslFilter = (),
+        sort: str | Sequence[str] = (),
+        from_: int | None = None,
+        point_in_time: str | None = None,
+        facets: str | Sequence[str] = (),
         explain: bool = False,
         passages: int = 0,
+        fields: Sequence[str] | None = None,
+        snippets: bool = False,
     ) -> SearchPlan[hits.SearchResult]:
         """All of ``search``: the query is detected and encoded before this returns a plan for the rest.
+
+        A point in time is opened before, too, where a first page is asked for. With ``snippets``, the plan encodes what
+        these are chosen from.
 
         Raises:
             UsageError: as in ``search``.
         """
         settings.require_query(words, size)
         settings.require_passages(passages, self.index)
-        checked = self._filters.checked(filters)
+        require_fields(fields)
+        if from_ is not None or point_in_time is not None:
+            pages.require_page(from_, point_in_time)
+        checked = self._fields.checked(filters, dsl_filter)
+        order = pages.sort_clauses(sort, self._fields) if sort else ()
+        counted = {
+            name: self._fields.exact(name, "count") for name in (pages.names(facets, "facets") if facets else ())
+        }
+        names = self.index.fields
+        source = True if fields is None else [*fields, *names.text_fields, names.group]
         given, chosen = setting, self.resolve(setting)
         setting, tag = chosen.setting, self._tag(words, language)
         vector = self.encode([words])[0] if explain or setting.needs_vector else None
         question = settings.SearchQuery(words, text_language(tag), vector)
         shift, unknown = self._shift if explain else (None, None)
-        plan = self.plan(question, setting, size=size, filters=checked, legs=explain, passages=passages)
+        plan = self.plan(
+            question,
+            setting,
+            size=size,
+            filters=checked,
+            source=source,
+            legs=explain,
+            passages=passages,
+            sort=order,
+            start=from_,
+        )
         notes = self.remarks(given) if chosen.origin == "asked" or given.rerank is not None else []
 
+        index, requests = self.index, list[HttpRequest]()
+        if from_ is not None and point_in_time is None:
+            point_in_time, opened = pages.open_point_in_time(self.client, index.index)
+            requests.append(opened)
+
+        def sent(part: SearchPlan[T]) -> SearchPlan[T]:
+            part = part if point_in_time is None else pages.at_point_in_time(part, point_in_time, index)
+            return recorded(part, index.index, requests)
+
         def read_result() -> SearchPlan[hits.SearchResult]:
-            index, requests = self.index, list[HttpRequest]()
-            found = yield from recorded(plan, index.index, requests)
+            found = yield from sent(plan)
+            facet_values = (yield from sent(count_values(counted, checked, index.fields))) if counted else {}
             seen = dict[str, hits.ShiftEffect]()
             if explain and vector is not None and found.hits:
                 compared = effects.effects(vector, [hit.id for hit in found.hits], shift, index.fields, checked)
-                seen = yield from recorded(compared, index.index, requests)
+                seen = yield from sent(compared)
+            shown = dict[str, Snippet]()
+            if snippets:
+                texts = {
+                    one.id: ShownText(one.language, hits.title_and_text(one.source, names)[1]) for one in found.hits
+                }
+                shown = yield from sent(make_snippets(question, texts, names, self.encode_sentences))
+            brought = [hits.to_hit(one, names, seen.get(one.id), shown.get(one.id), fields) for one in found.hits]
             return hits.SearchResult(
                 index=index.index,
                 setting=setting,
                 mode_from=chosen.origin,
                 mode_reason=chosen.reason,
                 language=question.language,
-                hits=tuple(hits.to_hit(hit, index.fields, seen.get(hit.id)) for hit in found.hits),
+                hits=tuple(brought),
                 bonus=found.how.bonus,
                 anchors=found.how.anchors,
                 compared=len(seen),
@@ -340,28 +406,40 @@ class Searcher:
                     *notes,
                     *found.notes,
                     *language_notes(index, question, setting, detected=language is None),
+                    *missing_fields(fields or (), brought),
                     *(effects.effect_notes(seen, unknown) if explain else ()),
                 ),
                 took=found.took,
                 requests=tuple(requests),
+                from_=from_,
+                depth=found.depth if from_ is not None else 0,
+                point_in_time=point_in_time,
+                sorted=None if not order else "all" if pages.sorts_all(setting) else "found",
+                sorted_count=None if not order or pages.sorts_all(setting) else found.depth,
+                facets=facet_values,
             )
 
         return read_result()
 
-    def require_fitting(self, filters: settings.Filters) -> None:
-        """Say of a search that failed whether its filters are why.
+    def raise_cause(self, error: OpenSearchException | LangshiftError, filters: Filters, dsl_filter: DslFilter) -> None:
+        """Say of a search that failed whether its filters are why, or its point in time.
 
         Raises:
-            UsageError: a value does not fit its field.
+            UsageError: a value does not fit its field, or a query cannot be read.
+            ClusterError: the point in time is over.
         """
-        self._filters.require_fitting(self._filters.checked(filters))
+        if (over := pages.expired(error)) is not None:
+            raise over from error
+        if isinstance(error, RequestError | ClusterError):
+            self._fields.require_fitting(filters, dsl_filter)
 
     def shortlist(
         self,
         words: str,
         *,
         language: str | None = None,
-        filters: settings.Filters = settings.NO_FILTERS,
+        filters: Filters = NO_FILTERS,
+        dsl_filter: DslFilter = (),
         encoded: Callable[[], NDArray[np.float32]] | None = None,
     ) -> SearchPlan[Shortlist]:
         """The candidates of a query for any setting but ``anchored`` and one per group, see ``shortlist``.
@@ -369,7 +447,8 @@ class Searcher:
         Args:
             words: the query.
             language: of the query, detected if None.
-            filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
+            filters: see ``SearchArguments``.
+            dsl_filter: likewise.
             encoded: gives the query's vector as the encoder makes it, shape (dimension,), where somebody keeps it.
 
         Returns:
@@ -379,7 +458,7 @@ class Searcher:
             UsageError: there is no such language, no such field to filter by, or the query is empty or too long.
         """
         settings.require_query(words, DEPTH)
-        checked = self._filters.checked(filters)
+        checked = self._fields.checked(filters, dsl_filter)
         tag = self._tag(words, language)
         lacks, vector = {}, None
         try:

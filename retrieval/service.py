@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, ca
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import OpenSearchException, RequestError
+from opensearchpy.exceptions import OpenSearchException
 
 from langshift.client import ASYNC_EXTRA, address, make_async_client, open_cluster
 from langshift.debias.encoders.base import Encoder
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.plugin import metadata
 from langshift.plugin.versions import check_name
+from langshift.retrieval.filters import NO_FILTERS, DslFilter, Filters
 from langshift.retrieval.hits import SearchResult
-from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.searcher import ENCODING, Searcher
 from langshift.retrieval.settings import (
-    NO_FILTERS,
     PARAMETERS,
-    Filters,
     ResultArguments,
     SearchArguments,
     SearchOptions,
@@ -79,19 +78,6 @@ _LASTS = 300.0
 PlanFactory = Callable[[Searcher], SearchPlan[T]]
 
 
-class Encoders(dict[str, Encoder]):
-    """Encoders by name, for several threads: an encoder is no matter of two at once.
-
-    Attributes:
-        encoding: held by the thread that encodes.
-    """
-
-    def __init__(self) -> None:
-        """None are open yet."""
-        super().__init__()
-        self.encoding = Lock()
-
-
 class OpenVersion(NamedTuple):
     """What stood behind a name at one moment.
 
@@ -109,7 +95,9 @@ class OpenVersion(NamedTuple):
 class VersionedSearcher:
     """What stands behind the name of an index, opened; safe to use from several threads."""
 
-    def __init__(self, client: OpenSearch, name: str, options: SearchOptions, encoders: Encoders | None = None) -> None:
+    def __init__(
+        self, client: OpenSearch, name: str, options: SearchOptions, encoders: dict[str, Encoder] | None = None
+    ) -> None:
         """Open it.
 
         Args:
@@ -123,7 +111,7 @@ class VersionedSearcher:
             FingerprintError: the encoder installed here is not the one that made the index.
         """
         self.client, self.name = client, name
-        self._options, self._encoders = options, Encoders() if encoders is None else encoders
+        self._options, self._encoders = options, {} if encoders is None else encoders
         self._opening = Lock()
         self._current = self._open()
 
@@ -149,12 +137,15 @@ class VersionedSearcher:
                 self._current = self._open()
             return self._current
 
-    def execute(self, make: PlanFactory[T], filters: Filters = NO_FILTERS) -> tuple[Searcher, T]:
+    def execute(
+        self, make: PlanFactory[T], filters: Filters = NO_FILTERS, dsl_filter: DslFilter = ()
+    ) -> tuple[Searcher, T]:
         """Carry out a plan with what stands behind the name; again where that became another meanwhile.
 
         Args:
-            make: makes the plan; all encoding is done by it, not by the plan.
+            make: makes the plan; queries are encoded by it, not by the plan.
             filters: those of the plan.
+            dsl_filter: those of the plan, too.
 
         Returns:
             What was searched, and what the plan returned.
@@ -162,7 +153,7 @@ class VersionedSearcher:
         Raises:
             LangshiftError, OpenSearchException: as ``make`` and the plan do.
             UsageError: a filter does not fit its field.
-            ClusterError: another index stood behind the name every time.
+            ClusterError: the point in time of the plan is over, or another index stood behind the name every time.
         """
         for _ in range(TRIES):
             open_version = self.current()
@@ -173,18 +164,18 @@ class VersionedSearcher:
                 # Perhaps because the version is gone; that is seen to first.
                 found = error
             if self.identity() == open_version.identity:
-                return open_version.searcher, result_or_raise(found, open_version, filters)
+                return open_version.searcher, result_or_raise(found, open_version, filters, dsl_filter)
             self.renewed(open_version)
         raise version_changed_repeatedly(self.name)
 
     def made(self, open_version: OpenVersion, make: PlanFactory[T]) -> SearchPlan[T]:
         """What is left to carry out once the query is encoded; one thread at a time encodes."""
-        with self._encoders.encoding:
+        with ENCODING:
             return make(open_version.searcher)
 
     def encoded(self, open_version: OpenVersion, words: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries as the encoder makes them, shape (len(words), dimension); one thread at a time encodes."""
-        with self._encoders.encoding:
+        with ENCODING:
             return open_version.searcher.encode(words)
 
     def identity(self) -> Mapping[str, Any]:
@@ -212,16 +203,18 @@ def open_versioned_searcher(settings: Settings, name: str, options: SearchOption
         raise
 
 
-def result_or_raise(found: T | LangshiftError | OpenSearchException, open_version: OpenVersion, filters: Filters) -> T:
+def result_or_raise(
+    found: T | LangshiftError | OpenSearchException, open_version: OpenVersion, filters: Filters, dsl_filter: DslFilter
+) -> T:
     """What was found in what still stands behind the name; the error where it failed.
 
     Raises:
         UsageError: it failed because a filter does not fit its field.
+        ClusterError: it failed because its point in time is over.
     """
     if not isinstance(found, LangshiftError | OpenSearchException):
         return found
-    if isinstance(found, RequestError | ClusterError):
-        open_version.searcher.require_fitting(filters)
+    open_version.searcher.raise_cause(found, filters, dsl_filter)
     raise found
 
 
@@ -259,16 +252,19 @@ def plan_factory(words: str, **how: Unpack[SearchArguments]) -> PlanFactory[Sear
         UsageError: there is no such mode or fusion, a number is none or out of range, something is of a wrong type, or
             two things exclude each other.
     """
-    _require_bool("explain", how.get("explain", False))
-    language, filters = how.get("language"), how.get("filters", NO_FILTERS)
+    for name in ("explain", "snippets"):
+        _require_bool(name, how.get(name, False))
+    language = how.get("language")
     if not isinstance(language, str | None):
         raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
-    if not isinstance(filters, Mapping) or not all(isinstance(field, str) for field in filters):
-        raise UsageError("filters must map each field to a list of strings, such as {'year': ['1990']}.")
     names = {one.name for one in PARAMETERS}
     setting = setting_of(**cast(SettingArguments, {name: value for name, value in how.items() if name in names}))
     rest = cast(ResultArguments, {name: value for name, value in how.items() if name not in names})
     return lambda searcher: searcher.result_plan(words, setting, **rest)
+
+
+def _filters(how: SearchArguments) -> tuple[Filters, DslFilter]:
+    return how.get("filters", NO_FILTERS), how.get("dsl_filter", ())
 
 
 class Index:
@@ -310,7 +306,7 @@ class Index:
             raise closed(self.name)
         make = plan_factory(words, **how)
         with client_errors_as_langshift_errors(self._client, anonymous=self._anonymous):
-            return self._opened.execute(make, how.get("filters", NO_FILTERS))[1]
+            return self._opened.execute(make, *_filters(how))[1]
 
     def close(self) -> None:
         """Close the connections to the cluster."""
@@ -380,7 +376,7 @@ class AsyncIndex:
             raise UsageError(
                 f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
             )
-        make, filters = plan_factory(words, **how), how.get("filters", NO_FILTERS)
+        make, (filters, dsl_filter) = plan_factory(words, **how), _filters(how)
         with client_errors_as_langshift_errors(self._opened.client, anonymous=self._anonymous):
             for _ in range(TRIES):
                 open_version = await self._aside(self._opened.current)
@@ -388,17 +384,17 @@ class AsyncIndex:
                 try:
                     plan = await self._aside(self._opened.made, open_version, make)
                     index = open_version.searcher.index.index
-                    if how.get("rerank") is None:
+                    if how.get("rerank") is None and not how.get("snippets"):
                         found = await execute_async(self._client, index, plan)
                     else:
-                        # A reranker computes, or waits for its server, between the steps of a search.
+                        # Rerankers and snippets compute, or wait for a server, between the steps of a search.
                         found = await self._aside(execute, self._opened.client, index, plan)
                 except (LangshiftError, OpenSearchException) as error:
                     # Perhaps because the version is gone; that is seen to first.
                     found = error
                 now = await self._client.indices.get(index=self.name, params=dict(IDENTITY))
                 if identity_from(now) == open_version.identity:
-                    return await self._aside(result_or_raise, found, open_version, filters)
+                    return await self._aside(result_or_raise, found, open_version, filters, dsl_filter)
                 await self._aside(self._opened.renewed, open_version)
         raise version_changed_repeatedly(self.name)
 

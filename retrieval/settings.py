@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, cast, get_args
 
 import msgspec
@@ -16,6 +16,7 @@ from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.filters import NO_FILTER, DslFilter, Filters, IndexFilter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,9 +128,6 @@ FUSIONS: Final[tuple[Fusion, ...]] = get_args(Fusion)
 RerankFallback = Literal["keep", "fail"]
 FALLBACKS: Final[tuple[RerankFallback, ...]] = get_args(RerankFallback)
 
-Filters = Mapping[str, Sequence[str]]
-NO_FILTERS: Filters = {}
-
 
 class SettingArguments(TypedDict, total=False):
     """A setting as keyword arguments, see ``SearchArguments``; None is what is usual."""
@@ -152,8 +150,15 @@ class ResultArguments(TypedDict, total=False):
     language: str | None
     size: int
     filters: Filters
+    dsl_filter: DslFilter
+    sort: str | Sequence[str]
+    from_: int | None
+    point_in_time: str | None
+    facets: str | Sequence[str]
     explain: bool
     passages: int
+    fields: Sequence[str] | None
+    snippets: bool
 
 
 class SearchArguments(SettingArguments, ResultArguments, total=False):
@@ -175,10 +180,25 @@ class SearchArguments(SettingArguments, ResultArguments, total=False):
         rerank_fallback: ``fail`` (usual) where the reranker fails, or ``keep`` the order without it.
         language: of the query, a BCP 47 tag; detected if None.
         size: how many hits, 1 to 1,000; 10 is usual.
-        filters: field of the index -> values, any of which a hit must have; ``language`` is by language.
+        filters: field of the index -> what a hit must have there: a value, several of which any will do, or conditions
+            that all must hold: ``gte``, ``gt``, ``lte`` and ``lt`` (of a date also date arithmetic such as
+            ``now-7d/d``), ``in``, ``not`` (a value or several) and ``exists`` (True or False). ``language`` is by
+            language; a text is filtered by its view of type keyword.
+        dsl_filter: a query in OpenSearch's own DSL, or several, which a hit must match, too.
+        sort: a field with ``:asc`` (usual) or ``:desc``, or several; what lacks the field comes last. In ``lexical``
+            without preference, reranker and groups all that match are sorted, else the hits that were found.
+        from_: the place of the first hit, counted from 0, in a ranking of 1,000 hits at most, from which pages are
+            cut at a point in time; None for a search without pages.
+        point_in_time: that of the first page, for those after it; None opens one, which lasts five minutes after
+            each page.
+        facets: fields whose most frequent values are counted, over what matches the filters.
         explain: whether to tell what the shift did to each hit, which costs one request more.
         passages: in an index of chunks, how many further passages of each hit are wanted, 0 to 100, which costs two
             requests more; 0 is usual.
+        fields: which of the documents' own fields hits bring as ``source``; None for all. An object's name stands for
+            all inside it, and a name may have ``*`` in it.
+        snippets: whether hits bring a ``snippet`` of their text: where words of the query stand, else the sentences
+            nearest to the query. That costs one request more, and the encoding of 3,000 bytes of text at most.
     """
 
 
@@ -270,8 +290,10 @@ def by_features(reranker: str) -> bool:
 
 #: What evaluations compare with.
 USUAL: Final = SearchSettings()
-#: The mode that is best for the index, as far as it tells.
+#: What a search does that nobody says more of: the mode that is best for the index, as far as it tells, and no
+#: preference. Its name in evaluations is ``default``.
 RECOMMENDED: Final = SearchSettings("auto")
+_DEFAULT: Final = "default"
 
 
 class ModeChoice(NamedTuple):
@@ -312,11 +334,12 @@ class SearchRequest:
         size: how many hits, 1 to 10,000.
         depth: how many documents each leg brings, or each shard chooses the hits from; ``modes.search`` makes it
             ``size`` where that is more.
-        filters: field of the index -> values, any of which a hit must have.
+        filters: what hits must match.
         source: which fields hits bring: True for all but the vector, False for none.
         passages: in an index of chunks, how many further chunks of each hit are wanted.
         collapses: whether, in an index of chunks, the cluster brings the best chunk of each document alone. Of chunks
             that name no document it brings only one.
+        sort: clauses by which ``lexical`` sorts all that match, instead of by score.
     """
 
     question: SearchQuery
@@ -324,10 +347,11 @@ class SearchRequest:
     target: SearchContext
     size: int = 10
     depth: int = LEAST_CANDIDATES
-    filters: Filters = field(default_factory=dict)
+    filters: IndexFilter = NO_FILTER
     source: Source = True
     passages: int = 0
     collapses: bool = True
+    sort: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         """Ask for words in the form in which documents are indexed and encoded."""
@@ -503,6 +527,8 @@ def setting_of(spelt: Spelling = in_python, **given: Unpack[SettingArguments]) -
 def read_setting(text: str) -> SearchSettings:
     """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the mode ``dense``.
 
+    ``default`` is what a search does without options.
+
     Raises:
         UsageError: it is none.
     """
@@ -510,6 +536,8 @@ def read_setting(text: str) -> SearchSettings:
         words = shlex.split(text)
     except ValueError:
         raise UsageError(f"The setting {text!r} is not complete: a quotation mark is missing.") from None
+    if words == [_DEFAULT]:
+        return RECOMMENDED
     if words and not words[0].startswith("-"):
         words = ["--mode", *words]
     try:
@@ -539,6 +567,8 @@ def _arguments(words: Sequence[str]) -> SettingArguments:
 
 def format_settings(setting: SearchSettings) -> str:
     """A setting as ``read_setting`` reads it, without what is usual."""
+    if setting == RECOMMENDED:
+        return _DEFAULT
     beta = setting.preference
     given = {**asdict(setting), "prefer_language": max(beta, 0.0), "spread": max(-beta, 0.0)}
     words: list[str] = [setting.mode]

@@ -18,6 +18,7 @@ from langshift.plugin.stored_shift import StoredShift, key_of, unshifted
 from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits, settings
 from langshift.retrieval.dense import rank_balanced, rank_dense
+from langshift.retrieval.filters import IndexFilter
 from langshift.retrieval.hybrid import Parts, fuse, nearest_bodies, word_bodies
 from langshift.retrieval.settings import vector_of
 from langshift.retrieval.steps import Body, SearchPlan, timed_step
@@ -33,7 +34,7 @@ class Shortlist:
     Attributes:
         question: what was asked, with its vector where it has one.
         target: what was searched.
-        filters: what all candidates match, by field of the index.
+        filters: what all candidates match.
         legs: leg and part -> what that search retrieved, best first, without fields. Parts: ``all`` documents (by
             words in an index of several shards: ``shard N``), those in the searcher's ``own`` language, and all
             ``others``; the last two are absent where the language is not known.
@@ -44,7 +45,7 @@ class Shortlist:
 
     question: settings.SearchQuery
     target: settings.SearchContext
-    filters: settings.Filters
+    filters: IndexFilter
     legs: Mapping[hits.Part, tuple[hits.ScoredDoc, ...]]
     sources: Mapping[str, Mapping[str, Any]] = field(repr=False)
     lacks: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class Shortlist:
 
 
 def build_shortlist(
-    question: settings.SearchQuery, target: settings.SearchContext, filters: settings.Filters, lacks: Mapping[str, str]
+    question: settings.SearchQuery, target: settings.SearchContext, filters: IndexFilter, lacks: Mapping[str, str]
 ) -> SearchPlan[Shortlist]:
     """Ask for every candidate; one step.
 
@@ -76,7 +77,7 @@ def build_shortlist(
     Args:
         question: what is asked.
         target: what is searched.
-        filters: field of the index -> values, any of which a hit must have.
+        filters: what all candidates match.
         lacks: leg -> why it is known that it cannot be asked.
 
     Returns:
@@ -286,8 +287,8 @@ def fetch_vectors(shortlist: Shortlist, shift: StoredShift) -> SearchPlan[Shortl
 def _nearest(shortlist: Shortlist) -> list[Body]:
     """The bodies for the nearest of each language that the shortlist does not hold."""
     index, vector = shortlist.target.index, vector_of(shortlist.question)
-    fields, clauses = index.fields, dsl.filter_clauses(shortlist.filters)
-    wanted = shortlist.filters.get(fields.language)
+    fields, clauses = index.fields, shortlist.filters.clauses
+    wanted = shortlist.filters.languages
     tags = [tag for tag in index.languages if wanted is None or tag in wanted]
     among: dict[str, dict[str, Any]] = {tag: {"term": {fields.language: tag}} for tag in tags}
     if wanted is None and index.documents > sum(index.counts.values()):

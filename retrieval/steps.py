@@ -61,7 +61,7 @@ def execute(client: OpenSearch, index: str, plan: SearchPlan[T]) -> T:
     running = _Running(plan)
     while bodies := running.bodies:
         send = client.search if is_single(bodies) else client.msearch
-        running.take(step_responses(send(index=index, body=step_content(bodies)), bodies))
+        running.take(step_responses(send(index=_named(index, bodies), body=step_content(bodies)), bodies))
     return running.result()
 
 
@@ -70,7 +70,8 @@ async def execute_async(client: AsyncOpenSearch, index: str, plan: SearchPlan[T]
     running = _Running(plan)
     while bodies := running.bodies:
         send = client.search if is_single(bodies) else client.msearch
-        running.take(step_responses(await send(index=index, body=step_content(bodies)), bodies))
+        responses = await send(index=_named(index, bodies), body=step_content(bodies))
+        running.take(step_responses(responses, bodies))
     return running.result()
 
 
@@ -171,6 +172,11 @@ def is_single(bodies: Sequence[Body]) -> bool:
     return len(bodies) == 1 and not isinstance(bodies[0], ShardBody)
 
 
+def _named(index: str, bodies: Sequence[Body]) -> str | None:
+    """The index that the path of a step names: none at a point in time, which names it itself."""
+    return None if "pit" in bodies[0] else index
+
+
 def step_content(bodies: Sequence[Body]) -> bytes:
     """The content of a step: of a ``_search``, or of an ``_msearch``."""
     return orjson.dumps(bodies[0]) if is_single(bodies) else msearch_body(bodies)
@@ -255,7 +261,7 @@ class HttpRequest:
     Attributes:
         method: such as ``POST``.
         path: such as ``/news-v0001/_search``.
-        content: the body as it is sent, JSON or lines of JSON.
+        content: the body as it is sent, JSON or lines of JSON; may be empty.
     """
 
     method: str
@@ -270,7 +276,7 @@ class HttpRequest:
     @property
     def in_dev_tools(self) -> str:
         """As OpenSearch's Dev Tools take it."""
-        return f"{self.method} {self.path}\n{self.content.decode().rstrip()}\n"
+        return f"{self.method} {self.path}\n{self.content.decode()}".rstrip() + "\n"
 
     @property
     def in_dev_tools_and_for_curl(self) -> str:
@@ -281,6 +287,8 @@ class HttpRequest:
     @property
     def as_curl(self) -> str:
         """As a command for a shell, in which ``$OPENSEARCH_URL`` is the cluster's address."""
+        if not self.content:
+            return f'curl -X {self.method} "$OPENSEARCH_URL{self.path}"'
         kind = "application/x-ndjson" if self.path.endswith("/_msearch") else "application/json"
         body = shlex.quote(self.content.decode())
         return f"curl -X {self.method} \"$OPENSEARCH_URL{self.path}\" -H 'content-type: {kind}' --data-binary {body}"
@@ -298,7 +306,8 @@ def recorded(plan: SearchPlan[T], index: str, requests: list[HttpRequest]) -> Se
 
 def request_of(index: str, bodies: Sequence[Body]) -> HttpRequest:
     """One step of a plan as what is sent to ``index``."""
-    return HttpRequest("POST", f"/{index}/{'_search' if is_single(bodies) else '_msearch'}", step_content(bodies))
+    place = "".join(f"/{name}" for name in [_named(index, bodies)] if name)
+    return HttpRequest("POST", f"{place}/{'_search' if is_single(bodies) else '_msearch'}", step_content(bodies))
 
 
 _BODIES_AT_ONCE = 100

@@ -100,8 +100,8 @@ FAULTS = [
     Fault(
         "anchored loses the filter in its second step",
         "retrieval/dsl.py",
-        "    clauses = filter_clauses(request.filters)\n    among",
-        "    clauses = filter_clauses({})\n    among",
+        "    clauses = request.filters.clauses\n    among",
+        "    clauses: list[Mapping[str, Any]] = []\n    among",
         "tests/cluster/test_modes*.py tests/cluster/test_search.py",
     ),
     Fault(

@@ -14,11 +14,12 @@ from starlette.responses import HTMLResponse
 
 from langshift import embedded
 from langshift.client import make_client, open_cluster
+from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UnavailableError
 from langshift.evaluate.report.writers import environment
 from langshift.languages import direction
 from langshift.plugin.versions import check_name
-from langshift.retrieval.service import Encoders, VersionedSearcher
+from langshift.retrieval.service import VersionedSearcher
 from langshift.retrieval.settings import USUAL_OPTIONS
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
@@ -43,7 +44,7 @@ class AppContext:
         self._client: OpenSearch | None = None
         self._started = False
         self._opened = LruCache[VersionedSearcher](_MOST_OPEN)
-        self._encoders = Encoders()
+        self._encoders: dict[str, Encoder] = {}
         self._shared: dict[type, Any] = {}
 
     @property

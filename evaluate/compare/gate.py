@@ -13,12 +13,15 @@ from opensearchpy import OpenSearch
 from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.comparison import Comparison
+from langshift.evaluate.compare.remedies import untried_search
 from langshift.evaluate.compare.verdict import Verdict, judge_replays
 from langshift.evaluate.datasets.dataset import identity, load_dataset
 from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.measures import default_measures, parse_measure
+from langshift.evaluate.replay.overlap import Overlap
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
+from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.runs import parse_names
 from langshift.files import atomic_write, write_json
 from langshift.languages import UNDETERMINED
@@ -272,6 +275,33 @@ class GateResult(NamedTuple):
         }
 
 
+def judge_live(
+    client: OpenSearch,
+    searcher: Searcher,
+    before: ReplayResult,
+    after: ReplayResult,
+    overlap: Overlap | None = None,
+) -> Verdict:
+    """Return the verdict on two replays; where it names a cost that another mode may save, that is replayed, too.
+
+    Args:
+        client: the cluster.
+        searcher: over the later side's index.
+        before: the earlier, or first, replay.
+        after: the other.
+        overlap: how alike their answers are.
+    """
+    verdict = judge_replays(before, after, overlap)
+    untried = untried_search(searcher.index, after.setting)
+    if untried is None or after.dataset is None or verdict.kind != "at a cost" or not verdict.loses_own:
+        return verdict
+    words, setting = untried
+    options = ReplayOptions([setting], LoadProfile(warm_up=0), measures=[])
+    replay_plan = ReplayPlan.of([searcher], after.dataset, options)
+    (tried,) = replay_all([client], replay_plan, options)
+    return judge_replays(before, after, overlap, {words: tried})
+
+
 class Gate:
     """A dataset, the verdict's conditions and further ones, checked before anything is made."""
 
@@ -356,7 +386,7 @@ class Gate:
         if failed := next((one for one in (old, new) if one.failed), None):
             raise LangshiftError(f"The gate cannot be evaluated: {failed.version}: {failures(failed)}")
         tags, figures = list(new.by_language()), (_figures(new), _figures(old))
-        verdict = judge_replays(old, new)
+        verdict = judge_live(client, searchers[1], old, new)
         losses = [f"{figure.sentence}." for figure in verdict.lost]
         conditions = [check_condition(condition, tags, *figures) for condition in self._conditions]
         return GateResult(old, new, verdict, losses, self._accept_loss, conditions)

@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from langshift.evaluate.compare.comparison import ALL, NONE, OWN, Comparison
+from langshift.evaluate.compare.remedies import PREFERENCES, Remedy, best_remedy, preferred_runs
 from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import Dataset, clusters, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages
@@ -49,7 +50,7 @@ class Choice(NamedTuple):
         take: to choose the later side.
         leave: to stay with the earlier one.
         between: what cannot be told where there are too few questions.
-        remedy: what to do where answers in the searcher's own language are lost.
+        remedy: what to do where answers in the searcher's own language are lost, and no remedy was measured.
         more: what to do where there are too few questions.
         uncrowd: what to do where one language crowds the others out.
     """
@@ -57,7 +58,7 @@ class Choice(NamedTuple):
     take: str = "Shift it"
     leave: str = "Do not shift it"
     between: str = ""
-    remedy: str = "search with a language preference, such as --prefer-language .01, to get those back"
+    remedy: str = "measure by langshift evaluate replay what gives those back: a calibration, or a language preference"
     more: str = "judge more of them first"
     uncrowd: str = ", which --gamma .97 prevents"
 
@@ -76,7 +77,8 @@ def choice(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[
     """Tell a shift of an index, all else being the same, from any other two runs, which are called by their names.
 
     Args:
-        before: of the earlier run what ``result.json`` has: ``fingerprint``, ``mode``, ``setting`` and ``beta``.
+        before: of the earlier run what ``result.json`` has: ``fingerprint``, ``mode``, ``setting``, ``resolved`` and
+            ``beta``.
         after: the same of the later one.
         names: of both.
     """
@@ -86,7 +88,7 @@ def choice(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[
         for one in made
     ]
     rest = [
-        [{key: one[key] for key in one.keys() - _SCALES}, *map(side.get, ("mode", "setting", "beta"))]
+        [{key: one[key] for key in one.keys() - _SCALES}, *map(side.get, ("mode", "setting", "resolved", "beta"))]
         for one, side in zip(made, (before, after), strict=True)
     ]
     if moved == [False, True] and all(made) and rest[0] == rest[1]:
@@ -105,6 +107,8 @@ class PairedFigures(NamedTuple):
         languages: question -> language, None where unknown.
         clusters: question -> article, group or whatever else shares its luck.
         shown: MostShown@20 of the earlier and the later side; None where it was not measured.
+        remedies: other searches of the later side, for where answers in the searcher's language are lost; None where
+            none can be made of it.
     """
 
     before: Mapping[str, Mapping[str, float]]
@@ -112,15 +116,43 @@ class PairedFigures(NamedTuple):
     languages: Mapping[str, str | None]
     clusters: Mapping[str, str]
     shown: tuple[Scores, Scores] | None = None
+    remedies: Sequence[Remedy] | None = None
 
     @classmethod
-    def of(cls, dataset: Dataset, languages: DatasetLanguages, before: Run, after: Run) -> "PairedFigures":
-        """Score two runs of a dataset, for the questions that ``languages`` knows."""
+    def of(
+        cls,
+        dataset: Dataset,
+        languages: DatasetLanguages,
+        before: Run,
+        after: Run,
+        remedies: Mapping[str, Run] | None = None,
+    ) -> "PairedFigures":
+        """Score two runs of a dataset, and what could be done instead, for the questions that ``languages`` knows."""
         names = [name for name in (RANKING, OTHERS, OWN_ANSWERS) if name in default_measures(dataset.judged)]
         sides = [scored([*names, MOST_SHOWN_20], dataset, languages, run) for run in (before, after)]
         old, new = ({name: side[name].per_query for name in names} for side in sides)
         shown = (sides[0][MOST_SHOWN_20], sides[1][MOST_SHOWN_20])
-        return cls(old, new, languages.queries, clusters(dataset).of, shown)
+        paired = cls(old, new, languages.queries, clusters(dataset).of, shown)
+        if not remedies or not any(one.lost and one.slice == OWN for one in _figures(paired)):
+            return paired
+        tried = [
+            Remedy(words, {name: found.per_query for name, found in scored(names, dataset, languages, run).items()})
+            for words, run in remedies.items()
+        ]
+        return paired._replace(remedies=tried)
+
+    def remedy(self, lost: "VerdictFigure") -> str:
+        """What gives back what is lost where an answer is in the searcher's language, in a clause."""
+        own = self.both(OWN_ANSWERS)
+        kept = [name for name in (RANKING, OTHERS) if name in self.after]
+        best = best_remedy((lost.measure, list(own)), kept, self.before, self.after, self.remedies or (), MOST_LOSS)
+        if best is None:
+            return (
+                f"weigh one against the other: no language preference up to {_short(PREFERENCES[-1])} and nothing else "
+                f"that was tried gives a tenth of those back at no cost to {join_words(kept)}"
+            )
+        back = f"gives back {best.share:.0%} of what is lost in {lost.measure}"
+        return f"{best.words}, which {back} ({RANKING} {_score(best.ranking)})"
 
     def both(self, measure: str) -> dict[str, tuple[float, float]]:
         """Question -> both figures."""
@@ -201,6 +233,11 @@ class Verdict(NamedTuple):
         """The conditions that a gate fails by."""
         return [figure for figure in self.figures if figure.lost]
 
+    @property
+    def loses_own(self) -> bool:
+        """Whether less is found where an answer is in the searcher's language."""
+        return any(figure.slice == OWN for figure in self.lost)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON gives it."""
         return {"kind": self.kind, "sentence": self.sentence, "figures": [one.to_dict() for one in self.figures]}
@@ -230,7 +267,7 @@ def judge_pair(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
         cost = f"{cost} {_WHOSE[OWN_ANSWERS]} ({OWN_ANSWERS} {_shown(kept)})" if kept else ""
         kind, said = "shift", f"{between.take}: {said}{gains}{cost}; {_sure(gained)}"
     elif lost and worth and not whole.lost:
-        kind, advice = "at a cost", _remedy(lost, between)
+        kind, advice = "at a cost", _remedy(lost, between, paired)
         said = f"{between.take}: {said}{gains}, but {losses}; {_sure([*gained, *lost])}, so {advice}"
     elif lost:
         but = f", even though {gains}" if gained else ""
@@ -266,27 +303,55 @@ def unjudged(questions: int, found: Sequence[str] = (), advice: str = "") -> Ver
 def judge_runs(compared: Comparison, letter: str) -> Verdict:
     """Return the verdict on one of the compared runs against the first."""
     runs = [compared.candidates[0], compared.candidate(letter)]
-    paired = PairedFigures.of(compared.dataset, compared.languages, *(one.run for one in runs))
-    return judge_pair(paired, choice(runs[0].result, runs[1].result, [one.label for one in runs]))
+    first, later = (one.result for one in runs)
+    # Other searches of the same index are what could be done instead.
+    remedies = {
+        f"search in the setting {one.how} ({one.label})": one.run
+        for one in compared.candidates[1:]
+        if one is not runs[1] and later and one.how and one.result.get("version") == later.get("version")
+    }
+    languages = compared.languages
+    preferred = preferred_runs(runs[1].run, later.get("resolved", {}), languages.documents, languages.queries)
+    paired = PairedFigures.of(compared.dataset, languages, runs[0].run, runs[1].run, {**remedies, **preferred})
+    return judge_pair(paired, choice(first, later, [one.label for one in runs]))
 
 
-def judge_replays(before: ReplayResult, after: ReplayResult, overlap: Overlap | None = None) -> Verdict:
+def judge_replays(
+    before: ReplayResult,
+    after: ReplayResult,
+    overlap: Overlap | None = None,
+    remedies: Mapping[str, ReplayResult] | None = None,
+) -> Verdict:
     """Return the verdict on two replays of the same questions, those left out that failed in either.
 
     Args:
         before: the earlier, or first, of them.
         after: the other.
         overlap: how alike their answers are; what is said where nothing is judged.
+        remedies: what to do -> other replays of the later side's index; language preferences are tried anyway.
     """
     dataset, failed = after.dataset, {answer.query for side in (before, after) for answer in side.failed}
     asked = {query: tag for query, tag in after.languages.items() if query not in failed}
     if dataset is None or not any(dataset.relevant(query) for query in asked):
-        old, new = (side.scores.get(MOST_SHOWN_20) for side in (before, after))
+        shown = [side.scores.get(MOST_SHOWN_20) for side in (before, after)]
         verdict = unjudged(len(asked), [] if overlap is None else _alike(overlap))
-        return verdict._replace(sentence=verdict.sentence + _crowded((old, new) if old and new else None))
-    runs = [{answer.query: dict(answer.hits) for answer in side.answers} for side in (before, after)]
-    paired = PairedFigures.of(dataset, DatasetLanguages({}, after.documents, asked, ()), *runs)
-    made = [{"fingerprint": side.fingerprint.to_dict(), "setting": asdict(side.setting)} for side in (before, after)]
+        return verdict._replace(
+            sentence=verdict.sentence + _crowded((shown[0], shown[1]) if shown[0] and shown[1] else None)
+        )
+    old, new, *others = (
+        {answer.query: dict(answer.hits) for answer in side.answers}
+        for side in (before, after, *(remedies or {}).values())
+    )
+    setting = asdict(after.chosen.setting) if after.chosen else {}
+    tried = {
+        **dict(zip(remedies or {}, others, strict=True)),
+        **preferred_runs(new, setting, after.documents, asked),
+    }
+    paired = PairedFigures.of(dataset, DatasetLanguages({}, after.documents, asked, ()), old, new, tried)
+    made = [
+        {"fingerprint": side.fingerprint.to_dict(), "resolved": side.chosen and asdict(side.chosen.setting)}
+        for side in (before, after)
+    ]
     # Two versions of one index have one name.
     names = [side.index if before.index != after.index else side.version for side in (before, after)]
     return judge_pair(paired, choice(made[0], made[1], names))
@@ -382,8 +447,9 @@ def _probability(figures: Sequence[VerdictFigure]) -> str:
     return f"corrected p {'below .001' if highest < 0.001 else _score(highest)}"
 
 
-def _remedy(lost: Sequence[VerdictFigure], between: Choice) -> str:
-    advice = [between.remedy] if any(one.slice == OWN for one in lost) else []
+def _remedy(lost: Sequence[VerdictFigure], between: Choice, paired: PairedFigures) -> str:
+    own = [one for one in lost if one.slice == OWN]
+    advice = [between.remedy if paired.remedies is None else paired.remedy(own[0])] if own else []
     if languages := [one.language for one in lost if one.language]:
         out = " ".join(f"--alpha-for {tag}=0" for tag in languages[:_LISTED])
         leave = f"leave documents in {_named(languages)} as they are ({out})"

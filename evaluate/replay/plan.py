@@ -22,7 +22,14 @@ from langshift.evaluate.replay.requests import TOP_K, LoadProfile, PreparedQuery
 from langshift.evaluate.runs import command
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL, AnchorModel, ModeChoice, SearchQuery, SearchSettings, format_settings
+from langshift.retrieval.settings import (
+    RECOMMENDED,
+    AnchorModel,
+    ModeChoice,
+    SearchQuery,
+    SearchSettings,
+    format_settings,
+)
 
 MOST_QUERIES = 100_000
 
@@ -125,7 +132,7 @@ class ReplayOptions:
         group_scores: whether to ask for the scores of whole translation groups, where the dataset has such.
     """
 
-    settings: Sequence[SearchSettings] = (USUAL,)
+    settings: Sequence[SearchSettings] = (RECOMMENDED,)
     load: LoadProfile = field(default_factory=LoadProfile)
     measures: Sequence[str] | None = None
     log: Sequence[LoggedQuery] | None = None

@@ -202,8 +202,6 @@ def _remarks(target: ReplayTarget) -> list[str]:
     index = target.searcher.index
     asked = target.chosen.origin == "asked"
     remarks = target.searcher.remarks(target.setting) if asked else []
-    if target.chosen.origin == "default":
-        remarks.append(target.chosen.reason)
     if target.setting.needs_vector:
         remarks += unread_in_words(index.fingerprint.encoder, index.unread, index.fields.entry)
     if not target.setting.one_per_group:

@@ -23,7 +23,8 @@ from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, clusters,
 from langshift.evaluate.datasets.texts import query_tags
 from langshift.evaluate.replay.requests import encode
 from langshift.languages import UNDETERMINED, text_language
-from langshift.retrieval.calibration.calibrate import TOLERATED, score_rankings
+from langshift.retrieval.calibration.calibrate import RERANK_TOLERATED
+from langshift.retrieval.calibration.changes import score_rankings
 from langshift.retrieval.calibration.questions import execute_all
 from langshift.retrieval.rerank.features import CandidateNumbers
 from langshift.retrieval.rerank.stage import search_numbers
@@ -217,7 +218,7 @@ class RerankSlice:
     @property
     def lost(self) -> bool:
         """Whether more is lost than calibration allows, in either measure, and by more than one standard error."""
-        return min(self.ndcg, self.tlr or 0.0) + self.error < -TOLERATED
+        return min(self.ndcg, self.tlr or 0.0) + self.error < -RERANK_TOLERATED
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

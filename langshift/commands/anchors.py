@@ -21,18 +21,18 @@ from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.calibrate import (
+    TOLERATED,
     WORTH_WHILE,
     Calibration,
     CalibrationRun,
     LoggedWords,
-    gain,
-    loss,
     require_languages,
 )
+from langshift.retrieval.calibration.changes import INTERVAL, Prediction, gain, loss
 from langshift.retrieval.calibration.stored import resolve_auto, store_calibration, weight_remarks
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MOST_CHARACTERS, SearchOptions
-from langshift.wording import format_change, format_score
+from langshift.wording import format_change, format_score, join_words
 
 
 @click.group(cls=CommandGroup)
@@ -52,8 +52,8 @@ def anchors() -> None:
 )
 @option(
     "--queries FILE",
-    "What people asked, one JSON object with text (and language) on each line: the queries made then repeat as much of "
-    "the documents' words as these.",
+    "What people asked, one JSON object with text (and language) on each line: only queries are made then that are "
+    "about as vague as these and repeat as many words.",
     PATH,
 )
 @option("--seed N", "Draw other documents and words.", click.IntRange(0), default=0, rare=True)
@@ -62,10 +62,11 @@ def anchors() -> None:
 def calibrate(name: str, sample: int, queries: Path | None, seed: int, search: SearchOptions, as_json: bool) -> None:
     """Find the best mode for searches of the index NAME (an alias or a version), and how far words may lead them.
 
-    No judgements are needed: queries are made of documents of the index, in their words and in words of which half or
-    all are replaced, and each is searched twice, once in the whole index and once with its document hidden, as if that
-    did not exist in the query's language. The strength of anchored search and the weight of words in hybrid search are
-    the highest found at which nothing is lost compared with dense search; at strength 0 anchored search is dense.
+    No judgements are needed: queries are made of documents of the index, clear and vague, in their words and in words
+    of which half or all are replaced, with and without an answer in the query's language. How hard real queries are is
+    not known without a log of them (--queries). So the strength of anchored search and the weight of words in hybrid
+    search are the highest found at which it is sure, for each kind of these queries, that they lose next to nothing
+    compared with dense search; at strength 0 anchored search is dense.
 
     The result is stored in the index's mapping, where searches find it: mode auto uses the best mode. No document is
     changed. The same index gives the same result. A retune carries it over, and says that a new one is due.
@@ -142,31 +143,44 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
     rows = [
         [
             _ANSWERS[one.answer],
+            "any" if one.vagueness is None else f"{one.vagueness:.0%}",
             one.overlap,
             f"{one.questions:,}",
             format_score(one.dense),
             format_change(one.ndcg),
+            format_score(INTERVAL * one.error),
             format_change(one.tlr),
         ]
         for one in calibration.changes
     ]
-    columns = ["answer", "words kept", "queries", "dense nDCG@20", "anchored", "TLR@20"]
-    table(None, columns, rows, right=set(columns[2:]))
+    columns = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR@20"]
+    table(None, columns, rows, right={"heard", *columns[3:]})
     strength, trust = calibration.trust.strength, calibration.trust
     for sentence in (
         "",
-        "words kept: how many of the query's words are the document's; the others are replaced. anchored, TLR@20: how",
-        "much anchored search with the strength below changes nDCG@20 and the recall of answers in other languages.",
+        "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
+        "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR@20: the change",
+        "by anchored search with the strength below, half of its 95% interval (by document or group); that of TLR@20.",
         "",
         f"{index.index}: mode auto is {calibration.mode}. {reason(calibration)}",
         f"Strength of anchored search: {strength:g}{f' ({_STRENGTHS[strength]})' if strength in _STRENGTHS else ''}; "
         f"spread of cosines: {trust.spread:.4f}.",
-        f"Hybrid search loses nothing with words weighing {calibration.lexical_weight:g}."
+        f"Hybrid search with words weighing {calibration.lexical_weight:g} loses no more than "
+        f"{format_score(TOLERATED)} in any part of these queries (95% confidence)."
         if calibration.lexical_weight is not None
         else weight_remarks(index.name, None, 0)[0],
         *(_rerank_in_words(mode, calibration) for mode in calibration.rerank),
     ):
         line(sentence)
+    if calibration.mode != "dense":
+        by_language = [one for one in calibration.predicted if one.language]
+        rows = [[str(one.language), f"{one.questions:,}", *_ends(one)] for one in by_language]
+        columns = ["language", "queries", "from", "to"]
+        table("\nChange of nDCG@20 by mode auto", columns, rows, right=set(columns[1:]))
+
+
+def _ends(one: Prediction) -> tuple[str, str]:
+    return format_change(one.lowest), format_change(one.highest)
 
 
 def _rerank_in_words(mode: str, calibration: Calibration) -> str:
@@ -178,14 +192,23 @@ def _rerank_in_words(mode: str, calibration: Calibration) -> str:
 
 
 def reason(calibration: Calibration) -> str:
-    """Why a calibration chose its mode, in a sentence."""
+    """Why a calibration chose its mode, in a sentence: what was measured, and how sure that is."""
     if calibration.mode != "dense":
-        change = format_change(gain(calibration.hybrid if calibration.mode == "hybrid" else calibration.changes))
-        return f"It finds answers in the query's language better (nDCG@20 {change} on average), and nothing is lost."
+        where = {"own": "an answer is in the query's language", "other": "none is"}
+        between = [
+            f"between {' and '.join(_ends(one))} where {where[one.answer]}"
+            for one in calibration.predicted
+            if one.answer
+        ]
+        hard = "about as hard as those of the log" if calibration.overlap is not None else "from clear to vague"
+        return (
+            f"With queries made of {calibration.cost.documents:,} documents, {hard}, it changes nDCG@20 by something "
+            f"{join_words(between)} (the outermost ends of their 95% intervals, by document or group)."
+        )
     found, lost = gain(calibration.full_strength), loss(calibration.full_strength)
     if found < WORTH_WHILE:
         return f"Words tell too little here (nDCG@20 {format_change(found)} at full strength) for a search led by them."
-    return f"Words would cost too much here: up to {format_score(lost)} at full strength."
+    return f"Words may cost too much here: up to {format_score(lost)} at full strength."
 
 
 def calibration_due(index: IndexInfo) -> str | None:

@@ -18,7 +18,8 @@ from langshift.commands.search_options import search_options
 from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate import runs
-from langshift.evaluate.compare.verdict import Verdict, judge_replays
+from langshift.evaluate.compare.gate import judge_live
+from langshift.evaluate.compare.verdict import Verdict
 from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.overlap import Drifts, drifts
@@ -38,7 +39,7 @@ from langshift.files import write_json
 from langshift.output import emit_json, line, note, progress, warn
 from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, Option, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchOptions, SearchSettings, format_settings, read_setting
+from langshift.retrieval.settings import RECOMMENDED, SearchOptions, SearchSettings, format_settings, read_setting
 from langshift.settings import Settings
 from langshift.wording import program
 
@@ -144,7 +145,7 @@ def _print_replays(
 
 
 def _settings(given: Sequence[str]) -> list[SearchSettings]:
-    """The settings; dense where none is given.
+    """The settings; what a search does by default where none is given, and before all others where several are.
 
     Raises:
         UsageError: one that is none, or that is there twice.
@@ -156,7 +157,7 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
             usual = format_settings(setting)
             raise UsageError(f"--setting {text!r} means {usual!r}, which is already given: settings must be unique.")
         found.append(setting)
-    return found or [SearchSettings()]
+    return found if len(found) == 1 else [RECOMMENDED, *(one for one in found if one != RECOMMENDED)]
 
 
 @click.command("replay", cls=Command)
@@ -169,8 +170,8 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
     cls=Option,
     multiple=True,
     metavar="SETTING",
-    help="How to search: a mode, also with options of langshift search, such as 'hybrid --prefer-language .02'; can "
-    "be repeated. [default: dense]",
+    help="How to search: a mode, also with options of langshift search, such as 'hybrid --prefer-language .02', or "
+    "default, which is langshift search without options; can be repeated: default then comes first. [default: default]",
 )
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'.")
 @option(
@@ -218,7 +219,7 @@ def replay_command(
       langshift evaluate replay DATASET --index news --output results/news
       langshift evaluate replay DATASET --index news --setting dense --setting 'hybrid --prefer-language .02' \\
         --output results
-      langshift evaluate compare --brief results/dense results/hybrid-prefer-language-0.02
+      langshift evaluate compare --brief results/default results/dense results/hybrid-prefer-language-0.02
       langshift evaluate replay DATASET --index plain --index shifted --rate 20
       langshift evaluate replay --queries log.jsonl --speed 2 --index plain --index shifted
     """
@@ -251,7 +252,8 @@ def replay_command(
     # Settings are compared by their measures; of indices, how alike the answers are says something without any.
     alike = len(parsed) == 1 and len(found) > 1 and all(one.complete for one in found)
     compared = drifts(client, found) if alike else []
-    verdicts = [judge_replays(found[0], other, one) for other, one in zip(found[1:], compared, strict=False)]
+    sides = zip(searchers[1:], found[1:], compared, strict=False)
+    verdicts = [judge_live(client, searcher, found[0], other, one) for searcher, other, one in sides]
     if output is not None:
         _write(folders_of(output, called), found, documents, output, compared)
     _print_replays(called, found, documents, compared, verdicts, as_json=as_json)

@@ -7,15 +7,16 @@ from rich.text import Text
 
 from langshift.client import open_cluster
 from langshift.commands.search_options import search_options, setting_options
-from langshift.errors import UsageError
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, table, write_json
 from langshift.parameters import Command, flag, json_or_tables, option
 from langshift.plugin.versions import check_name
+from langshift.retrieval.filters import read_filters
 from langshift.retrieval.hits import Hit, Other, Passage, SearchResult
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MOST_PASSAGES, SearchOptions, SearchSettings, require_query
-from langshift.wording import pluralize
+from langshift.retrieval.snippets import Snippet
+from langshift.wording import pluralize, printable
 
 
 @click.command(cls=Command)
@@ -26,16 +27,21 @@ from langshift.wording import pluralize
 @option("--size N", "How many hits to show.", click.IntRange(1, 1000), default=10)
 @option(
     "--filter FIELD=VALUE",
-    "Only documents with this value; can be repeated, of one field for alternatives.",
+    "Only these documents: =, !=, <, <=, >, >=, FIELD=*, or OpenSearch's DSL as JSON; can be repeated.",
     dest="filters",
     multiple=True,
 )
+@option("--sort FIELD[:desc]", "Sort by this field; can be repeated.", dest="sort", multiple=True)
+@option("--from N", "A page that begins with hit N, counted from 0.", click.IntRange(0), dest="from_")
+@option("--point-in-time ID", "For a page after the first: what that gave.")
+@option("--facet FIELD", "Count the values of this field; can be repeated.", dest="facets", multiple=True)
 @option(
     "--passages N",
     "Further passages of each hit to show.",
     click.IntRange(0, MOST_PASSAGES),
     default=0,
 )
+@option("--fields A,B", "The fields of documents that --json brings. [default: all]")
 @flag("--explain", "Show where scores come from, and what the shift did.")
 @flag("--show-request", "Print the requests first, for Dev Tools and curl.")
 @search_options
@@ -47,7 +53,12 @@ def search(
     language: str | None,
     size: int,
     filters: tuple[str, ...],
+    sort: tuple[str, ...],
+    from_: int | None,
+    point_in_time: str | None,
+    facets: tuple[str, ...],
     passages: int,
+    fields: str | None,
     explain: bool,
     show_request: bool,
     search: SearchOptions,
@@ -67,15 +78,29 @@ def search(
     Example:
       langshift search news "how do tides come about" --filter language=th --filter language=de
       langshift search news "how do tides come about" --mode hybrid --prefer-language .02 --explain
+      langshift search news "how do tides come about" --json --fields title,url
     """
     check_name(name)
-    kept = parse_filters(filters)
+    kept = read_filters(filters)
     require_query(words, size)
     if language is not None:
         require_tag(language)
     searcher = Searcher(open_cluster(), name, search)
     result = searcher.search(
-        words, setting, language=language, size=size, filters=kept, explain=explain, passages=passages
+        words,
+        setting,
+        language=language,
+        size=size,
+        filters=kept.filters,
+        dsl_filter=kept.dsl_filter,
+        sort=sort,
+        from_=from_,
+        point_in_time=point_in_time,
+        facets=facets,
+        explain=explain,
+        passages=passages,
+        fields=None if fields is None else [one.strip() for one in fields.split(",") if one.strip()],
+        snippets=True,
     )
     if as_json:
         requests = [request.to_dict() for request in result.requests] if show_request else None
@@ -84,6 +109,7 @@ def search(
     for request in result.requests if show_request else ():
         write_json(request.in_dev_tools_and_for_curl)
     _show_hits(name, result, setting)
+    _show_facets(result)
     if explain and result.hits:
         show(result)
 
@@ -181,50 +207,52 @@ def _show_hits(name: str, result: SearchResult, setting: SearchSettings) -> None
     if not result.hits:
         note(f"Nothing in {name} matches.")
         return
-    columns = ["rank", "language", "score", "title", "_id"]
-    in_chunks = any(hit.passage is not None for hit in result.hits)
-    if in_chunks:
-        columns.insert(4, "passage")
+    text = "passage" if any(hit.passage is not None for hit in result.hits) else "text"
+    titled = any(hit.title for hit in result.hits)
+    columns = ["rank", "language", "score", *(["title"] if titled else []), text, "_id"]
     if setting.one_per_group:
         columns.append("translations")
-    rows = []
-    for rank, hit in enumerate(result.hits, start=1):
+    rows = list[list[str | Text]]()
+    for rank, hit in enumerate(result.hits, start=(result.from_ or 0) + 1):
         inside = ["; ".join(map(brief, hit.others))] if setting.one_per_group else []
-        best = [] if hit.passage is None else [excerpt(hit.passage)]
-        rows.append([str(rank), hit.language, f"{hit.score:.4f}", headline(hit), *best, hit.id, *inside])
+        title = [hit.title] if titled else []
+        rows.append([str(rank), hit.language, f"{hit.score:.4f}", *title, marked(hit), hit.id, *inside])
         for one in hit.passages:
             score = "" if one.score is None else f"{one.score:.4f}"
-            rows.append(["", one.language, score, "", excerpt(one), "", *([""] * len(inside))])
-    table(None, columns, rows, right={"rank", "score"}, prose={"title", "passage", "translations"})
+            rows.append(["", one.language, score, *([""] * len(title)), excerpt(one), "", *([""] * len(inside))])
+    table(None, columns, rows, right={"rank", "score"}, prose={"title", text, "translations"})
+    if result.sorted:
+        which = "all that match" if result.sorted == "all" else f"the {result.sorted_count:,} hits found"
+        out.print(Text(f"Sorted: {which}."))
+    end = (result.from_ or 0) + len(result.hits)
+    if end < result.depth:
+        note(f"{end:,} of {result.depth:,} hits; for the next: --from {end} --point-in-time {result.point_in_time}")
 
 
-def parse_filters(given: tuple[str, ...]) -> dict[str, list[str]]:
-    """``("language=th", "language=de")`` as ``{"language": ["th", "de"]}``.
-
-    Raises:
-        UsageError: one that is not ``FIELD=VALUE``, or not UTF-8 text.
-    """
-    filters: dict[str, list[str]] = {}
-    for text in given:
-        field, equals, value = text.partition("=")
-        if not equals or not field or not value:
-            raise UsageError(f"--filter takes FIELD=VALUE, such as language=th, not {text!r}.")
-        filters.setdefault(field, []).append(value)
-    return filters
+def _show_facets(result: SearchResult) -> None:
+    for name, facet in result.facets.items():
+        rows = [[str(one.value), f"{one.count:,}"] for one in facet.values]
+        rows += [["(other)", f"{facet.other:,}"]] if facet.other else []
+        out.print()
+        table(None, [name, "documents"], rows, right={"documents"})
 
 
-def headline(hit: Hit) -> str:
-    """The title of a hit, or the beginning of its text; where the passage has a column of its own, the title alone."""
-    return hit.title or ("" if hit.passage else _beginning(hit.text))
+def marked(hit: Hit) -> Text:
+    """What is shown of a hit's text, with its marks, and where its passage stands in the document."""
+    where = f"{hit.passage.where.removeprefix('passage ')}: " if hit.passage else ""
+    shown = hit.snippet or Snippet("")
+    # That puts one character in the place of another.
+    text = Text(where + printable(shown.text))
+    for begin, end in shown.marks:
+        text.stylize("bold", len(where) + begin, len(where) + end)
+    return text
 
 
 def excerpt(passage: Passage) -> str:
     """Where a passage stands in its document, and how it begins."""
-    return f"{passage.where.removeprefix('passage ')}: {_beginning(passage.text)}"
-
-
-def _beginning(text: str) -> str:
-    return textwrap.shorten(text, _SHOWN_CHARACTERS, placeholder=" …") or text[:_SHOWN_CHARACTERS]
+    text = passage.text
+    begin = textwrap.shorten(text, _SHOWN_CHARACTERS, placeholder=" …") or text[:_SHOWN_CHARACTERS]
+    return f"{passage.where.removeprefix('passage ')}: {begin}"
 
 
 def brief(other: Other) -> str:

@@ -60,7 +60,7 @@ def _reranked(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.Ran
         if setting.rerank_fallback == "fail":
             raise
         note = f"The hits are not reranked: {error}"
-        kept = yield from _with_sources(request, found.hits[: request.size])
+        kept = yield from with_sources(request, found.hits[: request.size])
         return found._replace(hits=kept, notes=(*found.notes, note))
     lowest = min(given)
     bonus = request.preference * (max(given) - lowest)
@@ -72,7 +72,7 @@ def _reranked(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.Ran
     known = {hit.document: hit.score or 0.0 for hit in ordered}
     rest = (hit for hit in found.hits[setting.rerank_depth : request.size] if hit.document not in known)
     behind = [hit._replace(score=score_behind(lowest, hit.score)) for hit in rest]
-    best = yield from _with_sources(request, (*ordered, *behind)[: request.size])
+    best = yield from with_sources(request, (*ordered, *behind)[: request.size])
     how = replace(found.how, bonus=bonus, reranked=known, lowest=lowest, mode_bonus=found.how.bonus)
     return found._replace(hits=best, how=how)
 
@@ -156,11 +156,11 @@ def _of_each_language(
     found already is not searched for.
     """
     index, fields, vector = request.target.index, request.fields, request.question.vector
-    among = request.filters.get(fields.language)
+    among = request.filters.languages
     tags = [tag for tag in index.languages if among is None or tag in among]
     if not (wanted and tags) or vector is None:
         return []
-    clauses, nearest = dsl.filter_clauses(request.filters), dict[str, list[hits.ScoredDoc]]()
+    clauses, nearest = request.filters.clauses, dict[str, list[hits.ScoredDoc]]()
     for tag in tags if _by_nearness(request) else ():
         of_tag = [hit for hit in found.hits if hit.language == tag][:wanted]
         if len(of_tag) == wanted:
@@ -196,7 +196,7 @@ def _scores(
     return [float(score) for score in reranker.scores(request.question.words, passages)]
 
 
-def _with_sources(request: SearchRequest, found: Sequence[hits.ScoredDoc]) -> SearchPlan[tuple[hits.ScoredDoc, ...]]:
+def with_sources(request: SearchRequest, found: Sequence[hits.ScoredDoc]) -> SearchPlan[tuple[hits.ScoredDoc, ...]]:
     """The hits with the fields that are wanted; one step, where any are."""
     inside = [one for hit in found for one in (hit, *hit.others)]
     if not inside or not request.source:

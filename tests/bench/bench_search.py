@@ -2,12 +2,15 @@
 
 Run with ``make bench-search``. XQuAD in eight languages where it is there (LANGSHIFT_DATA), else the demo's corpus;
 the reranker ``features`` on the same texts by e5-small; 20,000 made-up documents; 200,000 chunks, beside the same
-vectors as documents. Every query is asked in all modes in turn, several times; a ratio is of the same query's times.
-Encoding is a part of it for the reranker alone. Machines differ and are shared: look at the ratios, not at the times.
+vectors as documents; 100,000 documents with filters and facets. Every query is asked in all modes in turn, several
+times; a ratio is of the same query's times. Encoding is a part of it for the reranker alone. Machines differ and are
+shared: look at the ratios, not at the times.
 """
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from time import perf_counter, process_time
 
 import numpy as np
@@ -17,6 +20,7 @@ from given_data import run
 from large_corpus import DIMENSION, LANGUAGES, LargeCorpus
 from plain_index import PLAIN as PLAIN_FINGERPRINT
 
+from langshift.client import make_client
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
@@ -30,6 +34,7 @@ from langshift.retrieval.modes import search
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchContext, SearchQuery, SearchRequest, SearchSettings
 from langshift.retrieval.steps import execute, recorded
+from langshift.settings import Settings
 
 QUESTIONS, WARM_UP, ROUNDS = 160, 16, 3
 SIZES = (20, 100)
@@ -51,6 +56,7 @@ WAYS = {
 }
 GOALS = {"dense, preference": 1.2, "anchored": 2.5, STILL: 1.03}
 CHUNKS, CHUNKS_OF_EACH = 200_000, 10
+FILTERED, KEPT, CLIENTS = 100_000, (0.5, 0.05, 0.001), 4
 CLOCKS = {"wall": "client's", "took": "server's"}
 
 
@@ -153,6 +159,53 @@ def test_documents_by_their_chunks(client, index_name):
     print(f"load of the machine {os.getloadavg()[0]:.1f}; goal: chunks, dense, p50 at most 1.5 times documents, dense")
 
 
+def test_filters_and_facets(client, cluster_url, index_name):
+    """Four clients at once over 100,000 documents; each query in all ways in turn."""
+    numbers = np.random.default_rng(1)
+    themes = directions(numbers, 150)
+    places = np.arange(FILTERED)
+    vectors = 0.8 * themes[places % 150] + directions(numbers, FILTERED)
+    target = open_for_writing(client, index_name, replace(PLAIN_FINGERPRINT, dimension=DIMENSION))
+    fields = [
+        {"language": LANGUAGES[place % 8], "number": number, "section": f"s{place % 40}", "embedding": vectors[place]}
+        for place, number in zip(places.tolist(), numbers.permutation(FILTERED).tolist(), strict=True)
+    ]
+    write_all(client, target.index, ((str(place), one) for place, one in enumerate(fields)))
+    publish(client, target)
+    opened(client, index_name)
+    asked = (vectors[numbers.integers(FILTERED, size=QUESTIONS)] + 0.5 * directions(numbers, QUESTIONS)).astype("f4")
+    ways = {"without": {}}
+    ways |= {f"keeps {share:.1%}": {"filters": {"number": {"lt": round(share * FILTERED)}}} for share in KEPT}
+    ways |= {"facets": {"facets": ["language", "section"]}}
+    times = {way: np.empty((ROUNDS, QUESTIONS)) for way in ways}
+
+    def ask_all(which):
+        searcher = Searcher(make_client(Settings.from_env(), cluster_url), index_name)
+        for number in range(-1, ROUNDS):
+            for place in range(which, QUESTIONS, CLIENTS):
+                # What is compared is searching, not encoding.
+                searcher.encode = lambda _, place=place: asked[place : place + 1]
+                first = (place + number) % len(ways)
+                for way in [*ways][first:] + [*ways][:first]:
+                    began = perf_counter()
+                    found = searcher.search("any", SearchSettings(), language=LANGUAGES[place % 8], **ways[way])
+                    if number >= 0:
+                        times[way][number, place] = (perf_counter() - began) * 1000
+                    assert len(found.hits) == 10
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(ask_all, range(CLIENTS)))
+    print(
+        f"\n{FILTERED:,} documents, {DIMENSION} dimensions, {QUESTIONS} questions, {CLIENTS} clients at once, 10 hits"
+    )
+    plain = np.median(times["without"], axis=0)
+    for way, took in times.items():
+        ours = np.median(took, axis=0)
+        p50 = f"p50 {np.median(took):.2f} ms, {np.median(took) / np.median(times['without']):.2f} times without"
+        print(f"{way:14}{quartiles(ours, '.2f'):>26} ms {quartiles(ours / plain, '.2f'):>22}, {p50}")
+    print(f"load of the machine {os.getloadavg()[0]:.1f}; goals, p50: filters at most 1.5, facets 2.5 times without")
+
+
 def directions(numbers, count):
     made = numbers.standard_normal((count, DIMENSION), dtype=np.float32)
     return made / np.linalg.norm(made, axis=1, keepdims=True)
@@ -160,18 +213,23 @@ def directions(numbers, count):
 
 def write_chunks(client, index, parents, vectors):
     ordinals = np.arange(len(parents)) - np.searchsorted(parents, parents)
-    for start in range(0, len(parents), 1000):
-        lines = bytearray()
-        for place in range(start, min(start + 1000, len(parents))):
-            parent, ordinal = int(parents[place]), int(ordinals[place])
+
+    def entries():
+        for place, (parent, ordinal) in enumerate(zip(parents.tolist(), ordinals.tolist(), strict=True)):
             chunk = {"ordinal": ordinal, "start": 100 * ordinal, "end": 100 * ordinal + 99, "count": 1}
-            line = {
-                "embedding": vectors[place],
-                "language": LANGUAGES[place % 8],
-                "parent": str(parent),
-                "chunk": chunk,
-            }
-            lines += orjson.dumps({"index": {"_id": f"{parent}#{ordinal:04d}"}}) + b"\n"
+            line = {"embedding": vectors[place], "language": LANGUAGES[place % 8], "parent": str(parent)}
+            yield f"{parent}#{ordinal:04d}", line | {"chunk": chunk}
+
+    write_all(client, index, entries())
+
+
+def write_all(client, index, entries):
+    """Write entries, given by id, as they are."""
+    entries = iter(entries)
+    while some := list(islice(entries, 1000)):
+        lines = bytearray()
+        for name, line in some:
+            lines += orjson.dumps({"index": {"_id": name}}) + b"\n"
             lines += orjson.dumps(line, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
         assert not client.bulk(index=index, body=bytes(lines))["errors"]
 

@@ -11,6 +11,10 @@ def addresses(demo):
     return {
         "search": address(demo),
         "results": asked,
+        "filtered": address(
+            demo, question("en"), filter="language=ar,th", facet="group", sort="group:desc", left_mode="lexical"
+        ),
+        "pages": address(demo, question("en"), size=3, **{"from": 3}),
         "anchored": address(demo, question("en"), right_mode="anchored"),
         "why": address(demo, question("en")).replace("/search?", "/search/hit?") + "&side=right&id=allergy-ar",
         "indices": "/indices",

@@ -41,5 +41,5 @@ def test_sliders_and_why_go_by_the_best_passage(page, chunked):
     hits(page, "right").filter(has_text="Harbour").get_by_role("link", name="Why is this hit").click()
     dialog = page.get_by_role("dialog", name="Why this hit")
     expect(dialog).to_contain_text("Its best passage here: passage 3 of 3, characters")
-    expect(dialog.locator(".whole")).to_have_text(PARAGRAPHS["harbour"][2])
+    expect(dialog.locator("p.whole")).to_have_text(PARAGRAPHS["harbour"][2])
     expect(dialog.get_by_role("table").filter(has_text="Cosine similarity").locator("tbody tr")).to_have_count(3)

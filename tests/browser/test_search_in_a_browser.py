@@ -76,13 +76,15 @@ def test_a_fixed_language_a_number_of_hits_and_languages_of_documents_are_obeyed
     settled(page, "size=4")
     for place in PLACES:
         expect(hits(page, place)).to_have_count(4)
-    page.get_by_text("Only documents in").click()
-    page.get_by_role("checkbox", name="th").check()
-    page.get_by_role("checkbox", name="ar").check()
-    settled(page, "filter=ar", "filter=th")
+    page.get_by_role("list", name="language of documents on the right").get_by_role("link", name="th").click()
+    settled(page, "filter=language%3Dth")
+    page.get_by_label("Only documents that match").fill("language=th,ar\ngroup!=allergy")
+    settled(page, "filter=language%3Dth%2Car", "filter=group%21%3Dallergy")
     for place in PLACES:
         expect(hits(page, place)).to_have_count(4)
-        assert {name.rpartition("-")[2] for name in ids(page, place)} <= {"ar", "th"}
+        parts = [name.rpartition("-") for name in ids(page, place)]
+        assert {tag for _, _, tag in parts} <= {"ar", "th"}
+        assert "allergy" not in {topic for topic, _, _ in parts}
 
 
 def test_typing_asks_without_a_button(page, demo):

@@ -13,7 +13,7 @@ from langshift.debias.encoders import open_encoder
 from langshift.errors import UsageError
 from langshift.plugin import versions
 from langshift.plugin.metadata import USUAL
-from langshift.retrieval.filters import FilterCheck
+from langshift.retrieval.filters import FieldCheck
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 
@@ -135,5 +135,5 @@ def test_groups_that_cannot_be_asked_for_are_refused(client, adopted, index_name
     # As dynamic mapping makes it of strings.
     client.index(index=index_name, body={"group": "Group One"}, params={"refresh": "true"})
     with pytest.raises(UsageError) as refused:
-        FilterCheck(client, replace(searcher.index, name="news", index=index_name)).require_groups()
+        FieldCheck(client, replace(searcher.index, name="news", index=index_name)).require_groups()
     assert str(refused.value) == f"Index news {beginning} is of type text: {remedy}"

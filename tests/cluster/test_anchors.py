@@ -95,16 +95,21 @@ def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, nam
 def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client, name, measured):
     """Every content is there in German, Thai and Chinese, half of them in English."""
     told, _, _, _ = measured
-    parts = {(one["answer"], one["overlap"]): one for one in told["changes"]}
-    counts = {part: one["questions"] for part, one in parts.items()}
-    assert counts == {("own", "all"): 90, ("own", "half"): 90, ("own", "none"): 90, ("other", "any"): 270}
+    parts = {(one["answer"], one["vagueness"] or one["overlap"]): one for one in told["changes"]}
+    assert {part: one["questions"] for part, one in parts.items()} == dict.fromkeys(
+        [("own", "all"), ("own", "half"), ("own", "none"), ("other", 1.0), ("other", 0.5), ("other", 0.25)], 90
+    )
+    # Too few documents in each language to predict anything of it.
+    assert [(one["answer"], one["language"]) for one in told["predicted"]] == [("own", None), ("other", None)]
+    assert all(one["lowest"] <= one["highest"] for one in told["predicted"])
     assert (told["documents"], told["questions"], told["overlap"]) == (30, 540, None)
     assert told["spread"] == pytest.approx(measured_spread(client, versions.live(client, name), 300))
-    assert (told["mode"], told["strength"] > 0) == ("anchored", True)
-    assert parts["own", "all"]["ndcg"] > 0.05
-    assert parts["own", "all"]["ndcg"] > parts["own", "none"]["ndcg"]
-    assert told["gain"] > 0
-    assert told["loss"] <= 0.005
+    full = {one["overlap"]: one["ndcg"] for one in told["full_strength"] if one["answer"] == "own"}
+    assert full["all"] > 0.05
+    assert full["all"] > full["none"]
+    # Thirty documents are few to be sure by.
+    assert (told["mode"] == "anchored") == (told["strength"] > 0)
+    assert told["loss"] <= 0.004
     assert told["lexical_weight"] in (None, 0.3, 0.1, 0.03)
 
 
@@ -122,7 +127,7 @@ def test_on_the_way_a_person_sees_how_far_it_is(measured):
 
 
 @pytest.mark.usefixtures("plain")
-def test_what_people_asked_weighs_the_questions_by_how_much_of_the_documents_they_repeat(name, tmp_path):
+def test_what_people_asked_tells_how_hard_questions_are(name, tmp_path):
     texts = [line["text"] for line in corpus(languages=["de"])[:20]]
     lines = [{"text": " ".join(text.split()[:8]), "language": "de"} for text in texts]
     lines += [{"text": f"Wozu dient eigentlich Ding {n}?"} for n in range(20)]
@@ -131,9 +136,10 @@ def test_what_people_asked_weighs_the_questions_by_how_much_of_the_documents_the
     assert "with 30 documents: 130 texts to encode" in done.stderr
     told = printed(done)
     assert 0.1 < told["overlap"] < 0.7
-    assert [(part["answer"], part["overlap"]) for part in told["changes"]] == [
-        ("own", "as in the log"), ("other", "as in the log")
-    ]  # fmt: skip
+    # Half of the queries repeat a sentence, more words of it than any query that is made up.
+    parts = [(part["answer"], part["vagueness"] or part["overlap"]) for part in told["changes"]]
+    assert [level for answer, level in parts if answer == "own"] == ["all"]
+    assert 1 <= len([level for answer, level in parts if answer == "other"]) <= 2
 
 
 @pytest.mark.parametrize("how", [(), ("--one-per-group",), ("--prefer-language", 0.05)])
@@ -290,7 +296,7 @@ def test_what_a_question_was_made_of_is_found_and_with_it_hidden_is_not(client, 
     passages = draw_passages(asker, 200, MOST, 0)
     asked = make_questions(asker, passages, 0)
     # The clearest ones, in the documents' own words.
-    clear = [one for at, one in enumerate(asked) if one.overlap == "all" and at % 18 < 6]
+    clear = [one for one in asked if one.overlap == "all" and one.vagueness == 1 and (one.hides or not one.elsewhere)]
     target = asker.target(SearchSettings("anchored"))
     plans = [modes.search(SearchRequest(one.query, SearchSettings("anchored"), target, source=False)) for one in clear]
     plans = [masked(plan, one.hides) if one.hides else plan for plan, one in zip(plans, clear, strict=True)]
@@ -367,19 +373,24 @@ def test_who_may_load_may_calibrate_also_with_a_write_block_and_who_may_search_m
 def assert_told_in_words(done, name, index, kept):
     """What a calibration of 30 documents prints."""
     lines = done.stdout.splitlines()
-    assert re.split(r"  +", lines[0]) == ["answer", "words kept", "queries", "dense nDCG@20", "anchored", "TLR@20"]
-    assert [re.split(r"  +", line)[:3] for line in lines[1:5]] == [
-        ["in the query's language", "all", "90"],
-        ["in the query's language", "half", "90"],
-        ["in the query's language", "none", "90"],
-        ["in others only", "any", "270"],
+    heads = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR@20"]
+    assert re.split(r"  +", lines[0]) == heads
+    assert [re.split(r"  +", line)[:4] for line in lines[1:7]] == [
+        ["in the query's language", "any", "all", "90"],
+        ["in the query's language", "any", "half", "90"],
+        ["in the query's language", "any", "none", "90"],
+        ["in others only", "100%", "any", "90"],
+        ["in others only", "50%", "any", "90"],
+        ["in others only", "25%", "any", "90"],
     ]
-    assert lines[5:9] == [
+    assert lines[7:12] == [
         "",
-        "words kept: how many of the query's words are the document's; the others are replaced. anchored, TLR@20: how",
-        "much anchored search with the strength below changes nDCG@20 and the recall of answers in other languages.",
+        "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
+        "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR@20: the change",
+        "by anchored search with the strength below, half of its 95% interval (by document or group); that of TLR@20.",
         "",
     ]
+    lines = lines[3:]
     assert lines[9].startswith(f"{index}: mode auto is {kept['mode']}. ")
     assert lines[10].startswith(f"Strength of anchored search: {kept['strength']:g}")
     assert lines[10].endswith(f"; spread of cosines: {kept['spread']:.4f}.")
@@ -387,7 +398,8 @@ def assert_told_in_words(done, name, index, kept):
     assert lines[11] == (
         f"Calibration found no weight of words at which hybrid search of {name} loses nothing."
         if weight is None
-        else f"Hybrid search loses nothing with words weighing {weight:g}."
+        else f"Hybrid search with words weighing {weight:g} loses no more than .0040 in any part of these queries (95% "
+        "confidence)."
     )
     assert all(line.startswith("Reranking (--rerank features) ") for line in lines[12:])
     assert {re.search(r"in mode (\w+)", line)[1] for line in lines[12:]} == kept["rerank"].keys()

@@ -65,6 +65,7 @@ def test_a_search_gives_typed_results(name):
 
 def test_what_is_found_is_what_the_command_finds(name, cluster_env):
     how = {"mode": "hybrid", "prefer_language": 0.05, "one_per_group": True, "size": 4, "explain": True}
+    how |= {"snippets": True}
     once = langshift.search(name, "Moon Mond Hefe", language="de", **how)
     awaited = run(langshift.search_async(name, "Moon Mond Hefe", language="de", **how))
     said = command(
@@ -81,7 +82,7 @@ def test_what_is_found_is_what_the_command_finds(name, cluster_env):
 
 
 def test_an_anchored_search_is_the_same_in_every_way(client, own, cluster_env):
-    how = {"mode": "anchored", "spread": 0.05, "size": 4, "language": "de"}
+    how = {"mode": "anchored", "spread": 0.05, "size": 4, "language": "de", "snippets": True}
     # With as few documents, there is nothing to run.
     usual = f"{own} is not calibrated, so mode anchored uses default values and auto is dense."
     with langshift.open_index(own) as index:
@@ -143,7 +144,11 @@ def test_the_event_loop_goes_on_while_a_query_is_encoded_and_searched(name):
     assert run(together()) > 2
 
 
-NO_FILTERS = "filters must map each field to a list of strings, such as {'year': ['1990']}."
+NO_FILTERS = "filters must map each field to what it must be, such as {'year': {'gte': 1990}}."
+NO_CONDITION = (
+    "The filter 'year' takes values, such as ['de', 'th'], or conditions, such as {'gte': 1990, 'lt': 2000}, {'not': "
+    "['x']} or {'exists': True}, not "
+)
 REFUSED = [
     (
         {"mode": "desne"},
@@ -167,9 +172,10 @@ REFUSED = [
     ({"filters": {3: ["a"]}}, NO_FILTERS),
     ({"size": 0}, "The size is 0, but it must be a number of hits from 1 to 1,000."),
     ({"language": "tlhx"}, "'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW."),
-    ({"filters": {"language": "de"}}, "The filter 'language' takes a list of strings, such as ['de', 'th'], not 'de'."),
-    ({"filters": {"year": [1990]}}, "The filter 'year' takes a list of strings, such as ['de', 'th'], not [1990]."),
-    ({"filters": {"year": 1990}}, "The filter 'year' takes a list of strings, such as ['de', 'th'], not 1990."),
+    ({"filters": {"year": None}}, f"{NO_CONDITION}None."),
+    ({"filters": {"year": [float("nan")]}}, f"{NO_CONDITION}[nan]."),
+    ({"filters": {"year": {}}}, f"{NO_CONDITION}{{}}."),
+    ({"filters": {"year": {"exists": 1}}}, f"{NO_CONDITION}{{'exists': 1}}."),
     ({"filters": {"language": ["tlhx"]}}, "'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW."),
 ]
 
@@ -198,7 +204,7 @@ def test_a_filter_that_does_not_fit_is_refused_in_both_ways(name, mode):
     for search in (langshift.search, lambda *given, **how: run(langshift.search_async(*given, **how))):
         with pytest.raises(langshift.UsageError, match=r"^The filter year=soon does not fit its field: .*soon"):
             search(name, "Moon", mode=mode, filters={"year": ["soon"]})
-        with pytest.raises(langshift.UsageError, match=rf"^Index {name} has no field 'colour' that can be filtered by"):
+        with pytest.raises(langshift.UsageError, match=rf"^Index {name} has no field 'colour': use language"):
             search(name, "Moon", mode=mode, filters={"colour": ["red"]})
 
 
@@ -206,7 +212,7 @@ def test_a_refused_filter_shows_a_few_of_its_values_and_no_control_characters(na
     values = ["so\0on\x1b[2J", "x" * 100, *map("v{}".format, range(998))]
     with pytest.raises(langshift.UsageError) as refused:
         langshift.search(name, "Moon", filters={"year": values})
-    beginning = f"The filter year=so\\x00on\\x1b[2J|{'x' * 40}…|v0 and 997 more does not fit its field: "
+    beginning = f"The filter year=so\\x00on\\x1b[2J,{'x' * 40}…,v0 and 997 more does not fit its field: "
     assert str(refused.value).startswith(beginning)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 1000

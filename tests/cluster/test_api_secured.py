@@ -73,6 +73,9 @@ def test_who_may_search_and_no_more_searches_in_every_mode(name, cluster_url, au
 
         async def all_modes():
             async with await langshift.open_index_async(name) as index:
+                first = await index.search("Moon", mode="hybrid", size=1, from_=0, sort="group", facets="language")
+                more = {"from_": 1, "point_in_time": first.point_in_time}
+                assert (await index.search("Moon", mode="hybrid", size=1, **more)).hits
                 return [
                     await index.search("Moon", mode=mode, explain=True, filters={"language": ["de", "en"]})
                     for mode in ("dense", "lexical", "hybrid", "balanced")
@@ -88,11 +91,14 @@ def test_who_may_search_and_no_more_searches_in_every_mode(name, cluster_url, au
 
 
 def test_what_is_not_permitted_is_named(name, cluster_url, authority, settings):
-    guard = Guard(SEARCHING, USER, without=("indices:data/read/msearch",))
+    page = "indices:data/read/point_in_time/create"
+    guard = Guard(SEARCHING, USER, without=("indices:data/read/msearch", page))
     with proxy(cluster_url, tls=authority.server, credentials=(USER, PASSWORD), refuse=guard) as (url, _):
         settings(url)
         with pytest.raises(langshift.ClusterError) as refused:
             asyncio.run(langshift.search_async(name, "Moon", explain=True))
+        with pytest.raises(langshift.ClusterError, match=rf"the permission {page} \(in the action group read\)"):
+            langshift.search(name, "Moon", from_=0)
     told = said(refused.value).replace(f"The cluster at {url}", "The cluster")
     assert told == (
         f"The cluster denies the request: the user {USER} does not have the permission indices:data/read/msearch "

@@ -295,8 +295,8 @@ def test_a_cluster_that_is_down(corpus):
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
-        ("language", "--filter takes FIELD=VALUE, such as language=th, not 'language'."),
-        ("=th", "--filter takes FIELD=VALUE, such as language=th, not '=th'."),
+        ("language", "A filter is FIELD=VALUE, such as language=th, also with !=, <, <=, > or >=, not 'language'."),
+        ("=th", "A filter is FIELD=VALUE, such as language=th, also with !=, <, <=, > or >=, not '=th'."),
     ],
 )
 def test_bad_filters(cluster_env, filters, message):

@@ -80,7 +80,8 @@ def pages(name):
     asked = {"q": QUERY, "left": name, "right": name}
     modes = [
         *({"left.mode": "hybrid", "right.mode": mode} for mode in ("lexical", "balanced", "anchored")),
-        {"left.one": "1", "right.alpha": "0.3", "filter": "de"},
+        {"left.one": "1", "right.alpha": "0.3", "filter": "language=de"},
+        {"from": "0", "sort": "group", "facet": "group"},
     ]
     yield "/search", {}
     for mode in modes:

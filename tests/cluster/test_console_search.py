@@ -40,10 +40,12 @@ def pair(client, cluster_url, tmp_path_factory):
     """Name of a plain and of a shifted index of the same documents."""
     lines = [
         {"_id": f"{group}-{tag}", "title": f"{group} {tag}", "text": text, "language": tag, "group": group}
-        for group, texts in (("river", TEXTS), ("bread", BREAD))
-        for tag, text in texts.items()
+        | {"section": section, "year": 2000 + place}
+        for group, texts, section in (("river", TEXTS, "Water, wild"), ("bread", BREAD, "Food"))
+        for place, (tag, text) in enumerate(texts.items())
     ]
     lines.append({"_id": "evil", "title": f"{EVIL} {'long ' * 200}", "text": f"{EVIL} river", "language": "und"})
+    lines[-1]["section"] = EVIL
     lines.append({"_id": "bare", "text": "A stream.", "language": "en"})
     corpus = write_lines(tmp_path_factory.mktemp("corpus") / "corpus.jsonl", lines)
     stem = f"langshift-test-{uuid.uuid4().hex[:8]}"
@@ -124,6 +126,7 @@ def test_texts_are_in_their_own_language_and_direction(ask):
     text = ask(q="when does the river flood?").text
     assert re.search(r'<h3 lang="ar" dir="rtl">river ar</h3>', text)
     assert re.search(r'<p class="snippet" lang="th" dir="ltr">แม่น้ำ', text)
+    assert '<p class="snippet" lang="en" dir="ltr">The <mark>river</mark> <mark>floods</mark> the fields' in text
 
 
 @pytest.mark.parametrize(
@@ -250,7 +253,8 @@ def test_the_request_shown_is_the_one_that_a_shell_can_send(ask, client):
         unescape(found) for found in re.findall(r'<pre class="curl" tabindex="0">(.*?)</pre>', answer.text, re.DOTALL)
     ]
     assert "… 512 numbers]" in answer.text
-    for place, line in zip(("left", "right"), curl, strict=True):
+    # After each side's search comes the count of its facets.
+    for place, line in zip(("left", "right"), curl[::2], strict=True):
         command, _, method, url, _, kind, _, body = shlex.split(line)
         assert (command, method, kind) == ("curl", "POST", "content-type: application/json")
         path = url.removeprefix("$OPENSEARCH_URL")
@@ -284,9 +288,16 @@ def test_a_document_that_is_not_there_is_a_page_that_says_so(ask, pair):
     assert sentence(answer) == f'There is no document "{EVIL}" in {pair[0]}.'
 
 
+def test_the_page_of_a_hit_shows_the_documents_own_fields(ask):
+    text = ask("/search/hit", q=RIVER, side="right", id="river-de", sort="year:desc").text
+    fields = re.findall(r'<dt>(.*?)</dt><dd class="whole" dir="auto">(.*?)</dd>', text, re.DOTALL)
+    own = {"title": "river de", "text": TEXTS["de"], "language": "de", "group": "river", "section": "Water, wild"}
+    assert {name: unescape(value) for name, value in fields} == own | {"year": "2001"}
+
+
 @pytest.mark.parametrize("path", ["/search", "/search/hit"])
 def test_script_anywhere_is_shown_as_text(ask, path):
-    text = ask(path, q=f"{EVIL} river", side="left", id="evil").text
+    text = ask(path, q=f"{EVIL} river", side="left", id="evil", facet="section").text
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
 
@@ -339,7 +350,107 @@ def test_odd_queries_are_answered(ask, words):
     assert ask(q=words, left__mode="lexical", right__mode="hybrid").status_code == 200
 
 
-def test_languages_can_be_chosen(ask):
-    answer = ask(q="river", filter="th")
-    assert sorted(ids(answer, "left")) == ["bread-th", "river-th"]
-    assert 'value="th" checked' in answer.text
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (["language=th"], {"bread-th", "river-th"}),
+        (["language=th,de", "section=Food"], {"bread-th", "bread-de"}),
+        # As a text field sends them.
+        (["year>=2001\r\nyear<2003\r\n\r\nsection!=Food"], {"river-de", "river-ar"}),
+        (["year!=*"], {"evil", "bare"}),
+        (['{"prefix": {"section": "Wa"}}', "language=de"], {"river-de"}),
+    ],
+)
+def test_documents_are_filtered_as_by_the_command(ask, filters, found):
+    for how in ({}, {"sort": "year"}, {"left__mode": "anchored"}):
+        assert set(ids(ask(q="river", filter=filters, **how), "left")) == found
+
+
+def facet(answer, name, place="right"):
+    """Value -> how many documents have it, whether it is chosen, and the link that changes that."""
+    part = answer.text.partition(f'<ul aria-label="{name} of documents on the {place}">')[2].partition("</ul>")[0]
+    found = re.findall(r'<a href="([^"]*)"( class="chosen")?>([^<]*?)(?: <span.*?)?</a> <small>([\d,]+)</small>', part)
+    return {unescape(value): (int(count), bool(chosen), unescape(link)) for link, chosen, value, count in found}
+
+
+def test_values_of_fields_are_links_that_filter_and_take_the_filter_back(ask, http):
+    begin = ask(q=RIVER, facet="section", filter="year=*", sort="year:desc", left__mode="lexical")
+    counted = {name: one[:2] for name, one in facet(begin, "section").items()}
+    assert counted == {"Food": (4, False), "Water, wild": (4, False)}
+    wild = http.get(facet(begin, "section")["Water, wild"][2])
+    assert "filter=section%3D%22Water%2C+wild%22&facet=section&sort=year%3Adesc" in address(wild)
+    assert "left.mode=lexical" in address(wild)
+    # What else could be chosen is counted, too; of other fields what is left.
+    assert {name: one[:2] for name, one in facet(wild, "section").items()} == {
+        "Food": (4, False),
+        "Water, wild": (4, True),
+    }
+    assert {name: one[:2] for name, one in facet(wild, "language").items()} == dict.fromkeys(TEXTS, (1, False))
+    assert set(ids(wild, "right")) == {f"river-{tag}" for tag in TEXTS}
+    german = http.get(facet(wild, "language")["de"][2])
+    both = http.get(facet(german, "language")["th"][2])
+    assert ids(both, "right") == ["river-th", "river-de"]
+    only = http.get(facet(both, "language")["de"][2])
+    assert ids(only, "right") == ["river-th"]
+    assert address(http.get(facet(http.get(facet(only, "language")["th"][2]), "section")["Water, wild"][2])) == address(
+        begin
+    )
+
+
+def test_hits_are_sorted_by_a_field(ask):
+    answer = ask(q="river", sort="year:desc,section", filter="year=*", size=4, left__mode="lexical")
+    text = unescape(answer.text)
+    assert "Sorted by year:desc, section: all that match." in text
+    assert "Sorted by year:desc, section: the 4 hits found." in text
+    assert "With a sort, the index is searched as it is" in text
+    best = ids(ask(q="river", filter="year=*", size=4), "right")
+    years = {tag: place for place, tag in enumerate(TEXTS)}
+    assert ids(answer, "right") == sorted(best, key=lambda name: (-years[name[-2:]], name))
+
+
+def test_pages_are_cut_from_one_ranking_while_documents_are_written(ask, http, client, pair):
+    whole = ids(ask(q=RIVER, filter="year=*"), "right")
+    answer, shown, seen = ask(q=RIVER, filter="year=*", size=3, **{"from": 0}), [], []
+    new = f"{pair[1]}-v0001"
+    # One that is like the best, and would be on the first page.
+    client.index(index=new, id="new", body=client.get(index=new, id=whole[0])["_source"], params={"refresh": "true"})
+    try:
+        while True:
+            seen.append(address(answer))
+            shown += ids(answer, "right")
+            following = re.search(r'rel="next" href="([^"]*)"', answer.text)
+            if following is None:
+                break
+            answer = http.get(unescape(following[1]))
+        assert shown == whole
+        assert len(seen) == 3
+        assert "Hits 7 to 8 of 8 on the left, 7 to 8 of 8 on the right" in answer.text
+        assert '<span class="visually-hidden">Rank </span>8</span>' in answer.text
+        before = http.get(unescape(re.search(r'rel="prev" href="([^"]*)"', answer.text)[1]))
+        assert address(before) == seen[1]
+        assert "new" in ids(http.get(unescape(re.search(r'href="([^"]*)">First page', before.text)[1])), "right")
+    finally:
+        client.delete(index=new, id="new", params={"refresh": "true"})
+    past = http.get(re.sub("from=3", "from=90", seen[1]))
+    assert "The ranking ends after 8 hits, so there is no page that begins at 90." in past.text
+    old = http.get(re.sub(r"(left|right)\.pit=[^&]*", r"\1.pit=gone", seen[1]))
+    assert old.status_code == 200
+    assert old.text.count("The point in time has expired") == 2
+    assert 'href="/search?' in old.text.partition("First page, as it is now")[0][-300:]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"filter": "th"}, "A filter is FIELD=VALUE, such as language=th, also with !=, <, <=, > or >=, not 'th'."),
+        ({"filter": "nothing=1"}, "has no field 'nothing'"),
+        ({"filter": "year=many"}, "The filter year=many does not fit its field"),
+        ({"sort": "text"}, "cannot sort by its field 'text'"),
+        ({"facet": "text"}, "cannot count by its field 'text'"),
+        ({"from": "1000"}, "from is '1000', but it must be a number from 0 to 999"),
+    ],
+)
+def test_what_cannot_be_filtered_sorted_or_counted_by_is_told(ask, given, told):
+    answer = ask(**{"q": "river", **given})
+    assert told in sentence(answer)
+    assert ids(answer, "left") == []

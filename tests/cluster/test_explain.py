@@ -138,7 +138,7 @@ def test_the_command_explains_in_a_table_that_nothing_breaks(name, cluster_env):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     hits, explained = done.stdout.split("\n\n")
-    assert hits.splitlines()[0].split() == ["rank", "language", "score", "title", "_id"]
+    assert hits.splitlines()[0].split() == ["rank", "language", "score", "title", "text", "_id"]
     assert "[bold]x[/bold]  [31mred" in hits
     assert "\x1b" not in done.stdout
     head, *rows = explained.splitlines()
@@ -205,7 +205,7 @@ def cosine_of(client, name):
 def test_the_requests_of_an_anchored_search_find_the_same_when_they_are_sent_again(client, name, cluster_env):
     arguments = ("search", name, "O'Moon Mond", "--mode", "anchored", "--show-request", "--size", "3", "--json")
     shown = json.loads(langshift(*arguments, url=cluster_env).stdout)
-    gathering, search = shown["requests"]
+    gathering, search, _ = shown["requests"]
     assert [request["path"] for request in (gathering, search)] == [f"/{name}-v0001/_msearch", f"/{name}-v0001/_search"]
     body = "".join(json.dumps(line) + "\n" for line in gathering["lines"])
     answers = client.msearch(index=f"{name}-v0001", body=body)["responses"]
@@ -220,7 +220,8 @@ def test_json_has_all_of_it(client, name, cluster_env):
     assert set(answer) == {
         "index", "mode", "preference", "fusion", "lexical_weight", "one_per_group", "mode_from", "mode_reason",
         "rerank", "rerank_depth", "rerank_per_language", "rerank_fallback", "language",
-        "hits", "bonus", "anchors", "compared", "notes", "took", "requests",
+        "hits", "bonus", "anchors", "compared", "notes", "took", "requests", "from", "depth", "point_in_time", "sorted",
+        "sorted_count", "facets",
     }  # fmt: skip
     assert answer["requests"] is None
     for hit in answer["hits"]:
@@ -236,7 +237,8 @@ def test_json_has_all_of_it(client, name, cluster_env):
 def test_a_request_that_is_shown_finds_the_same_when_it_is_sent_again(client, name, cluster_env, mode):
     arguments = ("search", name, "O'Moon Mond", "--mode", mode, "--show-request", "--size", "3")
     shown = json.loads(langshift(*arguments, "--json", url=cluster_env).stdout)
-    (request,) = shown["requests"]
+    request, marking = shown["requests"]
+    assert "highlight" in marking["lines"][0]
     body = "".join(json.dumps(line) + "\n" for line in request["lines"])
     headers = {"content-type": "application/x-ndjson" if len(request["lines"]) > 1 else "application/json"}
     answer = client.transport.perform_request(request["method"], request["path"], body=body, headers=headers)

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 
 import pytest
+from search_request import index_filter
 from searched_index import Corpus, asked, found
 
 from langshift.errors import ClusterError, UsageError
@@ -65,7 +66,10 @@ def test_many_side_by_side_find_what_each_finds_alone(client, target):
 def test_one_that_fails_does_not_fail_the_others(client, target):
     good, long = asked(), asked(words="tide " * 501)
     cases = [(good, {}), (long, {}), (good, {"year": ["soon"]}), (good._replace(vector=None), {}), (good, {})]
-    requests = [SearchRequest(question, SETTINGS[2], target, size=5, filters=filters) for question, filters in cases]
+    requests = [
+        SearchRequest(question, SETTINGS[2], target, size=5, filters=index_filter(filters))
+        for question, filters in cases
+    ]
     exchanges = map(search, requests)
     first, words, year, vector, last = execute_many(client, target.index.index, exchanges)
     assert without_time(first) == without_time(last)

@@ -60,7 +60,9 @@ def test_files_and_figures(folder, dataset, index, tmp_path):
         *("setting", "trust", "unread", "mode_from", "mode_reason", "resolved", "failed"),
     }
     assert (document["index"], document["version"], document["mode"]) == (index, f"{index}-v0001", "dense")
-    assert (document["mode_from"], document["resolved"]) == ("asked", document["setting"])
+    # What a search without options does.
+    assert (document["mode_from"], document["setting"]["mode"]) == ("default", "auto")
+    assert document["resolved"] == {**document["setting"], "mode": "dense"}
     measured = ("nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20")
     assert document["queries"] == {"asked": 20, **dict.fromkeys(measured, 20)}
     assert set(document["by_language"]) == {"de", "en"}

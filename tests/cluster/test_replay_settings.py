@@ -80,7 +80,7 @@ def test_each_setting_of_each_index_has_the_folder_of_a_replay(folder, indices, 
     options = [word for name in indices for word in ("--index", name)]
     said = evaluated("replay", folder, *options, *of(settings), "--output", out, "--json", "--measures", MEASURES)
     document = json.loads(said.stdout)
-    written = ["dense", "hybrid --fusion rrf", "dense --prefer-language 0.05"]
+    written = ["default", "dense", "hybrid --fusion rrf", "dense --prefer-language 0.05"]
     asked = [(index, setting) for index in indices for setting in written]
     names = [f"{index}-{setting.replace(' --', '-').replace(' ', '-')}" for index, setting in asked]
     assert [*document["runs"]] == names
@@ -96,28 +96,29 @@ def test_each_setting_of_each_index_has_the_folder_of_a_replay(folder, indices, 
         assert run["errors"] == 0
     told = json.loads(compared(out, names, "--json", "--measures", MEASURES).stdout)
     figures = {name: one for section in reversed(told["sections"].values()) for name, one in section.items()}
-    for letter, name in zip("abcdef", names, strict=True):
+    for letter, name in zip("abcdefgh", names, strict=True):
         assert {measure: figures[measure]["means"][letter] for measure in MEASURES.split()} == pytest.approx(
             document["runs"][name]["measures"]
         )
     first = {measure: [test for test in one["tests"] if test["before"] == "a"] for measure, one in figures.items()}
     for measure in MEASURES.split():
-        assert [test["after"] for test in first[measure]] == [*"bcdef"]
+        assert [test["after"] for test in first[measure]] == [*"bcdefgh"]
         assert {test["clusters"] for test in first[measure]} == {5}
     outcomes = figures["Top1"]["tables"]["a"]["cells"]["all"]
     assert outcomes["perfect"]["mean"] == figures["Top1"]["means"]["a"]
     assert sum(cell["mean"] for cell in outcomes.values()) == pytest.approx(1)
-    assert [set(run["latency_ms"]) for run in told["runs"]] == [{"took", "wall", "wall_corrected"}] * 6
+    assert [set(run["latency_ms"]) for run in told["runs"]] == [{"took", "wall", "wall_corrected"}] * 8
 
 
 @pytest.mark.usefixtures("cluster_env")
 def test_what_a_replay_says_of_its_folders(folder, indices, tmp_path):
     said = replayed(folder, indices[1], ("dense", PREFER), tmp_path)
-    assert said.stdout.startswith(f"{indices[1]}: 20 queries, dense, alpha 1")
+    assert said.stdout.startswith(f"{indices[1]}: 20 queries, default (dense), alpha 1")
+    assert f"{indices[1]}: 20 queries, dense, alpha 1" in said.stdout
     assert f"{indices[1]}: 20 queries, dense --prefer-language 0.05, alpha 1" in said.stdout
-    names = ["dense", "dense-prefer-language-0.05"]
+    names = ["default", "dense", "dense-prefer-language-0.05"]
     assert f"Wrote a folder for each run to {tmp_path}: {', '.join(names)}.\n" in said.stderr
-    assert said.stderr.endswith(f" evaluate compare --brief {tmp_path / names[0]} {tmp_path / names[1]}\n")
+    assert said.stderr.endswith(f" evaluate compare --brief {' '.join(str(tmp_path / name) for name in names)}\n")
 
 
 @pytest.mark.usefixtures("cluster_env")
@@ -127,13 +128,13 @@ def test_auto_is_what_the_index_was_calibrated_to(client, folder, indices, tmp_p
     metadata.change(client, index.index, {metadata.ANCHORS: kept | {"measured_with": measured_with(index)}})
     try:
         replayed(folder, index.name, ("dense", "auto"), tmp_path)
-        shown = evaluated("replay", folder, "--index", index.name, "--mode", "auto").stdout
+        shown = evaluated("replay", folder, "--index", index.name).stdout
     finally:
         metadata.change(client, index.index, {metadata.ANCHORS: None})
-    result = json.loads((tmp_path / "auto" / "result.json").read_text())
+    result = json.loads((tmp_path / "default" / "result.json").read_text())
     assert (result["mode"], result["mode_from"], result["setting"]["mode"]) == ("hybrid", "calibration", "auto")
     assert result["resolved"] == result["setting"] | {"mode": "hybrid", "lexical_weight": 0.25}
-    assert shown.startswith(f"{index.name}: 20 queries, auto (hybrid --lexical-weight 0.25), ")
+    assert shown.startswith(f"{index.name}: 20 queries, default (hybrid --lexical-weight 0.25), ")
 
 
 @pytest.mark.usefixtures("cluster_env")
@@ -156,8 +157,8 @@ def test_settings_take_turns_at_each_query(cluster_url, folder, indices, monkeyp
         evaluated("replay", folder, "--index", name, *of(settings), "--measures", "nDCG@20", "--warm-up", "0")
         seen = [path.split("?")[0].rsplit("/", 1) for path, _ in server.seen]
     kinds = [kind for index, kind in seen if index == f"/{name}-v0001" and kind in ("_search", "_msearch")]
-    turn = ["_search", "_msearch", "_search", "_msearch", "_search", "_search", "_search", "_search", "_msearch"]
-    assert kinds[-60:] == (turn * 7)[:60]
+    turn = ["_search", "_search", "_msearch", "_search"]
+    assert kinds[-80:] == [turn[(at + query) % 4] for query in range(20) for at in range(4)]
 
 
 @pytest.mark.usefixtures("cluster_env")

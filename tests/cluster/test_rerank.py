@@ -310,14 +310,16 @@ def test_calibration_says_how_far_features_may_go(client, name):
     assert not [note for note in told["notes"] if "calibrated" in note]
 
 
-def test_questions_tell_known_translations_from_what_stands_in_for_them(client, name, index_name, tmp_path):
+def test_where_no_translation_is_known_questions_are_asked_in_another_language(client, name, index_name, tmp_path):
     lines = [{key: value for key, value in one.items() if key != "group"} for one in corpus()]
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=lines)
-    for index, stand_ins in ((name, False), (index_name, True)):
+    for index, translated in ((name, True), (index_name, False)):
         searcher = Searcher(client, index)
-        questions = make_questions(searcher, draw_passages(searcher, 30, 1000, 0), 0)
-        assert {one.stand_ins for one in questions if one.hides} == {stand_ins}
-        assert not any(one.stand_ins for one in questions if not one.hides)
+        passages = draw_passages(searcher, 30, 1000, 0)
+        elsewhere = [one for one in make_questions(searcher, passages, 0) if one.elsewhere]
+        assert len(elsewhere) == 270
+        assert {bool(one.hides) for one in elsewhere} == {translated}
+        assert {one.query.language == passages[one.document].language for one in elsewhere} == {translated}
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +347,7 @@ def test_replays_compare_reranked_settings(judged, name, tmp_path):
     measures = ["--measures", "nDCG@20 TLR@20 LPR"]
     rows = [*measures, "--setting", "dense", "--setting", "dense --rerank features", "--output", tmp_path / "out"]
     told = printed(run("evaluate", "replay", judged, "--index", name, *rows, "--json"))
-    assert [one["setting"]["rerank"] for one in told["runs"].values()] == [None, "features"]
+    assert [one["setting"]["rerank"] for one in told["runs"].values()] == [None, None, "features"]
     folder = tmp_path / "out" / "dense-rerank-features"
     figures = json.loads((folder / "result.json").read_bytes())["measures"]
     run(

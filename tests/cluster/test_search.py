@@ -104,10 +104,10 @@ def test_a_calibration_that_cannot_be_reckoned_with_is_refused(client, name):
 def test_what_cannot_be_searched_is_refused(client, name, searcher):
     with pytest.raises(UsageError, match=r"^The query is empty: give the words to search for\.$"):
         searcher.search("  ")
-    with pytest.raises(UsageError, match=rf"^Index {name} has no field 'colour' that can be filtered by"):
+    with pytest.raises(UsageError, match=rf"^Index {name} has no field 'colour': use language"):
         searcher.search("Moon", filters={"colour": ["red"]})
     with pytest.raises(
-        UsageError, match=rf"^Index {name} has no field 'text.en' that can be filtered by exact value: "
+        UsageError, match=rf"^Index {name} cannot filter by its field 'text.en', which is of type text and holds words"
     ):
         searcher.search("Moon", filters={"text.en": ["Moon"]})
     with pytest.raises(UsageError, match=r"^The filter year=soon does not fit its field: .*soon"):
@@ -118,12 +118,38 @@ def test_what_cannot_be_searched_is_refused(client, name, searcher):
         with pytest.raises(UsageError, match=r"^A filter is not UTF-8 text\.$"):
             searcher.search("Moon", filters=filters)
     for field in ("*", "a,b", " ", "..", "year*"):
-        with pytest.raises(UsageError, match=rf"^Index {name} has no field {re.escape(repr(field))} that can be"):
+        with pytest.raises(UsageError, match=rf"^Index {name} has no field {re.escape(repr(field))}: use"):
             searcher.search("Moon", filters={field: ["x"]})
     with pytest.raises(UsageError, match=r"^'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW\.$"):
         searcher.search("Moon", SearchSettings("lexical"), language="tlhx")
     with pytest.raises(ClusterError, match=r"^There is no index nothing-here: create it with `langshift ingest CORPUS"):
         Searcher(client, "nothing-here")
+
+
+def test_the_command_filters_sorts_counts_and_turns_pages(cluster_env, name):
+    def search(*options):
+        done = langshift("search", name, "Moon", "--mode", "dense", "--size", "2", *options, url=cluster_env)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    options = ("--filter", "year>=1991", "--filter", "language!=th", "--sort", "year:desc", "--facet", "language")
+    first = json.loads(search(*options, "--from", "0", "--json", "--show-request").stdout)
+    assert [hit["id"] for hit in first["hits"]] == ["bread-de", "bread-en"]
+    assert (first["from"], first["depth"], first["sorted"], first["sorted_count"]) == (0, 3, "found", 3)
+    languages = [{"value": "de", "count": 2}, {"value": "en", "count": 1}]
+    assert first["facets"] == {"language": {"values": languages, "other": 0}}
+    assert [request["path"].partition("?")[0] for request in first["requests"]] == [
+        f"/{name}-v0001/_search/point_in_time",
+        *["/_search"] * 5,
+    ]
+    second = search(*options, "--from", "2", "--point-in-time", first["point_in_time"])
+    table, facets = second.stdout.split("\n\n")
+    assert re.findall(r"^ +(\d+) .* (\S+)$", table, re.MULTILINE) == [("3", "tides-de")]
+    assert table.endswith("Sorted: the 3 hits found.")
+    assert facets.split() == ["language", "documents", "de", "2", "en", "1"]
+    shown = search("--from", "0", "--show-request")
+    assert shown.stdout.startswith(f'# curl -X POST "$OPENSEARCH_URL/{name}-v0001/_search/point_in_time?keep_alive=5m')
+    assert shown.stderr.startswith("2 of 6 hits; for the next: --from 2 --point-in-time ")
 
 
 def test_an_index_of_something_else_is_refused(client, index_name):
@@ -154,7 +180,7 @@ def test_the_table_shows_language_score_and_title_as_they_are(name, cluster_env)
     done = langshift("search", name, "Moon", "--size", "6", "--filter", "group=tides", url=cluster_env)
     assert done.returncode == 0, done.stderr
     head, *rows = done.stdout.splitlines()
-    assert head.split() == ["rank", "language", "score", "title", "_id"]
+    assert head.split() == ["rank", "language", "score", "title", "text", "_id"]
     assert [row.split()[0] for row in rows if row[:4].strip()] == ["1", "2", "3"]
     (english,) = (row for row in rows if " en " in row)
     assert "[bold]tides-en" in english
@@ -168,8 +194,11 @@ def test_json_is_one_document(name, cluster_env):
         "index": f"{name}-v0001", "mode": "lexical", "language": "de"
     }  # fmt: skip
     assert [set(hit) for hit in answer["hits"]] == [
-        {"id", "score", "language", "title", "text", "passage", "group", "legs", "others", "shift", "passages"}
-    ]
+        {
+            "id", "score", "language", "title", "text", "source", "snippet", "passage", "group", "legs", "others",
+            "shift", "passages",
+        }
+    ]  # fmt: skip
     assert done.stderr == ""
 
 

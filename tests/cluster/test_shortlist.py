@@ -4,6 +4,7 @@ import uuid
 
 import numpy as np
 import pytest
+from search_request import index_filter
 from searched import TEXTS, a_name, drop, make_index
 from searched_index import DIMENSION, Corpus, asked, found
 
@@ -14,6 +15,7 @@ from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchOptions, SearchQuery, SearchSettings
 from langshift.retrieval.shortlist import build_shortlist, fetch_vectors, rank, rank_at, rankable, similarity_breakdown
+from langshift.retrieval.snippets import own_source
 from langshift.retrieval.steps import execute
 
 CORPUS = Corpus()
@@ -55,7 +57,7 @@ def target(client, request):
 
 
 def shortlisted(client, target, question, filters=None, lacks=None):
-    return execute(client, target.index.index, build_shortlist(question, target, filters or {}, lacks or {}))
+    return execute(client, target.index.index, build_shortlist(question, target, index_filter(filters), lacks or {}))
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,8 @@ def test_a_searcher_makes_the_shortlist_and_its_vectors(client, made):
         wanted = searcher.search(words, setting)
         hits = rank(shortlist, setting, size=10).hits
         near_ties_aside(hits, wanted.hits)
-        assert {hit.id: hit.source for hit in hits} == {hit.id: hit.source for hit in wanted.hits}, told(setting)
+        found = {hit.id: own_source(hit.source, searcher.index.fields) for hit in hits}
+        assert found == {hit.id: hit.source for hit in wanted.hits}, told(setting)
     assert searcher.shiftable is None
     vectors = execute(client, searcher.index.index, searcher.vectors(shortlist))
     before = plain.search(words)

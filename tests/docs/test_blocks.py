@@ -4,9 +4,12 @@ What takes XQuAD, and the demo's output, is in tests/paper.
 """
 
 import json
+import os
 import re
 import signal
+import socket
 import subprocess
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -27,6 +30,7 @@ from documents import (
     ROOT,
     RUN,
     SEARCH,
+    SEARCH_PAGE,
     SHIFT,
     VARIABLES,
     VECTORS,
@@ -51,6 +55,7 @@ DONE = {
     ADOPT: {"sh"},
     VECTORS: {"sh"},
     SEARCH: {"sh", "python"},
+    SEARCH_PAGE: {"sh", "python", "js"},
     REPRODUCTION: {"sh"},  # tests/paper/test_reproduction.py
     DEMO: {"console"},
     DOCS / "operations.md": {"console"},
@@ -74,7 +79,7 @@ KNOWN = {
 COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|langshift doctor)\b.*")
 
 
-@pytest.mark.parametrize("document", NAMES, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [one for one in NAMES if one != SEARCH_PAGE], ids=lambda path: path.name)
 def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, names, tmp_path):
     own = names(*NAMES[document])
     # Hybrid search stretches the cosines of five documents, and with them what another processor makes of them.
@@ -87,7 +92,44 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
             if block.shown is not None:
                 assert differences(printed, block.shown.text, lambda _: near) == [], block.text
                 shown += 1
-    assert shown == {README: 2, INGEST: 6, ADOPT: 9, VECTORS: 2, SEARCH: 12}[document]
+    assert shown == {README: 2, INGEST: 6, ADOPT: 9, VECTORS: 2, SEARCH: 18}[document]
+
+
+@pytest.fixture
+def run_block(names, cluster_env, tmp_path):
+    """Runs a block of the page that builds a search page; its server of embeddings has a port that is free."""
+    own = names(*NAMES[SEARCH_PAGE])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+
+    def run_block(block):
+        text = re.sub(r"(?<=[: ])8000\b", port, own.rename(block.text))
+        printed = own.restore(run(block.kind, text, tmp_path, OPENSEARCH_URL=cluster_env))
+        if block.shown is not None:
+            assert differences(printed, block.shown.text) == [], block.text
+
+    yield run_block
+    with suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(int((tmp_path / "embeddings.pid").read_text()), signal.SIGTERM)
+
+
+def test_a_search_page_is_built_with_curl_and_with_python(run_block):
+    for block in blocks(SEARCH_PAGE):
+        if block.kind in {"sh", "python"} and "npm" not in block.text:
+            run_block(block)
+
+
+def test_a_search_page_is_built_with_javascript(run_block):
+    ingested, served, *_ = commands = [block for block in blocks(SEARCH_PAGE) if block.kind == "sh"]
+    (installed,) = (block for block in commands if "npm install" in block.text)
+    try:
+        run_block(installed)
+    except AssertionError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"OpenSearch's client for Node cannot be installed here: {error}")
+    for block in (ingested, served, *(block for block in blocks(SEARCH_PAGE) if block.kind == "js")):
+        run_block(block)
 
 
 def test_the_template_that_it_shows_is_one(tmp_path):
@@ -120,7 +162,8 @@ def test_every_block_is_run_or_known_not_to_be():
     assert (excerpt.mark, whole.mark) == ("demo excerpt", "demo output")
     assert set(excerpt.text.splitlines()) <= set(whole.text.splitlines())
     # What prints something shows it, but for the load with which docs/search.md begins.
-    silent = [block for document in NAMES for block in blocks(document) if block.kind in RUN and block.shown is None]
+    told = [one for one in NAMES if one != SEARCH_PAGE]
+    silent = [block for document in told for block in blocks(document) if block.kind in RUN and block.shown is None]
     assert [block for block in blocks(SEARCH) if block.kind == "sh"][:1] == silent
 
 

@@ -46,14 +46,16 @@ from langshift.plugin import metadata
 from langshift.plugin.index_body import own_mappings
 from langshift.plugin.metadata import PLACE, USUAL, Origin
 from langshift.plugin.stored_shift import StoredShift
-from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCost, SliceChange
+from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCost
+from langshift.retrieval.calibration.changes import Prediction, SliceChange
 from langshift.retrieval.calibration.stored import store_calibration
 from langshift.retrieval.settings import AnchorModel, SearchSettings
 
 FORMAT = REFERENCE / "format.md"
 TEXT = FORMAT.read_text(encoding="utf-8")
 TRUST = AnchorModel(0.1, 0.5)
-CHANGES = [SliceChange("own", "all", 9, 0.5, 0.1, None)]
+CHANGES = [SliceChange("own", "all", None, 9, 0.5, 0.1, None)]
+PREDICTED = [Prediction("own", None, 9, 0.05, 0.15)]
 NUMBERS = {tag: np.float32([1, 0]) for tag in ("da", "no", "zh-TW")}
 VECTORS = LanguageVectors("en", NUMBERS, dict.fromkeys(NUMBERS, 9), "use-m", "1", "", 2, True, "made up")
 STEP = CommonStep(np.float32([1, 0]), np.float32([[0, 1]]))
@@ -177,6 +179,7 @@ def calibrated():
             hybrid=CHANGES,
             rerank={"dense": 0.3},
             reranked={"dense": CHANGES},
+            predicted=PREDICTED,
         ).to_dict(),
     )
     return held[metadata.ANCHORS]

@@ -47,7 +47,7 @@ def test_every_mode_on_every_question(shown, xquad, tmp_path):
     shown("evaluate", "replay", xquad, "--index", NAME, *given, "--output", out)
     folders = run_names([NAME], [read_setting(setting) for setting in settings])
     shown("evaluate", "compare", "--brief", *(out / name for name in folders), "--measures", MEASURES)
-    plain, anchored, auto = (measures(out, setting) for setting in ("dense", "anchored", "auto"))
+    plain, anchored, auto = (measures(out, setting) for setting in ("dense", "anchored", "default"))
     for found in (anchored, auto):
         assert found["nDCG@20"] >= max(0.88, plain["nDCG@20"])
         assert found["TLR@20"] >= 0.90

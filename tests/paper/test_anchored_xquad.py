@@ -18,7 +18,7 @@ AT_A_TIME = 200
 
 @pytest.fixture
 def replayed(tmp_path, client, cluster_url, encoded_xquad):
-    """Dense and anchored search, and ``auto``, of a calibrated pool that keeps so many translations of each passage."""
+    """Dense and anchored search, and the default, of a calibrated pool that keeps so many translations of a passage."""
 
     def done(*arguments):
         finished = langshift(*arguments, url=cluster_url)
@@ -45,7 +45,7 @@ def replayed(tmp_path, client, cluster_url, encoded_xquad):
                 *(["--if-exists", "append"] if begin else ["--encoder", "use-m"]),
             )
         done("anchors", "calibrate", NAME, "--sample", "200")
-        settings = ["--setting", "dense", "--setting", "anchored", "--setting", "auto"]
+        settings = ["--setting", "dense", "--setting", "anchored"]
         measures = ["--measures", "nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20"]
         done("evaluate", "replay", folder, "--index", NAME, *settings, *measures, "--output", tmp_path / "out")
         return tmp_path / "out"
@@ -57,7 +57,7 @@ def replayed(tmp_path, client, cluster_url, encoded_xquad):
 
 def test_where_all_is_translated_it_finds_the_answer_in_every_language_and_the_searchers_own_first(replayed):
     folder = replayed(8)
-    for setting in ("anchored", "auto"):
+    for setting in ("anchored", "default"):
         found = json.loads((folder / setting / "result.json").read_bytes())["measures"]
         # The goals of the held-back articles, of which this is an eighth.
         assert found["nDCG@20"] >= 0.88
@@ -72,7 +72,7 @@ def test_where_little_is_translated_nothing_is_lost(replayed, keep):
     before = _per_query(folder / "dense")
     own = {query for query, figures in before.items() if figures.get("SLR@20") is not None}
     assert 0 < len(own) < len(before)
-    for after in (_per_query(folder / name) for name in ("anchored", "auto")):
+    for after in (_per_query(folder / name) for name in ("anchored", "default")):
         for asked in (own, before.keys() - own):
             for measure in ("nDCG@20", "TLR@20"):
                 gains = [

@@ -13,7 +13,7 @@ from langshift.evaluate.demo import FOLDER
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 PLACES = ("left", "right")
 # Every page is looked at on both.
-DESK, PHONE = {"width": 1200, "height": 900}, {"width": 400, "height": 800}
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 400, "height": 800}
 THEMES = ("light", "dark")
 
 

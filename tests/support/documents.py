@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 REFERENCE = DOCS / "reference"
 SEARCH, CLIENTS, CONSOLE = DOCS / "search.md", DOCS / "clients.md", DOCS / "console.md"
+SEARCH_PAGE = DOCS / "search-page.md"
 INGEST, ADOPT, VECTORS = DOCS / "ingest.md", DOCS / "adopt-and-retune.md", DOCS / "encoders-and-vectors.md"
 DEMO, REPRODUCTION = DOCS / "demo.md", DOCS / "reproduction.md"
 DOCUMENTS = (README, *sorted(DOCS.rglob("*.md")))
@@ -49,9 +51,10 @@ NAMES = {
     ADOPT: ("articles",),
     VECTORS: ("news",),
     SEARCH: ("news", "manual"),
+    SEARCH_PAGE: ("gazette",),
 }
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
-RUN = ("sh", "python")
+RUN = ("sh", "python", "js")
 _BLOCK = re.compile(r"(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
 
 
@@ -154,6 +157,7 @@ def run(kind, text, folder, **variables):
             os.chdir(here)
         return _printed(out.getvalue())
     printed = []
+    text = in_node(text) if kind == "js" else text
     for words, script in _parts(text, variables):
         done = langshift(*words, cwd=folder, **variables) if words else in_shell(script, folder, **variables)
         if done.returncode:
@@ -162,9 +166,15 @@ def run(kind, text, folder, **variables):
     return _printed("".join(printed))
 
 
+def in_node(text):
+    """The command that runs a JavaScript module, which finds the packages in the current folder."""
+    return f"node --input-type=module -e {shlex.quote(text)}\n"
+
+
 def in_shell(script, folder, **variables):
     """A block of commands, run by a shell that finds the installed program and ends where a command fails."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.defpath])
+    node = shutil.which("node")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.defpath, *([str(Path(node).parent)] if node else [])])
     env = {**os.environ, "PATH": path, **variables}
     done = subprocess.run(["/bin/sh", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, check=False)
     return Done(done.returncode, done.stdout, done.stderr)
@@ -370,7 +380,7 @@ def renew():
         with tempfile.TemporaryDirectory() as folder:
             replaced = list(chain.from_iterable(_renewed(block, document, folder) for block in blocks(document)))
         write(document, replaced)
-        for name in ("news", "cms", "news-mine", "articles", "handbook", "manual"):
+        for name in ("news", "cms", "news-mine", "articles", "handbook", "manual", "gazette"):
             subprocess.run([LANGSHIFT, "index", "drop", name, "--yes"], capture_output=True, check=False)
         open_cluster().indices.delete(index="old-articles", params={"ignore_unavailable": "true"})
     write(CLIENTS, [(block.span, _shown_body()) for block in blocks(CLIENTS) if block.mark == "as installed"])
@@ -380,8 +390,9 @@ def _renewed(block, document, folder):
     if block.kind not in RUN:
         return
     # By a shell as a whole: how quick things are is shown, too, and that is another matter in a process that is warm.
-    call = "python -W error -c " if block.kind == "python" else ""
-    done = in_shell(call + shlex.quote(block.text) if call else block.text, folder, **VARIABLES.get(document, {}))
+    python = f"python -W error -c {shlex.quote(block.text)}"
+    script = {"python": python, "js": in_node(block.text)}.get(block.kind, block.text)
+    done = in_shell(script, folder, **VARIABLES.get(document, {}))
     if done.returncode:
         raise AssertionError(f"{block.text}\nended with exit code {done.returncode}:\n{done.stderr}")
     print(block.text, done.stdout, sep="")

@@ -29,6 +29,7 @@ def printed(table, *given, wide, **how):
 
 def require_readable(table, title, columns, rows, *, right=(), prose=()):
     """Fail where a figure, a bar or the beginning of a name is cut or wrapped, or where something is hidden unsaid."""
+    rows = [list(map(str, row)) for row in rows]
     lines = printed(table, title, columns, rows, right=right, prose=prose, wide=False)
     said = lines.pop() if lines[-1].endswith("; --wide shows all)") else ""
     text = "\n".join(lines)

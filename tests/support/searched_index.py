@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 from plain_index import PLAIN
+from search_request import index_filter
 
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
 from langshift.plugin.versions import IndexInfo
@@ -120,9 +121,9 @@ def asked(seed=1, language="de", words="sun moon tide"):
     return SearchQuery(words, language, np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32))
 
 
-def found(client, target, question, setting=None, *, size=20, reranker=None, **more):
+def found(client, target, question, setting=None, *, size=20, reranker=None, filters=None, **more):
     """What a search finds."""
-    request = SearchRequest(question, setting or SearchSettings(), target, size, **more)
+    request = SearchRequest(question, setting or SearchSettings(), target, size, filters=index_filter(filters), **more)
     plan = search(request) if reranker is None else stage.search(request, reranker)
     return execute(client, target.index.index, plan)
 

@@ -11,22 +11,14 @@ from plain_index import PLAIN
 
 from langshift.errors import UsageError
 from langshift.plugin.metadata import ChunkPlace, FieldNames
+from langshift.retrieval.facets import Facet, FacetValue
 from langshift.retrieval.hits import Hit, Other, Passage
 from langshift.retrieval.settings import FUSIONS, MODES, SearchSettings
+from langshift.retrieval.snippets import Snippet
 from langshift.web.context import LruCache
-from langshift.web.search.searching import (
-    CachedShortlist,
-    excerpt,
-    ordinal,
-    places,
-    rows,
-    shares,
-    snippet,
-    truncate,
-    truncated_hit,
-    truncated_sources,
-)
+from langshift.web.search.searching import CachedShortlist, SideFacets, SideResult, truncated_hit, truncated_sources
 from langshift.web.search.state import IndexChoice, SearchSide, SearchState, parse_state, resolve_state
+from langshift.web.search.view import facet_links, ordinal, places, rows, shares, snippet, truncate
 from langshift.web.search.why import beginning
 
 TAGS = st.sampled_from(["ar", "de", "en", "he", "th", "und", "zh"])
@@ -60,9 +52,20 @@ STATES = st.builds(
     words=TEXTS.map(lambda words: words if words.strip() else ""),
     language=st.none() | TAGS,
     size=st.integers(1, 100),
-    languages=st.sets(TAGS, max_size=4).map(lambda tags: tuple(sorted(tags))),
+    filter_texts=st.lists(
+        st.sampled_from(["language=th,de", 'section="a, b"', "year>=1990", "isbn!=*", '{"prefix": {"a": "b"}}']),
+        unique=True,
+    ).map(tuple),
+    facet=st.sampled_from(["", "section", "price & more"]),
+    sort=st.sampled_from([(), ("year:desc",), ("year", "title:desc")]),
     left=SIDES,
     right=SIDES,
+)
+# Pages, the right one of which is at a point in time.
+STATES |= st.builds(
+    lambda state, start: replace(state, start=start, right=replace(state.right, point_in_time="o463QQEPbXktaW5k")),
+    STATES,
+    st.integers(0, 999),
 )
 
 
@@ -83,7 +86,8 @@ def test_every_state_has_one_link(state: SearchState) -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["q", "lang", "size", "filter", "left", "left.alpha", "left.gamma", "right.mode"]), TEXTS
+            st.sampled_from(["q", "lang", "size", "filter", "from", "left", "left.alpha", "left.gamma", "right.mode"]),
+            TEXTS,
         )
     )
 )
@@ -93,7 +97,7 @@ def test_whatever_stands_in_an_address_is_a_state_or_told_in_one_sentence(pairs:
     except UsageError as error:
         told = str(error)
         assert told.endswith(".")
-        assert told.split(" ")[0] in {name for name, _ in pairs}
+        assert told.split(" ")[0] in {*(name for name, _ in pairs), "A", "The"}
     else:
         assert read(state.address()) == state
 
@@ -111,13 +115,17 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
         "river",
         "de",
         20,
-        ("de", "th"),
-        SearchSide("news", hybrid, 0.5, 0.95),
+        ("language=de,th", "year<2000"),
+        "section",
+        ("year:desc", "title"),
+        40,
+        SearchSide("news", hybrid, 0.5, 0.95, "abc"),
         SearchSide("news", SearchSettings(one_per_group=True)),
     )
     assert state.address() == (
-        "/search?q=river&lang=de&size=20&filter=de&filter=th&left=news&left.mode=hybrid&left.alpha=0.5"
-        "&left.gamma=0.95&left.prefer=-0.05&left.weight=0.25&left.fusion=rrf&right=news&right.mode=dense&right.one=1"
+        "/search?q=river&lang=de&size=20&filter=language%3Dde%2Cth&filter=year%3C2000&facet=section&sort=year%3Adesc%2Ctitle"
+        "&from=40&left=news&left.mode=hybrid&left.alpha=0.5&left.gamma=0.95&left.prefer=-0.05&left.weight=0.25"
+        "&left.fusion=rrf&left.pit=abc&right=news&right.mode=dense&right.one=1"
     )
 
 
@@ -157,8 +165,7 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
         ("left.fusion=sum", "left.fusion is 'sum', but it must be one of min-max, rrf."),
         ("left.one=yes", "left.one is 'yes', but it must be 1, or left out."),
         ("lang=<b>", "lang is '<b>', which is not a language tag: use a BCP 47 tag such as th, or leave it out."),
-        ("filter=q1", "filter is 'q1', which is not a language tag: use a BCP 47 tag such as th, or leave it out."),
-        ("filter=de&" * 65, "filter is given 65 times, but at most 64 languages can be chosen."),
+        ("from=2.5", "from is '2.5', but it must be a whole number from 0 to 999."),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(query: str, told: str) -> None:
@@ -200,7 +207,7 @@ def choice(name, alpha, documents=9, live=True, gamma=0.0):
 def test_the_place_on_the_other_side_is_told_in_words():
     here = [hit("a"), hit("b"), hit("c"), hit("d")]
     there = places([hit("b"), hit("a"), hit("c")])
-    assert [(row.movement, row.moved) for row in rows(here, "q", there)] == [
+    assert [(row.movement, row.moved) for row in rows(here, there, 0, among="among the first 100")] == [
         ("up", "up 1, 2nd on the other side"),
         ("down", "down 1, 1st on the other side"),
         ("same", "same rank"),
@@ -210,8 +217,8 @@ def test_the_place_on_the_other_side_is_told_in_words():
 
 def test_a_document_inside_a_hit_stands_where_the_hit_does():
     there = places([hit("x"), hit("y", others=("a",))])
-    assert rows([hit("a")], "q", there)[0].moved == "up 1, 2nd on the other side"
-    assert rows([hit("z", others=("x",))], "q", there)[0].moved == "same rank"
+    assert rows([hit("a")], there, 0, among="here")[0].moved == "up 1, 2nd on the other side"
+    assert rows([hit("z", others=("x",))], there, 0, among="here")[0].moved == "same rank"
 
 
 @pytest.mark.parametrize(
@@ -224,9 +231,9 @@ def test_a_document_inside_a_hit_stands_where_the_hit_does():
     ],
 )
 def test_a_hit_names_its_passage_and_whether_there_may_be_more(place, said, more):
-    (row,) = rows([replace(hit("a"), passage=Passage("a#0002", 0.5, "en", "words", place))], "q", {})
+    (row,) = rows([replace(hit("a"), passage=Passage("a#0002", 0.5, "en", "words", place))], {}, 0, among="here")
     assert (row.passage, row.more) == (said, more)
-    (whole,) = rows([hit("a")], "q", {})
+    (whole,) = rows([hit("a")], {}, 0, among="here")
     assert (whole.passage, whole.more) == ("", False)
 
 
@@ -240,52 +247,49 @@ def test_shares_count_languages():
     assert shares([hit("a"), hit("b", "und"), hit("c", "th"), hit("d", "th")]) == [("th", 2), ("en", 1), ("und", 1)]
 
 
-def test_a_snippet_is_around_the_first_of_the_querys_words():
-    text = f"{'word ' * 200}the River floods {'more ' * 200}"
-    found = snippet(text, "a river")
-    assert found.startswith("…word")
-    assert "the River floods" in found
-    assert found.endswith("more…")
-    assert len(found) <= 242
-
-
-def test_a_snippet_is_the_beginning_where_the_words_are_there_or_nowhere():
-    text = "river " * 100
-    assert snippet(text, "river") == snippet(text, "nothing") == truncate(text, 240)
-
-
 @pytest.mark.parametrize(
-    "text",
+    ("text", "shown", "parts"),
     [
-        "river",
-        f"{'word ' * 5_000}the RIVER floods {'more ' * 5_000}",
-        f"{'word ' * 5_000}the river",
-        f"the river {'word ' * 5_000} the river",
-        f"{'İstanbul ' * 3_000}river {'ß' * 3_000}",
-        "แม่น้ำ" * 2_000 + "river" + "แม่น้ำ" * 2_000,
+        ("a river.", Snippet("a river.", ((2, 7),), "words"), [("a ", False), ("river", True), (".", False)]),
+        ("One. A river. Two.", Snippet("A river."), [("…", False), ("A river.", False), ("…", False)]),
+        (" One. A <b> ", Snippet("One. A <b>"), [("One. A <b>", False)]),
+        ("", None, []),
     ],
 )
-def test_of_what_is_kept_of_a_text_lists_make_the_same_as_of_the_whole(text):
-    kept = excerpt(text, "the river")
-    assert len(kept) <= 2_000
-    assert snippet(kept, "the river") == snippet(text, "the river")
-    assert truncate(excerpt(text), 160) == truncate(text, 160)
+def test_a_snippet_is_parts_of_text_with_what_was_left_out(text, shown, parts):
+    assert snippet(replace(hit("a"), text=text, snippet=shown)) == parts
+
+
+@pytest.mark.parametrize("value", ["th", "a, b", 'a "b" c', "*", " a ", "a\nb", "=", "", "a,b", "'"])
+@pytest.mark.parametrize("name", ["section", "a.b", "odd=name"])
+def test_a_value_of_a_facet_is_a_link_to_its_filter_and_back(name, value):
+    state = SearchState("q", filter_texts=("year>=1990", "section=x,y"), left=SearchSide("news"))
+    outcome = SideResult(choice("news", 1), state.left, facets=SideFacets({name: Facet((FacetValue(value, 3),), 0)}))
+    (_, links, _), *_ = facet_links(state, outcome)
+    if value in {"a\nb", ""} or name == "odd=name":
+        assert links[0].address is None
+        return
+    there = read(links[0].address)
+    assert value in there.filters.filters[name]["in"]
+    (_, links, _), *_ = facet_links(there, outcome)
+    (link,) = (one for one in links if one.value == truncate(value, 160) and one.chosen)
+    assert read(link.address) == state
 
 
 def test_of_documents_nothing_is_kept_that_lists_do_not_show():
     long = "the river floods " * 60_000
     source = {"title": long, "text": {"en": long}, "group": ["a", "b"], "body": {"main": long}, "more": long}
-    (kept,) = truncated_sources({"1": source}, FieldNames(), "river").values()
-    assert kept == {"title": long[:2_000], "text": long[:2_000], "group": "a"}
-    (kept,) = truncated_sources({"1": source}, FieldNames(texts=("body.main",)), "river").values()
-    assert kept == {"body.main": long[:2_000], "group": "a"}
+    (kept,) = truncated_sources({"1": source}, FieldNames()).values()
+    assert kept == {"title": long[:4_000], "text": long[:4_000], "group": "a"}
+    (kept,) = truncated_sources({"1": source}, FieldNames(texts=("body.main",))).values()
+    assert kept == {"body.main": long[:4_000], "group": "a"}
     split = FieldNames(texts=("title", "body.main", "more"), title="title", by_language=True, group="text.en")
-    (kept,) = truncated_sources({"1": {**source, "more": "", "text": {"en": "g"}}}, split, "river").values()
-    assert kept == {"title": long[:2_000], "body.main": long[:2_000], "text.en": "g"}
+    (kept,) = truncated_sources({"1": {**source, "more": "", "text": {"en": "g"}}}, split).values()
+    assert kept == {"title": long[:4_000], "body.main": long[:4_000], "text.en": "g"}
     other = Other("2", None, "de", long, long, source)
-    found = truncated_hit(Hit("1", 0.5, "en", long, long, "a", others=(other,), source=source), "river")
-    assert found == Hit("1", 0.5, "en", long[:2_000], long[:2_000], "a", others=found.others)
-    assert found.others == (Other("2", None, "de", long[:2_000], long[:2_000]),)
+    found = truncated_hit(Hit("1", 0.5, "en", long, long, "a", others=(other,), source=source))
+    assert found == Hit("1", 0.5, "en", long[:4_000], long[:4_000], "a", others=found.others)
+    assert found.others == (Other("2", None, "de", long[:4_000], long[:4_000]),)
 
 
 def test_what_is_cut_keeps_a_character_with_its_marks():
@@ -359,7 +363,6 @@ def test_of_a_very_long_text_the_beginning_is_shown_whole():
 def test_marks_upon_one_character_have_an_end():
     piled = "z" + "\u0301" * 100_000
     assert len(truncate(piled, 160)) < 200
-    assert len(snippet(f"{'a' * 300} {piled} river", "river")) < 300
 
 
 def test_an_index_that_is_not_there_is_named():
@@ -394,4 +397,4 @@ def test_what_is_to_be_fresh_is_made_again():
     ],
 )
 def test_alpha_stays_where_the_index_or_the_query_has_nothing_to_move(shiftable, lacks, fixed):
-    assert CachedShortlist(SimpleNamespace(shiftable=shiftable), SimpleNamespace(lacks=lacks)).fixed == fixed
+    assert CachedShortlist(SimpleNamespace(shiftable=shiftable), SimpleNamespace(lacks=lacks), {}).fixed == fixed

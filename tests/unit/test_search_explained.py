@@ -10,6 +10,7 @@ from langshift.debias.vectors import CommonStep
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.effects import effects, known_shift
+from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect
 from langshift.retrieval.settings import SearchSettings
 
@@ -100,7 +101,7 @@ def test_the_bonus_of_a_preference_and_of_spreading():
 
 
 def told(answers, shift, query=(1.0, 0.0), ids=("a",)):
-    exchange = effects(np.float32(query), ids, shift, USUAL, {})
+    exchange = effects(np.float32(query), ids, shift, USUAL, NO_FILTER)
     assert len(next(exchange)) == 2
     with pytest.raises(StopIteration) as end:
         exchange.send([{"hits": {"hits": [{"_id": n, "_source": s} for n, s in hits.items()]}} for hits in answers])

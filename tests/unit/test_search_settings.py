@@ -20,6 +20,7 @@ from langshift.retrieval.calibration.stored import remarks, resolve, resolve_aut
 from langshift.retrieval.settings import (
     FUSIONS,
     MODES,
+    RECOMMENDED,
     USUAL,
     AnchorModel,
     SearchSettings,
@@ -63,6 +64,8 @@ def test_what_is_usual_is_not_written():
     assert format_settings(SearchSettings(preference=0.1234567)) == "dense --prefer-language 0.1234567"
     assert read_setting("--prefer-language .02") == SearchSettings(preference=0.02)
     assert read_setting("") == USUAL
+    assert read_setting("default") == read_setting("auto") == RECOMMENDED
+    assert format_settings(RECOMMENDED) == "default"
     assert format_settings(SearchSettings(rerank="st:model-1.0")) == "dense --rerank st:model-1.0"
     reranked = SearchSettings("anchored", rerank="http:http://localhost:1#a b", rerank_depth=20, rerank_fallback="keep")
     written = "anchored --rerank 'http:http://localhost:1#a b' --rerank-depth 20 --rerank-fallback keep"
@@ -295,7 +298,10 @@ def test_the_command_refuses_before_it_asks_the_cluster():
         ((" ",), "The query is empty: give the words to search for."),
         (("x" * 10_001,), "The query has 10,001 characters, but at most 10,000 can be searched for."),
         (("Moon", "--language", "tlhx"), "'tlhx' is not a valid language: use a BCP 47 tag such as th or zh-TW."),
-        (("Moon", "--filter", "year"), "--filter takes FIELD=VALUE, such as language=th, not 'year'."),
+        (
+            ("Moon", "--filter", "year"),
+            "A filter is FIELD=VALUE, such as language=th, also with !=, <, <=, > or >=, not 'year'.",
+        ),
     ):
         assert refusal(langshift("search", "news", *arguments, OPENSEARCH_URL=none)) == sentence
 

@@ -6,12 +6,14 @@ from itertools import product
 import numpy as np
 import pytest
 from plain_index import PLAIN
+from search_request import index_filter
 
 from langshift.debias.vectors import CommonStep
 from langshift.errors import UsageError
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hits import Leg, ScoredDoc
 from langshift.retrieval.settings import SearchContext, SearchQuery, SearchSettings
 from langshift.retrieval.shortlist import Shortlist, build_shortlist, fetch_vectors, rank, rank_at, similarity_breakdown
@@ -65,10 +67,10 @@ def ended(exchange, answers):
 
 
 def test_one_step_asks_for_all_that_a_preference_may_favour():
-    assert len(bodies_of(build_shortlist(asked(), target(), {}, {}))) == 6
+    assert len(bodies_of(build_shortlist(asked(), target(), NO_FILTER, {}))) == 6
     # Without a language nothing is favoured.
-    assert len(bodies_of(build_shortlist(asked("und"), target(), {}, {}))) == 2
-    bodies = bodies_of(build_shortlist(asked(), target(3), {"year": ["1990"]}, {}))
+    assert len(bodies_of(build_shortlist(asked("und"), target(), NO_FILTER, {}))) == 2
+    bodies = bodies_of(build_shortlist(asked(), target(3), index_filter({"year": ["1990"]}), {}))
     assert [body.shard for body in bodies if isinstance(body, ShardBody)] == [0, 1, 2]
     assert [body["size"] for body in bodies] == [300, 100, 100, 100, 100, 100, 100, 100]
     assert all('"year": ["1990"]' in str(body).replace("'", '"') for body in bodies)
@@ -76,7 +78,7 @@ def test_one_step_asks_for_all_that_a_preference_may_favour():
 
 
 def test_a_leg_that_cannot_be_asked_is_left_out_with_the_reason():
-    exchange = build_shortlist(SearchQuery("sun", "de"), target(), {}, {"dense": "There is no encoder."})
+    exchange = build_shortlist(SearchQuery("sun", "de"), target(), NO_FILTER, {"dense": "There is no encoder."})
     assert len(bodies_of(exchange)) == 3
     with pytest.raises(StopIteration) as end:
         exchange.send([answer(("d1", 2.0, {"language": "de"}))] * 3)
@@ -87,7 +89,7 @@ def test_a_leg_that_cannot_be_asked_is_left_out_with_the_reason():
     with pytest.raises(UsageError) as raised:
         rank(shortlist, SearchSettings("hybrid"))
     assert str(raised.value) == "There is no encoder."
-    exchange = build_shortlist(SearchQuery("ทะเล" * 600), target(), {}, {"dense": "There is no encoder."})
+    exchange = build_shortlist(SearchQuery("ทะเล" * 600), target(), NO_FILTER, {"dense": "There is no encoder."})
     with pytest.raises(StopIteration) as end:
         next(exchange)
     assert set(end.value.value.lacks) == {"dense", "lexical"}
@@ -97,7 +99,7 @@ def test_a_leg_that_cannot_be_asked_is_left_out_with_the_reason():
 def test_a_setting_that_it_cannot_rank_is_refused():
     for setting in (SearchSettings("anchored"), SearchSettings(one_per_group=True)):
         with pytest.raises(ValueError, match="cannot be ranked"):
-            rank(Shortlist(asked(), target(), {}, {}, {}), setting)
+            rank(Shortlist(asked(), target(), NO_FILTER, {}, {}), setting)
 
 
 def shortlist_of(languages, question=None, filters=None, **more):
@@ -105,7 +107,7 @@ def shortlist_of(languages, question=None, filters=None, **more):
         ScoredDoc(name, 0.9, language, legs={"dense": Leg(0.9, rank)})
         for rank, (name, language) in enumerate(languages.items(), start=1)
     )
-    return Shortlist(question or asked(), target(**more), filters or {}, {("dense", "all"): found}, {})
+    return Shortlist(question or asked(), target(**more), index_filter(filters), {("dense", "all"): found}, {})
 
 
 def test_of_each_language_only_what_is_missing_is_asked_for():

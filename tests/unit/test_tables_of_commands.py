@@ -39,10 +39,13 @@ from langshift.evaluate.rerank.laura import FIGURES, LabelComparison, LauraRow
 from langshift.evaluate.rerank.pools import RerankSlice
 from langshift.evaluate.tune.tune import COST, MEASURES, TARGET, MeasureChange, TuningSettings
 from langshift.plugin.metadata import ChunkPlace
-from langshift.retrieval.calibration.calibrate import SliceChange
+from langshift.retrieval.calibration.calibrate import CalibrationCost
+from langshift.retrieval.calibration.changes import Prediction, SliceChange
+from langshift.retrieval.facets import Facet, FacetValue
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, ShiftEffect
 from langshift.retrieval.rerank.features import read_model
 from langshift.retrieval.settings import AnchorModel, SearchSettings
+from langshift.retrieval.snippets import Snippet
 
 NAME = "articles-of-the-whole-archive-since-nineteen-hundred"
 WIDE = "月亮和地球之间的潮汐力使海水每天涨落两次的文章索引"
@@ -75,12 +78,23 @@ def case(shown):
 @case
 def hits():
     other = Other(NAME, 12345.6789, "zh-Hant", WIDE, SENTENCE)
-    found = [Hit(name, 12345.6789, "zh-Hant", SENTENCE, SENTENCE, None, others=(other, other)) for name in NAMES]
+    snippet = Snippet(SENTENCE, ((0, 3), (8, 12)), "words")
+    found = [
+        Hit(name, 12345.6789, "zh-Hant", SENTENCE, SENTENCE, None, others=(other, other), snippet=snippet)
+        for name in NAMES
+    ]
     passage = Passage(NAME, 12345.6789, "zh-Hant", SENTENCE, ChunkPlace(9_999, 123_456, 1_234_567, 99_999, "headline"))
     in_chunks = [replace(hit, passage=passage, passages=(passage, passage)) for hit in found]
     for one_per_group in (False, True):
-        search._show_hits(NAME, Of(notes=(), hits=found), Of(one_per_group=one_per_group))
-        search._show_hits(NAME, Of(notes=(), hits=in_chunks), Of(one_per_group=one_per_group))
+        for shown in (found, in_chunks):
+            result = Of(notes=(), hits=shown, from_=None, sorted=None, depth=0)
+            search._show_hits(NAME, result, Of(one_per_group=one_per_group))
+
+
+@case
+def facets():
+    values = [FacetValue(value, COUNT * 1000) for value in (*NAMES, "true", 1.5)]
+    search._show_facets(Of(facets={"section.of.the.archive": Facet(tuple(values), COUNT)}))
 
 
 @case
@@ -97,12 +111,14 @@ def explained_hits():
 @case
 def calibration():
     changes = [
-        SliceChange(answer, overlap, COUNT * 1000, 0.9, -0.1234, -0.1234)
-        for answer, overlap in (("own", "none"), ("own", "as in the log"), ("other", "as in the log"))
+        SliceChange(answer, overlap, level, COUNT * 1000, 0.9, -0.1234, -0.1234, 0.01)
+        for answer, overlap, level in (("own", "none", None), ("own", "half", None), ("other", "any", 0.25))
     ]
     parts = {"changes": changes, "full_strength": changes, "hybrid": changes}
     parts |= {"rerank": {"dense": 0.1, "anchored": 0.0}, "reranked": {"dense": changes, "anchored": changes}}
-    found = Of(mode="dense", lexical_weight=None, trust=AnchorModel(0.1, 0.0), **parts)
+    parts |= {"predicted": [Prediction(None, "zh-Hant", COUNT * 1000, -0.1234, 0.1234)], "overlap": None}
+    cost = CalibrationCost(400, 1200, 7200)
+    found = Of(mode="anchored", lexical_weight=None, trust=AnchorModel(0.1, 0.05), cost=cost, **parts)
     anchors._show_calibration(Of(name=NAME, index=NAME), found)
 
 
@@ -151,7 +167,6 @@ def answers():
     )
 
 
-@case
 @case
 def demo():
     found = {name: scores(1.0) for name in serve._COLUMNS}

@@ -91,7 +91,8 @@ def test_a_gain_at_the_cost_of_answers_in_the_searchers_own_language():
     assert said(900, **GAINED, slr=(0.98, -0.035)) == (
         "at a cost",
         f"Shift it: {EVERYWHERE}, but answers in the searcher's own language are found less often (SLR@20 .980 to "
-        f".945); {SURE}, so search with a language preference, such as --prefer-language .01, to get those back.",
+        f".945); {SURE}, so measure by langshift evaluate replay what gives those back: a calibration, or "
+        "a language preference.",
     )
 
 

@@ -1,6 +1,7 @@
 """The addresses of the search pages."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from opensearchpy.exceptions import OpenSearchException
 from starlette.exceptions import HTTPException
@@ -16,7 +17,7 @@ from langshift.web.context import AppContext, context_of, page
 from langshift.web.search import state as limits
 from langshift.web.search.searching import SideResult, SideSearcher, side_error
 from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState, choice_of, parse_state, resolve_state
-from langshift.web.search.view import views
+from langshift.web.search.view import pages, views
 from langshift.web.search.why import explain_hit
 
 
@@ -35,8 +36,8 @@ def search(request: Request) -> Response:
     if state.words:
         outcomes = {place: side_searcher.outcome(state, state.side(place), known) for place in PLACES}
         troubles = [one.trouble for one in outcomes.values() if one.trouble is not None]
-        # What neither side can do anything with, such as a query that is too long.
-        if len(troubles) == len(PLACES) and len(set(map(str, troubles))) == 1:
+        # What neither side can do anything with, such as a query that is too long; but from a page a way leads on.
+        if len(troubles) == len(PLACES) and len(set(map(str, troubles))) == 1 and state.start is None:
             raise troubles[0]
     return page(
         request,
@@ -44,6 +45,8 @@ def search(request: Request) -> Response:
         known=known,
         state=state,
         sides=views(state, known, outcomes),
+        pages=pages(state, outcomes),
+        paged=replace(state, start=0).address(),
         languages=_languages(console, state, known, outcomes),
         prefetch=state.address("/search/vectors") if any(one.fixed is None for one in outcomes.values()) else None,
         limits=limits,
@@ -124,7 +127,7 @@ def _languages(
             # Told when it is searched, unless nothing can be.
             side_error(console, error)
     # Anybody may have written what is no tag into the field.
-    chosen_ones = {*state.languages, *([state.language] if state.language else [])}
+    chosen_ones = {state.language} if state.language else set()
     return sorted({tag for tag in found if parse_tag(tag)} | chosen_ones)
 
 

@@ -1,9 +1,8 @@
 """Searching for a side: from the shortlist where that can rank its setting, else by a search of its own."""
 
-import unicodedata
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -11,22 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.errors import LangshiftError, UnavailableError
+from langshift.errors import LangshiftError, UnavailableError, UsageError
 from langshift.languages import UNDETERMINED
-from langshift.normal_form import normal_form
 from langshift.plugin.inventory import versions_of
 from langshift.plugin.metadata import FieldNames
+from langshift.retrieval.facets import Facet, count_values
+from langshift.retrieval.filters import FieldCheck, IndexFilter
 from langshift.retrieval.hits import Hit, SearchResult, group_of, title_and_text, to_hit
+from langshift.retrieval.pages import at_point_in_time
 from langshift.retrieval.searcher import Searcher, language_notes
-from langshift.retrieval.settings import MOST_PASSAGES, SearchSettings
+from langshift.retrieval.settings import MOST_PASSAGES, SearchQuery, SearchSettings
 from langshift.retrieval.shortlist import Shortlist, ShortlistVectors, rank_at, rankable
 from langshift.retrieval.shortlist import rank as plain_rank
-from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, request_of
+from langshift.retrieval.snippets import ShownText, Snippet, make_snippets, nearest_sentences
+from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded, request_of
 from langshift.web.context import AppContext, LruCache
 from langshift.web.search.state import MOST_SIZE, IndexChoice, SearchSide, SearchState, choice_of, choices
 
 # Two sides of some dozens of queries; with what lists show of its documents a shortlist is a few megabytes at most.
 _MOST: Final = 32
+_MOST_SENTENCES: Final = 2_000
+# What is kept of a text: more than any list shows, and than is read for a snippet.
+_KEPT: Final = 4_000
 
 
 class CachedShortlist:
@@ -35,10 +40,11 @@ class CachedShortlist:
     Attributes:
         searcher: what was searched.
         shortlist: what it gave.
+        marked: snippets of the entries in which words of the query stand.
     """
 
-    def __init__(self, searcher: Searcher, shortlist: Shortlist) -> None:
-        self.searcher, self.shortlist = searcher, shortlist
+    def __init__(self, searcher: Searcher, shortlist: Shortlist, marked: Mapping[str, Snippet]) -> None:
+        self.searcher, self.shortlist, self.marked = searcher, shortlist, marked
         self._vectors: ShortlistVectors | None = None
         self._fetching = Lock()
 
@@ -51,10 +57,48 @@ class CachedShortlist:
         """The vectors; fetched by the first who asks, while others wait."""
         with self._fetching:
             if self._vectors is None:
-                index, words = self.searcher.index, self.shortlist.question.words
-                found = execute(console.client, index.index, self.searcher.vectors(self.shortlist))
-                self._vectors = replace(found, sources=truncated_sources(found.sources, index.fields, words))
+                index = self.searcher.index
+                found, marked = execute(console.client, index.index, self._plan())
+                self.marked = {**self.marked, **marked}
+                self._vectors = replace(found, sources=truncated_sources(found.sources, index.fields))
             return self._vectors
+
+    def _plan(self) -> SearchPlan[tuple[ShortlistVectors, dict[str, Snippet]]]:
+        found = yield from self.searcher.vectors(self.shortlist)
+        languages, fields = {one.id: one.language for one in found.found}, self.searcher.index.fields
+        marked = yield from marked_words(self.shortlist.question, found.sources, languages, fields)
+        return found, marked
+
+
+def marked_words(
+    question: SearchQuery, sources: Mapping[str, Mapping[str, Any]], languages: Mapping[str, str], fields: FieldNames
+) -> SearchPlan[dict[str, Snippet]]:
+    """Choose snippets of the entries in which words of the query stand; one request.
+
+    Args:
+        question: what is searched for.
+        sources: entry -> its fields.
+        languages: entry -> its language; ``und`` where it is not there.
+        fields: the index's names of fields.
+    """
+    texts = {
+        name: ShownText(languages.get(name, UNDETERMINED), title_and_text(source, fields)[1])
+        for name, source in sources.items()
+    }
+    found = yield from make_snippets(question, texts, fields, None)
+    return {name: one for name, one in found.items() if one.by == "words"}
+
+
+class SideFacets(NamedTuple):
+    """The values that a side's documents have.
+
+    Attributes:
+        counts: field -> its most frequent values, over the documents that match all filters but those by its values.
+        requests: by which they were counted.
+    """
+
+    counts: Mapping[str, Facet]
+    requests: tuple[HttpRequest, ...] = ()
 
 
 class SearchCache:
@@ -64,19 +108,33 @@ class SearchCache:
         choices: what can be searched, as it was listed last.
         gathered: shortlists.
         live: what searches gave that no shortlist can rank.
+        facets: counted values.
     """
 
     def __init__(self) -> None:
         self.choices: LruCache[list[IndexChoice]] = LruCache(1)
         self.gathered: LruCache[CachedShortlist] = LruCache(_MOST)
-        self.live: LruCache[tuple[Searcher, SearchResult]] = LruCache(_MOST)
+        self.live: LruCache[tuple[Searcher, SearchResult, SearchQuery]] = LruCache(_MOST)
+        self.facets: LruCache[SideFacets] = LruCache(_MOST)
         self._encoded: LruCache[NDArray[np.float32]] = LruCache(256)
+        self._sentences: LruCache[NDArray[np.float32]] = LruCache(_MOST_SENTENCES)
 
     def encoded(self, searcher: Searcher, words: str) -> NDArray[np.float32]:
         """The query's vector as the encoder makes it, shape (dimension,): made once for all indices of one encoder."""
         made = searcher.index.fingerprint
         key = (made.encoder, made.revision, made.query_prefix, words)
         return self._encoded.of(key, lambda: searcher.encode([words])[0])
+
+    def sentences(self, searcher: Searcher, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of sentences, shape (len(texts), dimension): of lists that differ in one hit hardly any is made."""
+        made = searcher.index.fingerprint
+        keys = {text: (made.encoder, made.revision, text) for text in texts}
+        vectors = {text: found for text, key in keys.items() if (found := self._sentences.get(key)) is not None}
+        if new := [text for text in keys if text not in vectors]:
+            vectors |= dict(zip(new, searcher.encode_sentences(new), strict=True))
+        for text, key in keys.items():
+            self._sentences.of(key, partial(vectors.__getitem__, text))
+        return np.array([vectors[text] for text in texts], dtype=np.float32)
 
 
 class SideResult(NamedTuple):
@@ -92,6 +150,10 @@ class SideResult(NamedTuple):
         notes: sentences for a person.
         requests: what a search in this setting sends, or begins with.
         fixed: why alpha and gamma cannot be moved here; None where they can.
+        facets: the values of its documents.
+        order: what was sorted, as a sentence; empty where hits are by score.
+        depth: how many hits pages are cut from; 0 without pages.
+        point_in_time: of the pages; None without.
         trouble: why nothing was found; None where the search went well.
     """
 
@@ -104,6 +166,10 @@ class SideResult(NamedTuple):
     notes: tuple[str, ...] = ()
     requests: tuple[HttpRequest, ...] = ()
     fixed: str | None = None
+    facets: SideFacets = SideFacets({})
+    order: str = ""
+    depth: int = 0
+    point_in_time: str | None = None
     trouble: LangshiftError | None = None
 
     @property
@@ -124,191 +190,35 @@ def side_error(console: AppContext, error: LangshiftError | OpenSearchException)
     return langshift_error
 
 
-SNIPPET: Final = 240
-TITLE: Final = 160
-# How much of a text is shown before the first of the query's words in it.
-_BEFORE = 60
-# What is kept of a text, and how much of it before that word: more than any list shows.
-_EXCERPT_LENGTH, _EXCERPT_BEFORE = 2_000, 500
-_SHORTEST_WORD = 3
-# No script puts more marks on a character.
-_MOST_MARKS = 16
-# A query may be as long as a page.
-_MOST_WORDS = 32
-
-
-class HitRow(NamedTuple):
-    """One hit of a list.
-
-    Attributes:
-        hit: what was found.
-        title: of the document; empty where it has none.
-        snippet: the beginning of its text, or what is around a word of the query.
-        movement: which way it stands against the other side: up, down, same or absent.
-        moved: the same in words.
-        others: the other documents of its group: their languages, and their titles or the beginnings of their texts.
-        passage: which part of the document is shown, in an index of chunks; empty where that is the whole.
-        more: whether the document may have other passages.
-    """
-
-    hit: Hit
-    title: str
-    snippet: str
-    movement: str
-    moved: str
-    others: tuple[tuple[str, str], ...]
-    passage: str
-    more: bool
-
-
-def rows(hits: Sequence[Hit], words: str, there: Mapping[str, int]) -> list[HitRow]:
-    """The hits as they are listed.
-
-    Args:
-        hits: best first.
-        words: the query.
-        there: document -> rank on the other side, from ``places``.
-    """
-    return [
-        HitRow(
-            hit,
-            truncate(hit.title, TITLE),
-            snippet(hit.text, words),
-            *_moved(rank, _place(hit, there)),
-            others=tuple((one.language, truncate(one.title or one.text, TITLE)) for one in hit.others),
-            passage=passage(hit),
-            more=hit.passage is not None and (hit.passage.place is None or hit.passage.place.count > 1),
-        )
-        for rank, hit in enumerate(hits, start=1)
-    ]
-
-
-def passage(hit: Hit) -> str:
-    """``Passage 3 of 12``; empty where the place is not known, and where it is all of the document."""
-    place = None if hit.passage is None else hit.passage.place
-    return "" if place is None or place.count == 1 else f"Passage {place.ordinal + 1:,} of {place.count:,}"
-
-
-def places(hits: Iterable[Hit]) -> dict[str, int]:
-    """Document -> its rank; one inside a hit has that of the hit."""
-    found: dict[str, int] = {}
-    for rank, hit in enumerate(hits, start=1):
-        for name in (hit.id, *(one.id for one in hit.others)):
-            found.setdefault(name, rank)
-    return found
-
-
-def shares(hits: Sequence[Hit]) -> list[tuple[str, int]]:
-    """Language -> how many of the hits are in it, most first."""
-    counted = Counter(hit.language for hit in hits)
-    return sorted(counted.items(), key=lambda one: (-one[1], one[0]))
-
-
-def snippet(text: str, words: str, most: int = SNIPPET) -> str:
-    """The beginning of a text, or what is around the first of the query's words in it where that is further on."""
-    text = " ".join(text.split())
-    found = _first_word(text, words, most)
-    if found is None:
-        return truncate(text, most)
-    start = max(0, min(found - _BEFORE, len(text) - most))
-    space = text.find(" ", start, found)
-    start = space + 1 if space >= 0 else _whole(text, start)
-    return f"…{truncate(text[start:], most)}"
-
-
-def truncate(text: str, most: int) -> str:
-    """The beginning of a text, to the end of a word where one ends soon."""
-    text = " ".join(text.split())
-    if len(text) <= most:
-        return text
-    end = _whole(text, most)
-    space = text.rfind(" ", most * 3 // 4, end)
-    return f"{text[: space if space > 0 else end].rstrip()}…"
-
-
-def excerpt(text: str, words: str = "") -> str:
-    """As much of a text as ``cut`` and ``snippet`` need to make the same of it as of the whole."""
-    # Most are short, and to part them into words is the slowest here.
-    if len(text) <= _EXCERPT_LENGTH:
-        return text
-    text = " ".join(text.split())
-    if len(text) <= _EXCERPT_LENGTH:
-        return text
-    found = _first_word(text, words, SNIPPET)
-    start = 0 if found is None else max(0, found - _EXCERPT_BEFORE)
-    return text[start : start + _EXCERPT_LENGTH]
-
-
-def ordinal(rank: int) -> str:
-    """``1st``, ``22nd``, ``113th``."""
-    teens = 10 < rank % 100 < 14
-    return f"{rank}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')}"
-
-
-def _first_word(text: str, words: str, most: int) -> int | None:
-    """Where the first of the query's words begins in a text; None where it is in the beginning, or there is none."""
-    if len(text) <= most:
-        return None
-    words = normal_form(words)
-    lowered = text.lower()
-    # Of some letters it makes two.
-    searched = lowered if len(lowered) == len(text) else text
-    wanted = [word.lower() for word in words.split()[:_MOST_WORDS] if len(word) >= _SHORTEST_WORD]
-    start, end = min(
-        ((place, place + len(word)) for word in wanted if (place := searched.find(word)) >= 0), default=(0, 0)
-    )
-    return start if end > most else None
-
-
-def _whole(text: str, place: int) -> int:
-    """The place, further on where it would part a character from its marks."""
-    furthest = min(len(text), place + _MOST_MARKS)
-    while place < furthest and unicodedata.category(text[place])[0] == "M":
-        place += 1
-    return place
-
-
-def _place(hit: Hit, there: Mapping[str, int]) -> int | None:
-    return there.get(hit.id, min((there[one.id] for one in hit.others if one.id in there), default=None))
-
-
-def _moved(rank: int, there: int | None) -> tuple[str, str]:
-    if there is None:
-        return "absent", "not among the first 100 on the other side"
-    if there == rank:
-        return "same", "same rank"
-    direction = "up" if rank < there else "down"
-    return direction, f"{direction} {abs(there - rank)}, {ordinal(there)} on the other side"
-
-
-def truncated_sources(
-    sources: Mapping[str, Mapping[str, Any]], fields: FieldNames, words: str
-) -> dict[str, Mapping[str, Any]]:
+def truncated_sources(sources: Mapping[str, Mapping[str, Any]], fields: FieldNames) -> dict[str, Mapping[str, Any]]:
     """Documents with nothing but title, text and group, the texts cut down.
 
     Args:
         sources: document -> its fields.
         fields: the names of the index's.
-        words: the query, around whose words lists show a text.
     """
     found: dict[str, Mapping[str, Any]] = {}
     for name, source in sources.items():
         title, text = title_and_text(source, fields)
-        texts, group = {fields.main_text: excerpt(text, words)}, group_of(source, fields)
+        texts, group = {fields.main_text: text[:_KEPT]}, group_of(source, fields)
         if fields.title_field is not None:
-            texts = {fields.title_field: excerpt(title), **texts}
+            texts = {fields.title_field: title[:_KEPT], **texts}
         found[name] = texts if group is None else {**texts, fields.group: group}
     return found
 
 
-def truncated_hit(hit: Hit, words: str) -> Hit:
+def truncated_hit(hit: Hit) -> Hit:
     """A hit, and what is inside it, without any other fields, the texts cut down."""
     others = tuple(
-        replace(one, title=excerpt(one.title), text=excerpt(one.text), source={}, passage=None) for one in hit.others
+        replace(one, title=one.title[:_KEPT], text=one.text[:_KEPT], source={}, passage=None) for one in hit.others
     )
     shown = None if hit.passage is None else replace(hit.passage, text="")
-    text = excerpt(hit.text, words)
-    return replace(hit, title=excerpt(hit.title), text=text, others=others, source={}, passage=shown)
+    return replace(hit, title=hit.title[:_KEPT], text=hit.text[:_KEPT], others=others, source={}, passage=shown)
+
+
+def entry_of(hit: Hit) -> str:
+    """The ``_id`` of what stands for a document: its best chunk, or itself."""
+    return hit.id if hit.passage is None else hit.passage.id
 
 
 class SideSearcher:
@@ -339,8 +249,9 @@ class SideSearcher:
         choice = choice_of(side, known)
         try:
             side, reason = self.resolved(side, choice)
-            find = self._ranked if rankable(side.setting) else self._live
+            find = self._ranked if rankable(side.setting) and state == state.by_score else self._live
             found = find(state, side, choice)._replace(mode_reason=reason)
+            found = found._replace(facets=self._facets(state, choice, found.point_in_time))
         except (LangshiftError, OpenSearchException) as error:
             # The other side may do better.
             langshift_error = side_error(self.console, error)
@@ -372,17 +283,69 @@ class SideSearcher:
         return self._shortlists[key]
 
     def _gather(self, state: SearchState, choice: IndexChoice) -> CachedShortlist:
-        searcher, shortlist = self.console.opened(choice.name).execute(
-            lambda searcher: searcher.shortlist(
+        def plan(searcher: Searcher) -> SearchPlan[tuple[Shortlist, dict[str, Snippet]]]:
+            made = searcher.shortlist(
                 state.words,
                 language=state.language,
-                filters=state.filters,
+                **state.filters._asdict(),
                 encoded=lambda: self._cache.encoded(searcher, state.words),
-            ),
-            state.filters,
-        )
-        sources = truncated_sources(shortlist.sources, searcher.index.fields, state.words)
-        return CachedShortlist(searcher, replace(shortlist, sources=sources))
+            )
+
+            def with_marks() -> SearchPlan[tuple[Shortlist, dict[str, Snippet]]]:
+                found = yield from made
+                fields = searcher.index.fields
+                marked = yield from marked_words(found.question, found.sources, found.languages, fields)
+                return found, marked
+
+            return with_marks()
+
+        searcher, (shortlist, marked) = self.console.opened(choice.name).execute(plan, *state.filters)
+        sources = truncated_sources(shortlist.sources, searcher.index.fields)
+        return CachedShortlist(searcher, replace(shortlist, sources=sources), marked)
+
+    def _with_snippets(
+        self, searcher: Searcher, question: SearchQuery, found: Sequence[Hit], size: int
+    ) -> tuple[Hit, ...]:
+        """The hits; those that are shown with snippets, where they have a text."""
+        lacking = [hit for hit in found[:size] if hit.snippet is None and hit.text.strip()]
+        texts = {entry_of(hit): ShownText(hit.language, hit.text) for hit in lacking}
+        near = nearest_sentences(question, texts, partial(self._cache.sentences, searcher))
+        return tuple(replace(hit, snippet=hit.snippet or near.get(entry_of(hit))) for hit in found)
+
+    def _facets(self, state: SearchState, choice: IndexChoice, point_in_time: str | None) -> SideFacets:
+        """The values of the documents that could be chosen beside those that are."""
+        filters, dsl_filter = state.filters
+
+        def plan(searcher: Searcher) -> SearchPlan[SideFacets]:
+            index, check = searcher.index, FieldCheck(searcher.client, searcher.index)
+            counted: dict[str, tuple[str, IndexFilter]] = {}
+            for name in dict.fromkeys(["language", *filter(None, [state.facet])]):
+                others = {field: dict(one) for field, one in filters.items()}
+                others.get(name, {}).pop("in", None)
+                try:
+                    field = check.exact(name, "count")
+                except UsageError:
+                    # It is counted without being asked for, and an adopted index may have none that can be.
+                    if name == state.facet:
+                        raise
+                else:
+                    others = {field: one for field, one in others.items() if one}
+                    counted[name] = field, check.checked(others, dsl_filter)
+
+            def count() -> SearchPlan[SideFacets]:
+                found, requests = dict[str, Facet](), list[HttpRequest]()
+                for name, (field, checked) in counted.items():
+                    part = count_values({name: field}, checked, index.fields)
+                    if point_in_time is not None:
+                        part = at_point_in_time(part, point_in_time, index)
+                    found |= yield from recorded(part, index.index, requests)
+                return SideFacets(found, tuple(requests))
+
+            return count()
+
+        key = (choice.version.uuid, state.filter_texts, state.facet, point_in_time)
+        opened = self.console.opened(choice.name)
+        return self._cache.facets.of(key, lambda: opened.execute(plan, filters, dsl_filter)[1], fresh=self._fresh)
 
     def _ranked(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
         gathered = self.gathered(state, choice)
@@ -396,7 +359,7 @@ class SideSearcher:
         return SideResult(
             choice=choice,
             side=side,
-            hits=found,
+            hits=self._with_snippets(searcher, question, found, state.size),
             language=question.language,
             languages=searcher.index.languages,
             notes=tuple(language_notes(searcher.index, question, side.setting, detected=state.language is None)),
@@ -405,39 +368,73 @@ class SideSearcher:
         )
 
     def _live(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> SideResult:
-        key = (_search_key(state, choice), side.setting)
-        searcher, result = self._cache.live.of(key, lambda: self._searched(state, side, choice), fresh=self._fresh)
+        shown = (state.sort, state.start, side.point_in_time, 0 if state == state.by_score else state.size)
+        key = (_search_key(state, choice), side.setting, shown)
+        searcher, result, question = self._cache.live.of(
+            key, lambda: self._searched(state, side, choice), fresh=self._fresh
+        )
         mode = "mode anchored" if side.setting.mode == "anchored" else "one hit per translation group"
         mode = "reranking" if side.setting.rerank else mode
+        mode = "a sort" if state.sort else mode if state.start is None else "pages"
+        order = ""
+        if result.sorted is not None:
+            order = "all that match" if result.sorted == "all" else f"the {result.sorted_count:,} hits found"
+            order = f"Sorted by {', '.join(state.sort)}: {order}."
         return SideResult(
             choice=choice,
             side=side,
-            hits=result.hits,
+            hits=self._with_snippets(searcher, question, result.hits, state.size),
             language=result.language,
             languages=searcher.index.languages,
             notes=result.notes,
             requests=result.requests,
             fixed=f"With {mode}, the index is searched as it is, so alpha cannot be changed here.",
+            order=order,
+            depth=result.depth,
+            point_in_time=result.point_in_time,
         )
 
-    def _searched(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> tuple[Searcher, SearchResult]:
-        searcher, result = self.search(state, side, choice)
-        return searcher, replace(result, hits=tuple(truncated_hit(one, state.words) for one in result.hits))
+    def _searched(
+        self, state: SearchState, side: SearchSide, choice: IndexChoice
+    ) -> tuple[Searcher, SearchResult, SearchQuery]:
+        def plan(searcher: Searcher) -> SearchPlan[tuple[SearchResult, SearchQuery, dict[str, Snippet]]]:
+            made = self._result_plan(searcher, state, side)
+            vector = self._cache.encoded(searcher, state.words) if side.setting.needs_vector else None
 
-    def search(
-        self, state: SearchState, side: SearchSide, choice: IndexChoice, *, explain: bool = False
-    ) -> tuple[Searcher, SearchResult]:
-        """A search by the cluster, for as many hits as a shortlist ranks."""
+            def with_marks() -> SearchPlan[tuple[SearchResult, SearchQuery, dict[str, Snippet]]]:
+                result = yield from made
+                question = SearchQuery(state.words, result.language, vector)
+                # A hit's own fields are no more than its document came with.
+                texts = {entry_of(hit): ShownText(hit.language, hit.text) for hit in result.hits}
+                found = yield from make_snippets(question, texts, searcher.index.fields, None)
+                return result, question, {name: one for name, one in found.items() if one.by == "words"}
+
+            return with_marks()
+
+        searcher, (result, question, marked) = self.console.opened(choice.name).execute(plan, *state.filters)
+        hits = tuple(truncated_hit(replace(one, snippet=marked.get(entry_of(one)))) for one in result.hits)
+        return searcher, replace(result, hits=hits), question
+
+    def _result_plan(
+        self, searcher: Searcher, state: SearchState, side: SearchSide, *, explain: bool = False
+    ) -> SearchPlan[SearchResult]:
+        return searcher.result_plan(
+            state.words,
+            side.setting,
+            language=state.language,
+            # What is only ranked is compared with the other side further down.
+            size=MOST_SIZE if state == state.by_score else state.size,
+            **state.filters._asdict(),
+            sort=list(state.sort),
+            from_=state.start,
+            point_in_time=side.point_in_time,
+            explain=explain,
+        )
+
+    def explained(self, state: SearchState, side: SearchSide, choice: IndexChoice) -> tuple[Searcher, SearchResult]:
+        """A search by the cluster that explains its hits, as many as a shortlist ranks."""
         return self.console.opened(choice.name).execute(
-            lambda searcher: searcher.result_plan(
-                state.words,
-                side.setting,
-                language=state.language,
-                size=MOST_SIZE,
-                filters=state.filters,
-                explain=explain,
-            ),
-            state.filters,
+            lambda searcher: self._result_plan(searcher, state, side, explain=True), *state.filters
         )
 
     def passages(self, state: SearchState, side: SearchSide, choice: IndexChoice, name: str) -> Hit | None:
@@ -451,6 +448,7 @@ class SideSearcher:
             choice: what is searched there.
             name: the document's id.
         """
+        filters, dsl_filter = state.filters
         by_words = side.setting.mode == "lexical" or self.gathered(state, choice).shortlist.question.vector is None
 
         def plan(searcher: Searcher) -> SearchPlan[SearchResult]:
@@ -459,11 +457,12 @@ class SideSearcher:
                 SearchSettings("lexical" if by_words else "dense"),
                 language=state.language,
                 size=1,
-                filters={**state.filters, searcher.index.fields.document_key: [name]},
+                filters={**filters, searcher.index.fields.document_key: [name]},
+                dsl_filter=dsl_filter,
                 passages=MOST_PASSAGES,
             )
 
-        _, found = self.console.opened(choice.name).execute(plan, state.filters)
+        _, found = self.console.opened(choice.name).execute(plan, filters, dsl_filter)
         return next(iter(found.hits), None)
 
 
@@ -474,9 +473,9 @@ def rank(gathered: CachedShortlist, side: SearchSide, vectors: ShortlistVectors 
         found = plain_rank(shortlist, side.setting, size=MOST_SIZE)
     else:
         found = rank_at(shortlist, vectors, side.setting, side.alpha, side.gamma, size=MOST_SIZE)
-    return tuple(to_hit(one, index.fields) for one in found.hits)
+    return tuple(to_hit(one, index.fields, snippet=gathered.marked.get(one.id)) for one in found.hits)
 
 
 def _search_key(state: SearchState, choice: IndexChoice) -> tuple[Hashable, ...]:
     """What is searched for, beside the setting; a version is known by the server's own id of it."""
-    return choice.version.uuid, state.words, state.language, state.languages
+    return choice.version.uuid, state.words, state.language, state.filter_texts

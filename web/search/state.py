@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeVar
@@ -11,7 +12,9 @@ from langshift.debias.debiaser import LEAST_GAMMA, MOST_GAMMA, require_gamma
 from langshift.errors import UsageError
 from langshift.languages import require_tag, text_language
 from langshift.plugin.inventory import Version
-from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, Filters, SearchSettings
+from langshift.retrieval.filters import ReadFilters, read_filters
+from langshift.retrieval.pages import MOST_RANKED
+from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, SearchSettings
 
 T = TypeVar("T", bound=str)
 Place = Literal["left", "right"]
@@ -23,7 +26,6 @@ MOST_SIZE: Final = 100
 MOST_PREFERENCE: Final = 0.2
 GAMMAS: Final = (0.0, *(at / 100 for at in range(round(LEAST_GAMMA * 100), round(MOST_GAMMA * 100) + 1)))
 _SHOWN = 40
-_TAGS = 64
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,14 @@ class SearchSide:
         setting: how it is searched.
         alpha: the one scale at which all languages are looked at, 0 to 1; None as indexed.
         gamma: how much of what all queries have in common is out of the documents that are looked at; None as indexed.
+        point_in_time: of which another page is looked at; None for no page, and for the first.
     """
 
     index: str | None = None
     setting: SearchSettings = RECOMMENDED
     alpha: float | None = None
     gamma: float | None = None
+    point_in_time: str | None = None
 
     @property
     def scales(self) -> dict[str, float]:
@@ -62,7 +66,11 @@ class SearchState:
         words: the query; empty where nothing is asked yet.
         language: of the query, a tag; None for detected.
         size: how many hits a side shows.
-        languages: of the documents that are searched; empty for all.
+        filter_texts: what documents that are searched must match, each as ``langshift search --filter`` takes it.
+        facet: the field, beside the language, whose values are counted; empty for none.
+        sort: by what hits are sorted, each as ``--sort`` takes it; empty for by score.
+        start: the place of the first hit that is shown, counted from 0, in a ranking at one point in time; None for
+            no pages.
         left: the left search.
         right: the right search.
     """
@@ -70,7 +78,10 @@ class SearchState:
     words: str = ""
     language: str | None = None
     size: int = USUAL_SIZE
-    languages: tuple[str, ...] = ()
+    filter_texts: tuple[str, ...] = ()
+    facet: str = ""
+    sort: tuple[str, ...] = ()
+    start: int | None = None
     left: SearchSide = field(default_factory=SearchSide)
     right: SearchSide = field(default_factory=SearchSide)
 
@@ -82,7 +93,10 @@ class SearchState:
         """Names and values of an address, without what is usual."""
         values = {"q": self.words, "lang": self.language, "size": str(self.size) if self.size != USUAL_SIZE else None}
         found = [(name, value) for name, value in values.items() if value]
-        found += [("filter", tag) for tag in self.languages]
+        found += [("filter", text) for text in self.filter_texts]
+        values = {"facet": self.facet, "sort": ",".join(self.sort)}
+        values["from"] = None if self.start is None else str(self.start)
+        found += [(name, value) for name, value in values.items() if value]
         usual = _side_values(SearchSide())
         for place in PLACES:
             values_there = _side_values(self.side(place)).items()
@@ -90,9 +104,15 @@ class SearchState:
         return found
 
     @property
-    def filters(self) -> Filters:
+    def filters(self) -> ReadFilters:
         """The documents that are searched, as a search takes it."""
-        return {"language": list(self.languages)} if self.languages else {}
+        return read_filters(self.filter_texts)
+
+    @property
+    def by_score(self) -> "SearchState":
+        """The same by score and without pages."""
+        left, right = (replace(side, point_in_time=None) for side in (self.left, self.right))
+        return replace(self, sort=(), start=None, left=left, right=right)
 
     def address(self, path: str = "/search", **more: str) -> str:
         """The link to a page of this state."""
@@ -103,7 +123,8 @@ class SearchState:
 def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
     """The state that the names and values of an address give; names that mean nothing here are left aside.
 
-    Of a name that comes twice the last counts, but of ``filter`` all. An empty value is one that was not given.
+    Of a name that comes twice the last counts, but of ``filter`` all, and every line of them. An empty value is one
+    that was not given.
 
     Raises:
         UsageError: a value cannot be used; the sentence names it and what it may be.
@@ -111,18 +132,24 @@ def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
     pairs = [(name, value) for name, value in given if value]
     values = dict(pairs)
     language = values.get("lang")
-    tags = [value for name, value in pairs if name == "filter"]
-    if len(tags) > _TAGS:
-        raise UsageError(f"filter is given {len(tags):,} times, but at most {_TAGS} languages can be chosen.")
-    words = values.get("q", "")
-    return SearchState(
+    # A text field has one on each line.
+    texts = [text.strip() for name, value in pairs if name == "filter" for text in re.split(r"[\r\n]+", value)]
+    words, size, start = values.get("q", ""), _whole("size", values, 1, MOST_SIZE), None
+    if "from" in values:
+        start = _whole("from", values, 0, MOST_RANKED - 1)
+    state = SearchState(
         words=words if words.strip() else "",
         language=None if language is None else _tag("lang", language),
-        size=_size(values),
-        languages=tuple(sorted({_tag("filter", tag) for tag in tags})),
+        size=USUAL_SIZE if size is None else size,
+        filter_texts=tuple(dict.fromkeys(filter(None, texts))),
+        facet=values.get("facet", "").strip(),
+        sort=tuple(filter(None, map(str.strip, values.get("sort", "").split(",")))),
+        start=start,
         left=_side("left", values),
         right=_side("right", values),
     )
+    _ = state.filters
+    return state
 
 
 def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
@@ -148,7 +175,8 @@ def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
         # Not any reranker: an address must not make the server fetch what it names.
         rerank="features" if _is_on(f"{place}.rerank", values) else None,
     )
-    return SearchSide(index, setting, alpha, gamma)
+    # Without the place of a page it means nothing.
+    return SearchSide(index, setting, alpha, gamma, values.get(f"{place}.pit") if "from" in values else None)
 
 
 def _side_values(side: SearchSide) -> dict[str, str]:
@@ -164,6 +192,7 @@ def _side_values(side: SearchSide) -> dict[str, str]:
         ".fusion": setting.fusion,
         ".one": "1" if setting.one_per_group else "",
         ".rerank": "1" if setting.rerank else "",
+        ".pit": side.point_in_time or "",
     }
 
 
@@ -172,13 +201,11 @@ def number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _size(values: Mapping[str, str]) -> int:
-    size = _number("size", values, 1, MOST_SIZE)
-    if size is None:
-        return USUAL_SIZE
-    if size != int(size):
-        raise UsageError(f"size is {_cut(values['size'])}, but it must be a whole number from 1 to {MOST_SIZE}.")
-    return int(size)
+def _whole(name: str, values: Mapping[str, str], least: int, most: int) -> int | None:
+    value = _number(name, values, least, most)
+    if value is not None and value != int(value):
+        raise UsageError(f"{name} is {_cut(values[name])}, but it must be a whole number from {least} to {most}.")
+    return None if value is None else int(value)
 
 
 def _number(name: str, values: Mapping[str, str], least: float, most: float) -> float | None:

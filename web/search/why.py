@@ -13,8 +13,9 @@ from langshift.retrieval.hits import Hit, ScoredDoc, group_of, to_hit, without_l
 from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.shortlist import rankable, similarity_breakdown
 from langshift.retrieval.steps import SearchPlan
-from langshift.web.search.searching import SideResult, SideSearcher, places, rank
+from langshift.web.search.searching import SideResult, SideSearcher, rank
 from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState
+from langshift.web.search.view import places
 
 
 class SimilarityAtScales(NamedTuple):
@@ -86,7 +87,7 @@ def explain_hit(
 
     Args:
         side_searcher: the request's searches.
-        state: settled, with words.
+        state: settled, with words; told is where the document stands by score.
         place: the side on which the document stands.
         name: the document's id.
         known: what can be searched.
@@ -94,12 +95,13 @@ def explain_hit(
     Raises:
         HTTPException: 404, there is no such document.
     """
+    state = state.by_score
     outcome = side_searcher.outcome(state, state.side(place), known)
     # In the mode that auto stands for.
     side = outcome.side
     other = side_searcher.outcome(state, state.side(PLACES[1 - PLACES.index(place)]), known)
     choice = outcome.choice
-    searcher, result = side_searcher.search(state, side, choice, explain=True)
+    searcher, result = side_searcher.explained(state, side, choice)
     fields, anchors = searcher.index.fields, [anchor.id for anchor in result.anchors]
     listed = {one.id: one for one in outcome.hits}
     explained = {one.id: one for one in result.hits}
@@ -130,8 +132,13 @@ def explain_hit(
         "bonus": result.bonus_of(hit),
         "anchors": [(one, documents.get(one.id)) for one in sorted(result.anchors, key=lambda one: -one.weight)],
         "others": [to_hit(one, fields) for one in members],
-        "source": beginning(orjson.dumps(shown.source, option=orjson.OPT_INDENT_2).decode()),
+        "fields": [(name, beginning(_written(value))) for name, value in whole.source.items()],
     }
+
+
+def _written(value: object) -> str:
+    """A field's value for a person to read: text as it is, all else as JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
 _LEGS: Final = {

@@ -1,0 +1,234 @@
+"""What is shown of a hit: its document's own fields, and a part of its text that says why it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.similarity import with_norm_1
+from langshift.errors import UsageError
+from langshift.files import is_text
+from langshift.plugin.metadata import CHUNK, PARENT, FieldNames, remove_at, replaced_at, value_at
+from langshift.retrieval import dsl
+from langshift.retrieval.settings import SearchQuery
+from langshift.retrieval.steps import Body, SearchPlan
+from langshift.sentences import joined, sentence_spans, within_bmp
+
+#: Makes vectors of texts, shape (texts, dimension), float32.
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+def require_fields(fields: object) -> None:
+    """Refuse names of fields that are none.
+
+    Raises:
+        UsageError: it is no list of strings, and not None.
+    """
+    is_list = isinstance(fields, list | tuple) and all(isinstance(one, str) and is_text(one) for one in fields)
+    if fields is not None and not is_list:
+        raise UsageError(f"fields is {fields!r}, but it must be a list of names such as ['title', 'year'], or None.")
+
+
+def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:
+    """A document's own fields, as it came with them.
+
+    Args:
+        source: the fields of its entry.
+        fields: the index's names of fields.
+        chosen: names of those that are wanted, where not all were asked for; an object's stands for all inside it.
+    """
+    own = deepcopy(dict(source))
+    added = [fields.vector, fields.stamp, fields.confidence, *([PARENT, CHUNK] if fields.chunking else [])]
+    if chosen is not None:
+        # Every hit brings these.
+        brought = (*fields.text_fields, fields.group)
+        added += [name for name in brought if not any(f"{name}.".startswith(f"{one}.") for one in chosen)]
+    elif not fields.split:
+        added.append(fields.language)
+    for name in added:
+        remove_at(own, name)
+    for name in fields.text_fields if fields.split else ():
+        if isinstance(by_language := value_at(own, name), Mapping):
+            own = replaced_at(own, name, next(iter(by_language.values()), None))
+    return own
+
+
+# Characters of a snippet; a sentence is not broken for a few more.
+_LENGTH: Final = 160
+# What the server puts around a word of the query; of its own accord it takes control characters away.
+_OPEN, _CLOSE = "<mark>", "</mark>"
+# Of a longer text the server looks at so many characters.
+_MOST_ANALYZED: Final = 100_000
+# Bytes of all texts of an answer that are encoded: some 750 tokens, .7 s of one core for `e5-small`.
+_MOST_ENCODED: Final = 3_000
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """What is shown of a hit's text; in an index of chunks, of its best passage.
+
+    Attributes:
+        text: a part of it, as it stands there: text, not HTML.
+        marks: where words of the query stand in that: the first character of each place and the one after its last,
+            counted from 0 in Unicode code points.
+        by: whether ``words`` of the query stand there, or ``meaning`` says that it is nearest to the query; else it
+            is the ``beginning`` of the text.
+    """
+
+    text: str
+    marks: tuple[tuple[int, int], ...] = ()
+    by: Literal["words", "meaning", "beginning"] = "beginning"
+
+
+class ShownText(NamedTuple):
+    """What a snippet is made of.
+
+    Attributes:
+        language: primary tag, or ``und``.
+        text: of the hit.
+    """
+
+    language: str
+    text: str
+
+
+def highlight_body(question: SearchQuery, texts: Mapping[str, ShownText], fields: FieldNames) -> Body:
+    """The body of a search that marks the words of a query in entries of an index, by the analyzer of each language.
+
+    Args:
+        question: what is searched for.
+        texts: entry -> its text.
+        fields: the index's names of fields.
+
+    Raises:
+        UsageError: the query has too many words for the server.
+    """
+    tags = list(dict.fromkeys(one.language for one in texts.values()))
+    if fields.split:
+        names = [f"{name}.{tag}" for name in fields.text_fields if name != fields.title_field for tag in tags]
+    else:
+        names = [fields.main_text, *(f"{fields.main_text}.{tag}" for tag in tags if tag in fields.analyzed)]
+    marked = {
+        "highlight_query": dsl.matching(question.words, question.language, tags, fields=fields),
+        "pre_tags": [_OPEN],
+        "post_tags": [_CLOSE],
+        "number_of_fragments": 1,
+        "order": "score",
+        "fragment_size": _LENGTH,
+        "max_analyzer_offset": _MOST_ANALYZED,
+        "fields": {name: {} for name in names},
+    }
+    return dsl.named(list(texts), fields, source=False) | {"highlight": marked}
+
+
+def make_snippets(
+    question: SearchQuery,
+    texts: Mapping[str, ShownText],
+    fields: FieldNames,
+    encode: Encode | None,
+) -> SearchPlan[dict[str, Snippet]]:
+    """Choose what is shown of each hit; one request, where there are hits.
+
+    Args:
+        question: what was searched for.
+        texts: entry -> its text, best first.
+        fields: the index's names of fields.
+        encode: makes vectors of sentences; None where only words can tell.
+
+    Returns:
+        Of the plan: entry -> snippet, of those that have a text.
+    """
+    texts = {name: one for name, one in texts.items() if one.text.strip()}
+    found: dict[str, Snippet] = {}
+    if texts:
+        try:
+            body = highlight_body(question, texts, fields)
+        except UsageError:
+            # So many words mark everything.
+            response = None
+        else:
+            (response,) = yield (body,)
+        for hit in response["hits"]["hits"] if response else ():
+            marked = [marks_of(part) for parts in hit.get("highlight", {}).values() for part in parts]
+            # What has other marks than ours in it is no part of the text any more.
+            fitting = [one for one in marked if one.marks and one.text in texts[hit["_id"]].text]
+            if fitting:
+                found[hit["_id"]] = max(fitting, key=lambda one: len(one.marks))
+    rest = {name: one for name, one in texts.items() if name not in found}
+    return found | nearest_sentences(question, rest, encode)
+
+
+def marks_of(fragment: str) -> Snippet:
+    """A fragment as the server marks it; words that touch, as those of scripts without spaces, are one place."""
+    text, *parts = fragment.split(_OPEN)
+    marks: list[tuple[int, int]] = []
+    for part in parts:
+        word, _, after = part.partition(_CLOSE)
+        begin, end = len(text), len(text) + len(word)
+        if marks and marks[-1][1] == begin:
+            begin = marks.pop()[0]
+        marks.append((begin, end))
+        text += word + after
+    return Snippet(text.rstrip(), tuple(marks), "words")
+
+
+def nearest_sentences(
+    question: SearchQuery, texts: Mapping[str, ShownText], encode: Encode | None
+) -> dict[str, Snippet]:
+    """The sentences of each text that are nearest to the query; of a text that is short enough all, unencoded.
+
+    How much is encoded is bounded, whatever the texts: of each the beginning, about as much as of any other.
+
+    Args:
+        question: what was searched for.
+        texts: entry -> its text.
+        encode: makes vectors of sentences; None for the beginning of each text.
+    """
+    found = {name: Snippet(_beginning(one.text)) for name, one in texts.items()}
+    long = [name for name, one in texts.items() if len(one.text.strip()) > _LENGTH]
+    if encode is None or question.vector is None or not long:
+        return found
+    parts, room = list[tuple[str, str]](), _MOST_ENCODED
+    for place, name in enumerate(long):
+        # What a text leaves the others have.
+        here = _parts(texts[name], room // (len(long) - place))
+        room -= len("".join(here).encode())
+        parts += [(name, part) for part in here]
+    if not parts:
+        return found
+    near = with_norm_1(encode([part for _, part in parts])) @ with_norm_1(question.vector)
+    best: dict[str, float] = {}
+    for (name, part), cosine in zip(parts, near.tolist(), strict=True):
+        if cosine > best.get(name, -np.inf):
+            best[name], found[name] = cosine, Snippet(_beginning(part), by="meaning")
+    return found
+
+
+def _parts(shown: ShownText, most: int) -> list[str]:
+    """The sentences at the beginning of a text, those that follow each other together up to the length of a snippet.
+
+    Args:
+        shown: the text.
+        most: how many bytes of it are looked at.
+    """
+    text = shown.text.encode(errors="ignore")[:most].decode(errors="ignore")
+    spans = sentence_spans(within_bmp(text), 0, len(text), shown.language)
+    if len(text) < len(shown.text):
+        # The last one is cut off.
+        spans = spans[:-1]
+    together = joined(spans, [end - begin for begin, end in spans], _LENGTH) if spans else []
+    return [part for begin, end in together if (part := text[begin:end].strip())]
+
+
+def _beginning(text: str) -> str:
+    """As much of a text as a snippet may have, to the end of a word where one ends soon."""
+    text = text.strip()
+    if len(text) <= _LENGTH:
+        return text
+    space = text.rfind(" ", _LENGTH * 3 // 4, _LENGTH + 1)
+    return text[: space if space > 0 else _LENGTH].rstrip()
