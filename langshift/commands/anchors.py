@@ -21,11 +21,13 @@ from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.calibrate import (
+    ALL_TRANSLATED,
     TOLERATED,
     WORTH_WHILE,
     Calibration,
     CalibrationRun,
     LoggedWords,
+    counted,
     require_languages,
 )
 from langshift.retrieval.calibration.changes import INTERVAL, Prediction, gain, loss
@@ -170,6 +172,7 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         if calibration.lexical_weight is not None
         else weight_remarks(index.name, None, 0)[0],
         *(_rerank_in_words(mode, calibration) for mode in calibration.rerank),
+        *([_TRANSLATED] if calibration.translated >= ALL_TRANSLATED else ()),
     ):
         line(sentence)
     if calibration.mode != "dense":
@@ -177,6 +180,12 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         rows = [[str(one.language), f"{one.questions:,}", *_ends(one)] for one in by_language]
         columns = ["language", "queries", "from", "to"]
         table("\nChange of nDCG@20 by mode auto", columns, rows, right=set(columns[1:]))
+
+
+_TRANSLATED: Final = (
+    "Nearly all documents are there in every language, so what queries without an answer in theirs would lose does not "
+    "count."
+)
 
 
 def _ends(one: Prediction) -> tuple[str, str]:
@@ -205,7 +214,8 @@ def reason(calibration: Calibration) -> str:
             f"With queries made of {calibration.cost.documents:,} documents, {hard}, it changes nDCG@20 by something "
             f"{join_words(between)} (the outermost ends of their 95% intervals, by document or group)."
         )
-    found, lost = gain(calibration.full_strength), loss(calibration.full_strength)
+    full = calibration.full_strength
+    found, lost = gain(full), loss(counted(full, calibration.translated))
     if found < WORTH_WHILE:
         return f"Words tell too little here (nDCG@20 {format_change(found)} at full strength) for a search led by them."
     return f"Words may cost too much here: up to {format_score(lost)} at full strength."

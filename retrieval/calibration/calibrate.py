@@ -5,7 +5,8 @@ no judgements by people are needed. What a mode changes against dense search is 
 there in the question's language, by how vague the question is, and by how much of it the document repeats. Nobody knows
 how hard people's questions are, unless a log says it: clear ones, of which dense search answers most, lose most. So the
 strength of anchored search and the share of words in hybrid search are the highest at which it is sure, in each of
-these parts, that no more than next to nothing is lost.
+these parts, that no more than next to nothing is lost. Where all is translated, every question has an answer in its
+language, and those parts alone count.
 """
 
 import math
@@ -68,6 +69,9 @@ _HYBRID_WORTH_WHILE: Final = 0.045
 # Where anything is lost at full strength, no more than this: it gives most of what can be gained, and a figure between
 # it and 1 would be another one with every sample.
 _CAUTIOUS: Final = 0.12
+# Where as much of an index is there in every language, who asks in one finds the answer in it: what questions without
+# one would lose, of which no sample of a usual size is sure, is nobody's loss.
+ALL_TRANSLATED: Final = 0.95
 # Standard errors to either side of a figure within which it lies with 90 % confidence.
 _SURE: Final = 1.645
 # Below that the query is not moved far enough for any hit to change.
@@ -124,6 +128,7 @@ class Calibration:
             it is not, and for questions in each language.
         overlap: mean share of a query's words that the best document of its language holds, in the query log; None
             without one.
+        translated: in how many of its languages a document is there by its known translations, on average, 0 to 1.
     """
 
     trust: AnchorModel
@@ -137,6 +142,7 @@ class Calibration:
     reranked: Mapping[str, Sequence[SliceChange]]
     predicted: Sequence[Prediction] = ()
     overlap: float | None = None
+    translated: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it, and as it is kept."""
@@ -145,6 +151,7 @@ class Calibration:
             "mode": self.mode,
             "lexical_weight": self.lexical_weight,
             "overlap": self.overlap,
+            "translated": round(self.translated, 4),
             "rerank": dict(self.rerank),
             "documents": self.cost.documents,
             "questions": sum(one.questions for one in self.changes),
@@ -235,14 +242,15 @@ class CalibrationRun:
             on_stage(f"Mode {setting.mode}", len(part))
             return self._found(part, setting, replace(trust, strength=at), on_search)
 
+        translated = float(np.mean([one.translated for one in questions]))
         dense = figures(questions, settings.USUAL)
         found = figures(questions, settings.SearchSettings("anchored"))
         full = part_changes(questions, dense, found)
-        strength, changes = _strength(full), full
+        strength, changes = _strength(counted(full, translated)), full
         while strength and strength < 1:
             found = figures(questions, settings.SearchSettings("anchored"), strength)
             changes = part_changes(questions, dense, found)
-            if not any(one.loses(TOLERATED, -_SURE) for one in changes):
+            if not _may_lose(counted(changes, translated)):
                 break
             strength = round(strength / 2, 2) if strength >= 2 * _LEAST_STRENGTH else 0.0
         if not strength:
@@ -253,7 +261,7 @@ class CalibrationRun:
         for tried in WEIGHTS:
             mixed = figures(asked, settings.SearchSettings("hybrid", lexical_weight=tried))
             hybrid = part_changes(asked, dense[some], mixed)
-            if not any(one.loses(TOLERATED, -_SURE) for one in hybrid):
+            if not _may_lose(counted(hybrid, translated)):
                 weight = tried
                 break
         mode: CalibratedMode = "anchored" if strength else "dense"
@@ -268,7 +276,8 @@ class CalibrationRun:
             before = part_changes(asked, dense[some], lost.get(name, dense[some]), by_vagueness=False)
             rerank[name], reranked[name] = self._reranked(asked, setting, trust, before, on_search)
         cost, measured = self.cost, (changes, full, hybrid)
-        return Calibration(trust, mode, weight, cost, *measured, rerank, reranked, predicted, coverage)
+        told = (rerank, reranked, predicted, coverage, translated)
+        return Calibration(trust, mode, weight, cost, *measured, *told)
 
     def _reranked(
         self,
@@ -442,6 +451,21 @@ def levels_around(levels: Sequence[float], figure: float) -> list[int]:
     return [at for at in places if abs(places[-1] - at - place) < 1]
 
 
+def counted(changes: Sequence[SliceChange], translated: float) -> list[SliceChange]:
+    """The parts in which nothing may be lost: all, or where all is translated, those with an answer in the language.
+
+    Args:
+        changes: in the parts of the questions.
+        translated: in how many of its languages a document is there, on average, 0 to 1.
+    """
+    return [one for one in changes if one.answer == "own" or translated < ALL_TRANSLATED]
+
+
+def _may_lose(changes: Sequence[SliceChange]) -> bool:
+    """Whether it is not sure that no part loses more than ``TOLERATED``."""
+    return any(one.loses(TOLERATED, -_SURE) for one in changes)
+
+
 def _strength(full: Sequence[SliceChange]) -> float:
     """The strength to try first, at which about ``TOLERATED`` is lost if losses grow as it does.
 
@@ -450,7 +474,7 @@ def _strength(full: Sequence[SliceChange]) -> float:
     """
     if gain(full) < WORTH_WHILE:
         return 0.0
-    if not any(one.loses(TOLERATED, -_SURE) for one in full):
+    if not _may_lose(full):
         return 1.0
     strength = min(_CAUTIOUS, round(TOLERATED / max(loss(full), TOLERATED), 2))
     return strength if strength >= _LEAST_STRENGTH else 0.0

@@ -11,7 +11,8 @@ what words lead to.
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
@@ -212,6 +213,8 @@ class CalibrationQuestion(NamedTuple):
         hides: clauses for what is hidden; empty where nothing is.
         vagueness: how much of the cut-out its vector is made of, one of ``VAGUENESS``.
         cluster: the number of the first passage of its translation group: all of these share their luck.
+        translated: in how many of the languages that are asked in its answer is there, 0 to 1, a language counting as
+            often as it is asked in; 0 where the document names no translations.
     """
 
     document: int
@@ -221,6 +224,7 @@ class CalibrationQuestion(NamedTuple):
     hides: Sequence[Mapping[str, Any]]
     vagueness: float = VAGUENESS[0]
     cluster: int = 0
+    translated: float = 0.0
 
     @property
     def elsewhere(self) -> bool:
@@ -255,7 +259,9 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
     pairs = zip(passages, foreign, strict=True)
     known = execute_all(searcher, (_answers(passage, tag, searcher.index) for passage, tag in pairs))
     questions, first = list[CalibrationQuestion](), dict[str | int, int]()
-    for number, (passage, (there, hidden, hides, near)) in enumerate(zip(passages, known, strict=True)):
+    asked_in = Counter(passage.language for passage in passages)
+    for number, (passage, (there, hidden, hides, near, languages)) in enumerate(zip(passages, known, strict=True)):
+        translated = sum(asked_in[language] for language in languages) / len(passages)
         language, chance, tag = passage.language, chances[number], foreign[number]
         cluster = first.setdefault(passage.group or number, number)
         misleading = None if hidden or tag == language else cut_out(near, tag, chance)
@@ -267,7 +273,7 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
                 strange = chance.choice(other_words[language], len(orders[number])).tolist()
                 words = str(_reworded(passage.cut_out, orders[number], kept, strange))
                 query = settings.SearchQuery(words, language, vector)
-                one = CalibrationQuestion(number, query, overlap, there, (), share, cluster)
+                one = CalibrationQuestion(number, query, overlap, there, (), share, cluster, translated)
                 questions.append(one)
                 if hidden:
                     questions.append(one._replace(answers=hidden, hides=hides))
@@ -287,14 +293,14 @@ def _reworded(cut: CutOut, order: NDArray[np.int64], share: float, others: Seque
     return cut._replace(parts=[part if at in kept else others[at] for at, part in enumerate(cut.parts)])
 
 
-_Answers = tuple[Mapping[str, bool], Mapping[str, bool], Sequence[Mapping[str, Any]], str]
+_Answers = tuple[Mapping[str, bool], Mapping[str, bool], Sequence[Mapping[str, Any]], str, Set[str]]
 
 
 def _answers(passage: CalibrationPassage, foreign: str, index: IndexInfo) -> SearchPlan[_Answers]:
     """The answers where all is there, those where the passage is hidden, and the clauses that hide it.
 
-    The latter two are of known translations, without which they are empty. The last is the text of what is nearest
-    in the foreign language.
+    The latter two are of known translations, without which they are empty. Then the text of what is nearest in the
+    foreign language, and the languages of the known translations, the passage's own among them.
     """
     fields = index.fields
     own = {"term": {fields.language: passage.language}}
@@ -306,19 +312,21 @@ def _answers(passage: CalibrationPassage, foreign: str, index: IndexInfo) -> Sea
         dsl.body(around, 1, fields, source=fields.text_fields),
     ]
     if passage.group is not None:
-        members = {"bool": {"filter": dsl.filter_clauses({fields.group_filter: [passage.group]})}}
-        bodies.append(dsl.once_each(dsl.body(members, near, fields, source=False), fields))
+        grouped = {"bool": {"filter": dsl.filter_clauses({fields.group_filter: [passage.group]})}}
+        bodies.append(dsl.once_each(dsl.body(grouped, near, fields, source=False), fields))
     same, nearest, *members_found = [without_legs(response, fields) for response in (yield tuple(bodies))]
     answers = dict.fromkeys([passage.document, *(one.document for one in same)], False)
     # A chunk beside the one that was asked for is no other answer: the document is hidden with all its chunks.
     hides = dsl.filter_clauses({fields.document_key: sorted(answers)})
-    for one in members_found[0] if members_found else ():
+    members = members_found[0] if members_found else ()
+    for one in members:
         answers.setdefault(one.document, one.language != passage.language)
     if passage.group is not None:
         in_group = {fields.language: [passage.language], fields.group_filter: [passage.group]}
         hides.append({"bool": {"filter": dsl.filter_clauses(in_group)}})
     hidden = {name: other for name, other in answers.items() if other}
-    return answers, hidden, hides if hidden else (), text_of(nearest[0], fields) if nearest else ""
+    text = text_of(nearest[0], fields) if nearest else ""
+    return answers, hidden, hides if hidden else (), text, {one.language for one in members}
 
 
 def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan[T]:

@@ -10,12 +10,14 @@ from langshift.commands.anchors import read_log, reason
 from langshift.errors import UsageError
 from langshift.plugin.metadata import USUAL
 from langshift.retrieval.calibration.calibrate import (
+    ALL_TRANSLATED,
     RERANK_STRENGTHS,
     TOLERATED,
     WORTH_WHILE,
     Calibration,
     CalibrationCost,
     _strength,
+    counted,
     levels_around,
     rerank_strength,
 )
@@ -124,7 +126,11 @@ def asked(monkeypatch):
 
     def answered(_, plans):
         near = "the tide turns when water of the sea is pulled by moon and sun"
-        return [({one.id: False, "other": True}, {"other": True}, hides, near) for one in PASSAGES if plans]
+        return [
+            ({one.id: False, "other": True}, {"other": True}, hides, near, {one.language, "en"})
+            for one in PASSAGES
+            if plans
+        ]
 
     monkeypatch.setattr("langshift.retrieval.calibration.questions.execute_all", answered)
 
@@ -162,13 +168,14 @@ def test_without_known_translations_a_question_is_asked_in_another_language_in_w
     near = "tide turns when water of sea is pulled by moon and sun every single day"
     monkeypatch.setattr(
         "langshift.retrieval.calibration.questions.execute_all",
-        lambda _, plans: [({one.id: False}, {}, (), near) for one in PASSAGES if plans],
+        lambda _, plans: [({one.id: False}, {}, (), near, set()) for one in PASSAGES if plans],
     )
     questions = make_questions(Encoding(), PASSAGES, 0)
     there, elsewhere = questions[::2], questions[1::2]
     assert all(one.elsewhere and not one.hides and one.query.language != two.query.language
                for one, two in zip(elsewhere, there, strict=True))  # fmt: skip
     assert [one.query.vector.tolist() for one in elsewhere] == [one.query.vector.tolist() for one in there]
+    assert not any(one.translated for one in questions)
     assert {name for one in elsewhere for name, other in one.answers.items() if other} == {"sea", "dough", "yue"}
     # Of the words of the clearest, half of what its overlap says is the misleading document's.
     in_english = [one.query.words.split() for one in elsewhere if one.document == 2][:3]
@@ -184,6 +191,12 @@ def test_each_question_is_asked_with_its_document_and_without(asked):
     assert all(one.answers == {PASSAGES[one.document].id: False, "other": True} for one in there)
     assert all(one.answers == {"other": True} and one.hides for one in hidden)
     assert not any(one.hides for one in there)
+
+
+def test_each_question_tells_in_how_many_of_the_languages_asked_in_its_answer_is(asked):
+    questions, _ = asked()
+    assert [PASSAGES[one.document].language for one in questions[::18]] == ["en", "en", "zh"]
+    assert [one.translated for one in questions[::18]] == [pytest.approx(2 / 3), pytest.approx(2 / 3), 1.0]
 
 
 def test_the_same_seed_asks_the_same_and_another_one_in_other_words(asked):
@@ -322,6 +335,13 @@ def test_the_more_is_lost_the_less_the_strength():
     assert _strength(changed(0.1, tlr=-4 * TOLERATED)) == 0.12
     # So little moves nothing.
     assert _strength(changed(0.5, hidden=-100 * TOLERATED)) == 0.0
+
+
+def test_what_questions_without_an_answer_in_their_language_lose_counts_unless_all_is_translated():
+    lost = changed(0.1, hidden=-0.1)
+    assert counted(lost, 0.0) == counted(lost, ALL_TRANSLATED - 0.01) == lost
+    assert counted(lost, 1.0) == counted(lost, ALL_TRANSLATED) == lost[:-1]
+    assert _strength(counted(lost, 1.0)) == 1.0
 
 
 def test_words_that_tell_too_little_lead_nothing():

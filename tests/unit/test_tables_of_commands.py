@@ -116,7 +116,11 @@ def calibration():
     ]
     parts = {"changes": changes, "full_strength": changes, "hybrid": changes}
     parts |= {"rerank": {"dense": 0.1, "anchored": 0.0}, "reranked": {"dense": changes, "anchored": changes}}
-    parts |= {"predicted": [Prediction(None, "zh-Hant", COUNT * 1000, -0.1234, 0.1234)], "overlap": None}
+    parts |= {
+        "predicted": [Prediction(None, "zh-Hant", COUNT * 1000, -0.1234, 0.1234)],
+        "overlap": None,
+        "translated": 1.0,
+    }
     cost = CalibrationCost(400, 1200, 7200)
     found = Of(mode="anchored", lexical_weight=None, trust=AnchorModel(0.1, 0.05), cost=cost, **parts)
     anchors._show_calibration(Of(name=NAME, index=NAME), found)
