@@ -18,6 +18,8 @@ from langshift.retrieval.settings import RECOMMENDED, USUAL, SearchSettings
 PREFERENCES: Final = (0.005, 0.01, 0.02, 0.04)
 #: A remedy that gives back less than this share is none.
 LEAST_SHARE: Final = 0.1
+#: One that has a price is to give back this share for it, if any does.
+HALF: Final = 0.5
 # What a dense search gives a document is ``(1 + cosine) / 2``.
 _PER_COSINE: Final = 0.5
 
@@ -37,17 +39,23 @@ class Remedy(NamedTuple):
 
 
 class MeasuredRemedy(NamedTuple):
-    """The best remedy.
+    """What a remedy gives and costs.
 
     Attributes:
         words: as in ``Remedy``.
         share: of what is lost, how much it gives back, 0 to 1.
-        ranking: mean nDCG@20 with it, over all questions that have one.
+        means: measure -> its mean on the later side and with the remedy, over the questions that have both figures:
+            the ranking first.
     """
 
     words: str
     share: float
-    ranking: float
+    means: Mapping[str, tuple[float, float]]
+
+    @property
+    def cost(self) -> float:
+        """What is lost in the measure that loses most."""
+        return max(before - after for before, after in self.means.values())
 
 
 def preferred_runs(
@@ -98,35 +106,49 @@ def untried_search(index: IndexInfo, setting: SearchSettings) -> tuple[str, Sear
     return f"run `langshift anchors calibrate {index.name}` for mode anchored", SearchSettings("anchored")
 
 
-def best_remedy(
+def measured_remedies(
     lost: tuple[str, Sequence[str]],
     guarded: Sequence[str],
     before: _Figures,
     after: _Figures,
     remedies: Sequence[Remedy],
-    most_loss: float,
-) -> MeasuredRemedy | None:
-    """The remedy that gives back most of what is lost, at no other cost; None where none gives back a tenth.
+) -> list[MeasuredRemedy]:
+    """What each remedy gives back and costs; those are left out that give back less than a tenth of what is lost.
 
     Args:
         lost: the measure that is lower on the later side, and its questions.
-        guarded: of what a remedy may lose no more than ``most_loss`` against the later side, the ranking first.
+        guarded: the measures in which a remedy may cost something against the later side, the ranking first.
         before: measure -> question -> figure of the earlier side.
         after: the same of the later one.
-        remedies: what was tried; of equal ones the first is best.
-        most_loss: how much is no loss.
+        remedies: what was tried.
     """
     measure, questions = lost
     found = list[MeasuredRemedy]()
     for one in remedies:
         both = [query for query in questions if query in one.figures[measure]]
         old, new, with_it = (fmean(side[measure][query] for query in both) for side in (before, after, one.figures))
-        costs = [
-            fmean(after[name][query] - figure for query, figure in one.figures[name].items() if query in after[name])
+        means = {
+            name: (fmean(pair[0] for pair in pairs), fmean(pair[1] for pair in pairs))
             for name in guarded
-            if one.figures[name]
-        ]
+            if (pairs := [(after[name][query], to) for query, to in one.figures[name].items() if query in after[name]])
+        }
         share = (with_it - new) / (old - new)
-        if max(costs) <= most_loss and share >= LEAST_SHARE:
-            found.append(MeasuredRemedy(one.words, min(1.0, share), fmean(one.figures[guarded[0]].values())))
-    return max(found, key=lambda one: one.share, default=None)
+        if share >= LEAST_SHARE:
+            found.append(MeasuredRemedy(one.words, min(1.0, share), means))
+    return found
+
+
+def best_remedy(found: Sequence[MeasuredRemedy], most_loss: float) -> MeasuredRemedy | None:
+    """The remedy that gives back most at no cost; of equal ones the first.
+
+    Args:
+        found: what was measured.
+        most_loss: how much is no loss.
+    """
+    return max((one for one in found if one.cost <= most_loss), key=lambda one: one.share, default=None)
+
+
+def cheapest_remedy(found: Sequence[MeasuredRemedy]) -> MeasuredRemedy | None:
+    """Where each has a price: the one that costs least of those that give back half, else the one that gives most."""
+    half = [one for one in found if one.share >= HALF]
+    return min(half, key=lambda one: one.cost) if half else max(found, key=lambda one: one.share, default=None)
