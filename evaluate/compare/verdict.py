@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 from langshift.evaluate.compare.comparison import ALL, NONE, OWN, Comparison
 from langshift.evaluate.compare.remedies import (
     PREFERENCES,
-    MeasuredRemedy,
     Remedy,
     best_remedy,
     cheapest_remedy,
@@ -155,7 +154,8 @@ class PairedFigures(NamedTuple):
         kept = [name for name in (RANKING, OTHERS) if name in self.after]
         found = measured_remedies((lost.measure, list(own)), kept, self.before, self.after, self.remedies or ())
         if best := best_remedy(found, MOST_LOSS):
-            return f"{best.words}, which {_gives_back(best, lost)} ({RANKING} {_score(best.means[RANKING][1])})"
+            back = f"gives back {best.share:.0%} of what is lost in {lost.measure}"
+            return f"{best.words}, which {back} ({RANKING} {_score(best.means[RANKING][1])})"
         priced = cheapest_remedy(found)
         free, at_a_price = "gives a tenth of those back", ""
         if priced:
@@ -163,7 +163,7 @@ class PairedFigures(NamedTuple):
                 [f"{name} {_score(to)} instead of {_score(of)}" for name, (of, to) in priced.means.items()]
             )
             free = f"{free} at no cost to {join_words(kept)}"
-            at_a_price = f"; {priced.words}, and it {_gives_back(priced, lost)}, at {costs}"
+            at_a_price = f"; for {priced.share:.0%} of what is lost in {lost.measure}, {priced.words}, at {costs}"
         return (
             f"weigh one against the other: no language preference up to {_short(PREFERENCES[-1])} and nothing else "
             f"that was tried {free}{at_a_price}"
@@ -498,10 +498,6 @@ def _about_unread(unread: Sequence[VerdictFigure]) -> str:
         f"; nothing helps questions in {_named([str(one.language) for one in unread])}, because the encoder cannot "
         f"read {them} ({RANKING} at most {highest}, before and after), so choose another encoder for {them}"
     )
-
-
-def _gives_back(remedy: MeasuredRemedy, lost: VerdictFigure) -> str:
-    return f"gives back {remedy.share:.0%} of what is lost in {lost.measure}"
 
 
 def _moves(figure: VerdictFigure, verb: str) -> str:

@@ -132,8 +132,8 @@ def test_the_remedy_is_the_one_that_an_exhaustive_comparison_finds_best(case):
     else:
         ndcg, far = (" instead of ".join(format_score(one, 3) for one in price[kind]) for kind in ("ndcg", "far"))
         assert (
-            f"{nothing}a tenth of those back at no cost to nDCG@20 and TLR@20; {best}, and it gives back {share:.0%} "
-            f"of what is lost in SLR@20, at nDCG@20 {ndcg} and TLR@20 {far}."
+            f"{nothing}a tenth of those back at no cost to nDCG@20 and TLR@20; for {share:.0%} of what is lost in "
+            f"SLR@20, {best}, at nDCG@20 {ndcg} and TLR@20 {far}."
         ) in verdict.sentence
 
 
