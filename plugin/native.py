@@ -15,6 +15,7 @@ from langshift import __version__
 from langshift.embedded.artifacts import ArtifactLock, download
 from langshift.embedded.compiler import JAVA, compile_java
 from langshift.languages import folds, tag_tables
+from langshift.normal_form import SPELLINGS
 
 NAME = "langshift"
 #: The lowest OpenSearch that the plugin is compiled against; it runs on all of that major version from there on.
@@ -98,7 +99,7 @@ def compile_sources(lock: ArtifactLock, downloads: Path, classes: Path) -> None:
 
 def _tables() -> Mapping[str, bytes]:
     """What Java is told of languages, as files of the jar."""
-    tables = {"folds": folds(), "tags": tag_tables()}
+    tables = {"folds": folds(), "tags": tag_tables(), "spellings": SPELLINGS}
     return {f"{_PACKAGE}/languages.json": json.dumps(tables, sort_keys=True, separators=(",", ":")).encode()}
 
 

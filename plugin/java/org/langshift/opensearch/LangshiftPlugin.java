@@ -1,9 +1,12 @@
 package org.langshift.opensearch;
 
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Supplier;
 
+import org.opensearch.cluster.metadata.IndexMetadata;
 import org.opensearch.cluster.metadata.IndexNameExpressionResolver;
 import org.opensearch.cluster.service.ClusterService;
 import org.opensearch.core.common.io.stream.NamedWriteableRegistry;
@@ -14,6 +17,7 @@ import org.opensearch.plugins.Plugin;
 import org.opensearch.plugins.SearchPlugin;
 import org.opensearch.repositories.RepositoriesService;
 import org.opensearch.script.ScriptService;
+import org.opensearch.search.fetch.FetchSubPhase;
 import org.opensearch.threadpool.ThreadPool;
 import org.opensearch.transport.client.Client;
 import org.opensearch.watcher.ResourceWatcherService;
@@ -26,8 +30,27 @@ public final class LangshiftPlugin extends Plugin implements SearchPlugin {
 
     /** The services of a node; set once it has started. */
     static final class Node {
+        // Indices whose mapping is known; more are read again.
+        private static final int MOST_KNOWN = 256;
+
         volatile ClusterService cluster;
         volatile IndexNameExpressionResolver names;
+        private final Map<String, IndexFacts> known = new LinkedHashMap<>(16, 0.75f, true) {
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<String, IndexFacts> eldest) {
+                return size() > MOST_KNOWN;
+            }
+        };
+
+        /** What an index says of itself; read again when its mapping changes. */
+        IndexFacts facts(IndexMetadata index) {
+            synchronized (known) {
+                return known.compute(
+                    index.getIndexUUID(),
+                    (uuid, old) -> old != null && old.version == index.getMappingVersion() ? old : new IndexFacts(index)
+                );
+            }
+        }
     }
 
     @Override
@@ -47,6 +70,11 @@ public final class LangshiftPlugin extends Plugin implements SearchPlugin {
         node.cluster = clusterService;
         node.names = indexNameExpressionResolver;
         return List.of();
+    }
+
+    @Override
+    public List<FetchSubPhase> getFetchSubPhases(FetchPhaseConstructionContext context) {
+        return List.of(new VectorsFetch());
     }
 
     @Override
