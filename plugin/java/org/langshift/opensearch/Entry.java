@@ -3,9 +3,11 @@ package org.langshift.opensearch;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /** A document or chunk that was found, and the rules by which such are ranked. */
 final class Entry {
@@ -68,6 +70,19 @@ final class Entry {
                 one.score = (float) ((double) one.score + (float) Math.abs(bonus));
             }
         }
+    }
+
+    /** The members that are not found already, the best chunk of each document; of equals those in a language first. */
+    static List<Entry> others(List<Entry> found, List<Entry> members, String language) {
+        Set<Object> known = new HashSet<>();
+        found.forEach(one -> known.add(one.documentKey()));
+        List<Entry> made = new ArrayList<>();
+        for (boolean own : new boolean[] { true, false }) {
+            members.stream()
+                .filter(one -> !known.contains(one.documentKey()) && one.language.equals(language) == own)
+                .forEach(made::add);
+        }
+        return firstOfEach(ranked(made), false);
     }
 
     /**

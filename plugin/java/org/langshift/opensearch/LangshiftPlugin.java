@@ -9,6 +9,7 @@ import java.util.function.Supplier;
 import org.opensearch.cluster.metadata.IndexMetadata;
 import org.opensearch.cluster.metadata.IndexNameExpressionResolver;
 import org.opensearch.cluster.service.ClusterService;
+import org.opensearch.common.settings.Setting;
 import org.opensearch.core.common.io.stream.NamedWriteableRegistry;
 import org.opensearch.core.xcontent.NamedXContentRegistry;
 import org.opensearch.env.Environment;
@@ -35,6 +36,7 @@ public final class LangshiftPlugin extends Plugin implements SearchPlugin {
 
         volatile ClusterService cluster;
         volatile IndexNameExpressionResolver names;
+        volatile Encoders encoders;
         private final Map<String, IndexFacts> known = new LinkedHashMap<>(16, 0.75f, true) {
             @Override
             protected boolean removeEldestEntry(Map.Entry<String, IndexFacts> eldest) {
@@ -69,7 +71,13 @@ public final class LangshiftPlugin extends Plugin implements SearchPlugin {
     ) {
         node.cluster = clusterService;
         node.names = indexNameExpressionResolver;
+        node.encoders = new Encoders(environment.settings(), threadPool);
         return List.of();
+    }
+
+    @Override
+    public List<Setting<?>> getSettings() {
+        return Encoders.settings();
     }
 
     @Override

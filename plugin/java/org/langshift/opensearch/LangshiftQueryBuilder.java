@@ -215,15 +215,27 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         IndicesRequest request = coordinator.getSearchRequest();
         SearchRequest like = request instanceof SearchRequest search ? search : new SearchRequest(request.indices());
         Target target = target(like, context);
+        SetOnce<SearchSpec> waiting = new SetOnce<>();
         if (spec.vector().length == 0) {
-            throw Refused.because("needs a [vector].");
+            target.facts.checkEngine();
+            Map<String, Object> made = target.facts.fingerprint;
+            String input = made.getOrDefault("query_prefix", "") + spec.text();
+            context.registerAsyncAction((client, listener) -> node.encoders.encode(
+                String.valueOf(made.get("encoder")),
+                target.facts.dimension,
+                input,
+                ActionListener.wrap(vector -> {
+                    waiting.set(spec.with(checkedVector(vector)));
+                    listener.onResponse(null);
+                }, listener::onFailure)
+            ));
+            return with(spec, null, waiting);
         }
         SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, like.source());
         Rounds rounds = new Rounds(node, target.facts, like, whole);
         if (!rounds.needed()) {
             return going(whole);
         }
-        SetOnce<SearchSpec> waiting = new SetOnce<>();
         context.registerAsyncAction((client, listener) -> rounds.run(client, ActionListener.wrap(found -> {
             waiting.set(found);
             listener.onResponse(null);
@@ -315,9 +327,8 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         Refused.when(spec.mode() == Mode.ANCHORED && spec.text() == null, "mode anchored needs [text].");
         if (spec.mode() == Mode.ANCHORED) {
             facts.directions();
-            WordsQuery.requireRoom(facts, spec.text());
         }
-        return spec.mode() == Mode.DENSE ? spec.dense() : spec;
+        return spec.mode() == Mode.DENSE || spec.mode() == Mode.BALANCED ? spec.dense().with(spec.mode()) : spec;
     }
 
     /** The mode that a calibration found best, with how many documents that holds for. */

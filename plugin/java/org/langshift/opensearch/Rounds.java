@@ -2,12 +2,11 @@ package org.langshift.opensearch;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Consumer;
 
 import org.opensearch.OpenSearchStatusException;
 import org.opensearch.action.search.MultiSearchRequest;
@@ -18,7 +17,6 @@ import org.opensearch.common.xcontent.support.XContentMapValues;
 import org.opensearch.common.document.DocumentField;
 import org.opensearch.core.action.ActionListener;
 import org.opensearch.core.rest.RestStatus;
-import org.opensearch.index.query.BoolQueryBuilder;
 import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.QueryBuilders;
 import org.opensearch.search.SearchHit;
@@ -26,6 +24,7 @@ import org.opensearch.search.aggregations.AggregationBuilders;
 import org.opensearch.search.aggregations.bucket.terms.Terms;
 import org.opensearch.search.builder.SearchSourceBuilder;
 import org.opensearch.search.collapse.CollapseBuilder;
+import org.opensearch.search.fetch.subphase.FetchSourceContext;
 import org.opensearch.transport.client.Client;
 
 import org.langshift.opensearch.SearchSpec.Addition;
@@ -64,16 +63,10 @@ final class Rounds {
 
     void run(Client client, ActionListener<SearchSpec> then) {
         ActionListener<SearchSpec> merged = ActionListener.wrap(moved -> {
-            if (!merges()) {
-                then.onResponse(moved);
-            } else if (moved.mode() == Mode.BALANCED) {
-                balanced(client, moved, then);
-            } else if (moved.onePerGroup()) {
-                groups(client, moved, Math.min(LangshiftQueryBuilder.MOST, Math.max(moved.k(), 2 * moved.size())), then);
+            if (merges()) {
+                new Merge(client, moved, then).run();
             } else {
-                ask(client, List.of(source(moved, moved.size())), ActionListener.wrap(answers -> {
-                    then.onResponse(given(moved, entries(answers[0])));
-                }, then::onFailure));
+                then.onResponse(moved);
             }
         }, then::onFailure);
         if (moves()) {
@@ -92,6 +85,8 @@ final class Rounds {
                 .aggregation(AggregationBuilders.terms("languages").field(facts.language).size(1000))
         );
         if (spec.mode() == Mode.ANCHORED) {
+            // How many documents a shard has says nothing of all.
+            SearchSpec spec = this.spec.with(new Trust(this.spec.trust().strength(), this.spec.trust().spread(), 0));
             int each = Anchors.NEAREST + Anchors.OWN + Anchors.OTHERS;
             sources.add(bare(spec.with(Mode.GATHER), each * facts.shards));
             if (Double.isNaN(spec.trust().spread())) {
@@ -163,7 +158,7 @@ final class Rounds {
             at++;
         }
         Addition addition = new Addition(to.bonus(), spec.effectivePreference() != 0, given);
-        return spec.with(Mode.DENSE).with(to.vector()).with(new Trust(1, spread, 0)).with(addition);
+        return spec.with(Mode.DENSE).with(to.vector()).with(addition).with(new Trust(spec.trust().strength(), spread, 0));
     }
 
     private boolean isOwn(Entry one) {
@@ -200,78 +195,98 @@ final class Rounds {
         return made;
     }
 
-    // What the shards find, put together.
+    /** Puts together what the shards find. */
+    private final class Merge {
+        private final Client client;
+        private final SearchSpec of;
+        private final ActionListener<SearchSpec> then;
+        /** Of chunks that name no document the server brings only one, where it brings the best of each document alone. */
+        private boolean collapses = facts.parent != null;
 
-    private void balanced(Client client, SearchSpec of, ActionListener<SearchSpec> then) {
-        double beta = of.effectivePreference();
-        SearchSpec plain = of.with(Mode.DENSE).deep(of.k(), ShardSearch.POOL);
-        List<SearchSourceBuilder> sources = new ArrayList<>();
-        sources.add(source(plain, ShardSearch.POOL));
-        if (beta != 0) {
-            QueryBuilder favoured = ShardIndex.favoured(facts, of.language(), beta);
-            sources.add(source(plain.with(ShardIndex.all(of.filter(), favoured)), ShardSearch.POOL));
+        Merge(Client client, SearchSpec of, ActionListener<SearchSpec> then) {
+            this.client = client;
+            this.of = of;
+            this.then = then;
         }
-        ask(client, sources, ActionListener.wrap(answers -> {
-            List<Entry> all = entries(answers[0]), favoured = beta == 0 ? List.of() : entries(answers[1]);
-            List<Entry> found = ShardSearch.balanced(all, favoured, of);
-            if (of.onePerGroup()) {
-                heads(client, of.dense(), Entry.firstOfEach(found, true), then);
-            } else {
-                then.onResponse(given(of, found));
-            }
-        }, then::onFailure));
-    }
 
-    private void groups(Client client, SearchSpec of, int k, ActionListener<SearchSpec> then) {
-        boolean anchored = spec.mode() == Mode.ANCHORED && of.trust().strength() > 0;
-        int size = facts.parent == null && anchored ? Math.min(LangshiftQueryBuilder.MOST, 2 * k * facts.shards) : k;
-        ask(client, List.of(source(of.deep(k, facts.parent == null ? size : of.size()), size)), ActionListener.wrap(answers -> {
-            List<Entry> found = entries(answers[0]), first = Entry.firstOfEach(found, true);
-            boolean more = facts.parent == null ? found.size() >= k : answers[0].getHits().getTotalHits().value() >= k;
-            if (first.size() >= of.size() || !more || k == LangshiftQueryBuilder.MOST) {
-                heads(client, of, first, then);
+        void run() {
+            if (of.mode() == Mode.BALANCED) {
+                balanced();
+            } else if (of.onePerGroup()) {
+                find(List.of(of.with(Mode.GROUPS)), of.size() * facts.shards, found -> heads(Entry.firstOfEach(found.get(0), true)));
             } else {
-                groups(client, of, ShardSearch.deeper(k, of.size(), first.size()), then);
+                find(List.of(of), of.size(), found -> finish(found.get(0)));
             }
-        }, then::onFailure));
-    }
+        }
 
-    private void heads(Client client, SearchSpec of, List<Entry> first, ActionListener<SearchSpec> then) {
-        List<Entry> found = first.subList(0, Math.min(of.size(), first.size()));
-        List<String> groups = found.stream().filter(one -> one.group != null).map(one -> one.group).toList();
-        if (groups.isEmpty()) {
+        private void balanced() {
+            double beta = of.effectivePreference();
+            SearchSpec plain = of.with(Mode.DENSE).with(Addition.NONE).deep(of.k(), ShardSearch.POOL);
+            List<SearchSpec> searches = new ArrayList<>(List.of(plain));
+            if (beta != 0) {
+                searches.add(plain.with(ShardIndex.all(of.filter(), ShardIndex.favoured(facts, of.language(), beta))));
+            }
+            find(searches, ShardSearch.POOL, found -> {
+                List<Entry> ranked = ShardSearch.balanced(found.get(0), beta == 0 ? List.of() : found.get(1), of);
+                if (of.onePerGroup()) {
+                    heads(Entry.firstOfEach(ranked, true));
+                } else {
+                    finish(ranked);
+                }
+            });
+        }
+
+        private void heads(List<Entry> first) {
+            List<Entry> found = first.subList(0, Math.min(of.size(), first.size()));
+            List<String> groups = found.stream().filter(one -> one.group != null).map(one -> one.group).toList();
+            if (groups.isEmpty()) {
+                finish(found);
+                return;
+            }
+            QueryBuilder members = ShardIndex.all(QueryBuilders.termsQuery(facts.group, groups), of.filter());
+            find(List.of(of.with(Mode.EXACT).with(members)), LangshiftQueryBuilder.MOST, all -> {
+                finish(Entry.heads(found, Entry.others(found, all.get(0), of.language()), of.language()));
+            });
+        }
+
+        private void finish(List<Entry> found) {
             then.onResponse(given(of, found));
-            return;
         }
-        BoolQueryBuilder members = QueryBuilders.boolQuery().filter(QueryBuilders.termsQuery(facts.group, groups));
-        if (of.filter() != null) {
-            members.filter(of.filter());
+
+        /** Carries out searches; of chunks the best of each document is handed on. */
+        private void find(List<SearchSpec> searches, int size, Consumer<List<List<Entry>>> next) {
+            List<SearchSourceBuilder> sources = searches.stream().map(one -> source(one, size)).toList();
+            ask(client, sources, ActionListener.wrap(answers -> {
+                List<List<Entry>> found = new ArrayList<>();
+                for (SearchResponse answer : answers) {
+                    found.add(entries(answer));
+                }
+                if (collapses && found.stream().anyMatch(all -> all.stream().anyMatch(one -> one.parent == null))) {
+                    collapses = false;
+                    find(searches, LangshiftQueryBuilder.MOST, next);
+                    return;
+                }
+                next.accept(found.stream().map(all -> Entry.firstOfEach(all, false)).toList());
+            }, then::onFailure));
         }
-        SearchSpec exact = of.deep(of.k(), LangshiftQueryBuilder.MOST).with(Mode.EXACT).with((QueryBuilder) members);
-        ask(client, List.of(source(exact, LangshiftQueryBuilder.MOST)), ActionListener.wrap(answers -> {
-            Set<Object> known = new HashSet<>();
-            found.forEach(one -> known.add(one.documentKey()));
-            List<Entry> others = new ArrayList<>();
-            for (boolean own : new boolean[] { true, false }) {
-                entries(answers[0]).stream().filter(one -> !known.contains(one.documentKey()) && isOwn(one) == own).forEach(others::add);
+
+        /** The body of a search that brings what entries are ranked by. */
+        private SearchSourceBuilder source(SearchSpec one, int size) {
+            SearchSourceBuilder made = bare(one, Math.min(size, LangshiftQueryBuilder.MOST));
+            if (facts.parent != null) {
+                made.docValueField(facts.parent);
             }
-            then.onResponse(given(of, Entry.heads(found, others, of.language())));
-        }, then::onFailure));
+            if (collapses && one.mode() != Mode.GROUPS) {
+                made.collapse(new CollapseBuilder(facts.parent));
+            }
+            return of.onePerGroup() ? made.fetchSource(new FetchSourceContext(true, new String[] { facts.groupSource }, null)) : made;
+        }
     }
 
     private static SearchSpec given(SearchSpec of, List<Entry> found) {
         Map<String, Float> scores = new TreeMap<>();
         found.forEach(one -> scores.put(one.id, Math.max(0, one.score)));
         return of.with(Mode.GIVEN).with(new Addition(0, false, scores));
-    }
-
-    /** The body of a round that brings what entries are ranked by: in an index of chunks the best chunk of each document. */
-    private SearchSourceBuilder source(SearchSpec of, int size) {
-        SearchSourceBuilder made = bare(of, size).trackTotalHits(true);
-        if (facts.parent != null) {
-            made.docValueField(facts.parent).collapse(new CollapseBuilder(facts.parent));
-        }
-        return spec.onePerGroup() ? made.fetchSource(facts.groupSource, null) : made;
     }
 
     private List<Entry> entries(SearchResponse answer) {
@@ -296,7 +311,8 @@ final class Rounds {
 
     private static String value(SearchHit hit, String field, String otherwise) {
         DocumentField found = hit.field(field);
-        return found == null ? otherwise : found.getValue().toString();
+        Object first = found == null ? null : found.getValue();
+        return first == null ? otherwise : first.toString();
     }
 
     /** Sends searches where the search itself goes; whole answers are handed on, anything else is a failure. */

@@ -45,6 +45,8 @@ record SearchSpec(
         GATHER,
         /** Documents drawn at random. */
         SAMPLE,
+        /** The best document of each group that dense finds, or anchored once the query is moved. */
+        GROUPS,
         /** What matches the filter, scored exactly. */
         EXACT,
         /** The documents of `Addition.given`, with these scores. */
@@ -143,7 +145,7 @@ record SearchSpec(
     /** The nearest by the query's vector with its preference, as `dense` finds them. */
     SearchSpec dense() {
         double beta = effectivePreference();
-        return with(Mode.DENSE).with(new Addition(beta / 2, beta != 0, Map.of()));
+        return with(Mode.DENSE).with(NO_TRUST).with(new Addition(beta / 2, beta != 0, Map.of()));
     }
 
     boolean knowsLanguage() {

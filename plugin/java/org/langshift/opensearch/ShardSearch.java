@@ -44,6 +44,7 @@ final class ShardSearch {
             case SAMPLE -> shard.best(ShardIndex.sample(facts), ShardIndex.SAMPLE);
             case EXACT -> scored(shard.exact(spec.vector(), spec.filter()));
             case GIVEN -> shard.named(spec.addition().given());
+            case GROUPS -> foundGroups();
             default -> spec.onePerGroup() ? grouped() : documents();
         };
     }
@@ -152,7 +153,7 @@ final class ShardSearch {
             int few = made.fewest(groups);
             if (groups && facts.parent == null) {
                 // Of whole documents the best count, whichever search has found them.
-                ranked = ranked.subList(0, Math.min(ranked.size(), spec.addition().given().isEmpty() && !moved ? k : 2 * k));
+                ranked = ranked.subList(0, Math.min(ranked.size(), spec.trust().strength() == 0 ? k : 2 * k));
                 few = ranked.size() < k ? Integer.MAX_VALUE : Entry.firstOfEach(ranked, true).size();
             }
             if (few >= wanted || k == LangshiftQueryBuilder.MOST) {
@@ -211,6 +212,18 @@ final class ShardSearch {
     // One document of each group.
 
     private List<Entry> grouped() throws IOException {
+        List<Entry> found = foundGroups();
+        List<String> groups = found.stream().filter(one -> one.group != null).map(one -> one.group).toList();
+        if (groups.isEmpty()) {
+            return found;
+        }
+        List<Entry> members = scored(shard.exact(spec.vector(), ShardIndex.all(QueryBuilders.termsQuery(facts.group, groups), spec.filter())));
+        shard.readGroups(members);
+        return Entry.heads(found, Entry.others(found, members, spec.language()), spec.language());
+    }
+
+    /** The best document of each of the best groups. */
+    private List<Entry> foundGroups() throws IOException {
         shard.requireGroups();
         int k = Math.min(LangshiftQueryBuilder.MOST, Math.max(spec.k(), 2 * spec.size()));
         List<Entry> found;
@@ -221,31 +234,10 @@ final class ShardSearch {
         } else {
             found = enough(k, spec.size(), true);
         }
-        found = found.subList(0, Math.min(spec.size(), found.size()));
-        List<String> groups = found.stream().filter(one -> one.group != null).map(one -> one.group).toList();
-        if (groups.isEmpty()) {
-            return found;
-        }
-        List<Entry> members = scored(shard.exact(spec.vector(), ShardIndex.all(QueryBuilders.termsQuery(facts.group, groups), spec.filter())));
-        shard.readGroups(members);
-        return Entry.heads(found, others(found, members), spec.language());
-    }
-
-    /** The members that are not found already, the best chunk of each document; those in the query's language first. */
-    private List<Entry> others(List<Entry> found, List<Entry> members) {
-        Set<Object> known = new HashSet<>();
-        found.forEach(one -> known.add(one.documentKey()));
-        List<Entry> rest = members.stream().filter(one -> !known.contains(one.documentKey())).toList();
-        List<Entry> own = new ArrayList<>();
-        for (boolean same : new boolean[] { true, false }) {
-            rest.stream().filter(one -> one.language.equals(spec.language()) == same).forEach(own::add);
-        }
-        return Entry.firstOfEach(Entry.ranked(own), false);
+        return found.subList(0, Math.min(spec.size(), found.size()));
     }
 
     // Anchored: what may answer, and where it moves the query.
-
-    private boolean moved;
 
     /** What may answer the query, in its order: entries whose score is that by words, else 0. */
     record Gathered(List<Entry> entries, int own) {}
@@ -314,6 +306,5 @@ final class ShardSearch {
             }
         }
         spec = spec.with(Mode.DENSE).with(to.vector()).with(new Addition(to.bonus(), spec.effectivePreference() != 0, Map.of()));
-        moved = true;
     }
 }
