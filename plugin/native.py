@@ -1,4 +1,4 @@
-"""The OpenSearch plugin langshift: built from the Java in ``plugin/java``, and put where the embedded server finds it."""
+"""The OpenSearch plugin langshift: built from the Java in ``plugin/java``, and put where a server finds it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,9 @@ def compile_guard(compiler: Path, libraries: Path, folder: Path) -> None:
         classes, source = Path(place, "classes"), Path(place, _SOURCE)
         source.write_bytes(guard_source())
         try:
-            compile_java(f"{GUARD}, a part of the embedded OpenSearch,", compiler, libraries.glob("*.jar"), source, classes)
+            compile_java(
+                f"{GUARD}, a part of the embedded OpenSearch,", compiler, libraries.glob("*.jar"), source, classes
+            )
         except LangshiftError as error:
             raise LangshiftError(f"{error}; set OPENSEARCH_URL to your own cluster.") from None
         with zipfile.ZipFile(folder / f"{GUARD}.jar", "w") as jar:
