@@ -27,6 +27,7 @@ NAVIGATION = {
         "docs/rerankers",
         "docs/rag",
         "docs/clients",
+        "docs/plugin",
         "docker/README",
     ],
     "Look up": [

@@ -28,7 +28,7 @@ import hypothesis
 import pytest
 from filelock import FileLock
 from known_vectors import KnownVectors
-from native_plugin import install_plugin
+from native_plugin import encoder_settings, install_plugin
 from opensearchpy import OpenSearch
 from three_nodes import ThreeNodes
 
@@ -226,7 +226,7 @@ def cluster_url(pytestconfig: pytest.Config, quick_java: QuickJava) -> str:
             _share_downloads(shared)
             install_plugin(shared, pytestconfig.cache.mkdir("langshift"))
             with quick_java():
-                url = embedded.up(shared).url
+                url = embedded.up(shared, encoder_settings()).url
         (shared / "url").write_text(url)
     return url
 

@@ -1,5 +1,6 @@
 """The query ``langshift`` of the plugin finds what langshift's own searches find, and refuses what they refuse."""
 
+import json
 import random
 import uuid
 from collections import Counter
@@ -7,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from documents import DOCS, blocks
 from native_plugin import has_plugin, hits_of, metadata_of
 from opensearchpy.exceptions import RequestError
 from plain_index import PLAIN
@@ -59,6 +61,15 @@ def written(client, corpus, shards, *, directions=None, calibration=None, **_):
     return replace(target, index=index, directions=directions)
 
 
+class Documents(Corpus):
+    """Documents of which some are in two groups; the first that they name counts."""
+
+    def __init__(self):
+        super().__init__()
+        several = [name for at, name in enumerate(self.groups) if at % 7 == 0 and self.groups[name]]
+        self.groups |= {name: [f"g{len(name) * 7}", self.groups[name]] for name in several}
+
+
 class Chunks(ChunkCorpus):
     """Chunks of which those that name no document are in no group, or langshift's own collapsing hides some of them."""
 
@@ -68,7 +79,7 @@ class Chunks(ChunkCorpus):
 
 
 KINDS = {
-    "documents": (Corpus, {"documents": 360}),
+    "documents": (Documents, {"documents": 360}),
     "gamma": (Corpus, {"documents": 1, "directions": DIRECTIONS}),
     "chunks": (Chunks, {"documents": 1}),
 }
@@ -305,8 +316,8 @@ def test_what_cannot_be_searched_is_refused(client, targets):
         (
             "faiss",
             metadata_of(TOY, USUAL),
-            f"Index {name} keeps its vectors by engine faiss and space cosinesimil; this query searches those of lucene "
-            "and cosinesimil: search with `langshift search`.",
+            f"Index {name} keeps its vectors by engine faiss and space cosinesimil; this query searches those of "
+            "lucene and cosinesimil: search with `langshift search`.",
         ),
         (
             "lucene",
@@ -344,8 +355,8 @@ def test_groups_need_a_field_that_can_be_asked_for(client):
     client.indices.create(index=name, body={"settings": {"index": {"knn": True}}, "mappings": mappings})
     try:
         assert refusal(client, name, {"vector": VECTOR, "one_per_group": True}) == {
-            f"[langshift] Index {name} cannot be searched for one document per group, because its field 'group' is not in "
-            "its mapping."
+            f"[langshift] Index {name} cannot be searched for one document per group, because its field 'group' is "
+            "not in its mapping."
         }
     finally:
         client.indices.delete(index=name)
@@ -357,3 +368,21 @@ def test_a_vector_may_come_from_another_query(client, targets):
     query["vector_query"] = {"knn": {"embedding": {"vector": query.pop("vector"), "k": 1}}}
     body = {"size": 20, "query": {"langshift": query}, "_source": False}
     assert hits_of(client.search(index=target.index.index, body=body)) == native(client, target, question, ANCHORED)
+
+
+def test_the_page_of_the_plugin_shows_a_search(client):
+    (request,) = (one.text for one in blocks(DOCS / "plugin.md") if one.kind == "json")
+    name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
+    vector = {"type": "knn_vector", "dimension": 4}
+    vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    keywords = {field: {"type": "keyword"} for field in ("language", "group")}
+    mappings = {"_meta": metadata_of(PLAIN, USUAL), "properties": {"embedding": vector, **keywords}}
+    client.indices.create(index=name, body={"settings": {"index": {"knn": True}}, "mappings": mappings})
+    try:
+        for tag in ("de", "en"):
+            held = {"embedding": [0.1, -0.3, 0.4, 0.2], "language": tag, "group": "tides", "year": 2026}
+            client.index(index=name, id=f"tides-{tag}", body=held, params={"refresh": "true"})
+        body = json.loads(request.partition("\n")[2])
+        assert hits_of(client.search(index=name, body=body)) == [("tides-de", pytest.approx(1.01))]
+    finally:
+        client.indices.delete(index=name)

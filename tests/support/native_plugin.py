@@ -3,14 +3,17 @@
 import base64
 import hashlib
 import json
+import socket
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from embeddings_server import MODEL
 
 from langshift import embedded
 from langshift.embedded.artifacts import read_lock
 from langshift.plugin import native
+from langshift.plugin.metadata import value_at
 
 
 def install_plugin(home, cache):
@@ -46,3 +49,19 @@ def metadata_of(fingerprint, fields, *, directions=None, calibration=None):
 def hits_of(response):
     """Ids and scores of a search's hits."""
     return [(hit["_id"], hit["_score"]) for hit in response["hits"]["hits"]]
+
+
+def encoder_settings():
+    """Settings of a node that may ask an endpoint of the tests for the vectors of an index of the encoder ``toy``."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    name = "langshift.encoders.toy"
+    return {f"{name}.url": f"http://127.0.0.1:{port}/v1", f"{name}.model": MODEL, f"{name}.timeout": "2s"}
+
+
+def encoder_port(client):
+    """The port where such nodes expect the endpoint; None where they know none."""
+    (node, *_) = client.nodes.info(metric="settings")["nodes"].values()
+    url = value_at(node["settings"], "langshift.encoders.toy.url")
+    return None if url is None else int(url.removesuffix("/v1").rpartition(":")[2])

@@ -41,6 +41,27 @@ final class Entry {
         return group == null ? List.of(documentKey()) : group;
     }
 
+    /** The group that a document names, the first if it names several; null where it names none. */
+    static String group(String path, Map<String, Object> source) {
+        Object value = at(source, path);
+        Object first = value instanceof List<?> several ? several.isEmpty() ? null : several.get(0) : value;
+        return first == null ? null : first.toString();
+    }
+
+    /** The value at a path, also where a part of a name has dots itself; null where nothing is there. */
+    private static Object at(Map<?, ?> source, String path) {
+        if (source.containsKey(path)) {
+            return source.get(path);
+        }
+        for (int dot = path.indexOf('.'); dot >= 0; dot = path.indexOf('.', dot + 1)) {
+            Object found = source.get(path.substring(0, dot)) instanceof Map<?, ?> inner ? at(inner, path.substring(dot + 1)) : null;
+            if (found != null) {
+                return found;
+            }
+        }
+        return null;
+    }
+
     static final Comparator<Entry> BY_SCORE = Comparator.comparingDouble(one -> -one.score);
 
     /** Best first; of equals the first stays first. */

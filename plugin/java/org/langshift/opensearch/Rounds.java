@@ -13,7 +13,6 @@ import org.opensearch.action.search.MultiSearchRequest;
 import org.opensearch.action.search.MultiSearchResponse;
 import org.opensearch.action.search.SearchRequest;
 import org.opensearch.action.search.SearchResponse;
-import org.opensearch.common.xcontent.support.XContentMapValues;
 import org.opensearch.common.document.DocumentField;
 import org.opensearch.core.action.ActionListener;
 import org.opensearch.core.rest.RestStatus;
@@ -302,9 +301,7 @@ final class Rounds {
         made.language = value(hit, facts.language, Languages.UND);
         made.parent = facts.parent == null ? null : value(hit, facts.parent, null);
         if (hit.hasSource()) {
-            Object group = XContentMapValues.extractValue(facts.groupSource, hit.getSourceAsMap());
-            Object first = group instanceof List<?> several ? several.isEmpty() ? null : several.get(0) : group;
-            made.group = first == null ? null : first.toString();
+            made.group = Entry.group(facts.groupSource, hit.getSourceAsMap());
         }
         return made;
     }

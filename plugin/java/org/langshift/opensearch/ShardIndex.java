@@ -7,7 +7,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.PriorityQueue;
+import java.util.Set;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 
 import org.apache.lucene.index.FloatVectorValues;
 import org.apache.lucene.index.IndexReader;
@@ -30,8 +32,11 @@ import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 import org.opensearch.common.lucene.search.Queries;
 import org.opensearch.common.xcontent.LoggingDeprecationHandler;
+import org.opensearch.common.xcontent.XContentHelper;
 import org.opensearch.common.xcontent.cbor.CborXContent;
+import org.opensearch.core.common.bytes.BytesArray;
 import org.opensearch.core.common.bytes.BytesReference;
+import org.opensearch.core.xcontent.MediaType;
 import org.opensearch.core.xcontent.XContentBuilder;
 import org.opensearch.core.xcontent.XContentParser;
 import org.opensearch.index.fielddata.SortedBinaryDocValues;
@@ -276,7 +281,20 @@ final class ShardIndex {
     }
 
     void readGroups(List<Entry> entries) throws IOException {
-        values(entries, facts.group, (one, value) -> one.group = value);
+        List<Entry> several = new ArrayList<>();
+        values(entries, facts.group, (one, value) -> one.group = value, several::add);
+        for (Entry one : several) {
+            one.group = firstGroup(one);
+        }
+    }
+
+    /** The group that a document of several names first: Lucene keeps them in an order of its own. */
+    private String firstGroup(Entry one) throws IOException {
+        BytesRef source = searcher.storedFields().document(one.document, Set.of("_source")).getBinaryValue("_source");
+        if (source == null) {
+            return one.group;
+        }
+        return Entry.group(facts.groupSource, XContentHelper.convertToMap(new BytesArray(source), false, (MediaType) null).v2());
     }
 
     /** Refuses to search for groups where the documents of one cannot be asked for. */
@@ -291,6 +309,11 @@ final class ShardIndex {
 
     /** The first value of a field of each document. */
     private void values(List<Entry> entries, String field, BiConsumer<Entry, String> reader) throws IOException {
+        values(entries, field, reader, several -> {});
+    }
+
+    private void values(List<Entry> entries, String field, BiConsumer<Entry, String> reader, Consumer<Entry> several)
+        throws IOException {
         MappedFieldType type = context.fieldMapper(field);
         List<LeafReaderContext> leaves = searcher.getIndexReader().leaves();
         SortedBinaryDocValues values = null;
@@ -303,6 +326,9 @@ final class ShardIndex {
             }
             boolean there = values != null && values.advanceExact(one.document - leaves.get(leaf).docBase);
             reader.accept(one, there ? values.nextValue().utf8ToString() : null);
+            if (there && values.docValueCount() > 1) {
+                several.accept(one);
+            }
         }
     }
 
