@@ -11,6 +11,7 @@ import java.util.Set;
 
 import org.opensearch.cluster.metadata.IndexMetadata;
 import org.opensearch.cluster.metadata.MappingMetadata;
+import org.opensearch.index.IndexSettings;
 
 /** What an index says of itself in its mapping, as `plugin/metadata.py` reads it; read once for each version of that. */
 final class IndexFacts {
@@ -20,6 +21,8 @@ final class IndexFacts {
     final String index;
     final long version;
     final int shards;
+    /** How many hits one search may bring. */
+    final int window;
     /** `_meta.langshift`; empty where the index is not langshift's. */
     final Map<String, Object> fingerprint;
     final int dimension;
@@ -49,6 +52,7 @@ final class IndexFacts {
         index = metadata.getIndex().getName();
         version = metadata.getMappingVersion();
         shards = metadata.getNumberOfShards();
+        window = Math.min(LangshiftQueryBuilder.MOST, IndexSettings.MAX_RESULT_WINDOW_SETTING.get(metadata.getSettings()));
         MappingMetadata mapping = metadata.mapping();
         Map<String, Object> source = mapping == null ? NONE : mapping.sourceAsMap();
         Map<String, Object> meta = map(source.get("_meta"));

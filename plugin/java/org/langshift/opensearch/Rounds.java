@@ -96,7 +96,7 @@ final class Rounds {
     }
 
     private SearchSourceBuilder bare(SearchSpec of, int size) {
-        return new SearchSourceBuilder().query(new LangshiftQueryBuilder(node, of)).size(size).trackTotalHits(false)
+        return new SearchSourceBuilder().query(new LangshiftQueryBuilder(node, of)).size(Math.min(size, facts.window)).trackTotalHits(false)
             .fetchSource(false).docValueField(facts.language);
     }
 
@@ -271,7 +271,7 @@ final class Rounds {
 
         /** The body of a search that brings what entries are ranked by. */
         private SearchSourceBuilder source(SearchSpec one, int size) {
-            SearchSourceBuilder made = bare(one, Math.min(size, LangshiftQueryBuilder.MOST));
+            SearchSourceBuilder made = bare(one, size);
             if (facts.parent != null) {
                 made.docValueField(facts.parent);
             }

@@ -226,8 +226,8 @@ final class ShardIndex {
         return plain.count(lucene(language == null ? QueryBuilders.matchAllQuery() : QueryBuilders.termQuery(facts.language, language)));
     }
 
-    /** The languages of the live documents, most frequent first. */
-    List<String> languages() throws IOException {
+    /** The languages of the documents; the most frequent first where there are more than there is room for. */
+    List<String> languages(int room) throws IOException {
         Map<String, Integer> counts = new HashMap<>();
         for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
             Terms terms = leaf.reader().terms(facts.language);
@@ -237,6 +237,9 @@ final class ShardIndex {
             }
         }
         counts.remove(Languages.UND);
+        if (counts.size() <= room) {
+            return counts.keySet().stream().sorted().toList();
+        }
         for (Map.Entry<String, Integer> one : counts.entrySet()) {
             one.setValue(count(one.getKey()));
         }

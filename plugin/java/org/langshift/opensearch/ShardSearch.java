@@ -255,7 +255,8 @@ final class ShardSearch {
             byWords.addAll(shard.best(QueryBuilders.boolQuery().must(words).filter(ShardIndex.all(spec.filter(), same)), Anchors.OWN));
         }
         if (shard.count(null) > own) {
-            List<String> others = shard.languages().stream().filter(tag -> !tag.equals(language)).toList();
+            int room = WordsQuery.roomForOthers(facts, spec.text());
+            List<String> others = shard.languages(room).stream().filter(tag -> !tag.equals(language)).toList();
             QueryBuilder words = WordsQuery.matching(facts, spec.text(), Languages.UND, others);
             QueryBuilder elsewhere = spec.knowsLanguage() ? QueryBuilders.boolQuery().mustNot(same) : null;
             QueryBuilder filter = ShardIndex.all(spec.filter(), elsewhere);

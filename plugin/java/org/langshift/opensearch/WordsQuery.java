@@ -65,6 +65,16 @@ final class WordsQuery {
         return room;
     }
 
+    private static int roomOfAnalyzers(IndexFacts facts, String words) {
+        // The filter by language is a clause, too.
+        return Math.max(0, MOST_CLAUSES / (mostTokens(words) * facts.texts.size() + 1) - 1);
+    }
+
+    /** For how many languages there is room at least, beside that of the query and unknown ones. */
+    static int roomForOthers(IndexFacts facts, String words) {
+        return facts.analyzed.isEmpty() ? requireRoom(facts, words) - 1 : roomOfAnalyzers(facts, words);
+    }
+
     private static MultiMatchQueryBuilder match(IndexFacts facts, String words, String view, int most) {
         MultiMatchQueryBuilder made = QueryBuilders.multiMatchQuery(words).type(MultiMatchQueryBuilder.Type.MOST_FIELDS);
         addFields(made, facts, view, most);
@@ -77,9 +87,8 @@ final class WordsQuery {
 
     /** A clause for each analyzed language, and one for all other documents; null where there is room for the last alone. */
     private static QueryBuilder byAnalyzer(IndexFacts facts, String words, Set<String> languages) {
-        // The filter by language is a clause, too.
-        int room = MOST_CLAUSES / (mostTokens(words) * facts.texts.size() + 1) - 1;
-        List<String> tags = languages.stream().filter(facts.analyzed::contains).limit(Math.max(room, 0)).toList();
+        int room = roomOfAnalyzers(facts, words);
+        List<String> tags = languages.stream().filter(facts.analyzed::contains).limit(room).toList();
         if (tags.isEmpty()) {
             return null;
         }
