@@ -1,5 +1,6 @@
 package org.langshift.opensearch;
 
+import java.util.Arrays;
 import java.util.List;
 
 /** The rule of `retrieval/anchored.py`, where it is explained: what the query is moved towards, and what is added. */
@@ -130,7 +131,7 @@ final class Anchors {
     }
 
     private static double median(double[] values) {
-        java.util.Arrays.sort(values);
+        Arrays.sort(values);
         int half = values.length / 2;
         return values.length % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
     }

@@ -3,6 +3,7 @@ package org.langshift.opensearch;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.TreeMap;
 
 /**
  * What an index keeps of its calibration, as `retrieval/calibration/stored.py` reads it.
@@ -57,7 +58,7 @@ record Calibration(String mode, double strength, double spread, int documents, b
     }
 
     private static Map<String, Double> numbers(Object scales) {
-        Map<String, Double> made = new java.util.TreeMap<>();
+        Map<String, Double> made = new TreeMap<>();
         IndexFacts.map(scales).forEach((tag, scale) -> made.put(tag, IndexFacts.number(scale, Double.NaN)));
         return made;
     }

@@ -29,6 +29,6 @@ final class ConcurrentSearch extends ConcurrentSearchRequestDecider {
 
     @Override
     public ConcurrentSearchDecision getConcurrentSearchDecision() {
-        return new ConcurrentSearchDecision(status, status == DecisionStatus.YES ? "it has the query langshift" : "it has no query langshift");
+        return new ConcurrentSearchDecision(status, (status == DecisionStatus.YES ? "the" : "no") + " query langshift");
     }
 }

@@ -187,7 +187,8 @@ final class Encoders {
 
     private static OpenSearchStatusException failed(Endpoint endpoint, String what) {
         // Never what the endpoint said: that may hold its key.
-        return new OpenSearchStatusException("[langshift] The endpoint of the encoder " + endpoint.name + " " + what + ".", RestStatus.BAD_GATEWAY);
+        String why = "[langshift] The endpoint of the encoder " + endpoint.name + " " + what + ".";
+        return new OpenSearchStatusException(why, RestStatus.BAD_GATEWAY);
     }
 
     private static HttpRequest request(Endpoint endpoint, String input) throws IOException {
@@ -214,7 +215,8 @@ final class Encoders {
     /** The one vector in an answer; null where it holds none of finite numbers. */
     private static float[] read(byte[] body) {
         try {
-            Map<String, Object> answer = XContentHelper.convertToMap(JsonXContent.jsonXContent, new String(body, StandardCharsets.UTF_8), false);
+            String json = new String(body, StandardCharsets.UTF_8);
+            Map<String, Object> answer = XContentHelper.convertToMap(JsonXContent.jsonXContent, json, false);
             Object first = answer.get("data") instanceof List<?> data && data.size() == 1 ? data.get(0) : null;
             if (!(IndexFacts.map(first).get("embedding") instanceof List<?> numbers)) {
                 return null;

@@ -3,6 +3,7 @@ package org.langshift.opensearch;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -130,9 +131,12 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             given.text == null && given.vector == null && given.vectorQuery == null,
             "needs a [text], a [vector] or a [vector_query]."
         );
-        Refused.when(given.vector != null && given.vectorQuery != null, "[vector] and [vector_query] are mutually exclusive: give one of them.");
+        Refused.when(
+            given.vector != null && given.vectorQuery != null,
+            "[vector] and [vector_query] are mutually exclusive: give one of them."
+        );
         SearchSpec spec = new SearchSpec(
-            Mode.valueOf(given.mode.toUpperCase(java.util.Locale.ROOT)),
+            Mode.valueOf(given.mode.toUpperCase(Locale.ROOT)),
             checkedText(given.text),
             checkedLanguage(given.language),
             given.vector == null ? new float[0] : checkedVector(floats(given.vector)),
@@ -156,7 +160,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         int characters = text.codePointCount(0, text.length());
         Refused.when(
             characters > MOST_CHARACTERS,
-            String.format(java.util.Locale.ROOT, "[text] has %,d characters, but at most %,d can be searched for.", characters, MOST_CHARACTERS)
+            String.format(Locale.ROOT, "[text] has %,d characters, but at most %,d can be searched for.", characters, MOST_CHARACTERS)
         );
         return normal;
     }
@@ -255,7 +259,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     private static float[] vectorOf(QueryBuilder made) throws IOException {
         BytesReference json = BytesReference.bytes(made.toXContent(XContentFactory.jsonBuilder(), ToXContent.EMPTY_PARAMS));
         Map<String, Object> knn = IndexFacts.map(XContentHelper.convertToMap(json, false, XContentType.JSON).v2().get("knn"));
-        Object numbers = knn.values().stream().map(one -> IndexFacts.map(one).get("vector")).filter(Objects::nonNull).findFirst().orElse(null);
+        Object numbers = knn.values().stream().findFirst().map(one -> IndexFacts.map(one).get("vector")).orElse(null);
         Refused.when(!(numbers instanceof List<?>), "[vector_query] became no knn query, whose vector would be searched with.");
         return checkedVector(floats(((List<?>) numbers).stream().map(Number.class::cast).toList()));
     }
@@ -319,7 +323,8 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             spec = calibrated(spec, facts);
         } else if (spec.mode() == Mode.ANCHORED) {
             Calibration kept = Calibration.of(facts);
-            spec = spec.with(kept == null ? new Trust(Calibration.USUAL_STRENGTH, Double.NaN, 0) : new Trust(kept.strength(), kept.spread(), 0));
+            boolean none = kept == null;
+            spec = spec.with(new Trust(none ? Calibration.USUAL_STRENGTH : kept.strength(), none ? Double.NaN : kept.spread(), 0));
         }
         if (spec.mode() == Mode.ANCHORED && spec.trust().strength() == 0) {
             spec = spec.with(Mode.DENSE);
@@ -342,7 +347,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         if (kept == null || kept.outdated()) {
             return spec.with(Mode.DENSE);
         }
-        Mode mode = Mode.valueOf(kept.mode().toUpperCase(java.util.Locale.ROOT));
+        Mode mode = Mode.valueOf(kept.mode().toUpperCase(Locale.ROOT));
         return spec.with(mode).with(new Trust(kept.strength(), kept.spread(), mode == Mode.DENSE ? 0 : kept.documents()));
     }
 

@@ -9,10 +9,9 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 
 import org.opensearch.OpenSearchStatusException;
-import org.opensearch.action.search.MultiSearchRequest;
-import org.opensearch.action.search.MultiSearchResponse;
 import org.opensearch.action.search.SearchRequest;
 import org.opensearch.action.search.SearchResponse;
+import org.opensearch.action.support.GroupedActionListener;
 import org.opensearch.common.document.DocumentField;
 import org.opensearch.core.action.ActionListener;
 import org.opensearch.core.rest.RestStatus;
@@ -314,25 +313,23 @@ final class Rounds {
 
     /** Sends searches where the search itself goes; whole answers are handed on, anything else is a failure. */
     private void ask(Client client, List<SearchSourceBuilder> sources, ActionListener<SearchResponse[]> then) {
-        MultiSearchRequest all = new MultiSearchRequest();
-        sources.forEach(one -> all.add(request(one)));
-        client.multiSearch(all, ActionListener.wrap(answered -> {
-            List<SearchResponse> whole = new ArrayList<>();
-            for (MultiSearchResponse.Item one : answered.getResponses()) {
-                if (one.isFailure()) {
-                    then.onFailure(one.getFailure());
-                    return;
-                }
-                SearchResponse answer = one.getResponse();
+        SearchResponse[] whole = new SearchResponse[sources.size()];
+        // Not as one _msearch, for which a user needs another permission.
+        GroupedActionListener<Void> all = new GroupedActionListener<>(
+            ActionListener.wrap(none -> then.onResponse(whole), then::onFailure),
+            whole.length
+        );
+        for (int i = 0; i < whole.length; i++) {
+            int place = i;
+            client.search(request(sources.get(i)), ActionListener.wrap(answer -> {
                 if (answer.getFailedShards() > 0 || answer.isTimedOut()) {
                     String why = "[langshift] Not all shards of " + facts.index + " answered in time: try again.";
-                    then.onFailure(new OpenSearchStatusException(why, RestStatus.SERVICE_UNAVAILABLE));
-                    return;
+                    throw new OpenSearchStatusException(why, RestStatus.SERVICE_UNAVAILABLE);
                 }
-                whole.add(answer);
-            }
-            then.onResponse(whole.toArray(SearchResponse[]::new));
-        }, then::onFailure));
+                whole[place] = answer;
+                all.onResponse(null);
+            }, all::onFailure));
+        }
     }
 
     private SearchRequest request(SearchSourceBuilder source) {

@@ -2,6 +2,7 @@ package org.langshift.opensearch;
 
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 
@@ -53,7 +54,7 @@ record SearchSpec(
         GIVEN;
 
         String lower() {
-            return name().toLowerCase(java.util.Locale.ROOT);
+            return name().toLowerCase(Locale.ROOT);
         }
     }
 

@@ -31,6 +31,7 @@ import org.apache.lucene.search.Weight;
 import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 import org.opensearch.common.lucene.search.Queries;
+import org.opensearch.common.lucene.search.function.CombineFunction;
 import org.opensearch.common.xcontent.LoggingDeprecationHandler;
 import org.opensearch.common.xcontent.XContentHelper;
 import org.opensearch.common.xcontent.cbor.CborXContent;
@@ -48,7 +49,6 @@ import org.opensearch.index.query.QueryBuilders;
 import org.opensearch.index.query.QueryShardContext;
 import org.opensearch.index.query.Rewriteable;
 import org.opensearch.index.query.functionscore.RandomScoreFunctionBuilder;
-import org.opensearch.common.lucene.search.function.CombineFunction;
 
 /** What a search asks of a shard's index, by Lucene and by the k-NN plugin. */
 final class ShardIndex {

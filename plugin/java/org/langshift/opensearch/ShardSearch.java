@@ -217,7 +217,8 @@ final class ShardSearch {
         if (groups.isEmpty()) {
             return found;
         }
-        List<Entry> members = scored(shard.exact(spec.vector(), ShardIndex.all(QueryBuilders.termsQuery(facts.group, groups), spec.filter())));
+        QueryBuilder inGroups = ShardIndex.all(QueryBuilders.termsQuery(facts.group, groups), spec.filter());
+        List<Entry> members = scored(shard.exact(spec.vector(), inGroups));
         shard.readGroups(members);
         return Entry.heads(found, Entry.others(found, members, spec.language()), spec.language());
     }
