@@ -77,8 +77,10 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_endpoint_that_fails_is_a_bad_gateway(client, index, server, fault):
     answer, wanted = FAULTS[fault]
-    server.faults.append(answer)
-    assert refusal(client, index, fault) == (502, f"[langshift] The endpoint of the encoder toy {wanted}.")
+    # The client asks again after such an answer.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "always", answer)
+        assert refusal(client, index, fault) == (502, f"[langshift] The endpoint of the encoder toy {wanted}.")
     assert search(client, index, text=fault)["hits"]["hits"]
 
 

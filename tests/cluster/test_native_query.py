@@ -18,7 +18,7 @@ from langshift.plugin.metadata import USUAL
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.settings import SearchSettings
 
-TOY = replace(PLAIN, dimension=DIMENSION)
+TOY = replace(PLAIN, encoder="unknown", dimension=DIMENSION)
 #: Orthonormal rows, of which documents would hold a part only.
 DIRECTIONS = np.linalg.qr(np.random.default_rng(7).standard_normal((DIMENSION, 2)))[0].T.astype(np.float32)
 CALIBRATION = {
@@ -266,7 +266,7 @@ REFUSED = {
     "nothing": ({"mode": "dense"}, "needs a [text], a [vector] or a [vector_query]."),
     "no endpoint": (
         {"text": "sun"},
-        "needs a [vector]: the node has no endpoint for the encoder toy of the index (node setting "
+        "needs a [vector]: the node has no endpoint for the encoder unknown of the index (node setting "
         "langshift.encoders.NAME.url).",
     ),
     "two preferences": (
