@@ -202,6 +202,10 @@ def test_it_is_a_query_among_others(client, targets):
     assert hits_of(two["responses"][0]) == plain
     assert ask(query=query, profile=True)["profile"]["shards"]
     assert client.explain(index=index, id=plain[0][0], body={"query": query})["explanation"]["value"] == plain[0][1]
+    legs = {"hybrid": {"queries": [query, {"match": {"text.de": "sun"}}]}}
+    fused = ask(query=legs, search_pipeline={"phase_results_processors": [{"normalization-processor": {}}]})
+    assert fused["hits"]["max_score"] <= 1
+    assert plain[0][0] in dict(hits_of(fused))
     page = client.search(index=index, body={"query": query, "size": 7, "_source": False}, params={"scroll": "1m"})
     more = client.scroll(body={"scroll_id": page["_scroll_id"], "scroll": "1m"})
     client.clear_scroll(scroll_id=page["_scroll_id"])
