@@ -11,11 +11,11 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from langshift import __version__
 from langshift.embedded.artifacts import ArtifactLock, download
 from langshift.embedded.compiler import JAVA, compile_java
 from langshift.languages import folds, tag_tables
 from langshift.normal_form import SPELLINGS
+from langshift.settings import VERSION
 
 NAME = "langshift"
 #: The lowest OpenSearch that the plugin is compiled against; it runs on all of that major version from there on.
@@ -36,7 +36,7 @@ def descriptor() -> str:
     lines = {
         "name": NAME,
         "description": "Language-fair vector search: one query for all search modes, and the shift of documents",
-        "version": __version__,
+        "version": VERSION,
         "dependencies": json.dumps({"opensearch": f"^{LOWEST}"}),
         "java.version": JAVA,
         "classname": _CLASS,
@@ -63,9 +63,9 @@ def build(lock: ArtifactLock, downloads: Path, folder: Path) -> Path:
         compile_sources(lock, downloads, classes)
         compiled = {file.relative_to(classes).as_posix(): file.read_bytes() for file in classes.rglob("*.class")}
     folder.mkdir(parents=True, exist_ok=True)
-    jar = folder / f"{NAME}-{__version__}.jar"
+    jar = folder / f"{NAME}-{VERSION}.jar"
     _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **_tables()})
-    packed = folder / f"{NAME}-{__version__}.zip"
+    packed = folder / f"{NAME}-{VERSION}.zip"
     policy = (source_folder() / "plugin-security.policy").read_bytes()
     _pack(
         packed,
