@@ -28,6 +28,7 @@ import hypothesis
 import pytest
 from filelock import FileLock
 from known_vectors import KnownVectors
+from native_plugin import encoder_settings, install_plugin
 from opensearchpy import OpenSearch
 from three_nodes import ThreeNodes
 
@@ -223,8 +224,9 @@ def cluster_url(pytestconfig: pytest.Config, quick_java: QuickJava) -> str:
             url = _container(shared)
         else:
             _share_downloads(shared)
+            install_plugin(shared, pytestconfig.cache.mkdir("langshift"))
             with quick_java():
-                url = embedded.up(shared).url
+                url = embedded.up(shared, encoder_settings()).url
         (shared / "url").write_text(url)
     return url
 

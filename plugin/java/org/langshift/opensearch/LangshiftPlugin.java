@@ -1,0 +1,105 @@
+package org.langshift.opensearch;
+
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Supplier;
+
+import org.opensearch.cluster.metadata.IndexMetadata;
+import org.opensearch.cluster.metadata.IndexNameExpressionResolver;
+import org.opensearch.cluster.service.ClusterService;
+import org.opensearch.common.settings.Setting;
+import org.opensearch.core.common.io.stream.NamedWriteableRegistry;
+import org.opensearch.core.xcontent.NamedXContentRegistry;
+import org.opensearch.env.Environment;
+import org.opensearch.env.NodeEnvironment;
+import org.opensearch.plugins.Plugin;
+import org.opensearch.plugins.SearchPlugin;
+import org.opensearch.repositories.RepositoriesService;
+import org.opensearch.script.ScriptService;
+import org.opensearch.search.deciders.ConcurrentSearchRequestDecider;
+import org.opensearch.search.fetch.FetchSubPhase;
+import org.opensearch.threadpool.ThreadPool;
+import org.opensearch.transport.client.Client;
+import org.opensearch.watcher.ResourceWatcherService;
+
+/** What the plugin brings: the query `langshift`. */
+public final class LangshiftPlugin extends Plugin implements SearchPlugin {
+
+    /** What queries need of their node: parsers are made before it is there, and several nodes may share one JVM. */
+    private final Node node = new Node();
+
+    /** The services of a node; set once it has started. */
+    static final class Node {
+        // Indices whose mapping is known; more are read again.
+        private static final int MOST_KNOWN = 256;
+
+        volatile ClusterService cluster;
+        volatile IndexNameExpressionResolver names;
+        volatile Encoders encoders;
+        private final Map<String, IndexFacts> known = new LinkedHashMap<>(16, 0.75f, true) {
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<String, IndexFacts> eldest) {
+                return size() > MOST_KNOWN;
+            }
+        };
+
+        /** What an index says of itself; read again when its mapping changes. */
+        IndexFacts facts(IndexMetadata index) {
+            synchronized (known) {
+                return known.compute(
+                    index.getIndexUUID(),
+                    (uuid, old) -> old != null && old.version == index.getMappingVersion() ? old : new IndexFacts(index)
+                );
+            }
+        }
+    }
+
+    @Override
+    public Collection<Object> createComponents(
+        Client client,
+        ClusterService clusterService,
+        ThreadPool threadPool,
+        ResourceWatcherService resourceWatcherService,
+        ScriptService scriptService,
+        NamedXContentRegistry xContentRegistry,
+        Environment environment,
+        NodeEnvironment nodeEnvironment,
+        NamedWriteableRegistry namedWriteableRegistry,
+        IndexNameExpressionResolver indexNameExpressionResolver,
+        Supplier<RepositoriesService> repositoriesServiceSupplier
+    ) {
+        node.cluster = clusterService;
+        node.names = indexNameExpressionResolver;
+        node.encoders = new Encoders(environment.settings(), threadPool);
+        return List.of();
+    }
+
+    @Override
+    public List<Setting<?>> getSettings() {
+        return Encoders.settings();
+    }
+
+    @Override
+    public List<FetchSubPhase> getFetchSubPhases(FetchPhaseConstructionContext context) {
+        return List.of(new VectorsFetch());
+    }
+
+    @Override
+    public Optional<ConcurrentSearchRequestDecider.Factory> getConcurrentSearchRequestDeciderFactory() {
+        return Optional.of(new ConcurrentSearch.Factory());
+    }
+
+    @Override
+    public List<QuerySpec<?>> getQueries() {
+        return List.of(
+            new QuerySpec<>(
+                LangshiftQueryBuilder.NAME,
+                in -> new LangshiftQueryBuilder(in, node),
+                parser -> LangshiftQueryBuilder.fromXContent(parser, node)
+            )
+        );
+    }
+}

@@ -1,0 +1,67 @@
+"""The OpenSearch plugin for the tests' own servers, and what an index says of itself to its query."""
+
+import base64
+import hashlib
+import json
+import socket
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from embeddings_server import MODEL
+
+from langshift import embedded
+from langshift.embedded.artifacts import read_lock
+from langshift.plugin import native
+from langshift.plugin.metadata import value_at
+
+
+def install_plugin(home, cache):
+    """Give the server of a langshift home, before it starts, the plugin; built anew where its sources have changed."""
+    read = hashlib.sha256(Path(native.__file__).read_bytes())
+    for file in sorted(native.source_folder().rglob("*.*")):
+        read.update(file.read_bytes())
+    folder = cache / f"plugin-{read.hexdigest()[:12]}"
+    packed = next(folder.glob("*.zip"), None) or native.build(read_lock(), home / "downloads", folder)
+    native.unpack(packed, Path(str(embedded.places(home)["home"])) / "plugins")
+
+
+def has_plugin(client):
+    """Whether all nodes of a cluster have it."""
+    nodes = client.nodes.info(metric="plugins")["nodes"].values()
+    return all(any(one["name"] == native.NAME for one in node["plugins"]) for node in nodes)
+
+
+def metadata_of(fingerprint, fields, *, directions=None, calibration=None):
+    """The ``_meta`` of an index."""
+    kept = fingerprint.to_dict()
+    meta = {"langshift": kept, "langshift_fields": fields.to_dict()}
+    if directions is not None:
+        kept |= {"gamma": 0.7, "vectors": "made up", "pivot": "en"}
+        packed = base64.b64encode(directions.astype("<f4").tobytes()).decode()
+        mean = base64.b64encode(np.zeros(directions.shape[1], "<f4").tobytes()).decode()
+        meta["langshift_vectors"] = {"hash": "made up", "vectors": {}, "common": mean, "directions": packed}
+    if calibration is not None:
+        meta["langshift_anchors"] = calibration
+    return json.loads(msgspec.json.encode(meta))
+
+
+def hits_of(response):
+    """Ids and scores of a search's hits."""
+    return [(hit["_id"], hit["_score"]) for hit in response["hits"]["hits"]]
+
+
+def encoder_settings():
+    """Settings of a node that may ask an endpoint of the tests for the vectors of an index of the encoder ``toy``."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    name = "langshift.encoders.toy"
+    return {f"{name}.url": f"http://127.0.0.1:{port}/v1", f"{name}.model": MODEL, f"{name}.timeout": "2s"}
+
+
+def encoder_port(client):
+    """The port where such nodes expect the endpoint; None where they know none."""
+    (node, *_) = client.nodes.info(metric="settings")["nodes"].values()
+    url = value_at(node["settings"], "langshift.encoders.toy.url")
+    return None if url is None else int(url.removesuffix("/v1").rpartition(":")[2])
