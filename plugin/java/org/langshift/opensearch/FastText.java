@@ -35,7 +35,7 @@ final class FastText {
         ByteBuffer in = ByteBuffer.wrap(model).order(ByteOrder.LITTLE_ENDIAN);
         require(in.getInt() == MAGIC && in.getInt() == VERSION);
         dimension = in.getInt();
-        skip(in, 5 * Integer.BYTES);
+        skip(in, 4 * Integer.BYTES);
         require(in.getInt() == 1 && in.getInt() == HIERARCHICAL);
         in.getInt();
         buckets = in.getInt();
