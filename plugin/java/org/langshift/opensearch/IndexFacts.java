@@ -94,22 +94,24 @@ final class IndexFacts {
 
     /** Refuses an index that is not langshift's, or whose vectors another engine than Lucene's keeps. */
     void checkEngine() {
-        Refused.when(
-            fingerprint.isEmpty(),
-            "Index " + index + " has no langshift fingerprint: it was not created by langshift."
-        );
-        boolean former = !"shift".equals(fingerprint.getOrDefault("method", "shift")) || fingerprint.get("soft") != null
-            || gamma != 0 && fingerprint.containsKey("method");
-        Refused.when(
-            former,
-            "Index " + index + " was made by an earlier version of langshift, whose shift is no longer done: index the corpus again."
-        );
+        checkFingerprint(index, fingerprint);
         Map<String, Object> method = map(vectorField.get("method"));
         Object engine = method.getOrDefault("engine", "faiss"), space = method.getOrDefault("space_type", vectorField.get("space_type"));
         Refused.when(
             !"knn_vector".equals(vectorField.get("type")) || !"lucene".equals(engine) || !"cosinesimil".equals(space),
             "Index " + index + " keeps its vectors by engine " + engine + " and space " + space
                 + "; this query searches those of lucene and cosinesimil: search with `langshift search`."
+        );
+    }
+
+    /** Refuses an index that is not langshift's, or was made by an earlier version, which shifted otherwise. */
+    static void checkFingerprint(String index, Map<String, Object> made) {
+        Refused.when(made.isEmpty(), "Index " + index + " has no langshift fingerprint: it was not created by langshift.");
+        boolean former = !"shift".equals(made.getOrDefault("method", "shift")) || made.get("soft") != null
+            || number(made.get("gamma"), 0) != 0 && made.containsKey("method");
+        Refused.when(
+            former,
+            "Index " + index + " was made by an earlier version of langshift, whose shift is no longer done: index the corpus again."
         );
     }
 

@@ -27,11 +27,7 @@ final class StoredShift {
      * @param stored `_meta.langshift_vectors`
      */
     StoredShift(String index, Map<String, Object> fingerprint, Map<String, Object> stored) {
-        Refused.when(fingerprint.isEmpty(), "Index " + index + " has no langshift fingerprint: it was not created by langshift.");
-        Refused.when(
-            fingerprint.containsKey("method") || fingerprint.get("soft") != null,
-            "Index " + index + " was made by an earlier version of langshift: index the corpus again."
-        );
+        IndexFacts.checkFingerprint(index, fingerprint);
         hash = (String) fingerprint.get("vectors");
         pivot = (String) fingerprint.get("pivot");
         boolean moves = hash != null;
