@@ -16,6 +16,7 @@ from langshift.debias import detector, unprepared
 from langshift.embedded.artifacts import read_lock
 from langshift.plugin import native
 from langshift.plugin.metadata import value_at
+from langshift.plugin.pipelines import name_for
 
 
 def packed_plugin(home, cache):
@@ -37,6 +38,14 @@ def has_plugin(client):
     """Whether all nodes of a cluster have it."""
     nodes = client.nodes.info(metric="plugins")["nodes"].values()
     return all(any(one["name"] == native.NAME for one in node["plugins"]) for node in nodes)
+
+
+def install_processor(client, index, _shift, _fields, first):
+    """As ``langshift.plugin.pipelines.install``, with the plugin's processor, which asks the index for all of this."""
+    before = {} if first is None else {"pipeline": first.name}
+    name = name_for(index)
+    client.ingest.put_pipeline(id=name, body={"processors": [{"langshift": before}]})
+    client.indices.put_settings(index=index, body={"index": {"default_pipeline": name}})
 
 
 def metadata_of(fingerprint, fields, *, directions=None, calibration=None):
