@@ -1,6 +1,7 @@
 """The ingest processor ``langshift`` of the plugin: one pipeline for all indices, beside Painless and NumPy."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -66,6 +67,82 @@ def test_painless_makes_the_same_of_them(client, name):
     documents = [{"_index": name, "_id": "a", "_source": case["before"]} for case in cases]
     body = json.loads(json.dumps(pipelines.body(name, shift, fields, None)))
     assert differences(cases, simulated(client, body, documents)) == []
+
+
+# What documents hold, right and wrong, in all combinations that are drawn.
+TOLD = ("de", "DE", "zh_Hant", ["th"], "nn", "und", "English", 7, None, "zh-HK", "no", "en")
+STAMPS = (
+    *[
+        {"vectors": "known", "alpha": alpha, "language": key}
+        for alpha in (0.75, 1, 0.0)
+        for key in ("de", "zh-TW", "xx")
+    ],
+    {"vectors": "known", "alpha": 0.5, "gamma": 0.97, "language": "th", "tag": "th-TH"},
+    {"vectors": "known", "alpha": 0.0, "gamma": 0.97, "tag": "zh-HK"},
+    {"vectors": "others", "alpha": 0.5, "language": "de"},
+    {"vectors": "others", "alpha": 0, "tag": 7},
+    {"vectors": None},
+    {"alpha": "1"},
+    "yes",
+)
+VECTORS = (
+    *[[0.25, -1, 3, number] for number in range(4)],
+    *(
+        "AACAPwAAAEAAAEBAAACAQA",
+        "AACAPwAAAEAAAEBAAADAfw==",
+        "x",
+        [1, 2],
+        [1, "2", 3, 4],
+        [1e100, 0, 0, 1],
+        {"a": 1},
+        None,
+    ),
+)
+TEXTS = ("x", "", "é\u00adﬁ", {"de": "y"}, ["e\u0301"], None)
+
+
+def drawn(draw, fields, gamma):
+    """A document of fields of an index with this gamma, some of them missing."""
+    # Where an index never had a gamma, no stamp of its vectors has one.
+    stamps = [one for one in STAMPS if gamma or "gamma" not in one]
+    parts = {
+        fields.vector: VECTORS[:4] if draw.random() < 0.7 else VECTORS,
+        fields.language: TOLD,
+        fields.stamp: stamps,
+    }
+    parts |= dict.fromkeys(fields.text_fields, TEXTS) | {"language": TOLD}
+    parts |= {name: ("a", "", [], ["b"], None) for name in (fields.parent,) if name}
+    made = {}
+    for name, values in parts.items():
+        if draw.random() < (0.9 if name == fields.vector else 0.5):
+            place = made
+            *outer, last = name.split(".") if draw.random() < 0.8 else [name]
+            for one in outer:
+                place = place.setdefault(one, {})
+            place[last] = draw.choice(values)
+    return made
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_painless_and_java_make_the_same_of_whatever_documents_hold(client, native_cases, name):
+    shift_script.install(client)
+    meta, draw = INDICES[name], random.Random(name)
+    shift, fields = StoredShift.from_meta(meta), FieldNames.from_meta(meta)
+    sources = [drawn(draw, fields, shift.gamma) for _ in range(350)]
+    body = json.loads(json.dumps(pipelines.body(name, shift, fields, None)))
+    painless = simulated(client, body, [{"_index": name, "_id": "a", "_source": one} for one in sources])
+    java = native_cases.ask(
+        indices={name: meta}, documents=[{"index": name, "document": {**one, "_id": "a"}} for one in sources]
+    )
+    for one in java:
+        if isinstance(one, dict):
+            del one["_id"]
+    cases = [
+        {"name": json.dumps(one), "index": name, "after": made} for one, made in zip(sources, painless, strict=True)
+    ]
+    assert differences(cases, java) == []
+    refused = sum(isinstance(one, str) for one in java)
+    assert 20 < refused < len(sources) - 100
 
 
 def source(client, index, name):

@@ -66,7 +66,8 @@ final class StoredShift {
 
     /** The tag of the vector that documents of a language take, empty where they are not shifted: `vector_tag`. */
     String key(String told) {
-        String tag = Languages.canonical(told), wide = Languages.primary(tag);
+        // A stored tag has hyphens; what else stands in its field is none.
+        String tag = told.indexOf('_') < 0 ? Languages.canonical(told) : Languages.UND, wide = Languages.primary(tag);
         if (tag.equals(Languages.UND) || tag.equals(pivot)) {
             return "";
         }
