@@ -54,10 +54,6 @@ class NativeCases:
         assert done.returncode == 0, done.stderr.decode()
         return json.loads(done.stdout)["made"]
 
-    def detect(self, texts, languages=()):
-        """Language and confidence of texts."""
-        return self.ask(texts=[{"text": text, "languages": list(languages)} for text in texts])
-
 
 def read_table():
     """The metadata of the indices, by their names, and the cases."""
