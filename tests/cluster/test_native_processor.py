@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from documents import DOCS, blocks
 from native_cases import CLOSE, differences, read_table
 from native_plugin import has_plugin
 from opensearchpy.exceptions import RequestError, TransportError
@@ -244,3 +245,17 @@ def test_what_runs_first_is_there_and_runs_in_no_circle(client, index, pipeline)
     with pytest.raises(RequestError) as refused:
         client.ingest.put_pipeline(id=pipeline, body={"processors": [{"langshift": {"first": "x"}}]})
     assert "doesn't support one or more provided configuration parameters [first]" in str(refused.value.info)
+
+
+def test_the_page_of_the_plugin_shows_a_pipeline_for_all_indices(client, index, pipeline):
+    shown = [one.text for one in blocks(DOCS / "plugin.md") if one.text.startswith("PUT ")]
+    for request in shown:
+        target, _, body = request.removeprefix("PUT ").partition("\n")
+        assert target in ("/_ingest/pipeline/langshift", "/news-v0001/_settings")
+        # Each test has names of its own.
+        own = target.replace("pipeline/langshift", f"pipeline/{pipeline}").replace("news-v0001", index)
+        asked = json.loads(body.replace('"default_pipeline": "langshift"', f'"default_pipeline": "{pipeline}"'))
+        client.transport.perform_request("PUT", own, body=asked)
+    client.index(index=index, id="1", body={"text": "Ebbe und Flut kommen zweimal am Tag.", "embedding": raw_vector()})
+    assert source(client, index, "1")["shift"]["language"] == "de"
+    assert len(shown) == 2
