@@ -11,6 +11,9 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+from langcodes.data_dicts import MACROLANGUAGES
+
+from langshift.debias.detector import bundled_model, tables
 from langshift.embedded.artifacts import ArtifactLock, download
 from langshift.embedded.compiler import JAVA, compile_java
 from langshift.languages import folds, tag_tables
@@ -22,6 +25,7 @@ NAME = "langshift"
 LOWEST = "3.3.2"
 _CLASS = "org.langshift.opensearch.LangshiftPlugin"
 _PACKAGE = "org/langshift/opensearch"
+_LICENSE = "lid.176.LICENSE"
 # Zips hold no time before this one; the same sources give the same bytes.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -44,13 +48,14 @@ def descriptor() -> str:
     return "".join(f"{key}={value}\n" for key, value in lines.items())
 
 
-def build(lock: ArtifactLock, downloads: Path, folder: Path) -> Path:
+def build(lock: ArtifactLock, downloads: Path, folder: Path, *, detects: bool = True) -> Path:
     """Compile the plugin and pack it.
 
     Args:
         lock: the jars of an OpenSearch, and the compiler.
         downloads: the folder where these are kept; what is missing is downloaded.
         folder: where the zip belongs; made.
+        detects: whether it is to detect languages: with fastText's lid.176.ftz, which is under CC BY-SA 3.0.
 
     Returns:
         The zip, as ``opensearch-plugin install`` takes it: the same bytes each time.
@@ -64,17 +69,13 @@ def build(lock: ArtifactLock, downloads: Path, folder: Path) -> Path:
         compiled = {file.relative_to(classes).as_posix(): file.read_bytes() for file in classes.rglob("*.class")}
     folder.mkdir(parents=True, exist_ok=True)
     jar = folder / f"{NAME}-{VERSION}.jar"
-    _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **_tables()})
-    packed = folder / f"{NAME}-{VERSION}.zip"
-    policy = (source_folder() / "plugin-security.policy").read_bytes()
-    _pack(
-        packed,
-        {
-            "plugin-descriptor.properties": descriptor().encode(),
-            "plugin-security.policy": policy,
-            jar.name: jar.read_bytes(),
-        },
-    )
+    told = _tables() | (_model() if detects else {})
+    _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **told})
+    packed = folder / f"{NAME}-{VERSION}{'' if detects else '-without-detection'}.zip"
+    names = ["plugin-security.policy", *([_LICENSE] if detects else [])]
+    beside = {name: (source_folder() / name).read_bytes() for name in names}
+    described = {"plugin-descriptor.properties": descriptor().encode()}
+    _pack(packed, {**described, **beside, jar.name: jar.read_bytes()})
     jar.unlink()
     return packed
 
@@ -97,10 +98,24 @@ def compile_sources(lock: ArtifactLock, downloads: Path, classes: Path) -> None:
     compile_java(what, had[compiler[0]], [had[artifact] for artifact in needed], source_folder(), classes)
 
 
-def _tables() -> Mapping[str, bytes]:
+def _tables() -> dict[str, bytes]:
     """What Java is told of languages, as files of the jar."""
-    tables = {"folds": folds(), "tags": tag_tables(), "spellings": SPELLINGS}
-    return {f"{_PACKAGE}/languages.json": json.dumps(tables, sort_keys=True, separators=(",", ":")).encode()}
+    tables = {"folds": folds(), "tags": tag_tables(), "spellings": SPELLINGS, "macrolanguages": MACROLANGUAGES}
+    return {f"{_PACKAGE}/languages.json": _json(tables)}
+
+
+def _model() -> dict[str, bytes]:
+    """What Java detects languages with, as files of the jar, the model's licence beside it."""
+    model = bundled_model()
+    return {
+        f"{_PACKAGE}/{model.name}": model.read_bytes(),
+        f"{_PACKAGE}/{_LICENSE}": (source_folder() / _LICENSE).read_bytes(),
+        f"{_PACKAGE}/detector.json": _json(tables()),
+    }
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _pack(target: Path, content: Mapping[str, bytes]) -> None:

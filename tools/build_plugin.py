@@ -19,15 +19,17 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Build, compile against the others, and say where the zip is."""
+    """Build with detection of languages and without, compile against the others, and say where the zips are."""
     downloads = Settings.from_env().home / "downloads"
-    packed = native.build(read_lock(), downloads, ROOT / ".build" / "plugin")
+    folder = ROOT / ".build" / "plugin"
+    made = [native.build(read_lock(), downloads, folder, detects=detects) for detects in (True, False)]
     for file in sorted(ROOT.glob("tools/opensearch-*.lock.json")):
         lock = parse_lock(file.read_bytes())
         with tempfile.TemporaryDirectory() as place:
             native.compile_sources(lock, downloads, Path(place, "classes"))
         print(f"It compiles against OpenSearch {lock.version}.")
-    print(f"{packed.relative_to(ROOT)} ({packed.stat().st_size / 1e3:.0f} kB)")
+    for packed in made:
+        print(f"{packed.relative_to(ROOT)} ({packed.stat().st_size / 1e3:.0f} kB)")
 
 
 if __name__ == "__main__":

@@ -9,27 +9,43 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from embeddings_server import MODEL
+from filelock import FileLock
 
 from langshift import embedded
+from langshift.debias import detector, unprepared
 from langshift.embedded.artifacts import read_lock
 from langshift.plugin import native
 from langshift.plugin.metadata import value_at
+from langshift.plugin.pipelines import name_for
 
 
-def install_plugin(home, cache):
-    """Give the server of a langshift home, before it starts, the plugin; built anew where its sources have changed."""
-    read = hashlib.sha256(Path(native.__file__).read_bytes())
+def packed_plugin(home, cache):
+    """The plugin's zip; built anew where its sources have changed."""
+    read = hashlib.sha256(b"".join(Path(of.__file__).read_bytes() for of in (native, detector, unprepared)))
     for file in sorted(native.source_folder().rglob("*.*")):
         read.update(file.read_bytes())
     folder = cache / f"plugin-{read.hexdigest()[:12]}"
-    packed = next(folder.glob("*.zip"), None) or native.build(read_lock(), home / "downloads", folder)
-    native.unpack(packed, Path(str(embedded.places(home)["home"])) / "plugins")
+    with FileLock(cache / "plugin.lock"):
+        return next(folder.glob("*.zip"), None) or native.build(read_lock(), home / "downloads", folder)
+
+
+def install_plugin(home, cache):
+    """Give the server of a langshift home, before it starts, the plugin."""
+    native.unpack(packed_plugin(home, cache), Path(str(embedded.places(home)["home"])) / "plugins")
 
 
 def has_plugin(client):
     """Whether all nodes of a cluster have it."""
     nodes = client.nodes.info(metric="plugins")["nodes"].values()
     return all(any(one["name"] == native.NAME for one in node["plugins"]) for node in nodes)
+
+
+def install_processor(client, index, _shift, _fields, first):
+    """As ``langshift.plugin.pipelines.install``, with the plugin's processor, which asks the index for all of this."""
+    before = {} if first is None else {"pipeline": first.name}
+    name = name_for(index)
+    client.ingest.put_pipeline(id=name, body={"processors": [{"langshift": before}]})
+    client.indices.put_settings(index=index, body={"index": {"default_pipeline": name}})
 
 
 def metadata_of(fingerprint, fields, *, directions=None, calibration=None):

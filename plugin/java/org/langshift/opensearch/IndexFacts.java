@@ -41,7 +41,8 @@ final class IndexFacts {
     final Object calibration;
     /** What the mapping says of the field of vectors. */
     final Map<String, Object> vectorField;
-    private final Map<String, Object> storedShift;
+    private final Map<String, Object> meta, storedShift;
+    private volatile DocumentShift documents;
     private double[][] directions;
     private volatile Spread spread;
 
@@ -55,7 +56,7 @@ final class IndexFacts {
         window = Math.min(LangshiftQueryBuilder.MOST, IndexSettings.MAX_RESULT_WINDOW_SETTING.get(metadata.getSettings()));
         MappingMetadata mapping = metadata.mapping();
         Map<String, Object> source = mapping == null ? NONE : mapping.sourceAsMap();
-        Map<String, Object> meta = map(source.get("_meta"));
+        meta = map(source.get("_meta"));
         fingerprint = map(meta.get("langshift"));
         dimension = (int) number(fingerprint.get("dimension"), 0);
         gamma = number(fingerprint.get("gamma"), 0);
@@ -93,16 +94,7 @@ final class IndexFacts {
 
     /** Refuses an index that is not langshift's, or whose vectors another engine than Lucene's keeps. */
     void checkEngine() {
-        Refused.when(
-            fingerprint.isEmpty(),
-            "Index " + index + " has no langshift fingerprint: it was not created by langshift."
-        );
-        boolean former = !"shift".equals(fingerprint.getOrDefault("method", "shift")) || fingerprint.get("soft") != null
-            || gamma != 0 && fingerprint.containsKey("method");
-        Refused.when(
-            former,
-            "Index " + index + " was made by an earlier version of langshift, whose shift is no longer done: index the corpus again."
-        );
+        checkFingerprint(index, fingerprint);
         Map<String, Object> method = map(vectorField.get("method"));
         Object engine = method.getOrDefault("engine", "faiss"), space = method.getOrDefault("space_type", vectorField.get("space_type"));
         Refused.when(
@@ -110,6 +102,27 @@ final class IndexFacts {
             "Index " + index + " keeps its vectors by engine " + engine + " and space " + space
                 + "; this query searches those of lucene and cosinesimil: search with `langshift search`."
         );
+    }
+
+    /** Refuses an index that is not langshift's, or was made by an earlier version, which shifted otherwise. */
+    static void checkFingerprint(String index, Map<String, Object> made) {
+        Refused.when(made.isEmpty(), "Index " + index + " has no langshift fingerprint: it was not created by langshift.");
+        boolean former = !"shift".equals(made.getOrDefault("method", "shift")) || made.get("soft") != null
+            || number(made.get("gamma"), 0) != 0 && made.containsKey("method");
+        Refused.when(
+            former,
+            "Index " + index + " was made by an earlier version of langshift, whose shift is no longer done: index the corpus again."
+        );
+    }
+
+    /** What becomes of documents on their way into the index. */
+    DocumentShift documents() {
+        DocumentShift made = documents;
+        if (made == null) {
+            made = new DocumentShift(index, meta);
+            documents = made;
+        }
+        return made;
     }
 
     /** Whether the scores of the graph are those of the whole vectors. */
@@ -166,15 +179,15 @@ final class IndexFacts {
         return value instanceof Number found ? found.doubleValue() : otherwise;
     }
 
-    private static String text(Map<String, Object> within, String name, String otherwise) {
+    static String text(Map<String, Object> within, String name, String otherwise) {
         return within.get(name) instanceof String found ? found : otherwise;
     }
 
-    private static List<String> strings(Object value) {
+    static List<String> strings(Object value) {
         return value instanceof List<?> list ? list.stream().map(String::valueOf).toList() : List.of();
     }
 
-    private static float[] decoded(String text) {
+    static float[] decoded(String text) {
         byte[] bytes = Base64.getDecoder().decode(text);
         float[] numbers = new float[bytes.length / Float.BYTES];
         ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer().get(numbers);

@@ -15,6 +15,8 @@ import org.opensearch.core.common.io.stream.NamedWriteableRegistry;
 import org.opensearch.core.xcontent.NamedXContentRegistry;
 import org.opensearch.env.Environment;
 import org.opensearch.env.NodeEnvironment;
+import org.opensearch.ingest.Processor;
+import org.opensearch.plugins.IngestPlugin;
 import org.opensearch.plugins.Plugin;
 import org.opensearch.plugins.SearchPlugin;
 import org.opensearch.repositories.RepositoriesService;
@@ -25,8 +27,8 @@ import org.opensearch.threadpool.ThreadPool;
 import org.opensearch.transport.client.Client;
 import org.opensearch.watcher.ResourceWatcherService;
 
-/** What the plugin brings: the query `langshift`. */
-public final class LangshiftPlugin extends Plugin implements SearchPlugin {
+/** What the plugin brings: the query and the ingest processor `langshift`. */
+public final class LangshiftPlugin extends Plugin implements IngestPlugin, SearchPlugin {
 
     /** What queries need of their node: parsers are made before it is there, and several nodes may share one JVM. */
     private final Node node = new Node();
@@ -45,6 +47,18 @@ public final class LangshiftPlugin extends Plugin implements SearchPlugin {
                 return size() > MOST_KNOWN;
             }
         };
+
+        private Detector detector;
+        private boolean sought;
+
+        /** The detector of languages, read when it is first needed; null where the plugin came without one. */
+        synchronized Detector detector() {
+            if (!sought) {
+                detector = Detector.load();
+                sought = true;
+            }
+            return detector;
+        }
 
         /** What an index says of itself; read again when its mapping changes. */
         IndexFacts facts(IndexMetadata index) {
@@ -80,6 +94,11 @@ public final class LangshiftPlugin extends Plugin implements SearchPlugin {
     @Override
     public List<Setting<?>> getSettings() {
         return Encoders.settings();
+    }
+
+    @Override
+    public Map<String, Processor.Factory> getProcessors(Processor.Parameters parameters) {
+        return Map.of(LangshiftProcessor.TYPE, LangshiftProcessor.factory(node, parameters.ingestService));
     }
 
     @Override

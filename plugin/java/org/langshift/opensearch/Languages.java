@@ -33,8 +33,26 @@ final class Languages {
         return text(FOLDS, primary(tag), primary(tag));
     }
 
+    /** What ISO 639-3 counts a language to: `ar` for `arz`; null where it is of no other. */
+    static String macrolanguage(String tag) {
+        return text(TABLES, "macrolanguages", primary(tag), null);
+    }
+
+    /** The script that a canonical tag names or implies; null where that is not known. */
+    static String script(String tag) {
+        for (String part : tag.split("-")) {
+            if (part.length() == 4) {
+                return part;
+            }
+        }
+        return text(TAGS, "usual", tag.toLowerCase(Locale.ROOT), text(TAGS, "usual", primary(tag), null));
+    }
+
     /** A text in NFC, without invisible characters within words, and with Latin ligatures spelt out. */
     static String normalForm(String text) {
+        if (text.chars().allMatch(one -> one < 128)) {
+            return text;
+        }
         String made = text;
         for (Map.Entry<String, Object> one : table(TABLES, "spellings").entrySet()) {
             for (char character : ((String) one.getValue()).toCharArray()) {
