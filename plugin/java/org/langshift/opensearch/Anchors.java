@@ -35,8 +35,10 @@ final class Anchors {
      *
      * @param bonus what is added for the searcher's language on the scale of scores, or below 0 to all others
      * @param given what each candidate is given for words in other languages
+     * @param trusted how probable it is that each answers the query
+     * @param weights what each one's vector was multiplied with before it was added; 0 where it was not
      */
-    record Moved(float[] vector, double bonus, double[] given) {}
+    record Moved(float[] vector, double bonus, double[] given, double[] trusted, double[] weights) {}
 
     private Anchors() {}
 
@@ -45,14 +47,15 @@ final class Anchors {
         double part = rho(query, how.directions);
         double[] trusted = probabilities(query, candidates, how, how.spread * part);
         double best = candidates.stream().mapToDouble(Candidate::words).max().orElse(0), own = 0;
-        double[] sum = query.clone();
+        double[] sum = query.clone(), weights = new double[trusted.length];
         for (int i = 0; i < trusted.length; i++) {
             Candidate one = candidates.get(i);
             double lead = how.strength * Math.pow(trusted[i], SHARPNESS);
             own += one.own ? lead : 0;
             if (lead >= LEAST_WEIGHT) {
+                weights[i] = lead * part;
                 for (int d = 0; d < sum.length; d++) {
-                    sum[d] += lead * part * one.vector[d];
+                    sum[d] += weights[i] * one.vector[d];
                 }
             }
         }
@@ -64,7 +67,7 @@ final class Anchors {
             Candidate one = candidates.get(i);
             given[i] = one.own || one.words == 0 ? 0 : how.strength * WORDS_BONUS * spread * one.words / best / 2;
         }
-        return new Moved(moved, how.hasOwn ? (OWN_BONUS * spread * own + how.preference) / 2 : 0, given);
+        return new Moved(moved, how.hasOwn ? (OWN_BONUS * spread * own + how.preference) / 2 : 0, given, trusted, weights);
     }
 
     private static double[] probabilities(double[] query, List<Candidate> candidates, Setting how, double spread) {

@@ -57,7 +57,7 @@ record Calibration(String mode, double strength, double spread, int documents, b
         return IndexFacts.number(one, Double.NaN) != IndexFacts.number(other, Double.NaN);
     }
 
-    private static Map<String, Double> numbers(Object scales) {
+    static Map<String, Double> numbers(Object scales) {
         Map<String, Double> made = new TreeMap<>();
         IndexFacts.map(scales).forEach((tag, scale) -> made.put(tag, IndexFacts.number(scale, Double.NaN)));
         return made;

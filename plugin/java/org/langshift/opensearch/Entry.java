@@ -20,6 +20,17 @@ final class Entry {
     String language = Languages.UND;
     /** The document that a chunk is of, and the group; null where it names none. */
     String parent, group;
+    /** By the name of each leg of the search what that said of it. */
+    Map<String, Leg> legs = Map.of();
+    /** Of what stands for a group the other documents of that, best first. */
+    List<Entry> others = List.of();
+
+    /**
+     * What a leg of a search said.
+     *
+     * @param rank among what the leg found, counted from 1; null where it ranked it not
+     */
+    record Leg(double score, Integer rank) {}
 
     Entry(int document, String id, float score) {
         this.document = document;
@@ -106,6 +117,16 @@ final class Entry {
         return firstOfEach(ranked(made), false);
     }
 
+    private Entry standingFor(float best, List<Entry> members) {
+        Entry made = new Entry(document, id, best);
+        made.language = language;
+        made.parent = parent;
+        made.group = group;
+        made.legs = legs;
+        made.others = members.stream().filter(one -> one != this).toList();
+        return made;
+    }
+
     /**
      * What stands for each group: its document in the searcher's language where it has one, else its best, with the score
      * of the best that was found.
@@ -125,7 +146,7 @@ final class Entry {
                 .filter(one -> one.language.equals(language) && !language.equals(Languages.UND))
                 .findFirst()
                 .orElse(ordered.get(0));
-            heads.add(new Entry(head.document, head.id, all.get(0).score));
+            heads.add(head.standingFor(all.get(0).score, ordered));
         }
         return heads;
     }

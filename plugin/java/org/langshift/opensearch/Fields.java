@@ -45,6 +45,22 @@ final class Fields {
         put(inner, path.substring(dot + 1), value);
     }
 
+    /** Removes what is at a path; an object that this leaves empty goes, too. */
+    static void remove(Map<String, Object> document, String path) {
+        if (document.containsKey(path)) {
+            document.remove(path);
+            return;
+        }
+        for (int dot = path.indexOf('.'); dot >= 0; dot = path.indexOf('.', dot + 1)) {
+            if (document.get(path.substring(0, dot)) instanceof Map<?, ?> inner) {
+                remove(map(inner), path.substring(dot + 1));
+                if (inner.isEmpty()) {
+                    document.remove(path.substring(0, dot));
+                }
+            }
+        }
+    }
+
     /** Puts the strings at a path into the form in which texts are asked for, also those within lists and by language. */
     static Object normalise(Object value, String path) {
         if (value instanceof List<?> list) {

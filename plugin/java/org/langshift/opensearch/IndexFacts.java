@@ -28,9 +28,11 @@ final class IndexFacts {
     final int dimension;
     final double gamma;
     /** `_meta.langshift_fields`, with the usual names where it has none. */
-    final String vector, language, title, group, parent;
-    /** Where a document holds its group. */
-    final String groupSource;
+    final String vector, language, confidence, stamp, title, group, parent;
+    /** Where a document holds its group, and a chunk the document that it is of. */
+    final String groupSource, parentSource;
+    /** Whether langshift cut the documents into chunks, each of which says where it stands. */
+    final boolean cuts;
     final List<String> texts;
     final Map<String, Double> weights;
     final boolean split;
@@ -65,13 +67,17 @@ final class IndexFacts {
         Map<String, Object> fields = map(meta.get("langshift_fields"));
         vector = text(fields, "vector", "embedding");
         language = text(fields, "language", "language");
+        confidence = text(fields, "confidence", "language_confidence");
+        stamp = text(fields, "stamp", "shift");
+        cuts = fields.get("chunking") != null;
         List<String> own = strings(fields.get("texts"));
         split = own.isEmpty() || Boolean.TRUE.equals(fields.get("split"));
         texts = own.isEmpty() ? List.of("title", "text") : own;
         title = own.isEmpty() ? "title" : text(fields, "title", null);
         groupSource = text(fields, "group", "group");
         group = text(fields, "group_keyword", groupSource);
-        parent = text(fields, "parent_keyword", text(fields, "parent", null));
+        parentSource = text(fields, "parent", null);
+        parent = text(fields, "parent_keyword", parentSource);
         weights = new HashMap<>();
         map(fields.get("weights")).forEach((name, value) -> weights.put(name, number(value, 1)));
         analyzed = Set.copyOf(strings(fields.get("analyzed")));
@@ -113,6 +119,15 @@ final class IndexFacts {
             former,
             "Index " + index + " was made by an earlier version of langshift, whose shift is no longer done: index the corpus again."
         );
+    }
+
+    /** The shift of the documents; null where the index does not hold what it takes to reverse it. */
+    StoredShift shift() {
+        try {
+            return new StoredShift(index, fingerprint, storedShift);
+        } catch (IllegalArgumentException incomplete) {
+            return null;
+        }
     }
 
     /** What becomes of documents on their way into the index. */

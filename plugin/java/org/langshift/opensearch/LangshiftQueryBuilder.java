@@ -26,6 +26,7 @@ import org.opensearch.core.common.bytes.BytesReference;
 import org.opensearch.core.common.io.stream.StreamInput;
 import org.opensearch.core.common.io.stream.StreamOutput;
 import org.opensearch.core.index.Index;
+import org.opensearch.core.xcontent.NamedXContentRegistry;
 import org.opensearch.core.xcontent.ObjectParser;
 import org.opensearch.core.xcontent.ToXContent;
 import org.opensearch.core.xcontent.XContentBuilder;
@@ -151,7 +152,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         return new LangshiftQueryBuilder(node, spec, given.vectorQuery, null).boost(given.boost).queryName(given.name);
     }
 
-    private static String checkedText(String text) {
+    static String checkedText(String text) {
         if (text == null) {
             return null;
         }
@@ -165,7 +166,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         return normal;
     }
 
-    private static String checkedLanguage(String language) {
+    static String checkedLanguage(String language) {
         if (language == null || language.equals(Languages.UND)) {
             return Languages.UND;
         }
@@ -235,7 +236,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             ));
             return with(spec, null, waiting);
         }
-        SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, like.source());
+        SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source()));
         Rounds rounds = new Rounds(node, target.facts, like, whole);
         if (!rounds.needed()) {
             return going(whole);
@@ -265,7 +266,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     }
 
     /** The one index that is searched, and the filter of the alias that it is searched by; null without one. */
-    private record Target(IndexFacts facts, QueryBuilder filter) {}
+    record Target(IndexFacts facts, QueryBuilder filter) {}
 
     private Target target(SearchRequest request, QueryRewriteContext context) throws IOException {
         ClusterState state = node.cluster.state();
@@ -277,6 +278,11 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             AliasFilter alias = pit.aliasFilter().get(index.getIndexUUID());
             return new Target(node.facts(index), alias == null ? null : alias.getQueryBuilder());
         }
+        return target(node, request, context.getXContentRegistry());
+    }
+
+    static Target target(LangshiftPlugin.Node node, SearchRequest request, NamedXContentRegistry contents) throws IOException {
+        ClusterState state = node.cluster.state();
         IndexMetadata index = one(state, node.names.concreteIndices(state, request));
         Set<String> names = node.names.resolveExpressions(state, request.indices());
         String[] aliases = node.names.filteringAliases(state, index.getIndex().getName(), names);
@@ -287,11 +293,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         for (String alias : aliases) {
             String filter = index.getAliases().get(alias).filter().string();
             try (
-                XContentParser parser = JsonXContent.jsonXContent.createParser(
-                    context.getXContentRegistry(),
-                    LoggingDeprecationHandler.INSTANCE,
-                    filter
-                )
+                XContentParser parser = JsonXContent.jsonXContent.createParser(contents, LoggingDeprecationHandler.INSTANCE, filter)
             ) {
                 any.should(parseInnerQueryBuilder(parser));
             }
@@ -304,15 +306,19 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         return state.metadata().getIndexSafe(found[0]);
     }
 
-    /** What is asked, with what the index says of itself in place of what was left out. */
-    private static SearchSpec resolve(SearchSpec asked, IndexFacts facts, SearchSourceBuilder source) {
-        facts.check(asked.vector());
-        int wanted = source == null ? USUAL_SIZE
-            : Math.max(source.from(), 0) + (source.size() < 0 ? USUAL_SIZE : source.size());
-        if (source != null && !(source.query() instanceof LangshiftQueryBuilder)) {
-            // Of what another query does with the hits nobody knows how many it needs.
-            wanted = Math.max(wanted, LEAST_CANDIDATES);
+    /** How many hits a search may need of this query. */
+    private static int wanted(SearchSourceBuilder source) {
+        if (source == null) {
+            return USUAL_SIZE;
         }
+        int wanted = Math.max(source.from(), 0) + (source.size() < 0 ? USUAL_SIZE : source.size());
+        // Of what another query does with the hits nobody knows how many it needs.
+        return source.query() instanceof LangshiftQueryBuilder ? wanted : Math.max(wanted, LEAST_CANDIDATES);
+    }
+
+    /** What is asked, with what the index says of itself in place of what was left out. */
+    static SearchSpec resolve(SearchSpec asked, IndexFacts facts, int wanted) {
+        facts.check(asked.vector());
         int size = Math.min(MOST, Math.max(1, wanted));
         int k = Math.max(asked.size() > 0 ? asked.size() : LEAST_CANDIDATES, size);
         SearchSpec spec = new SearchSpec(
@@ -355,11 +361,15 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     protected Query doToQuery(QueryShardContext context) throws IOException {
         IndexMetadata index = context.getIndexSettings().getIndexMetadata();
         IndexFacts facts = node.facts(index);
+        if (spec.filter() != null) {
+            // Says whether answers may be kept for later, which those to a filter by the time of day may not.
+            spec.filter().toQuery(context);
+        }
         if (spec.isResolved()) {
             return new ShardQuery(spec, facts, context);
         }
         Refused.when(spec.vector().length == 0, "needs a [vector] where it is not the query of a search.");
-        SearchSpec whole = resolve(spec, facts, null);
+        SearchSpec whole = resolve(spec, facts, wanted(null));
         Refused.when(
             new Rounds(node, facts, new SearchRequest(), whole).needed(),
             "needs what all shards of " + facts.index + " know, which only a search asks them for."

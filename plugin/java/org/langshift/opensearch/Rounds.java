@@ -1,6 +1,7 @@
 package org.langshift.opensearch;
 
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -8,13 +9,11 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 
-import org.opensearch.OpenSearchStatusException;
 import org.opensearch.action.search.SearchRequest;
 import org.opensearch.action.search.SearchResponse;
 import org.opensearch.action.support.GroupedActionListener;
 import org.opensearch.common.document.DocumentField;
 import org.opensearch.core.action.ActionListener;
-import org.opensearch.core.rest.RestStatus;
 import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.QueryBuilders;
 import org.opensearch.search.SearchHit;
@@ -36,6 +35,24 @@ final class Rounds {
     private final IndexFacts facts;
     private final SearchRequest like;
     private final SearchSpec spec;
+    /** What the query was moved by, the heaviest first, and what it is searched with since. */
+    private List<Anchor> anchors = List.of();
+
+    /**
+     * A document that the query was moved by.
+     *
+     * @param trust how probable it is that it answers the query
+     * @param weight what its vector of length 1 was multiplied with
+     */
+    record Anchor(String id, double trust, double weight, double words, double cosine, boolean own) {}
+
+    /**
+     * What was found.
+     *
+     * @param spec with the vector that was searched with, and what was added
+     * @param entries best first, whole documents; with groups what stands for each, with the others inside it
+     */
+    record Found(SearchSpec spec, List<Entry> entries, List<Anchor> anchors) {}
 
     /** @param like the search whose query this is: the rounds go where it goes */
     Rounds(LangshiftPlugin.Node node, IndexFacts facts, SearchRequest like, SearchSpec spec) {
@@ -60,17 +77,32 @@ final class Rounds {
     }
 
     void run(Client client, ActionListener<SearchSpec> then) {
-        ActionListener<SearchSpec> merged = ActionListener.wrap(moved -> {
+        moved(client, ActionListener.wrap(moved -> {
             if (merges()) {
-                new Merge(client, moved, then).run();
+                new Merge(client, moved, ActionListener.map(then, found -> given(moved, found))).run();
             } else {
                 then.onResponse(moved);
             }
-        }, then::onFailure);
+        }, then::onFailure));
+    }
+
+    /** Carries out the whole search, of however many shards. */
+    void find(Client client, ActionListener<Found> then) {
+        moved(client, ActionListener.wrap(moved -> {
+            ActionListener<List<Entry>> found = ActionListener.map(then, entries -> new Found(moved, entries, anchors));
+            if (moved.mode() == Mode.GIVEN) {
+                found.onResponse(List.of());
+            } else {
+                new Merge(client, moved, found).run();
+            }
+        }, then::onFailure));
+    }
+
+    private void moved(Client client, ActionListener<SearchSpec> then) {
         if (moves()) {
-            move(client, merged);
+            move(client, then);
         } else {
-            merged.onResponse(spec);
+            then.onResponse(spec);
         }
     }
 
@@ -95,8 +127,13 @@ final class Rounds {
     }
 
     private SearchSourceBuilder bare(SearchSpec of, int size) {
-        return new SearchSourceBuilder().query(new LangshiftQueryBuilder(node, of)).size(Math.min(size, facts.window)).trackTotalHits(false)
-            .fetchSource(false).docValueField(facts.language);
+        return bare(facts, new LangshiftQueryBuilder(node, of), size);
+    }
+
+    /** The body of a search that brings of each document the language alone. */
+    private static SearchSourceBuilder bare(IndexFacts facts, QueryBuilder query, int size) {
+        return new SearchSourceBuilder().query(query).size(Math.min(size, facts.window)).trackTotalHits(false).fetchSource(false)
+            .docValueField(facts.language);
     }
 
     private SearchSpec moved(SearchResponse[] answers) {
@@ -121,7 +158,7 @@ final class Rounds {
         int words = 1;
         for (SearchHit hit : answers[1].getHits()) {
             if (vectors.containsKey(hit.getId())) {
-                gathered.add(entry(hit));
+                gathered.add(entry(facts, hit));
                 words = Math.max(words, (int) hit.field(VectorsFetch.WORDS).getValue());
             }
         }
@@ -148,13 +185,20 @@ final class Rounds {
             )
         );
         Map<String, Float> given = new HashMap<>();
+        anchors = new ArrayList<>();
         int at = 0;
         for (String id : chosen.keySet()) {
             if (to.given()[at] > 0) {
                 given.put(id, (float) to.given()[at]);
             }
+            if (to.weights()[at] > 0) {
+                Anchors.Candidate one = candidates.get(at);
+                double cosine = Anchors.dot(Anchors.unit(spec.vector()), one.vector());
+                anchors.add(new Anchor(id, to.trusted()[at], to.weights()[at], one.words(), cosine, one.own()));
+            }
             at++;
         }
+        anchors.sort(Comparator.comparingDouble(one -> -one.weight));
         Addition addition = new Addition(to.bonus(), spec.effectivePreference() != 0, given);
         return spec.with(Mode.DENSE).with(to.vector()).with(addition).with(new Trust(spec.trust().strength(), spread, 0));
     }
@@ -197,11 +241,11 @@ final class Rounds {
     private final class Merge {
         private final Client client;
         private final SearchSpec of;
-        private final ActionListener<SearchSpec> then;
+        private final ActionListener<List<Entry>> then;
         /** Of chunks that name no document the server brings only one, where it brings the best of each document alone. */
         private boolean collapses = facts.parent != null;
 
-        Merge(Client client, SearchSpec of, ActionListener<SearchSpec> then) {
+        Merge(Client client, SearchSpec of, ActionListener<List<Entry>> then) {
             this.client = client;
             this.of = of;
             this.then = then;
@@ -248,7 +292,7 @@ final class Rounds {
         }
 
         private void finish(List<Entry> found) {
-            then.onResponse(given(of, found));
+            then.onResponse(found);
         }
 
         /** Carries out searches; of chunks the best of each document is handed on. */
@@ -256,8 +300,8 @@ final class Rounds {
             List<SearchSourceBuilder> sources = searches.stream().map(one -> source(one, size)).toList();
             ask(client, sources, ActionListener.wrap(answers -> {
                 List<List<Entry>> found = new ArrayList<>();
-                for (SearchResponse answer : answers) {
-                    found.add(entries(answer));
+                for (int i = 0; i < answers.length; i++) {
+                    found.add(entries(answers[i], searches.get(i), i == 0));
                 }
                 if (collapses && found.stream().anyMatch(all -> all.stream().anyMatch(one -> one.parent == null))) {
                     collapses = false;
@@ -268,17 +312,19 @@ final class Rounds {
             }, then::onFailure));
         }
 
-        /** The body of a search that brings what entries are ranked by. */
         private SearchSourceBuilder source(SearchSpec one, int size) {
-            SearchSourceBuilder made = bare(one, size);
-            if (facts.parent != null) {
-                made.docValueField(facts.parent);
-            }
-            if (collapses && one.mode() != Mode.GROUPS) {
-                made.collapse(new CollapseBuilder(facts.parent));
-            }
-            return of.onePerGroup() ? made.fetchSource(new FetchSourceContext(true, new String[] { facts.groupSource }, null)) : made;
+            SearchSourceBuilder made = ranking(facts, new LangshiftQueryBuilder(node, one), size, of.onePerGroup());
+            return collapses && one.mode() != Mode.GROUPS ? made.collapse(new CollapseBuilder(facts.parent)) : made;
         }
+    }
+
+    /** The body of a search that brings what entries are ranked by. */
+    static SearchSourceBuilder ranking(IndexFacts facts, QueryBuilder query, int size, boolean groups) {
+        SearchSourceBuilder made = bare(facts, query, size);
+        if (facts.parent != null) {
+            made.docValueField(facts.parent);
+        }
+        return groups ? made.fetchSource(new FetchSourceContext(true, new String[] { facts.groupSource }, null)) : made;
     }
 
     private static SearchSpec given(SearchSpec of, List<Entry> found) {
@@ -287,15 +333,29 @@ final class Rounds {
         return of.with(Mode.GIVEN).with(new Addition(0, false, scores));
     }
 
-    private List<Entry> entries(SearchResponse answer) {
-        List<Entry> made = new ArrayList<>();
-        for (SearchHit hit : answer.getHits()) {
-            made.add(entry(hit));
+    /** @param ranks whether this search is among all documents, and so ranks them */
+    private List<Entry> entries(SearchResponse answer, SearchSpec of, boolean ranks) {
+        List<Entry> made = entries(facts, answer);
+        double bonus = of.addition().bonus();
+        for (int i = 0; i < made.size() && !moves(); i++) {
+            Entry one = made.get(i);
+            double favour = bonus != 0 && one.language.equals(of.language()) == bonus > 0 ? Math.abs(bonus) : 0;
+            Integer rank = ranks && of.mode() == Mode.DENSE && bonus == 0 ? i + 1 : null;
+            one.legs = Map.of("dense", new Entry.Leg(one.score - favour, rank));
         }
         return made;
     }
 
-    private Entry entry(SearchHit hit) {
+    /** What a search found whose hits bring language, document and group. */
+    static List<Entry> entries(IndexFacts facts, SearchResponse answer) {
+        List<Entry> made = new ArrayList<>();
+        for (SearchHit hit : answer.getHits()) {
+            made.add(entry(facts, hit));
+        }
+        return made;
+    }
+
+    private static Entry entry(IndexFacts facts, SearchHit hit) {
         Entry made = new Entry(-1, hit.getId(), hit.getScore());
         made.language = value(hit, facts.language, Languages.UND);
         made.parent = facts.parent == null ? null : value(hit, facts.parent, null);
@@ -305,7 +365,7 @@ final class Rounds {
         return made;
     }
 
-    private static String value(SearchHit hit, String field, String otherwise) {
+    static String value(SearchHit hit, String field, String otherwise) {
         DocumentField found = hit.field(field);
         Object first = found == null ? null : found.getValue();
         return first == null ? otherwise : first.toString();
@@ -322,10 +382,7 @@ final class Rounds {
         for (int i = 0; i < whole.length; i++) {
             int place = i;
             client.search(request(sources.get(i)), ActionListener.wrap(answer -> {
-                if (answer.getFailedShards() > 0 || answer.isTimedOut()) {
-                    String why = "[langshift] Not all shards of " + facts.index + " answered in time: try again.";
-                    throw new OpenSearchStatusException(why, RestStatus.SERVICE_UNAVAILABLE);
-                }
+                Requests.requireWhole(facts.index, answer);
                 whole[place] = answer;
                 all.onResponse(null);
             }, all::onFailure));

@@ -38,11 +38,13 @@ import org.opensearch.common.xcontent.cbor.CborXContent;
 import org.opensearch.core.common.bytes.BytesArray;
 import org.opensearch.core.common.bytes.BytesReference;
 import org.opensearch.core.xcontent.MediaType;
+import org.opensearch.core.xcontent.NamedXContentRegistry;
 import org.opensearch.core.xcontent.XContentBuilder;
 import org.opensearch.core.xcontent.XContentParser;
 import org.opensearch.index.fielddata.SortedBinaryDocValues;
 import org.opensearch.index.mapper.MappedFieldType;
 import org.opensearch.index.mapper.Uid;
+import org.opensearch.index.query.AbstractQueryBuilder;
 import org.opensearch.index.query.BoolQueryBuilder;
 import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.QueryBuilders;
@@ -63,7 +65,8 @@ final class ShardIndex {
 
     ShardIndex(IndexFacts facts, QueryShardContext context, IndexSearcher searcher) {
         this.facts = facts;
-        this.context = context;
+        // Its own: what is asked of that of the request is settled before the request is carried out, as is what time it is.
+        this.context = new QueryShardContext(context);
         this.searcher = searcher;
         plain = new IndexSearcher(searcher.getIndexReader());
         plain.setSimilarity(searcher.getSimilarity());
@@ -90,6 +93,12 @@ final class ShardIndex {
 
     /** The k nearest by the k-NN plugin's own query, in the order of the shard, with the score (1 + cos) / 2. */
     List<Entry> nearest(float[] vector, int k, QueryBuilder filter) throws IOException {
+        return matching(knn(facts, vector, k, filter, context.getXContentRegistry()), true);
+    }
+
+    /** The k-NN plugin's own query, made by its form: so none of its classes is needed. */
+    static QueryBuilder knn(IndexFacts facts, float[] vector, int k, QueryBuilder filter, NamedXContentRegistry contents)
+        throws IOException {
         BytesReference body;
         try (XContentBuilder json = XContentBuilder.builder(CborXContent.cborXContent)) {
             json.startObject().startObject("knn").startObject(facts.vector).array("vector", vector).field("k", k);
@@ -99,13 +108,9 @@ final class ShardIndex {
             body = BytesReference.bytes(json.endObject().endObject().endObject());
         }
         try (
-            XContentParser parser = CborXContent.cborXContent.createParser(
-                context.getXContentRegistry(),
-                LoggingDeprecationHandler.INSTANCE,
-                body.streamInput()
-            )
+            XContentParser parser = CborXContent.cborXContent.createParser(contents, LoggingDeprecationHandler.INSTANCE, body.streamInput())
         ) {
-            return matching(context.parseInnerQueryBuilder(parser), true);
+            return AbstractQueryBuilder.parseInnerQueryBuilder(parser);
         }
     }
 
