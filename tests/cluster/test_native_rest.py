@@ -205,7 +205,7 @@ def test_what_cannot_be_searched_for_is_refused(client, index, case):
     assert refusal(client, index.name, **body) == (400, f"[langshift] {wanted.replace('NAME', index.name)}")
 
 
-def test_what_cannot_be_searched_is_refused(client, index):
+def test_what_cannot_be_searched_is_refused(client):
     assert refusal(client, "langshift-test-none", text="sun") == (404, "no such index [langshift-test-none]")
     foreign = a_name()
     client.indices.create(index=foreign)

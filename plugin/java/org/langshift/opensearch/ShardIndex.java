@@ -56,6 +56,8 @@ import org.opensearch.index.query.functionscore.RandomScoreFunctionBuilder;
 final class ShardIndex {
 
     static final int SAMPLE = 200;
+    // Documents after which it is looked whether the search goes on.
+    private static final int BETWEEN_CHECKS = 256;
 
     private final IndexFacts facts;
     private final QueryShardContext context;
@@ -152,6 +154,17 @@ final class ShardIndex {
         return made;
     }
 
+    /** Ends a search that was cancelled, or takes longer than it may: the server's reader sees to that where terms are read. */
+    private void checkCancelled() throws IOException {
+        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
+            Terms ids = leaf.reader().terms("_id");
+            if (ids != null) {
+                ids.iterator();
+                return;
+            }
+        }
+    }
+
     /** All that matches, in the order of the shard. */
     List<Entry> matching(QueryBuilder query, boolean scores) throws IOException {
         ScoreMode mode = scores ? ScoreMode.COMPLETE : ScoreMode.COMPLETE_NO_SCORES;
@@ -169,14 +182,19 @@ final class ShardIndex {
         void visit(int document, Scorer scorer) throws IOException;
     }
 
-    private static void forEach(Weight weight, LeafReaderContext leaf, Visitor visitor) throws IOException {
+    private void forEach(Weight weight, LeafReaderContext leaf, Visitor visitor) throws IOException {
+        checkCancelled();
         Scorer scorer = weight.scorer(leaf);
         if (scorer == null) {
             return;
         }
         Bits live = leaf.reader().getLiveDocs();
         DocIdSetIterator all = scorer.iterator();
+        int seen = 0;
         for (int document = all.nextDoc(); document != DocIdSetIterator.NO_MORE_DOCS; document = all.nextDoc()) {
+            if (++seen % BETWEEN_CHECKS == 0) {
+                checkCancelled();
+            }
             if (live == null || live.get(document)) {
                 visitor.visit(document, scorer);
             }
@@ -190,6 +208,7 @@ final class ShardIndex {
 
     /** The best by words, with their scores. */
     List<Entry> best(QueryBuilder query, int size) throws IOException {
+        checkCancelled();
         List<Entry> found = new ArrayList<>();
         for (ScoreDoc one : plain.search(lucene(query), new TopScoreDocCollectorManager(size, 1)).scoreDocs) {
             found.add(new Entry(one.doc, null, one.score));

@@ -9,6 +9,7 @@ import org.apache.lucene.search.QueryVisitor;
 import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.Weight;
 import org.opensearch.index.query.QueryShardContext;
+import org.opensearch.search.query.QueryPhase;
 
 /**
  * A search of one shard as a query: it matches what that finds.
@@ -35,8 +36,13 @@ final class ShardQuery extends Query {
         synchronized (this) {
             Object now = searcher.getIndexReader().getContext().id();
             if (found == null || reader != now) {
-                found = new ShardSearch(spec, facts, new ShardIndex(facts, context, searcher)).run();
-                reader = now;
+                try {
+                    found = new ShardSearch(spec, facts, new ShardIndex(facts, context, searcher)).run();
+                    reader = now;
+                } catch (QueryPhase.TimeExceededException late) {
+                    // As the server has it: what was found in time counts, and the answer says that it is late.
+                    return new FoundDocs(this, List.of(), boost);
+                }
             }
             return new FoundDocs(this, found, boost);
         }
