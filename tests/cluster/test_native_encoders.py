@@ -46,6 +46,24 @@ def test_text_alone_is_enough(client, index, server):
     assert len(server.asked) == asked
 
 
+def whole_answer(client, index, **asked):
+    """What the plugin's own search answers."""
+    return client.transport.perform_request("POST", f"/_plugins/_langshift/{index}/search", body=asked)
+
+
+def test_text_alone_is_enough_for_a_whole_answer(client, index, server):
+    given = vector("query: the tide").tolist()
+    how = {"text": "the tide", "mode": "hybrid", "explain": True}
+    alone, beside = whole_answer(client, index, **how), whole_answer(client, index, vector=given, **how)
+    assert alone | {"took": 0} == beside | {"took": 0}
+    server.faults += [reply(500, {"error": "secret"})] * 4
+    with pytest.raises(TransportError) as refused:
+        whole_answer(client, index, text="an error of a whole answer")
+    server.faults.clear()
+    wanted = "[langshift] The endpoint of the encoder toy answered with status 500."
+    assert (refused.value.status_code, refused.value.info["error"]["reason"]) == (502, wanted)
+
+
 def cut(handler, _):
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
