@@ -52,8 +52,8 @@ def whole_answer(client, index, **asked):
 
 
 def test_text_alone_is_enough_for_a_whole_answer(client, index, server):
-    given = vector("query: the tide").tolist()
-    how = {"text": "the tide", "mode": "hybrid", "explain": True}
+    given = vector("query: the sea").tolist()
+    how = {"text": "the sea", "mode": "hybrid", "explain": True}
     alone, beside = whole_answer(client, index, **how), whole_answer(client, index, vector=given, **how)
     assert alone | {"took": 0} == beside | {"took": 0}
     server.faults += [reply(500, {"error": "secret"})] * 4

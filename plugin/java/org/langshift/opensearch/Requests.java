@@ -1,5 +1,6 @@
 package org.langshift.opensearch;
 
+import java.util.Arrays;
 import java.util.List;
 
 import org.opensearch.OpenSearchStatusException;
@@ -14,6 +15,9 @@ import org.opensearch.transport.client.Client;
 
 /** Sends the searches of which one search consists, and waits for them. */
 final class Requests {
+
+    // What a node says that cannot read the query.
+    private static final String UNKNOWN = "Unknown NamedWriteable";
 
     final Client client;
     private final String index;
@@ -55,6 +59,8 @@ final class Requests {
 
     /** Refuses an answer that not all shards gave. */
     static void requireWhole(String index, SearchResponse answer) {
+        boolean lacking = Arrays.stream(answer.getShardFailures()).anyMatch(one -> one.reason().contains(UNKNOWN));
+        Refused.when(lacking, "A node that holds a part of " + index + " lacks the plugin langshift: install it on every node.");
         if (answer.getFailedShards() > 0 || answer.isTimedOut()) {
             String why = "[langshift] Not all shards of " + index + " answered in time: try again.";
             throw new OpenSearchStatusException(why, RestStatus.SERVICE_UNAVAILABLE);
