@@ -6,7 +6,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 # Where it is set, each of the many processes that the tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test paper soak evidence wheel lint docs pages vectors smoke bench bench-bulk bench-search clean
+.PHONY: help demo test paper soak evidence wheel plugin lint docs pages vectors smoke bench bench-bulk bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -54,6 +54,9 @@ evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or mor
 
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
 	@$(PY) tests/support/built_wheel.py
+
+plugin: $(VENV)/.installed-dev  ## build the OpenSearch plugin, into .build/plugin
+	@$(PY) tools/build_plugin.py
 
 # Every page anew, so that a warning is never passed over; a broken link is a warning, and a warning fails.
 SITE := -m sphinx --quiet --nitpicky --fail-on-warning --fresh-env --write-all -c docs -d .build/doctrees . .build/site

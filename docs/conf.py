@@ -35,6 +35,7 @@ NAVIGATION = {
         "docs/rerankers",
         "docs/rag",
         "docs/clients",
+        "docs/plugin",
         "docker/README",
     ],
     "Look up": [

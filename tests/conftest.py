@@ -28,6 +28,8 @@ import hypothesis
 import pytest
 from filelock import FileLock
 from known_vectors import KnownVectors
+from native_cases import NativeCases
+from native_plugin import encoder_settings, install_plugin
 from opensearchpy import OpenSearch
 from three_nodes import ThreeNodes
 
@@ -223,8 +225,9 @@ def cluster_url(pytestconfig: pytest.Config, quick_java: QuickJava) -> str:
             url = _container(shared)
         else:
             _share_downloads(shared)
+            install_plugin(shared, pytestconfig.cache.mkdir("langshift"))
             with quick_java():
-                url = embedded.up(shared).url
+                url = embedded.up(shared, encoder_settings()).url
         (shared / "url").write_text(url)
     return url
 
@@ -234,6 +237,12 @@ def client(cluster_url: str) -> Iterator[OpenSearch]:
     """A client of the cluster, made as langshift makes its own."""
     with make_client(Settings.from_env(), cluster_url) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def native_cases(pytestconfig: pytest.Config) -> NativeCases:
+    """The rules of the OpenSearch plugin that need no server, as they are in Java."""
+    return NativeCases(_distribution(REAL_HOME), REAL_HOME, pytestconfig.cache.mkdir("langshift"))
 
 
 @pytest.fixture

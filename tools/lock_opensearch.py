@@ -3,6 +3,8 @@
 Run it after changing a version below, look at the difference, and start the result:
 
     python tools/lock_opensearch.py && langshift up
+
+It also writes tools/opensearch-VERSION.lock.json for the other versions that the plugin is compiled against.
 """
 
 from __future__ import annotations
@@ -16,9 +18,15 @@ from typing import Any
 
 from jgo.maven import MavenContext
 
-TARGET = Path(__file__).resolve().parent.parent / "langshift" / "embedded" / "opensearch.lock.json"
+from langshift.plugin import native
+
+TOOLS = Path(__file__).resolve().parent
+TARGET = TOOLS.parent / "langshift" / "embedded" / "opensearch.lock.json"
 
 VERSION = "3.6.0"
+# The lowest and the newest that the plugin runs on, and what of their jars its sources need.
+OTHERS = (native.LOWEST, "3.9.0")
+COMPILED_WITH = ("org.opensearch:", "org.apache.lucene:lucene-core:", "org.apache.lucene:lucene-analysis-common:")
 CORE = f"org.opensearch:opensearch:{VERSION}"
 # Beside the server's own dependencies: log4j-core writes its log, and ICU breaks Thai words where
 # the Java runtime is a trimmed one that cannot.
@@ -57,11 +65,21 @@ def main() -> None:
             _entry(context, coordinate, packaging, sorted(folders))
             for (coordinate, packaging), folders in sorted(_folders(context).items())
         ]
-    text = json.dumps({"version": VERSION, "artifacts": entries}, indent=1) + "\n"
-    temporary = TARGET.with_suffix(".new")
+        _write(TARGET, VERSION, entries)
+        for version in OTHERS:
+            needed = _with_dependencies(context, f"org.opensearch:opensearch:{version}")
+            jars = {coordinate: ["lib"] for coordinate in needed if coordinate.startswith(COMPILED_WITH)}
+            every = sorted({**jars, COMPILER: []}.items())
+            entries = [_entry(context, coordinate, "jar", folders) for coordinate, folders in every]
+            _write(TOOLS / f"opensearch-{version}.lock.json", version, entries)
+
+
+def _write(target: Path, version: str, entries: list[dict[str, Any]]) -> None:
+    text = json.dumps({"version": version, "artifacts": entries}, indent=1) + "\n"
+    temporary = target.with_suffix(".new")
     temporary.write_text(text, encoding="utf-8")
-    temporary.replace(TARGET)
-    print(f"{TARGET.name}: {len(entries)} artifacts, {sum(e['size'] for e in entries) / 1e6:.0f} MB")
+    temporary.replace(target)
+    print(f"{target.name}: {len(entries)} artifacts, {sum(e['size'] for e in entries) / 1e6:.0f} MB")
 
 
 def _folders(context: MavenContext) -> dict[tuple[str, str], set[str]]:

@@ -21,7 +21,8 @@ import requests
 from jgo.maven import MavenContext, PythonResolver
 
 from langshift import reporting
-from langshift.embedded.guard import GUARD, GUARD_CLASS, JAVA, compile_guard, guard_source
+from langshift.embedded.compiler import JAVA
+from langshift.embedded.guard import GUARD, GUARD_CLASS, compile_guard, guard_source
 from langshift.errors import LangshiftError
 from langshift.files import content_hash
 
@@ -69,7 +70,11 @@ class ArtifactLock:
 @cache
 def read_lock() -> ArtifactLock:
     """Read the lock file that came with langshift."""
-    data = (files("langshift.embedded") / "opensearch.lock.json").read_bytes()
+    return parse_lock((files("langshift.embedded") / "opensearch.lock.json").read_bytes())
+
+
+def parse_lock(data: bytes) -> ArtifactLock:
+    """Read a lock file, as tools/lock_opensearch.py writes them."""
     document = json.loads(data)
     artifacts = tuple(Artifact(**{**entry, "folders": tuple(entry["folders"])}) for entry in document["artifacts"])
     return ArtifactLock(document["version"], artifacts, hashlib.sha256(data + guard_source()).hexdigest())
@@ -81,7 +86,8 @@ def matches(artifact: Artifact, file: Path) -> bool:
 
 
 MARK = "langshift.lock"
-PARTS = ("lib", "modules", "plugins", "agent")
+PLUGINS = "plugins"
+PARTS = ("lib", "modules", PLUGINS, "agent")
 
 # Module -> its plugin class and the module that it extends: the published jars do not carry these.
 MODULES = {
@@ -168,7 +174,7 @@ def _fill(lock: ArtifactLock, downloads: Mapping[Artifact, Path], target: Path) 
     (target / "modules" / "transport-netty4" / "plugin-security.policy").write_bytes(policy)
     for artifact in lock.artifacts:
         if not artifact.folders:  # the compiler
-            folder = target / "plugins" / GUARD
+            folder = target / PLUGINS / GUARD
             compile_guard(downloads[artifact], target / "lib", folder)
             text = _properties(lock.version, GUARD, "Refuses requests of foreign web pages", GUARD_CLASS)
             (folder / "plugin-descriptor.properties").write_text(text, encoding="utf-8")

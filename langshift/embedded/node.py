@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
-from langshift.embedded.artifacts import PARTS
+from langshift.embedded.artifacts import PARTS, PLUGINS
 from langshift.embedded.java import VECTOR, Java
 from langshift.embedded.server import Server
 from langshift.embedded.state import (
@@ -97,12 +97,14 @@ class Node:
         logs: folder of its log.
         log: its log file.
         temporary: folder for the server's temporary files, where it also loads native code from.
+        installed: folder of the plugins that were installed beside those of the distribution.
     """
 
     def __init__(self, base: Path) -> None:
         self.console, self.state_file, self.folder = base / "console.log", base / "server.json", base / "node"
         self.config, self.data, self.logs = self.folder / "config", self.folder / "data", self.folder / "logs"
         self.log, self.temporary = self.logs / "server.log", self.folder / "tmp"
+        self.installed = base / "plugins"
 
     def state(self) -> ServerState:
         """What is remembered now."""
@@ -126,7 +128,14 @@ class Node:
             link = self.folder / part
             if link.is_symlink():
                 link.unlink()
-            link.symlink_to(distribution / part, target_is_directory=True)
+            elif link.is_dir():
+                shutil.rmtree(link)
+            if part != PLUGINS:
+                link.symlink_to(distribution / part, target_is_directory=True)
+        ensure_folder(self.folder / PLUGINS, PASSABLE)
+        for plugins in (distribution / PLUGINS, self.installed):
+            for plugin in plugins.iterdir() if plugins.is_dir() else ():
+                (self.folder / PLUGINS / plugin.name).symlink_to(plugin, target_is_directory=True)
         # JSON is YAML, and needs no thought about quoting a path.
         self._write("opensearch.yml", json.dumps(settings, indent=1).encode())
         assets = files("langshift.embedded") / "assets"

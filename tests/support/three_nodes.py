@@ -94,6 +94,10 @@ class ThreeNodes:
         """The folder of a node's data."""
         return self._nodes[name].data
 
+    def plugins(self, name: str) -> Path:
+        """The folder of the plugins that a node has beside those of the distribution."""
+        return self._nodes[name].installed
+
     def holder(self, client: OpenSearch, index: str) -> str:
         """The node that holds the primary of an index with one shard."""
         shards = client.cat.shards(index=index, params={"format": "json", "h": "prirep,node"})

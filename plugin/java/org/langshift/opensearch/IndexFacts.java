@@ -1,0 +1,211 @@
+package org.langshift.opensearch;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+
+import org.opensearch.cluster.metadata.IndexMetadata;
+import org.opensearch.cluster.metadata.MappingMetadata;
+import org.opensearch.index.IndexSettings;
+
+/** What an index says of itself in its mapping, as `plugin/metadata.py` reads it; read once for each version of that. */
+final class IndexFacts {
+
+    private static final Map<String, Object> NONE = Map.of();
+
+    final String index;
+    final long version;
+    final int shards;
+    /** How many hits one search may bring. */
+    final int window;
+    /** `_meta.langshift`; empty where the index is not langshift's. */
+    final Map<String, Object> fingerprint;
+    final int dimension;
+    final double gamma;
+    /** `_meta.langshift_fields`, with the usual names where it has none. */
+    final String vector, language, confidence, stamp, title, group, parent;
+    /** Where a document holds its group, and a chunk the document that it is of. */
+    final String groupSource, parentSource;
+    /** Whether langshift cut the documents into chunks, each of which says where it stands. */
+    final boolean cuts;
+    final List<String> texts;
+    final Map<String, Double> weights;
+    final boolean split;
+    final Set<String> analyzed;
+    /** Languages whose texts have a field, and with it an analyzer of their own. */
+    final Set<String> textLanguages;
+    /** `_meta.langshift_anchors`; null where the index was never calibrated. */
+    final Object calibration;
+    /** What the mapping says of the field of vectors. */
+    final Map<String, Object> vectorField;
+    private final Map<String, Object> meta, storedShift;
+    private volatile DocumentShift documents;
+    private double[][] directions;
+    private volatile Spread spread;
+
+    /** The spread of a sample, and how many documents there were when it was drawn. */
+    record Spread(double value, int documents) {}
+
+    IndexFacts(IndexMetadata metadata) {
+        index = metadata.getIndex().getName();
+        version = metadata.getMappingVersion();
+        shards = metadata.getNumberOfShards();
+        window = Math.min(LangshiftQueryBuilder.MOST, IndexSettings.MAX_RESULT_WINDOW_SETTING.get(metadata.getSettings()));
+        MappingMetadata mapping = metadata.mapping();
+        Map<String, Object> source = mapping == null ? NONE : mapping.sourceAsMap();
+        meta = map(source.get("_meta"));
+        fingerprint = map(meta.get("langshift"));
+        dimension = (int) number(fingerprint.get("dimension"), 0);
+        gamma = number(fingerprint.get("gamma"), 0);
+        storedShift = map(meta.get("langshift_vectors"));
+        calibration = meta.get("langshift_anchors");
+        Map<String, Object> fields = map(meta.get("langshift_fields"));
+        vector = text(fields, "vector", "embedding");
+        language = text(fields, "language", "language");
+        confidence = text(fields, "confidence", "language_confidence");
+        stamp = text(fields, "stamp", "shift");
+        cuts = fields.get("chunking") != null;
+        List<String> own = strings(fields.get("texts"));
+        split = own.isEmpty() || Boolean.TRUE.equals(fields.get("split"));
+        texts = own.isEmpty() ? List.of("title", "text") : own;
+        title = own.isEmpty() ? "title" : text(fields, "title", null);
+        groupSource = text(fields, "group", "group");
+        group = text(fields, "group_keyword", groupSource);
+        parentSource = text(fields, "parent", null);
+        parent = text(fields, "parent_keyword", parentSource);
+        weights = new HashMap<>();
+        map(fields.get("weights")).forEach((name, value) -> weights.put(name, number(value, 1)));
+        analyzed = Set.copyOf(strings(fields.get("analyzed")));
+        vectorField = mapped(source, vector);
+        textLanguages = Set.copyOf(map(mapped(source, mainText()).get("properties")).keySet());
+    }
+
+    String mainText() {
+        return texts.stream().filter(name -> !name.equals(title)).findFirst().orElse(texts.get(0));
+    }
+
+    /** Refuses an index that cannot be searched, or not by this vector. */
+    void check(float[] query) {
+        checkEngine();
+        Refused.when(
+            query.length != dimension,
+            "The vector has dimension " + query.length + ", and index " + index + " holds vectors of " + dimension + "."
+        );
+    }
+
+    /** Refuses an index that is not langshift's, or whose vectors another engine than Lucene's keeps. */
+    void checkEngine() {
+        checkFingerprint(index, fingerprint);
+        Map<String, Object> method = map(vectorField.get("method"));
+        Object engine = method.getOrDefault("engine", "faiss"), space = method.getOrDefault("space_type", vectorField.get("space_type"));
+        Refused.when(
+            !"knn_vector".equals(vectorField.get("type")) || !"lucene".equals(engine) || !"cosinesimil".equals(space),
+            "Index " + index + " keeps its vectors by engine " + engine + " and space " + space
+                + "; this query searches those of lucene and cosinesimil: search with `langshift search`."
+        );
+    }
+
+    /** Refuses an index that is not langshift's, or was made by an earlier version, which shifted otherwise. */
+    static void checkFingerprint(String index, Map<String, Object> made) {
+        Refused.when(made.isEmpty(), "Index " + index + " has no langshift fingerprint: it was not created by langshift.");
+        boolean former = !"shift".equals(made.getOrDefault("method", "shift")) || made.get("soft") != null
+            || number(made.get("gamma"), 0) != 0 && made.containsKey("method");
+        Refused.when(
+            former,
+            "Index " + index + " was made by an earlier version of langshift, whose shift is no longer done: index the corpus again."
+        );
+    }
+
+    /** The shift of the documents; null where the index does not hold what it takes to reverse it. */
+    StoredShift shift() {
+        try {
+            return new StoredShift(index, fingerprint, storedShift);
+        } catch (IllegalArgumentException incomplete) {
+            return null;
+        }
+    }
+
+    /** What becomes of documents on their way into the index. */
+    DocumentShift documents() {
+        DocumentShift made = documents;
+        if (made == null) {
+            made = new DocumentShift(index, meta);
+            documents = made;
+        }
+        return made;
+    }
+
+    /** Whether the scores of the graph are those of the whole vectors. */
+    boolean keepsWholeVectors() {
+        Object level = vectorField.getOrDefault("compression_level", "1x");
+        return level.equals("1x") && !map(map(vectorField.get("method")).get("parameters")).containsKey("encoder");
+    }
+
+    /** The orthonormal rows of which documents hold only the part 1 - gamma; none where gamma is 0. */
+    synchronized double[][] directions() {
+        if (directions == null) {
+            directions = gamma == 0 ? new double[0][] : rows();
+        }
+        return directions;
+    }
+
+    private double[][] rows() {
+        Refused.when(
+            !Objects.equals(storedShift.get("hash"), fingerprint.get("vectors")) || !(storedShift.get("directions") instanceof String),
+            "Index " + index + " does not contain its language vectors (" + fingerprint.get("vectors") + "): index the corpus again."
+        );
+        float[] flat = decoded((String) storedShift.get("directions"));
+        double[][] made = new double[flat.length / dimension][dimension];
+        for (int i = 0; i < flat.length; i++) {
+            made[i / dimension][i % dimension] = flat[i];
+        }
+        return made;
+    }
+
+    /** The spread that was measured when the index had about as many documents; null where none was. */
+    Double spread(int documents) {
+        Spread known = spread;
+        return known == null || documents > 2L * known.documents || known.documents > 2L * documents ? null : known.value;
+    }
+
+    void keepSpread(double value, int documents) {
+        spread = new Spread(value, documents);
+    }
+
+    private static Map<String, Object> mapped(Map<String, Object> mapping, String path) {
+        Map<String, Object> found = mapping;
+        for (String part : path.split("\\.")) {
+            found = map(map(found.get("properties")).get(part));
+        }
+        return found;
+    }
+
+    @SuppressWarnings("unchecked")
+    static Map<String, Object> map(Object value) {
+        return value instanceof Map<?, ?> ? (Map<String, Object>) value : NONE;
+    }
+
+    static double number(Object value, double otherwise) {
+        return value instanceof Number found ? found.doubleValue() : otherwise;
+    }
+
+    static String text(Map<String, Object> within, String name, String otherwise) {
+        return within.get(name) instanceof String found ? found : otherwise;
+    }
+
+    static List<String> strings(Object value) {
+        return value instanceof List<?> list ? list.stream().map(String::valueOf).toList() : List.of();
+    }
+
+    static float[] decoded(String text) {
+        byte[] bytes = Base64.getDecoder().decode(text);
+        float[] numbers = new float[bytes.length / Float.BYTES];
+        ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer().get(numbers);
+        return numbers;
+    }
+}

@@ -1,0 +1,419 @@
+package org.langshift.opensearch;
+
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+
+import org.apache.lucene.search.Query;
+import org.opensearch.action.IndicesRequest;
+import org.opensearch.action.search.SearchContextId;
+import org.opensearch.action.search.SearchRequest;
+import org.opensearch.cluster.ClusterState;
+import org.opensearch.cluster.metadata.IndexMetadata;
+import org.opensearch.common.SetOnce;
+import org.opensearch.common.xcontent.LoggingDeprecationHandler;
+import org.opensearch.common.xcontent.XContentFactory;
+import org.opensearch.common.xcontent.XContentHelper;
+import org.opensearch.common.xcontent.XContentType;
+import org.opensearch.common.xcontent.json.JsonXContent;
+import org.opensearch.core.ParseField;
+import org.opensearch.core.action.ActionListener;
+import org.opensearch.core.common.bytes.BytesReference;
+import org.opensearch.core.common.io.stream.StreamInput;
+import org.opensearch.core.common.io.stream.StreamOutput;
+import org.opensearch.core.index.Index;
+import org.opensearch.core.xcontent.NamedXContentRegistry;
+import org.opensearch.core.xcontent.ObjectParser;
+import org.opensearch.core.xcontent.ToXContent;
+import org.opensearch.core.xcontent.XContentBuilder;
+import org.opensearch.core.xcontent.XContentParser;
+import org.opensearch.index.query.AbstractQueryBuilder;
+import org.opensearch.index.query.BoolQueryBuilder;
+import org.opensearch.index.query.QueryBuilder;
+import org.opensearch.index.query.QueryBuilders;
+import org.opensearch.index.query.QueryCoordinatorContext;
+import org.opensearch.index.query.QueryRewriteContext;
+import org.opensearch.index.query.QueryShardContext;
+import org.opensearch.search.builder.SearchSourceBuilder;
+import org.opensearch.search.internal.AliasFilter;
+
+import org.langshift.opensearch.SearchSpec.Addition;
+import org.langshift.opensearch.SearchSpec.Mode;
+import org.langshift.opensearch.SearchSpec.Trust;
+
+/** The query `langshift`: parsed, resolved at the coordinating node by what the index says of itself, sent to the shards. */
+final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBuilder> {
+
+    static final String NAME = "langshift";
+    static final int LEAST_CANDIDATES = 100, MOST = 10_000;
+    private static final int MOST_CHARACTERS = 10_000, USUAL_SIZE = 10;
+    private static final double MOST_PREFERENCE = 2;
+    private static final List<String> MODES = List.of("auto", "dense", "balanced", "anchored");
+
+    private final LangshiftPlugin.Node node;
+    private final SearchSpec spec;
+    /** What makes the vector, such as `neural`; null where none is given, or once it has. */
+    private final QueryBuilder vectorQuery;
+    /** The search as it goes on once what it waits for is there; null where it waits for nothing. */
+    private final SetOnce<SearchSpec> next;
+
+    private LangshiftQueryBuilder(LangshiftPlugin.Node node, SearchSpec spec, QueryBuilder vectorQuery, SetOnce<SearchSpec> next) {
+        this.node = node;
+        this.spec = spec;
+        this.vectorQuery = vectorQuery;
+        this.next = next;
+    }
+
+    LangshiftQueryBuilder(LangshiftPlugin.Node node, SearchSpec spec) {
+        this(node, spec, null, null);
+    }
+
+    LangshiftQueryBuilder(StreamInput in, LangshiftPlugin.Node node) throws IOException {
+        super(in);
+        this.node = node;
+        spec = new SearchSpec(in);
+        vectorQuery = in.readOptionalNamedWriteable(QueryBuilder.class);
+        next = null;
+    }
+
+    @Override
+    protected void doWriteTo(StreamOutput out) throws IOException {
+        spec.writeTo(out);
+        out.writeOptionalNamedWriteable(vectorQuery);
+    }
+
+    // Parsing.
+
+    private static final class Given {
+        String mode = "auto", text, language, name;
+        List<Float> vector;
+        Integer k;
+        Double preference, spread;
+        boolean onePerGroup;
+        float boost = DEFAULT_BOOST;
+        QueryBuilder filter, vectorQuery;
+    }
+
+    private static final ObjectParser<Given, Void> PARSER = new ObjectParser<>(NAME, Given::new);
+    static {
+        PARSER.declareString((given, value) -> given.mode = value, new ParseField("mode"));
+        PARSER.declareString((given, value) -> given.text = value, new ParseField("text"));
+        PARSER.declareString((given, value) -> given.language = value, new ParseField("language"));
+        PARSER.declareFloatArray((given, value) -> given.vector = value, new ParseField("vector"));
+        PARSER.declareInt((given, value) -> given.k = value, new ParseField("k"));
+        PARSER.declareDouble((given, value) -> given.preference = value, new ParseField("prefer_language"));
+        PARSER.declareDouble((given, value) -> given.spread = value, new ParseField("spread"));
+        PARSER.declareBoolean((given, value) -> given.onePerGroup = value, new ParseField("one_per_group"));
+        PARSER.declareObject((given, value) -> given.filter = value, (parser, none) -> inner(parser), new ParseField("filter"));
+        PARSER.declareObject((given, value) -> given.vectorQuery = value, (parser, none) -> inner(parser), new ParseField("vector_query"));
+        PARSER.declareFloat((given, value) -> given.boost = value, BOOST_FIELD);
+        PARSER.declareString((given, value) -> given.name = value, NAME_FIELD);
+    }
+
+    private static QueryBuilder inner(XContentParser parser) throws IOException {
+        return parseInnerQueryBuilder(parser);
+    }
+
+    static LangshiftQueryBuilder fromXContent(XContentParser parser, LangshiftPlugin.Node node) throws IOException {
+        Given given = PARSER.parse(parser, null);
+        Refused.when(!MODES.contains(given.mode), "Unknown mode [" + given.mode + "]: choose one of " + String.join(", ", MODES) + ".");
+        Refused.when(
+            given.preference != null && given.spread != null,
+            "[prefer_language] and [spread] are mutually exclusive: give one of them."
+        );
+        double least = given.spread != null ? given.spread : given.preference != null ? given.preference : 0;
+        Refused.when(!(least >= 0 && least <= MOST_PREFERENCE), "[prefer_language] and [spread] are numbers from 0 to 2.");
+        Refused.when(given.k != null && (given.k < 1 || given.k > MOST), "[k] is a number from 1 to 10,000.");
+        Refused.when(
+            given.text == null && given.vector == null && given.vectorQuery == null,
+            "needs a [text], a [vector] or a [vector_query]."
+        );
+        Refused.when(
+            given.vector != null && given.vectorQuery != null,
+            "[vector] and [vector_query] are mutually exclusive: give one of them."
+        );
+        SearchSpec spec = new SearchSpec(
+            Mode.valueOf(given.mode.toUpperCase(Locale.ROOT)),
+            checkedText(given.text),
+            checkedLanguage(given.language),
+            given.vector == null ? new float[0] : checkedVector(floats(given.vector)),
+            given.spread != null ? -given.spread : least,
+            0,
+            given.k == null ? 0 : given.k,
+            given.onePerGroup,
+            given.filter,
+            SearchSpec.NO_TRUST,
+            Addition.NONE
+        );
+        return new LangshiftQueryBuilder(node, spec, given.vectorQuery, null).boost(given.boost).queryName(given.name);
+    }
+
+    static String checkedText(String text) {
+        if (text == null) {
+            return null;
+        }
+        String normal = Languages.normalForm(text);
+        Refused.when(normal.isBlank(), "[text] is empty: give the words to search for.");
+        int characters = text.codePointCount(0, text.length());
+        Refused.when(
+            characters > MOST_CHARACTERS,
+            String.format(Locale.ROOT, "[text] has %,d characters, but at most %,d can be searched for.", characters, MOST_CHARACTERS)
+        );
+        return normal;
+    }
+
+    static String checkedLanguage(String language) {
+        if (language == null || language.equals(Languages.UND)) {
+            return Languages.UND;
+        }
+        String tag = Languages.canonical(language);
+        Refused.when(
+            tag.equals(Languages.UND),
+            "[language] is '" + language + "', which is not a valid language: use a BCP 47 tag such as th or zh-TW."
+        );
+        return Languages.fold(tag);
+    }
+
+    static float[] checkedVector(float[] vector) {
+        boolean zeros = true;
+        for (float one : vector) {
+            Refused.when(!Float.isFinite(one), "The vector of the query has a number that is not finite as a float.");
+            zeros &= one == 0;
+        }
+        Refused.when(zeros, "The vector of the query is all zeros, so no document is near it.");
+        return vector;
+    }
+
+    static float[] floats(List<? extends Number> numbers) {
+        float[] made = new float[numbers.size()];
+        for (int i = 0; i < made.length; i++) {
+            made[i] = numbers.get(i).floatValue();
+        }
+        return made;
+    }
+
+    // Resolving.
+
+    @Override
+    protected QueryBuilder doRewrite(QueryRewriteContext context) throws IOException {
+        if (next != null) {
+            return next.get() == null ? this : going(next.get());
+        }
+        if (spec.filter() != null) {
+            QueryBuilder filter = spec.filter().rewrite(context);
+            if (filter != spec.filter()) {
+                return with(spec.with(filter), vectorQuery, null);
+            }
+        }
+        QueryCoordinatorContext coordinator = context.convertToCoordinatorContext();
+        if (spec.isResolved() || coordinator == null) {
+            return this;
+        }
+        if (spec.vector().length == 0 && vectorQuery != null) {
+            QueryBuilder made = vectorQuery.rewrite(context);
+            return made == vectorQuery ? going(spec.with(vectorOf(made))) : with(spec, made, null);
+        }
+        IndicesRequest request = coordinator.getSearchRequest();
+        SearchRequest like = request instanceof SearchRequest search ? search : new SearchRequest(request.indices());
+        Target target = target(like, context);
+        SetOnce<SearchSpec> waiting = new SetOnce<>();
+        if (spec.vector().length == 0) {
+            target.facts.checkEngine();
+            Map<String, Object> made = target.facts.fingerprint;
+            String input = made.getOrDefault("query_prefix", "") + spec.text();
+            context.registerAsyncAction((client, listener) -> node.encoders.encode(
+                String.valueOf(made.get("encoder")),
+                target.facts.dimension,
+                input,
+                ActionListener.wrap(vector -> {
+                    waiting.set(spec.with(checkedVector(vector)));
+                    listener.onResponse(null);
+                }, listener::onFailure)
+            ));
+            return with(spec, null, waiting);
+        }
+        SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source()));
+        Rounds rounds = new Rounds(node, target.facts, like, whole);
+        if (!rounds.needed()) {
+            return going(whole);
+        }
+        context.registerAsyncAction((client, listener) -> rounds.run(client, ActionListener.wrap(found -> {
+            waiting.set(found);
+            listener.onResponse(null);
+        }, listener::onFailure)));
+        return with(spec, null, waiting);
+    }
+
+    private LangshiftQueryBuilder going(SearchSpec other) {
+        return with(other, null, null);
+    }
+
+    private LangshiftQueryBuilder with(SearchSpec other, QueryBuilder vectorQuery, SetOnce<SearchSpec> next) {
+        return new LangshiftQueryBuilder(node, other, vectorQuery, next).boost(boost()).queryName(queryName());
+    }
+
+    /** The vector of a knn query, by its JSON: so none of the k-NN plugin's classes is needed. */
+    private static float[] vectorOf(QueryBuilder made) throws IOException {
+        BytesReference json = BytesReference.bytes(made.toXContent(XContentFactory.jsonBuilder(), ToXContent.EMPTY_PARAMS));
+        Map<String, Object> knn = IndexFacts.map(XContentHelper.convertToMap(json, false, XContentType.JSON).v2().get("knn"));
+        Object numbers = knn.values().stream().findFirst().map(one -> IndexFacts.map(one).get("vector")).orElse(null);
+        Refused.when(!(numbers instanceof List<?>), "[vector_query] became no knn query, whose vector would be searched with.");
+        return checkedVector(floats(((List<?>) numbers).stream().map(Number.class::cast).toList()));
+    }
+
+    /** The one index that is searched, and the filter of the alias that it is searched by; null without one. */
+    record Target(IndexFacts facts, QueryBuilder filter) {}
+
+    private Target target(SearchRequest request, QueryRewriteContext context) throws IOException {
+        ClusterState state = node.cluster.state();
+        SearchSourceBuilder source = request.source();
+        if (source != null && source.pointInTimeBuilder() != null) {
+            SearchContextId pit = SearchContextId.decode(context.getWriteableRegistry(), source.pointInTimeBuilder().getId());
+            String[] names = Arrays.stream(pit.getActualIndices()).distinct().toArray(String[]::new);
+            IndexMetadata index = one(state, node.names.concreteIndices(state, request.indicesOptions(), names));
+            AliasFilter alias = pit.aliasFilter().get(index.getIndexUUID());
+            return new Target(node.facts(index), alias == null ? null : alias.getQueryBuilder());
+        }
+        return target(node, request, context.getXContentRegistry());
+    }
+
+    static Target target(LangshiftPlugin.Node node, SearchRequest request, NamedXContentRegistry contents) throws IOException {
+        ClusterState state = node.cluster.state();
+        IndexMetadata index = one(state, node.names.concreteIndices(state, request));
+        Set<String> names = node.names.resolveExpressions(state, request.indices());
+        String[] aliases = node.names.filteringAliases(state, index.getIndex().getName(), names);
+        if (aliases == null || aliases.length == 0) {
+            return new Target(node.facts(index), null);
+        }
+        BoolQueryBuilder any = QueryBuilders.boolQuery();
+        for (String alias : aliases) {
+            String filter = index.getAliases().get(alias).filter().string();
+            try (
+                XContentParser parser = JsonXContent.jsonXContent.createParser(contents, LoggingDeprecationHandler.INSTANCE, filter)
+            ) {
+                any.should(parseInnerQueryBuilder(parser));
+            }
+        }
+        return new Target(node.facts(index), any);
+    }
+
+    private static IndexMetadata one(ClusterState state, Index[] found) {
+        Refused.when(found.length != 1, "searches one index, not " + found.length + ".");
+        return state.metadata().getIndexSafe(found[0]);
+    }
+
+    /** How many hits a search may need of this query. */
+    private static int wanted(SearchSourceBuilder source) {
+        if (source == null) {
+            return USUAL_SIZE;
+        }
+        int wanted = Math.max(source.from(), 0) + (source.size() < 0 ? USUAL_SIZE : source.size());
+        // Of what another query does with the hits nobody knows how many it needs.
+        return source.query() instanceof LangshiftQueryBuilder ? wanted : Math.max(wanted, LEAST_CANDIDATES);
+    }
+
+    /** What is asked, with what the index says of itself in place of what was left out. */
+    static SearchSpec resolve(SearchSpec asked, IndexFacts facts, int wanted) {
+        facts.check(asked.vector());
+        int size = Math.min(MOST, Math.max(1, wanted));
+        int k = Math.max(asked.size() > 0 ? asked.size() : LEAST_CANDIDATES, size);
+        SearchSpec spec = new SearchSpec(
+            asked.mode(), asked.text(), asked.language(), asked.vector(), asked.preference(), k, size, asked.onePerGroup(),
+            asked.filter(), SearchSpec.NO_TRUST, Addition.NONE
+        );
+        if (spec.mode() == Mode.AUTO) {
+            spec = calibrated(spec, facts);
+        } else if (spec.mode() == Mode.ANCHORED) {
+            Calibration kept = Calibration.of(facts);
+            boolean none = kept == null;
+            spec = spec.with(new Trust(none ? Calibration.USUAL_STRENGTH : kept.strength(), none ? Double.NaN : kept.spread(), 0));
+        }
+        if (spec.mode() == Mode.ANCHORED && spec.trust().strength() == 0) {
+            spec = spec.with(Mode.DENSE);
+        }
+        Refused.when(spec.mode() == Mode.ANCHORED && spec.text() == null, "mode anchored needs [text].");
+        if (spec.mode() == Mode.ANCHORED) {
+            facts.directions();
+        }
+        return spec.mode() == Mode.DENSE || spec.mode() == Mode.BALANCED ? spec.dense().with(spec.mode()) : spec;
+    }
+
+    /** The mode that a calibration found best, with how many documents that holds for. */
+    private static SearchSpec calibrated(SearchSpec spec, IndexFacts facts) {
+        Calibration kept;
+        try {
+            kept = Calibration.of(facts);
+        } catch (IllegalArgumentException unreadable) {
+            kept = null;
+        }
+        if (kept == null || kept.outdated()) {
+            return spec.with(Mode.DENSE);
+        }
+        Mode mode = Mode.valueOf(kept.mode().toUpperCase(Locale.ROOT));
+        return spec.with(mode).with(new Trust(kept.strength(), kept.spread(), mode == Mode.DENSE ? 0 : kept.documents()));
+    }
+
+    @Override
+    protected Query doToQuery(QueryShardContext context) throws IOException {
+        IndexMetadata index = context.getIndexSettings().getIndexMetadata();
+        IndexFacts facts = node.facts(index);
+        if (spec.filter() != null) {
+            // Says whether answers may be kept for later, which those to a filter by the time of day may not.
+            spec.filter().toQuery(context);
+        }
+        if (spec.isResolved()) {
+            return new ShardQuery(spec, facts, context);
+        }
+        Refused.when(spec.vector().length == 0, "needs a [vector] where it is not the query of a search.");
+        SearchSpec whole = resolve(spec, facts, wanted(null));
+        Refused.when(
+            new Rounds(node, facts, new SearchRequest(), whole).needed(),
+            "needs what all shards of " + facts.index + " know, which only a search asks them for."
+        );
+        return new ShardQuery(whole, facts, context);
+    }
+
+    // What all queries have.
+
+    @Override
+    protected void doXContent(XContentBuilder builder, Params params) throws IOException {
+        builder.startObject(NAME).field("mode", spec.mode().lower()).field("language", spec.language());
+        if (spec.text() != null) {
+            builder.field("text", spec.text());
+        }
+        if (spec.vector().length > 0) {
+            builder.array("vector", spec.vector());
+        }
+        if (vectorQuery != null) {
+            builder.field("vector_query", vectorQuery);
+        }
+        if (spec.preference() != 0) {
+            builder.field(spec.preference() < 0 ? "spread" : "prefer_language", Math.abs(spec.preference()));
+        }
+        builder.field("one_per_group", spec.onePerGroup());
+        if (spec.filter() != null) {
+            builder.field("filter", spec.filter());
+        }
+        printBoostAndQueryName(builder);
+        builder.endObject();
+    }
+
+    @Override
+    protected boolean doEquals(LangshiftQueryBuilder other) {
+        return spec.equals(other.spec) && Objects.equals(vectorQuery, other.vectorQuery) && next == other.next;
+    }
+
+    @Override
+    protected int doHashCode() {
+        return Objects.hash(spec, vectorQuery);
+    }
+
+    @Override
+    public String getWriteableName() {
+        return NAME;
+    }
+}

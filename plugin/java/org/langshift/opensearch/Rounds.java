@@ -1,0 +1,407 @@
+package org.langshift.opensearch;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Consumer;
+
+import org.opensearch.action.search.SearchRequest;
+import org.opensearch.action.search.SearchResponse;
+import org.opensearch.action.support.GroupedActionListener;
+import org.opensearch.common.document.DocumentField;
+import org.opensearch.core.action.ActionListener;
+import org.opensearch.index.query.QueryBuilder;
+import org.opensearch.index.query.QueryBuilders;
+import org.opensearch.search.SearchHit;
+import org.opensearch.search.aggregations.AggregationBuilders;
+import org.opensearch.search.aggregations.bucket.terms.Terms;
+import org.opensearch.search.builder.SearchSourceBuilder;
+import org.opensearch.search.collapse.CollapseBuilder;
+import org.opensearch.search.fetch.subphase.FetchSourceContext;
+import org.opensearch.transport.client.Client;
+
+import org.langshift.opensearch.SearchSpec.Addition;
+import org.langshift.opensearch.SearchSpec.Mode;
+import org.langshift.opensearch.SearchSpec.Trust;
+
+/** What the coordinating node asks of several shards before the search itself, which then knows what no shard knows alone. */
+final class Rounds {
+
+    private final LangshiftPlugin.Node node;
+    private final IndexFacts facts;
+    private final SearchRequest like;
+    private final SearchSpec spec;
+    /** What the query was moved by, the heaviest first, and what it is searched with since. */
+    private List<Anchor> anchors = List.of();
+
+    /**
+     * A document that the query was moved by.
+     *
+     * @param trust how probable it is that it answers the query
+     * @param weight what its vector of length 1 was multiplied with
+     */
+    record Anchor(String id, double trust, double weight, double words, double cosine, boolean own) {}
+
+    /**
+     * What was found.
+     *
+     * @param spec with the vector that was searched with, and what was added
+     * @param entries best first, whole documents; with groups what stands for each, with the others inside it
+     */
+    record Found(SearchSpec spec, List<Entry> entries, List<Anchor> anchors) {}
+
+    /** @param like the search whose query this is: the rounds go where it goes */
+    Rounds(LangshiftPlugin.Node node, IndexFacts facts, SearchRequest like, SearchSpec spec) {
+        this.node = node;
+        this.facts = facts;
+        this.like = like;
+        this.spec = spec;
+    }
+
+    boolean needed() {
+        return facts.shards > 1 && (moves() || merges());
+    }
+
+    private boolean moves() {
+        return spec.mode() == Mode.ANCHORED || spec.trust().documents() > 0;
+    }
+
+    /** Whether what the shards find is put together otherwise than by score alone. */
+    private boolean merges() {
+        boolean collapsed = like.source() != null && like.source().collapse() != null;
+        return spec.mode() == Mode.BALANCED || spec.onePerGroup() || facts.parent != null && !collapsed;
+    }
+
+    void run(Client client, ActionListener<SearchSpec> then) {
+        moved(client, ActionListener.wrap(moved -> {
+            if (merges()) {
+                new Merge(client, moved, ActionListener.map(then, found -> given(moved, found))).run();
+            } else {
+                then.onResponse(moved);
+            }
+        }, then::onFailure));
+    }
+
+    /** Carries out the whole search, of however many shards. */
+    void find(Client client, ActionListener<Found> then) {
+        moved(client, ActionListener.wrap(moved -> {
+            ActionListener<List<Entry>> found = ActionListener.map(then, entries -> new Found(moved, entries, anchors));
+            if (moved.mode() == Mode.GIVEN) {
+                found.onResponse(List.of());
+            } else {
+                new Merge(client, moved, found).run();
+            }
+        }, then::onFailure));
+    }
+
+    private void moved(Client client, ActionListener<SearchSpec> then) {
+        if (moves()) {
+            move(client, then);
+        } else {
+            then.onResponse(spec);
+        }
+    }
+
+    // Where the query is moved.
+
+    private void move(Client client, ActionListener<SearchSpec> then) {
+        List<SearchSourceBuilder> sources = new ArrayList<>();
+        sources.add(
+            new SearchSourceBuilder().size(0).trackTotalHits(true)
+                .aggregation(AggregationBuilders.terms("languages").field(facts.language).size(1000))
+        );
+        if (spec.mode() == Mode.ANCHORED) {
+            // How many documents a shard has says nothing of all.
+            SearchSpec spec = this.spec.with(new Trust(this.spec.trust().strength(), this.spec.trust().spread(), 0));
+            int each = Anchors.NEAREST + Anchors.OWN + Anchors.OTHERS;
+            sources.add(bare(spec.with(Mode.GATHER), each * facts.shards));
+            if (Double.isNaN(spec.trust().spread())) {
+                sources.add(bare(spec.with(Mode.SAMPLE), ShardIndex.SAMPLE));
+            }
+        }
+        ask(client, sources, ActionListener.wrap(answers -> then.onResponse(moved(answers)), then::onFailure));
+    }
+
+    private SearchSourceBuilder bare(SearchSpec of, int size) {
+        return bare(facts, new LangshiftQueryBuilder(node, of), size);
+    }
+
+    /** The body of a search that brings of each document the language alone. */
+    private static SearchSourceBuilder bare(IndexFacts facts, QueryBuilder query, int size) {
+        return new SearchSourceBuilder().query(query).size(Math.min(size, facts.window)).trackTotalHits(false).fetchSource(false)
+            .docValueField(facts.language);
+    }
+
+    private SearchSpec moved(SearchResponse[] answers) {
+        long documents = answers[0].getHits().getTotalHits().value(), own = 0;
+        int then = spec.trust().documents();
+        if (then > 0 && !Calibration.holds(then, documents)) {
+            return spec.dense();
+        }
+        Refused.when(spec.mode() == Mode.HYBRID, ShardSearch.hybrid(facts));
+        Terms languages = answers[0].getAggregations().get("languages");
+        for (Terms.Bucket one : languages.getBuckets()) {
+            own += spec.knowsLanguage() && one.getKeyAsString().equals(spec.language()) ? one.getDocCount() : 0;
+        }
+        double spread = spec.trust().spread();
+        if (Double.isNaN(spread)) {
+            List<double[]> units = new ArrayList<>();
+            vectors(answers[2]).values().forEach(one -> units.add(Anchors.unit(one)));
+            spread = Anchors.spread(units);
+        }
+        List<Entry> gathered = new ArrayList<>();
+        Map<String, float[]> vectors = vectors(answers[1]);
+        int words = 1;
+        for (SearchHit hit : answers[1].getHits()) {
+            if (vectors.containsKey(hit.getId())) {
+                gathered.add(entry(facts, hit));
+                words = Math.max(words, (int) hit.field(VectorsFetch.WORDS).getValue());
+            }
+        }
+        if (gathered.isEmpty()) {
+            return given(spec, List.of());
+        }
+        Map<String, Entry> chosen = chosen(gathered, vectors);
+        List<Anchors.Candidate> candidates = new ArrayList<>();
+        for (Entry one : chosen.values()) {
+            candidates.add(new Anchors.Candidate(isOwn(one), one.score, Anchors.unit(vectors.get(one.id))));
+        }
+        int shards = answers[0].getTotalShards();
+        Anchors.Moved to = Anchors.move(
+            Anchors.unit(spec.vector()),
+            candidates,
+            new Anchors.Setting(
+                spec.trust().strength(),
+                spread,
+                facts.directions(),
+                (double) (facts.split ? own : documents) / shards,
+                own > 0 ? words : 1,
+                own > 0,
+                spec.effectivePreference()
+            )
+        );
+        Map<String, Float> given = new HashMap<>();
+        anchors = new ArrayList<>();
+        int at = 0;
+        for (String id : chosen.keySet()) {
+            if (to.given()[at] > 0) {
+                given.put(id, (float) to.given()[at]);
+            }
+            if (to.weights()[at] > 0) {
+                Anchors.Candidate one = candidates.get(at);
+                double cosine = Anchors.dot(Anchors.unit(spec.vector()), one.vector());
+                anchors.add(new Anchor(id, to.trusted()[at], to.weights()[at], one.words(), cosine, one.own()));
+            }
+            at++;
+        }
+        anchors.sort(Comparator.comparingDouble(one -> -one.weight));
+        Addition addition = new Addition(to.bonus(), spec.effectivePreference() != 0, given);
+        return spec.with(Mode.DENSE).with(to.vector()).with(addition).with(new Trust(spec.trust().strength(), spread, 0));
+    }
+
+    private boolean isOwn(Entry one) {
+        return spec.knowsLanguage() && one.language.equals(spec.language());
+    }
+
+    /** Of what all shards gathered the nearest, with a score of 0, and the best by words in the own language and in others. */
+    private Map<String, Entry> chosen(List<Entry> gathered, Map<String, float[]> vectors) {
+        double[] query = Anchors.unit(spec.vector());
+        Map<String, Double> cosines = new HashMap<>();
+        gathered.forEach(one -> cosines.put(one.id, Anchors.dot(query, Anchors.unit(vectors.get(one.id)))));
+        Map<String, Entry> chosen = new LinkedHashMap<>();
+        // What a shard did not list as near cannot be nearer than what it did.
+        gathered.stream().sorted((a, b) -> Double.compare(cosines.get(b.id), cosines.get(a.id))).limit(Anchors.NEAREST).forEach(one -> {
+            Entry near = new Entry(-1, one.id, 0);
+            near.language = one.language;
+            chosen.put(one.id, near);
+        });
+        for (boolean own : new boolean[] { true, false }) {
+            gathered.stream().filter(one -> one.score > 0 && isOwn(one) == own).sorted(Entry.BY_SCORE)
+                .limit(own ? Anchors.OWN : Anchors.OTHERS).forEach(one -> chosen.put(one.id, one));
+        }
+        return chosen;
+    }
+
+    private static Map<String, float[]> vectors(SearchResponse answer) {
+        Map<String, float[]> made = new LinkedHashMap<>();
+        for (SearchHit hit : answer.getHits()) {
+            DocumentField vector = hit.field(VectorsFetch.VECTOR);
+            if (vector != null) {
+                made.put(hit.getId(), vector.getValue());
+            }
+        }
+        return made;
+    }
+
+    /** Puts together what the shards find. */
+    private final class Merge {
+        private final Client client;
+        private final SearchSpec of;
+        private final ActionListener<List<Entry>> then;
+        /** Of chunks that name no document the server brings only one, where it brings the best of each document alone. */
+        private boolean collapses = facts.parent != null;
+
+        Merge(Client client, SearchSpec of, ActionListener<List<Entry>> then) {
+            this.client = client;
+            this.of = of;
+            this.then = then;
+        }
+
+        void run() {
+            if (of.mode() == Mode.BALANCED) {
+                balanced();
+            } else if (of.onePerGroup()) {
+                find(List.of(of.with(Mode.GROUPS)), of.size() * facts.shards, found -> heads(Entry.firstOfEach(found.get(0), true)));
+            } else {
+                find(List.of(of), of.size(), found -> finish(found.get(0)));
+            }
+        }
+
+        private void balanced() {
+            double beta = of.effectivePreference();
+            SearchSpec plain = of.with(Mode.DENSE).with(Addition.NONE).deep(of.k(), ShardSearch.POOL);
+            List<SearchSpec> searches = new ArrayList<>(List.of(plain));
+            if (beta != 0) {
+                searches.add(plain.with(ShardIndex.all(of.filter(), ShardIndex.favoured(facts, of.language(), beta))));
+            }
+            find(searches, ShardSearch.POOL, found -> {
+                List<Entry> ranked = ShardSearch.balanced(found.get(0), beta == 0 ? List.of() : found.get(1), of);
+                if (of.onePerGroup()) {
+                    heads(Entry.firstOfEach(ranked, true));
+                } else {
+                    finish(ranked);
+                }
+            });
+        }
+
+        private void heads(List<Entry> first) {
+            List<Entry> found = first.subList(0, Math.min(of.size(), first.size()));
+            List<String> groups = found.stream().filter(one -> one.group != null).map(one -> one.group).toList();
+            if (groups.isEmpty()) {
+                finish(found);
+                return;
+            }
+            QueryBuilder members = ShardIndex.all(QueryBuilders.termsQuery(facts.group, groups), of.filter());
+            find(List.of(of.with(Mode.EXACT).with(members)), LangshiftQueryBuilder.MOST, all -> {
+                finish(Entry.heads(found, Entry.others(found, all.get(0), of.language()), of.language()));
+            });
+        }
+
+        private void finish(List<Entry> found) {
+            then.onResponse(found);
+        }
+
+        /** Carries out searches; of chunks the best of each document is handed on. */
+        private void find(List<SearchSpec> searches, int size, Consumer<List<List<Entry>>> next) {
+            List<SearchSourceBuilder> sources = searches.stream().map(one -> source(one, size)).toList();
+            ask(client, sources, ActionListener.wrap(answers -> {
+                List<List<Entry>> found = new ArrayList<>();
+                for (int i = 0; i < answers.length; i++) {
+                    found.add(entries(answers[i], searches.get(i), i == 0));
+                }
+                if (collapses && found.stream().anyMatch(all -> all.stream().anyMatch(one -> one.parent == null))) {
+                    collapses = false;
+                    find(searches, LangshiftQueryBuilder.MOST, next);
+                    return;
+                }
+                next.accept(found.stream().map(all -> Entry.firstOfEach(all, false)).toList());
+            }, then::onFailure));
+        }
+
+        private SearchSourceBuilder source(SearchSpec one, int size) {
+            SearchSourceBuilder made = ranking(facts, new LangshiftQueryBuilder(node, one), size, of.onePerGroup());
+            return collapses && one.mode() != Mode.GROUPS ? made.collapse(new CollapseBuilder(facts.parent)) : made;
+        }
+    }
+
+    /** The body of a search that brings what entries are ranked by. */
+    static SearchSourceBuilder ranking(IndexFacts facts, QueryBuilder query, int size, boolean groups) {
+        SearchSourceBuilder made = bare(facts, query, size);
+        if (facts.parent != null) {
+            made.docValueField(facts.parent);
+        }
+        return groups ? made.fetchSource(new FetchSourceContext(true, new String[] { facts.groupSource }, null)) : made;
+    }
+
+    private static SearchSpec given(SearchSpec of, List<Entry> found) {
+        Map<String, Float> scores = new TreeMap<>();
+        found.forEach(one -> scores.put(one.id, Math.max(0, one.score)));
+        return of.with(Mode.GIVEN).with(new Addition(0, false, scores));
+    }
+
+    /** @param ranks whether this search is among all documents, and so ranks them */
+    private List<Entry> entries(SearchResponse answer, SearchSpec of, boolean ranks) {
+        List<Entry> made = entries(facts, answer);
+        double bonus = of.addition().bonus();
+        for (int i = 0; i < made.size() && !moves(); i++) {
+            Entry one = made.get(i);
+            double favour = bonus != 0 && one.language.equals(of.language()) == bonus > 0 ? Math.abs(bonus) : 0;
+            Integer rank = ranks && of.mode() == Mode.DENSE && bonus == 0 ? i + 1 : null;
+            one.legs = Map.of("dense", new Entry.Leg(one.score - favour, rank));
+        }
+        return made;
+    }
+
+    /** What a search found whose hits bring language, document and group. */
+    static List<Entry> entries(IndexFacts facts, SearchResponse answer) {
+        List<Entry> made = new ArrayList<>();
+        for (SearchHit hit : answer.getHits()) {
+            made.add(entry(facts, hit));
+        }
+        return made;
+    }
+
+    private static Entry entry(IndexFacts facts, SearchHit hit) {
+        Entry made = new Entry(-1, hit.getId(), hit.getScore());
+        made.language = value(hit, facts.language, Languages.UND);
+        made.parent = facts.parent == null ? null : value(hit, facts.parent, null);
+        if (hit.hasSource()) {
+            made.group = Entry.group(facts.groupSource, hit.getSourceAsMap());
+        }
+        return made;
+    }
+
+    static String value(SearchHit hit, String field, String otherwise) {
+        DocumentField found = hit.field(field);
+        Object first = found == null ? null : found.getValue();
+        return first == null ? otherwise : first.toString();
+    }
+
+    /** Sends searches where the search itself goes; whole answers are handed on, anything else is a failure. */
+    private void ask(Client client, List<SearchSourceBuilder> sources, ActionListener<SearchResponse[]> then) {
+        SearchResponse[] whole = new SearchResponse[sources.size()];
+        // Not as one _msearch, for which a user needs another permission.
+        GroupedActionListener<Void> all = new GroupedActionListener<>(
+            ActionListener.wrap(none -> then.onResponse(whole), then::onFailure),
+            whole.length
+        );
+        for (int i = 0; i < whole.length; i++) {
+            int place = i;
+            client.search(request(sources.get(i)), ActionListener.wrap(answer -> {
+                Requests.requireWhole(facts.index, answer);
+                whole[place] = answer;
+                all.onResponse(null);
+            }, all::onFailure));
+        }
+    }
+
+    private SearchRequest request(SearchSourceBuilder source) {
+        SearchSourceBuilder outer = like.source();
+        SearchRequest made = new SearchRequest(like.indices(), source);
+        if (outer != null && outer.timeout() != null) {
+            source.timeout(outer.timeout());
+        }
+        if (outer != null && outer.pointInTimeBuilder() != null) {
+            source.pointInTimeBuilder(outer.pointInTimeBuilder());
+        } else {
+            made.indicesOptions(like.indicesOptions()).routing(like.routing()).preference(like.preference());
+        }
+        // Not through the index's default pipeline.
+        made.pipeline("_none");
+        return made;
+    }
+}

@@ -1,0 +1,172 @@
+package org.langshift.opensearch;
+
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+
+import org.opensearch.core.common.io.stream.StreamInput;
+import org.opensearch.core.common.io.stream.StreamOutput;
+import org.opensearch.core.common.io.stream.Writeable;
+import org.opensearch.index.query.QueryBuilder;
+
+/**
+ * A search: first what is asked, then what each shard is to do, with nothing left to default.
+ *
+ * @param mode what is asked for, or what a shard is to do
+ * @param text in normal form; null where none is given
+ * @param language of the query as the field holds it, `und` where unknown
+ * @param vector of the query; empty while nothing has made it
+ * @param preference what documents in the query's language are given more, in units of cosine; below 0 all others
+ * @param k how many documents of each shard are looked at, 0 while that is not known
+ * @param size how many hits are wanted, 0 while that is not known
+ * @param filter what documents must match; null for all
+ * @param trust what `anchored` reckons with
+ * @param addition what is added to the cosines
+ */
+record SearchSpec(
+    Mode mode,
+    String text,
+    String language,
+    float[] vector,
+    double preference,
+    int k,
+    int size,
+    boolean onePerGroup,
+    QueryBuilder filter,
+    Trust trust,
+    Addition addition
+) implements Writeable {
+
+    /** Those that a user may ask for, and those that follow from them. */
+    enum Mode {
+        AUTO, DENSE, BALANCED, ANCHORED, HYBRID,
+        /** What may answer, with its score by words. */
+        GATHER,
+        /** Documents drawn at random. */
+        SAMPLE,
+        /** The best document of each group that dense finds, or anchored once the query is moved. */
+        GROUPS,
+        /** What matches the filter, scored exactly. */
+        EXACT,
+        /** The documents of `Addition.given`, with these scores. */
+        GIVEN;
+
+        String lower() {
+            return name().toLowerCase(Locale.ROOT);
+        }
+    }
+
+    /**
+     * What `anchored` reckons with.
+     *
+     * @param spread NaN where a sample is to be drawn
+     * @param documents how many the index had when it was calibrated, where the mode comes from that; else 0
+     */
+    record Trust(double strength, double spread, int documents) {}
+
+    /**
+     * What is added to the cosines, on the scale of scores.
+     *
+     * @param bonus for the query's language, or below 0 for all others
+     * @param both whether the nearest of those that the bonus favours are looked at, too
+     * @param given by `_id`
+     */
+    record Addition(double bonus, boolean both, Map<String, Float> given) {
+        static final Addition NONE = new Addition(0, false, Map.of());
+    }
+
+    static final Trust NO_TRUST = new Trust(0, 1, 0);
+
+    SearchSpec(StreamInput in) throws IOException {
+        this(
+            in.readEnum(Mode.class),
+            in.readOptionalString(),
+            in.readString(),
+            in.readFloatArray(),
+            in.readDouble(),
+            in.readVInt(),
+            in.readVInt(),
+            in.readBoolean(),
+            in.readOptionalNamedWriteable(QueryBuilder.class),
+            new Trust(in.readDouble(), in.readDouble(), in.readVInt()),
+            new Addition(in.readDouble(), in.readBoolean(), in.readMap(StreamInput::readString, StreamInput::readFloat))
+        );
+    }
+
+    @Override
+    public void writeTo(StreamOutput out) throws IOException {
+        out.writeEnum(mode);
+        out.writeOptionalString(text);
+        out.writeString(language);
+        out.writeFloatArray(vector);
+        out.writeDouble(preference);
+        out.writeVInt(k);
+        out.writeVInt(size);
+        out.writeBoolean(onePerGroup);
+        out.writeOptionalNamedWriteable(filter);
+        out.writeDouble(trust.strength);
+        out.writeDouble(trust.spread);
+        out.writeVInt(trust.documents);
+        out.writeDouble(addition.bonus);
+        out.writeBoolean(addition.both);
+        out.writeMap(addition.given, StreamOutput::writeString, StreamOutput::writeFloat);
+    }
+
+    boolean isResolved() {
+        return k > 0;
+    }
+
+    SearchSpec with(Mode other) {
+        return new SearchSpec(other, text, language, vector, preference, k, size, onePerGroup, filter, trust, addition);
+    }
+
+    SearchSpec with(QueryBuilder other) {
+        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, other, trust, addition);
+    }
+
+    SearchSpec with(float[] other) {
+        return new SearchSpec(mode, text, language, other, preference, k, size, onePerGroup, filter, trust, addition);
+    }
+
+    SearchSpec with(Trust other) {
+        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, filter, other, addition);
+    }
+
+    SearchSpec with(Addition other) {
+        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, filter, trust, other);
+    }
+
+    /** For so many hits, whole documents or chunks whatever their groups. */
+    SearchSpec deep(int otherK, int otherSize) {
+        return new SearchSpec(mode, text, language, vector, preference, otherK, otherSize, false, filter, trust, addition);
+    }
+
+    /** The nearest by the query's vector with its preference, as `dense` finds them. */
+    SearchSpec dense() {
+        double beta = effectivePreference();
+        return with(Mode.DENSE).with(NO_TRUST).with(new Addition(beta / 2, beta != 0, Map.of()));
+    }
+
+    boolean knowsLanguage() {
+        return !language.equals(Languages.UND);
+    }
+
+    double effectivePreference() {
+        return knowsLanguage() ? preference : 0;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof SearchSpec that && mode == that.mode && Objects.equals(text, that.text)
+            && language.equals(that.language) && Arrays.equals(vector, that.vector) && preference == that.preference && k == that.k
+            && size == that.size && onePerGroup == that.onePerGroup && Objects.equals(filter, that.filter)
+            && trust.equals(that.trust) && addition.equals(that.addition);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(mode, text, language, Arrays.hashCode(vector), preference, k, size, onePerGroup, filter, trust, addition);
+    }
+}

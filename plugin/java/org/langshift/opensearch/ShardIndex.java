@@ -1,0 +1,380 @@
+package org.langshift.opensearch;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.Set;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+
+import org.apache.lucene.index.FloatVectorValues;
+import org.apache.lucene.index.IndexReader;
+import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.index.PostingsEnum;
+import org.apache.lucene.index.ReaderUtil;
+import org.apache.lucene.index.Terms;
+import org.apache.lucene.index.TermsEnum;
+import org.apache.lucene.search.DocIdSetIterator;
+import org.apache.lucene.search.IndexSearcher;
+import org.apache.lucene.search.MatchAllDocsQuery;
+import org.apache.lucene.search.Query;
+import org.apache.lucene.search.ScoreDoc;
+import org.apache.lucene.search.ScoreMode;
+import org.apache.lucene.search.Scorer;
+import org.apache.lucene.search.TopScoreDocCollectorManager;
+import org.apache.lucene.search.VectorScorer;
+import org.apache.lucene.search.Weight;
+import org.apache.lucene.util.Bits;
+import org.apache.lucene.util.BytesRef;
+import org.opensearch.common.lucene.search.Queries;
+import org.opensearch.common.lucene.search.function.CombineFunction;
+import org.opensearch.common.xcontent.LoggingDeprecationHandler;
+import org.opensearch.common.xcontent.XContentHelper;
+import org.opensearch.common.xcontent.cbor.CborXContent;
+import org.opensearch.core.common.bytes.BytesArray;
+import org.opensearch.core.common.bytes.BytesReference;
+import org.opensearch.core.xcontent.MediaType;
+import org.opensearch.core.xcontent.NamedXContentRegistry;
+import org.opensearch.core.xcontent.XContentBuilder;
+import org.opensearch.core.xcontent.XContentParser;
+import org.opensearch.index.fielddata.SortedBinaryDocValues;
+import org.opensearch.index.mapper.MappedFieldType;
+import org.opensearch.index.mapper.Uid;
+import org.opensearch.index.query.AbstractQueryBuilder;
+import org.opensearch.index.query.BoolQueryBuilder;
+import org.opensearch.index.query.QueryBuilder;
+import org.opensearch.index.query.QueryBuilders;
+import org.opensearch.index.query.QueryShardContext;
+import org.opensearch.index.query.Rewriteable;
+import org.opensearch.index.query.functionscore.RandomScoreFunctionBuilder;
+
+/** What a search asks of a shard's index, by Lucene and by the k-NN plugin. */
+final class ShardIndex {
+
+    static final int SAMPLE = 200;
+    // Documents after which it is looked whether the search goes on.
+    private static final int BETWEEN_CHECKS = 256;
+
+    private final IndexFacts facts;
+    private final QueryShardContext context;
+    private final IndexSearcher searcher;
+    /** Counts and ranks by words: the server's own searcher collects for the request alone. */
+    private final IndexSearcher plain;
+
+    ShardIndex(IndexFacts facts, QueryShardContext context, IndexSearcher searcher) {
+        this.facts = facts;
+        // Its own: what is asked of that of the request is settled before the request is carried out, as is what time it is.
+        this.context = new QueryShardContext(context);
+        this.searcher = searcher;
+        plain = new IndexSearcher(searcher.getIndexReader());
+        plain.setSimilarity(searcher.getSimilarity());
+        plain.setQueryCache(searcher.getQueryCache());
+        plain.setQueryCachingPolicy(searcher.getQueryCachingPolicy());
+    }
+
+    /** All of the clauses that are none. */
+    static QueryBuilder all(QueryBuilder... clauses) {
+        BoolQueryBuilder made = QueryBuilders.boolQuery();
+        for (QueryBuilder one : clauses) {
+            if (one != null) {
+                made.filter(one);
+            }
+        }
+        return made.filter().isEmpty() ? null : made.filter().size() == 1 ? made.filter().get(0) : made;
+    }
+
+    /** The documents that a bonus favours. */
+    static QueryBuilder favoured(IndexFacts facts, String language, double bonus) {
+        QueryBuilder same = QueryBuilders.termQuery(facts.language, language);
+        return bonus > 0 ? same : QueryBuilders.boolQuery().mustNot(same);
+    }
+
+    /** The k nearest by the k-NN plugin's own query, in the order of the shard, with the score (1 + cos) / 2. */
+    List<Entry> nearest(float[] vector, int k, QueryBuilder filter) throws IOException {
+        return matching(knn(facts, vector, k, filter, context.getXContentRegistry()), true);
+    }
+
+    /** The k-NN plugin's own query, made by its form: so none of its classes is needed. */
+    static QueryBuilder knn(IndexFacts facts, float[] vector, int k, QueryBuilder filter, NamedXContentRegistry contents)
+        throws IOException {
+        BytesReference body;
+        try (XContentBuilder json = XContentBuilder.builder(CborXContent.cborXContent)) {
+            json.startObject().startObject("knn").startObject(facts.vector).array("vector", vector).field("k", k);
+            if (filter != null) {
+                json.field("filter", filter);
+            }
+            body = BytesReference.bytes(json.endObject().endObject().endObject());
+        }
+        try (
+            XContentParser parser = CborXContent.cborXContent.createParser(contents, LoggingDeprecationHandler.INSTANCE, body.streamInput())
+        ) {
+            return AbstractQueryBuilder.parseInnerQueryBuilder(parser);
+        }
+    }
+
+    /** The k nearest of all that matches, exactly: every one is looked at. */
+    List<Entry> scan(float[] vector, int k, QueryBuilder filter) throws IOException {
+        PriorityQueue<Entry> best = new PriorityQueue<>(Entry.BY_SCORE.reversed());
+        Weight weight = searcher.createWeight(searcher.rewrite(lucene(filter)), ScoreMode.COMPLETE_NO_SCORES, 1);
+        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
+            FloatVectorValues values = leaf.reader().getFloatVectorValues(facts.vector);
+            VectorScorer scorer = values == null ? null : values.scorer(vector);
+            DocIdSetIterator places = scorer == null ? DocIdSetIterator.empty() : scorer.iterator();
+            forEach(weight, leaf, (document, none) -> {
+                int at = places.docID() < document ? places.advance(document) : places.docID();
+                float score = at == document ? scorer.score() : -1;
+                if (score >= 0 && (best.size() < k || score > best.peek().score)) {
+                    best.add(new Entry(leaf.docBase + document, null, score));
+                    if (best.size() > k) {
+                        best.poll();
+                    }
+                }
+            });
+        }
+        return inOrder(new ArrayList<>(best));
+    }
+
+    /** All that matches, scored exactly by a vector: below 0 where a document has none. */
+    List<Entry> exact(float[] vector, QueryBuilder filter) throws IOException {
+        List<Entry> made = new ArrayList<>();
+        Weight weight = searcher.createWeight(searcher.rewrite(lucene(filter)), ScoreMode.COMPLETE_NO_SCORES, 1);
+        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
+            FloatVectorValues values = leaf.reader().getFloatVectorValues(facts.vector);
+            VectorScorer scorer = values == null ? null : values.scorer(vector);
+            DocIdSetIterator places = scorer == null ? DocIdSetIterator.empty() : scorer.iterator();
+            forEach(weight, leaf, (document, none) -> {
+                int at = places.docID() < document ? places.advance(document) : places.docID();
+                made.add(new Entry(leaf.docBase + document, null, at == document ? scorer.score() : -1));
+            });
+        }
+        return made;
+    }
+
+    /** Ends a search that was cancelled, or takes longer than it may: the server's reader sees to that where terms are read. */
+    private void checkCancelled() throws IOException {
+        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
+            Terms ids = leaf.reader().terms("_id");
+            if (ids != null) {
+                ids.iterator();
+                return;
+            }
+        }
+    }
+
+    /** All that matches, in the order of the shard. */
+    List<Entry> matching(QueryBuilder query, boolean scores) throws IOException {
+        ScoreMode mode = scores ? ScoreMode.COMPLETE : ScoreMode.COMPLETE_NO_SCORES;
+        Weight weight = searcher.createWeight(searcher.rewrite(lucene(query)), mode, 1);
+        List<Entry> found = new ArrayList<>();
+        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
+            forEach(weight, leaf, (document, scorer) -> {
+                found.add(new Entry(leaf.docBase + document, null, scores ? scorer.score() : 0));
+            });
+        }
+        return found;
+    }
+
+    private interface Visitor {
+        void visit(int document, Scorer scorer) throws IOException;
+    }
+
+    private void forEach(Weight weight, LeafReaderContext leaf, Visitor visitor) throws IOException {
+        checkCancelled();
+        Scorer scorer = weight.scorer(leaf);
+        if (scorer == null) {
+            return;
+        }
+        Bits live = leaf.reader().getLiveDocs();
+        DocIdSetIterator all = scorer.iterator();
+        int seen = 0;
+        for (int document = all.nextDoc(); document != DocIdSetIterator.NO_MORE_DOCS; document = all.nextDoc()) {
+            if (++seen % BETWEEN_CHECKS == 0) {
+                checkCancelled();
+            }
+            if (live == null || live.get(document)) {
+                visitor.visit(document, scorer);
+            }
+        }
+    }
+
+    private static List<Entry> inOrder(List<Entry> entries) {
+        entries.sort(Comparator.comparingInt(one -> one.document));
+        return entries;
+    }
+
+    /** The best by words, with their scores. */
+    List<Entry> best(QueryBuilder query, int size) throws IOException {
+        checkCancelled();
+        List<Entry> found = new ArrayList<>();
+        for (ScoreDoc one : plain.search(lucene(query), new TopScoreDocCollectorManager(size, 1)).scoreDocs) {
+            found.add(new Entry(one.doc, null, one.score));
+        }
+        return found;
+    }
+
+    /** The documents of these ids, with these scores. */
+    List<Entry> named(Map<String, Float> scores) throws IOException {
+        List<Entry> found = new ArrayList<>();
+        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
+            Terms terms = leaf.reader().terms("_id");
+            TermsEnum ids = terms == null ? TermsEnum.EMPTY : terms.iterator();
+            Bits live = leaf.reader().getLiveDocs();
+            PostingsEnum places = null;
+            for (Map.Entry<String, Float> one : scores.entrySet()) {
+                if (!ids.seekExact(Uid.encodeId(one.getKey()))) {
+                    continue;
+                }
+                places = ids.postings(places, PostingsEnum.NONE);
+                // What is nested in a document has its id, too, and stands before it.
+                int last = -1;
+                for (int at = places.nextDoc(); at != DocIdSetIterator.NO_MORE_DOCS; at = places.nextDoc()) {
+                    last = live == null || live.get(at) ? at : last;
+                }
+                if (last >= 0) {
+                    found.add(new Entry(leaf.docBase + last, one.getKey(), one.getValue()));
+                }
+            }
+        }
+        return inOrder(found);
+    }
+
+    /** How many live documents the shard has, or how many of a language. */
+    int count(String language) throws IOException {
+        if (language == null && !context.getMapperService().hasNested()) {
+            return searcher.getIndexReader().numDocs();
+        }
+        return plain.count(lucene(language == null ? QueryBuilders.matchAllQuery() : QueryBuilders.termQuery(facts.language, language)));
+    }
+
+    /** The languages of the documents; the most frequent first where there are more than there is room for. */
+    List<String> languages(int room) throws IOException {
+        Map<String, Integer> counts = new HashMap<>();
+        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
+            Terms terms = leaf.reader().terms(facts.language);
+            TermsEnum each = terms == null ? TermsEnum.EMPTY : terms.iterator();
+            for (BytesRef term = each.next(); term != null; term = each.next()) {
+                counts.put(term.utf8ToString(), 0);
+            }
+        }
+        counts.remove(Languages.UND);
+        if (counts.size() <= room) {
+            return counts.keySet().stream().sorted().toList();
+        }
+        for (Map.Entry<String, Integer> one : counts.entrySet()) {
+            one.setValue(count(one.getKey()));
+        }
+        counts.values().removeIf(count -> count == 0);
+        Comparator<String> frequent = Comparator.comparing(counts::get, Comparator.reverseOrder());
+        return counts.keySet().stream().sorted(frequent.thenComparing(Comparator.naturalOrder())).toList();
+    }
+
+    int countWords(String words, String language) throws IOException {
+        return WordsQuery.count(facts, context, words, language);
+    }
+
+    /** The spread of a sample of the shard's documents, the same each time. */
+    double spread() throws IOException {
+        int documents = count(null);
+        Double known = facts.spread(documents);
+        if (known == null) {
+            List<double[]> units = new ArrayList<>();
+            vectors(best(sample(facts), SAMPLE)).forEach(one -> units.add(Anchors.unit(one)));
+            known = Anchors.spread(units);
+            facts.keepSpread(known, documents);
+        }
+        return known;
+    }
+
+    /** Documents with a vector in a random order, the same each time. */
+    static QueryBuilder sample(IndexFacts facts) {
+        return QueryBuilders.functionScoreQuery(
+            QueryBuilders.existsQuery(facts.vector),
+            new RandomScoreFunctionBuilder().seed(0).setField("_seq_no")
+        ).boostMode(CombineFunction.REPLACE);
+    }
+
+    void readLanguages(List<Entry> entries) throws IOException {
+        values(entries, facts.language, (one, value) -> one.language = value == null ? Languages.UND : value);
+    }
+
+    void readParents(List<Entry> entries) throws IOException {
+        if (facts.parent != null) {
+            values(entries, facts.parent, (one, value) -> one.parent = value);
+        }
+    }
+
+    void readGroups(List<Entry> entries) throws IOException {
+        List<Entry> several = new ArrayList<>();
+        values(entries, facts.group, (one, value) -> one.group = value, several::add);
+        for (Entry one : several) {
+            one.group = firstGroup(one);
+        }
+    }
+
+    /** The group that a document of several names first: Lucene keeps them in an order of its own. */
+    private String firstGroup(Entry one) throws IOException {
+        BytesRef source = searcher.storedFields().document(one.document, Set.of("_source")).getBinaryValue("_source");
+        if (source == null) {
+            return one.group;
+        }
+        return Entry.group(facts.groupSource, XContentHelper.convertToMap(new BytesArray(source), false, (MediaType) null).v2());
+    }
+
+    /** Refuses to search for groups where the documents of one cannot be asked for. */
+    void requireGroups() {
+        MappedFieldType type = context.fieldMapper(facts.group);
+        Refused.when(
+            type == null || !type.isSearchable() || !type.hasDocValues(),
+            "Index " + facts.index + " cannot be searched for one document per group, because its field '" + facts.group + "' "
+                + (type == null ? "is not in its mapping." : "is of type " + type.typeName() + ".")
+        );
+    }
+
+    /** The first value of a field of each document. */
+    private void values(List<Entry> entries, String field, BiConsumer<Entry, String> reader) throws IOException {
+        values(entries, field, reader, several -> {});
+    }
+
+    private void values(List<Entry> entries, String field, BiConsumer<Entry, String> reader, Consumer<Entry> several)
+        throws IOException {
+        MappedFieldType type = context.fieldMapper(field);
+        List<LeafReaderContext> leaves = searcher.getIndexReader().leaves();
+        SortedBinaryDocValues values = null;
+        int at = -1;
+        for (Entry one : inOrder(new ArrayList<>(entries))) {
+            int leaf = ReaderUtil.subIndex(one.document, leaves);
+            if (leaf != at) {
+                at = leaf;
+                values = type == null ? null : context.getForField(type).load(leaves.get(leaf)).getBytesValues();
+            }
+            boolean there = values != null && values.advanceExact(one.document - leaves.get(leaf).docBase);
+            reader.accept(one, there ? values.nextValue().utf8ToString() : null);
+            if (there && values.docValueCount() > 1) {
+                several.accept(one);
+            }
+        }
+    }
+
+    /** The stored vector of each document in the same order; null where one has none. */
+    List<float[]> vectors(List<Entry> entries) throws IOException {
+        List<float[]> made = new ArrayList<>();
+        IndexReader reader = searcher.getIndexReader();
+        for (Entry one : entries) {
+            LeafReaderContext leaf = reader.leaves().get(ReaderUtil.subIndex(one.document, reader.leaves()));
+            made.add(VectorsFetch.read(leaf.reader(), facts.vector, one.document - leaf.docBase));
+        }
+        return made;
+    }
+
+    private Query lucene(QueryBuilder made) throws IOException {
+        if (made == null) {
+            return context.getMapperService().hasNested() ? Queries.newNonNestedFilter() : new MatchAllDocsQuery();
+        }
+        Query query = Rewriteable.rewrite(made, context, true).toQuery(context);
+        return context.getMapperService().hasNested() ? Queries.filtered(query, Queries.newNonNestedFilter()) : query;
+    }
+}

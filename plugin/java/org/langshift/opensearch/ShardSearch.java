@@ -1,0 +1,312 @@
+package org.langshift.opensearch;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+import org.opensearch.index.query.QueryBuilder;
+import org.opensearch.index.query.QueryBuilders;
+import org.langshift.opensearch.SearchSpec.Addition;
+import org.langshift.opensearch.SearchSpec.Mode;
+
+/** The whole search of one shard, in any mode; what it finds equals that of `retrieval/modes.py`. */
+final class ShardSearch {
+
+    /** LAURA, section 2.1: of the 50 best the 5 best of each language. */
+    static final int POOL = 50, OF_EACH_LANGUAGE = 5;
+    // At most so many times as deep as before, and so many times as deep as it seems needed.
+    private static final int DEEPEST = 4;
+    private static final double MARGIN = 1.5;
+    // Of more favoured documents the graph finds the nearest sooner.
+    private static final int MOST_SCANNED = 5_000;
+
+    private final IndexFacts facts;
+    private final ShardIndex shard;
+    private SearchSpec spec;
+
+    ShardSearch(SearchSpec spec, IndexFacts facts, ShardIndex shard) {
+        this.spec = spec;
+        this.facts = facts;
+        this.shard = shard;
+    }
+
+    /** What is found, with the scores that it is ranked by; in no order. */
+    List<Entry> run() throws IOException {
+        resolve();
+        return switch (spec.mode()) {
+            case GATHER -> gather().entries();
+            case SAMPLE -> shard.best(ShardIndex.sample(facts), ShardIndex.SAMPLE);
+            case EXACT -> scored(shard.exact(spec.vector(), spec.filter()));
+            case GIVEN -> shard.named(spec.addition().given());
+            case GROUPS -> foundGroups();
+            default -> spec.onePerGroup() ? grouped() : documents();
+        };
+    }
+
+    /** Makes of the mode that a calibration names what it stands for while that holds, and moves the query. */
+    private void resolve() throws IOException {
+        int then = spec.trust().documents();
+        if (then > 0 && !Calibration.holds(then, shard.count(null))) {
+            spec = spec.dense();
+        }
+        Refused.when(spec.mode() == Mode.HYBRID, hybrid(facts));
+        if (spec.mode() == Mode.ANCHORED) {
+            move();
+        }
+    }
+
+    static String hybrid(IndexFacts facts) {
+        return "Mode auto stands for hybrid in index " + facts.index + ", by its calibration, which this query does not carry: ask for "
+            + "another mode, or put it beside a query by words in a hybrid query.";
+    }
+
+    private List<Entry> documents() throws IOException {
+        if (spec.mode() == Mode.BALANCED) {
+            return balanced(spec.k());
+        }
+        return facts.parent == null ? nearest(spec.k()) : enough(spec.k(), spec.size(), false);
+    }
+
+    // Dense, and what anchored is once the query was moved.
+
+    /** The nearest of all, and with a preference of the favoured, best first. */
+    private List<Entry> nearest(int k) throws IOException {
+        Searches made = searches(k);
+        return Entry.ranked(made.union());
+    }
+
+    /** What the search among all found, and that among the favoured; the latter is empty where it is not made. */
+    private record Searches(List<Entry> all, List<Entry> favoured, int k) {
+
+        List<Entry> union() {
+            Set<Integer> known = new HashSet<>();
+            all.forEach(one -> known.add(one.document));
+            List<Entry> made = new ArrayList<>(all);
+            favoured.stream().filter(one -> !known.contains(one.document)).forEach(made::add);
+            made.sort(Comparator.comparingInt(one -> one.document));
+            return made;
+        }
+
+        /** How many documents or groups are in the search that found fewest, of those that may have left something out. */
+        int fewest(boolean groups) {
+            int few = Integer.MAX_VALUE;
+            for (List<Entry> one : List.of(all, favoured)) {
+                few = one.size() < k ? few : Math.min(few, Entry.firstOfEach(one, groups).size());
+            }
+            return few;
+        }
+    }
+
+    private Searches searches(int k) throws IOException {
+        Addition addition = spec.addition();
+        List<Entry> all = scored(shard.nearest(spec.vector(), k, spec.filter())), favoured = List.of();
+        if (addition.both() && addition.bonus() != 0) {
+            favoured = scored(favoured(k, addition.bonus()));
+        }
+        return new Searches(all, favoured, k);
+    }
+
+    private List<Entry> favoured(int k, double bonus) throws IOException {
+        QueryBuilder filter = ShardIndex.all(spec.filter(), ShardIndex.favoured(facts, spec.language(), bonus));
+        boolean few = bonus > 0 && facts.keepsWholeVectors() && shard.count(spec.language()) <= MOST_SCANNED;
+        return few ? shard.scan(spec.vector(), k, filter) : shard.nearest(spec.vector(), k, filter);
+    }
+
+    private List<Entry> scored(List<Entry> entries) throws IOException {
+        shard.readLanguages(entries);
+        shard.readParents(entries);
+        Entry.favour(entries, spec.language(), spec.addition().bonus());
+        Map<Integer, Float> given = givenHere();
+        for (Entry one : entries) {
+            one.score = one.score < 0 ? one.score : (float) ((double) one.score + given.getOrDefault(one.document, 0f));
+        }
+        return entries;
+    }
+
+    private Map<Integer, Float> places;
+
+    private Map<Integer, Float> givenHere() throws IOException {
+        if (places == null) {
+            places = new HashMap<>();
+            for (Entry one : shard.named(spec.addition().given())) {
+                places.put(one.document, one.score);
+            }
+        }
+        return places;
+    }
+
+    /** Searches deeper and deeper, until there are as many documents or groups as are wanted, or no more of them. */
+    private List<Entry> enough(int k, int wanted, boolean groups) throws IOException {
+        while (true) {
+            Searches made = searches(k);
+            if (groups) {
+                shard.readGroups(made.all);
+                shard.readGroups(made.favoured);
+            }
+            List<Entry> ranked = Entry.ranked(made.union());
+            int few = made.fewest(groups);
+            if (groups && facts.parent == null) {
+                // Of whole documents the best count, whichever search has found them.
+                ranked = ranked.subList(0, Math.min(ranked.size(), spec.trust().strength() == 0 ? k : 2 * k));
+                few = ranked.size() < k ? Integer.MAX_VALUE : Entry.firstOfEach(ranked, true).size();
+            }
+            if (few >= wanted || k == LangshiftQueryBuilder.MOST) {
+                return Entry.firstOfEach(ranked, groups);
+            }
+            k = deeper(k, wanted, few);
+        }
+    }
+
+    static int deeper(int k, int wanted, int few) {
+        double times = Math.min(DEEPEST, MARGIN * wanted / Math.max(1, few));
+        return (int) Math.min(LangshiftQueryBuilder.MOST, Math.ceil(k * times));
+    }
+
+    private List<Entry> balanced(int k) throws IOException {
+        if (facts.parent == null) {
+            Searches made = plainSearches(LangshiftQueryBuilder.LEAST_CANDIDATES);
+            return balanced(made.all, made.favoured, spec);
+        }
+        Searches made = plainSearches(k);
+        while (made.fewest(false) < POOL && k < LangshiftQueryBuilder.MOST) {
+            k = deeper(k, POOL, made.fewest(false));
+            made = plainSearches(k);
+        }
+        return balanced(made.all, made.favoured, spec);
+    }
+
+    /** As `searches`, by the cosines alone. */
+    private Searches plainSearches(int k) throws IOException {
+        List<Entry> all = shard.nearest(spec.vector(), k, spec.filter()), favoured = List.of();
+        double beta = spec.effectivePreference();
+        if (beta != 0) {
+            favoured = favoured(k, beta);
+        }
+        for (List<Entry> one : List.of(all, favoured)) {
+            shard.readLanguages(one);
+            shard.readParents(one);
+        }
+        return new Searches(all, favoured, k);
+    }
+
+    /** The best few of each language among the best of all, and of the favoured; a document has the score of its best chunk. */
+    static List<Entry> balanced(List<Entry> all, List<Entry> favoured, SearchSpec spec) {
+        Map<Object, Entry> pool = new LinkedHashMap<>();
+        for (List<Entry> found : List.of(all, favoured)) {
+            Entry.firstOfEach(Entry.ranked(found), false).stream().limit(POOL).forEach(one -> {
+                pool.putIfAbsent(one.document < 0 ? one.id : (Object) one.document, one);
+            });
+        }
+        List<Entry> entries = new ArrayList<>(pool.values());
+        Entry.favour(entries, spec.language(), spec.effectivePreference() / 2);
+        List<Entry> ranked = Entry.firstOfEach(Entry.ranked(entries), false);
+        return Entry.ofEachLanguage(ranked, OF_EACH_LANGUAGE);
+    }
+
+    // One document of each group.
+
+    private List<Entry> grouped() throws IOException {
+        List<Entry> found = foundGroups();
+        List<String> groups = found.stream().filter(one -> one.group != null).map(one -> one.group).toList();
+        if (groups.isEmpty()) {
+            return found;
+        }
+        QueryBuilder inGroups = ShardIndex.all(QueryBuilders.termsQuery(facts.group, groups), spec.filter());
+        List<Entry> members = scored(shard.exact(spec.vector(), inGroups));
+        shard.readGroups(members);
+        return Entry.heads(found, Entry.others(found, members, spec.language()), spec.language());
+    }
+
+    /** The best document of each of the best groups. */
+    private List<Entry> foundGroups() throws IOException {
+        shard.requireGroups();
+        int k = Math.min(LangshiftQueryBuilder.MOST, Math.max(spec.k(), 2 * spec.size()));
+        List<Entry> found;
+        if (spec.mode() == Mode.BALANCED) {
+            found = balanced(k);
+            shard.readGroups(found);
+            found = Entry.firstOfEach(found, true);
+        } else {
+            found = enough(k, spec.size(), true);
+        }
+        return found.subList(0, Math.min(spec.size(), found.size()));
+    }
+
+    // Anchored: what may answer, and where it moves the query.
+
+    /** What may answer the query, in its order: entries whose score is that by words, else 0. */
+    record Gathered(List<Entry> entries, int own) {}
+
+    private Gathered gather() throws IOException {
+        String language = spec.language();
+        int own = spec.knowsLanguage() ? shard.count(language) : 0;
+        Map<Integer, Entry> found = new LinkedHashMap<>();
+        List<Entry> nearest = shard.nearest(spec.vector(), LangshiftQueryBuilder.LEAST_CANDIDATES, spec.filter());
+        Entry.ranked(nearest).stream().limit(Anchors.NEAREST).forEach(one -> found.put(one.document, new Entry(one.document, null, 0)));
+        QueryBuilder same = QueryBuilders.termQuery(facts.language, language);
+        List<Entry> byWords = new ArrayList<>();
+        if (own > 0) {
+            QueryBuilder words = WordsQuery.matching(facts, spec.text(), language, List.of());
+            byWords.addAll(shard.best(QueryBuilders.boolQuery().must(words).filter(ShardIndex.all(spec.filter(), same)), Anchors.OWN));
+        }
+        if (shard.count(null) > own) {
+            int room = WordsQuery.roomForOthers(facts, spec.text());
+            List<String> others = shard.languages(room).stream().filter(tag -> !tag.equals(language)).toList();
+            QueryBuilder words = WordsQuery.matching(facts, spec.text(), Languages.UND, others);
+            QueryBuilder elsewhere = spec.knowsLanguage() ? QueryBuilders.boolQuery().mustNot(same) : null;
+            QueryBuilder filter = ShardIndex.all(spec.filter(), elsewhere);
+            QueryBuilder query = filter == null ? words : QueryBuilders.boolQuery().must(words).filter(filter);
+            byWords.addAll(shard.best(query, Anchors.OTHERS));
+        }
+        byWords.forEach(one -> found.put(one.document, one));
+        List<Entry> entries = new ArrayList<>(found.values());
+        shard.readLanguages(entries);
+        return new Gathered(entries, own);
+    }
+
+    private void move() throws IOException {
+        Gathered gathered = gather();
+        List<Anchors.Candidate> candidates = new ArrayList<>();
+        List<Entry> kept = new ArrayList<>();
+        List<float[]> vectors = shard.vectors(gathered.entries);
+        for (int i = 0; i < vectors.size(); i++) {
+            Entry one = gathered.entries.get(i);
+            if (vectors.get(i) != null) {
+                boolean own = spec.knowsLanguage() && one.language.equals(spec.language());
+                candidates.add(new Anchors.Candidate(own, one.score, Anchors.unit(vectors.get(i))));
+                kept.add(one);
+            }
+        }
+        places = new HashMap<>();
+        if (candidates.isEmpty()) {
+            spec = spec.with(Mode.GIVEN).with(Addition.NONE);
+            return;
+        }
+        double spread = Double.isNaN(spec.trust().spread()) ? shard.spread() : spec.trust().spread();
+        Anchors.Moved to = Anchors.move(
+            Anchors.unit(spec.vector()),
+            candidates,
+            new Anchors.Setting(
+                spec.trust().strength(),
+                spread,
+                facts.directions(),
+                facts.split ? gathered.own : shard.count(null),
+                gathered.own > 0 ? shard.countWords(spec.text(), spec.language()) : 1,
+                gathered.own > 0,
+                spec.effectivePreference()
+            )
+        );
+        for (int i = 0; i < kept.size(); i++) {
+            if (to.given()[i] > 0) {
+                places.put(kept.get(i).document, (float) to.given()[i]);
+            }
+        }
+        spec = spec.with(Mode.DENSE).with(to.vector()).with(new Addition(to.bonus(), spec.effectivePreference() != 0, Map.of()));
+    }
+}

@@ -1,0 +1,66 @@
+package org.langshift.opensearch;
+
+import java.io.IOException;
+import java.util.List;
+
+import org.apache.lucene.index.FloatVectorValues;
+import org.apache.lucene.index.KnnVectorValues;
+import org.apache.lucene.index.LeafReader;
+import org.apache.lucene.index.LeafReaderContext;
+import org.apache.lucene.search.BooleanQuery;
+import org.apache.lucene.search.Query;
+import org.opensearch.common.document.DocumentField;
+import org.opensearch.search.fetch.FetchContext;
+import org.opensearch.search.fetch.FetchSubPhase;
+import org.opensearch.search.fetch.FetchSubPhaseProcessor;
+
+/** Brings the hits of a first round with their vectors, and with how many words the query has. */
+final class VectorsFetch implements FetchSubPhase {
+
+    /** Fields of the hits. */
+    static final String VECTOR = "langshift_vector", WORDS = "langshift_words";
+
+    @Override
+    public FetchSubPhaseProcessor getProcessor(FetchContext context) throws IOException {
+        // What a fetch calls its query has been rewritten.
+        ShardQuery query = gathering(context.parsedQuery() == null ? null : context.parsedQuery().query());
+        if (query == null) {
+            return null;
+        }
+        int words = WordsQuery.count(query.facts, query.context, query.spec.text(), query.spec.language());
+        return new FetchSubPhaseProcessor() {
+            @Override
+            public void setNextReader(LeafReaderContext reader) {}
+
+            @Override
+            public void process(HitContext hit) throws IOException {
+                float[] vector = read(hit.reader(), query.facts.vector, hit.docId());
+                if (vector != null) {
+                    hit.hit().setDocumentField(VECTOR, new DocumentField(VECTOR, List.of(vector)));
+                    hit.hit().setDocumentField(WORDS, new DocumentField(WORDS, List.of(words)));
+                }
+            }
+        };
+    }
+
+    /** The query of a first round, also within what the server puts around it; else null. */
+    private static ShardQuery gathering(Query query) {
+        if (query instanceof ShardQuery one) {
+            return one.spec.mode() == SearchSpec.Mode.GATHER || one.spec.mode() == SearchSpec.Mode.SAMPLE ? one : null;
+        }
+        if (query instanceof BooleanQuery several) {
+            return several.clauses().stream().map(one -> gathering(one.query())).filter(one -> one != null).findFirst().orElse(null);
+        }
+        return null;
+    }
+
+    /** The stored vector of a document; null where it has none. */
+    static float[] read(LeafReader reader, String field, int document) throws IOException {
+        FloatVectorValues values = reader.getFloatVectorValues(field);
+        if (values == null) {
+            return null;
+        }
+        KnnVectorValues.DocIndexIterator places = values.iterator();
+        return places.advance(document) == document ? values.vectorValue(places.index()).clone() : null;
+    }
+}

@@ -1,0 +1,146 @@
+"""The OpenSearch plugin langshift: built from the Java in ``plugin/java``, and put where a server finds it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+from langcodes.data_dicts import MACROLANGUAGES
+
+from langshift.debias.detector import bundled_model, tables
+from langshift.embedded.artifacts import ArtifactLock, download
+from langshift.embedded.compiler import JAVA, compile_java
+from langshift.languages import folds, tag_tables
+from langshift.normal_form import SPELLINGS
+from langshift.settings import VERSION
+
+NAME = "langshift"
+#: The lowest OpenSearch that the plugin is compiled against; it runs on all of that major version from there on.
+LOWEST = "3.3.2"
+_CLASS = "org.langshift.opensearch.LangshiftPlugin"
+_PACKAGE = "org/langshift/opensearch"
+_LICENSE = "lid.176.LICENSE"
+# Zips hold no time before this one; the same sources give the same bytes.
+_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def source_folder() -> Path:
+    """The folder of the plugin's sources."""
+    return Path(str(files("langshift.plugin"))) / "java"
+
+
+def descriptor() -> str:
+    """The plugin's ``plugin-descriptor.properties``."""
+    lines = {
+        "name": NAME,
+        "description": "Language-fair vector search: one query for all search modes, and the shift of documents",
+        "version": VERSION,
+        "dependencies": json.dumps({"opensearch": f"^{LOWEST}"}),
+        "java.version": JAVA,
+        "classname": _CLASS,
+    }
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def build(lock: ArtifactLock, downloads: Path, folder: Path, *, detects: bool = True) -> Path:
+    """Compile the plugin and pack it.
+
+    Args:
+        lock: the jars of an OpenSearch, and the compiler.
+        downloads: the folder where these are kept; what is missing is downloaded.
+        folder: where the zip belongs; made.
+        detects: whether it is to detect languages: with fastText's lid.176.ftz, which is under CC BY-SA 3.0.
+
+    Returns:
+        The zip, as ``opensearch-plugin install`` takes it: the same bytes each time.
+
+    Raises:
+        LangshiftError: a download fails, or the compiler refuses the sources.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        classes = Path(place, "classes")
+        compile_sources(lock, downloads, classes)
+        compiled = {file.relative_to(classes).as_posix(): file.read_bytes() for file in classes.rglob("*.class")}
+    folder.mkdir(parents=True, exist_ok=True)
+    jar = folder / f"{NAME}-{VERSION}.jar"
+    told = _tables() | (_model() if detects else {})
+    _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **told})
+    packed = folder / f"{NAME}-{VERSION}{'' if detects else '-without-detection'}.zip"
+    names = ["plugin-security.policy", *([_LICENSE] if detects else [])]
+    beside = {name: (source_folder() / name).read_bytes() for name in names}
+    described = {"plugin-descriptor.properties": descriptor().encode()}
+    _pack(packed, {**described, **beside, jar.name: jar.read_bytes()})
+    jar.unlink()
+    return packed
+
+
+def compile_sources(lock: ArtifactLock, downloads: Path, classes: Path) -> None:
+    """Compile the plugin's sources against the jars of an OpenSearch.
+
+    Args:
+        lock: the jars, and the compiler.
+        downloads: the folder where these are kept; what is missing is downloaded.
+        classes: the folder for the classes; made.
+
+    Raises:
+        LangshiftError: a download fails, or the compiler refuses the sources.
+    """
+    compiler = [artifact for artifact in lock.artifacts if not artifact.folders]
+    needed = [artifact for artifact in lock.artifacts if "lib" in artifact.folders]
+    had = download(replace(lock, artifacts=(*compiler, *needed)), downloads)
+    what = f"The plugin, against OpenSearch {lock.version},"
+    compile_java(what, had[compiler[0]], [had[artifact] for artifact in needed], source_folder(), classes)
+
+
+def _tables() -> dict[str, bytes]:
+    """What Java is told of languages, as files of the jar."""
+    tables = {"folds": folds(), "tags": tag_tables(), "spellings": SPELLINGS, "macrolanguages": MACROLANGUAGES}
+    return {f"{_PACKAGE}/languages.json": _json(tables)}
+
+
+def _model() -> dict[str, bytes]:
+    """What Java detects languages with, as files of the jar, the model's licence beside it."""
+    model = bundled_model()
+    return {
+        f"{_PACKAGE}/{model.name}": model.read_bytes(),
+        f"{_PACKAGE}/{_LICENSE}": (source_folder() / _LICENSE).read_bytes(),
+        f"{_PACKAGE}/detector.json": _json(tables()),
+    }
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _pack(target: Path, content: Mapping[str, bytes]) -> None:
+    with zipfile.ZipFile(target, "w") as packed:
+        for name, data in sorted(content.items()):
+            entry = zipfile.ZipInfo(name, _TIME)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            packed.writestr(entry, data)
+
+
+def unpack(packed: Path, plugins: Path) -> Path:
+    """Put the plugin where a server of this folder of plugins finds it at its next start.
+
+    Args:
+        packed: the zip.
+        plugins: the folder of plugins; made. One of the same name is replaced.
+
+    Returns:
+        The plugin's own folder, which every user can read.
+    """
+    target = plugins / NAME
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    with zipfile.ZipFile(packed) as zipped:
+        zipped.extractall(target)
+    for path in (plugins, target, *target.iterdir()):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return target

@@ -1,0 +1,104 @@
+"""Searches of the plugin that are cancelled, too slow, or many: none hangs, and none leaves anything behind."""
+
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+from filtered_index import ENCODER, QUERY, FilteredIndex
+from native_plugin import has_plugin
+from opensearchpy.exceptions import OpenSearchException, TransportError
+
+from langshift.client import make_client
+from langshift.settings import Settings
+
+VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()
+# A filter that takes about a thousandth of a second for each document.
+SLOW = {"script": {"script": "double x = 1; for (int i = 0; i < 30000; ++i) { x = Math.sqrt(x + i); } return x > 0;"}}
+SEARCHES = {"query": "indices:data/read/search", "rest": "indices:data/read/langshift/search"}
+MANY = 200
+PATIENCE = 20
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plugin(client):
+    if not has_plugin(client):
+        pytest.skip("the cluster does not have the plugin langshift")
+
+
+@pytest.fixture(scope="module")
+def index(client):
+    made = FilteredIndex(client, chunked=False, count=800, shards=2)
+    yield made
+    made.drop()
+
+
+def ask(client, index, door, filters=None, mode="anchored", **more):
+    """A search by the query or by the plugin's own search."""
+    asked = {"text": QUERY, "vector": VECTOR, "language": "en", "mode": mode, "prefer_language": 0.1}
+    if door == "query":
+        query = {"langshift": asked | ({"filter": filters} if filters else {})}
+        return client.search(index=index.name, body={"query": query, "_source": False, **more})
+    body = asked | ({"dsl_filter": filters} if filters else {})
+    return client.transport.perform_request("POST", f"/_plugins/_langshift/{index.name}/search", body=body)
+
+
+@contextmanager
+def running(cluster_url, index, door):
+    """A slow search that runs meanwhile; gives where its error comes to."""
+    errors = []
+
+    def search():
+        with make_client(Settings.from_env(), cluster_url) as own:
+            try:
+                ask(own, index, door, filters=SLOW)
+                errors.append(None)
+            except OpenSearchException as error:
+                errors.append(error)
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    yield errors
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def tasks(client, actions):
+    found = client.tasks.list(params={"actions": actions, "detailed": "true"})["nodes"].values()
+    return [name for node in found for name in node["tasks"]]
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+@pytest.mark.parametrize("door", SEARCHES)
+def test_a_search_that_is_cancelled_ends(client, cluster_url, index, door):
+    with running(cluster_url, index, door) as errors:
+        wait_for(lambda: tasks(client, SEARCHES[door]))
+        client.tasks.cancel(params={"actions": SEARCHES[door]})
+        wait_for(lambda: errors)
+    assert "cancelled" in str(errors[0].info)
+    wait_for(lambda: not tasks(client, "indices:data/read/*"))
+
+
+def test_a_first_round_that_takes_too_long_is_an_error(client, index):
+    with pytest.raises(TransportError) as late:
+        ask(client, index, "query", filters=SLOW, timeout="50ms")
+    wanted = f"[langshift] Not all shards of {index.name}-v0001 answered in time: try again."
+    assert (late.value.status_code, late.value.info["error"]["reason"]) == (503, wanted)
+
+
+def test_many_searches_leave_nothing_open(client, index):
+    for place in range(MANY):
+        door, mode = list(SEARCHES)[place % 2], ["dense", "anchored", "balanced"][place % 3]
+        with suppress(OpenSearchException):
+            # Every tenth is refused.
+            ask(client, index, door, mode=mode if place % 10 else "foo")
+    stats = client.indices.stats(index=f"{index.name}-v0001", metric="search")["_all"]["total"]["search"]
+    assert (stats["open_contexts"], stats["query_current"], stats["point_in_time_current"]) == (0, 0, 0)
+    assert not tasks(client, "indices:data/read/*")

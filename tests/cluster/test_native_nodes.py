@@ -1,0 +1,81 @@
+"""The plugin on three nodes, of which one may lack it: a search is refused, or finds what one node finds."""
+
+import time
+
+import pytest
+from filtered_index import ENCODER, QUERY, FilteredIndex
+from native_plugin import packed_plugin
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import TransportError
+from three_nodes import NAMES, ThreeNodes, long_form
+
+from langshift.plugin import native
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import SearchSettings
+
+pytestmark = long_form
+
+WITHOUT = NAMES[2]
+VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()
+LONGEST = 20  # seconds
+LACKS = "[langshift] A node that holds a part of {} lacks the plugin langshift: install it on every node."
+
+
+@pytest.fixture(scope="module")
+def nodes(new_home, quick_java, pytestconfig):
+    home = new_home()
+    made = ThreeNodes(home, quick_java)
+    packed = packed_plugin(home, pytestconfig.cache.mkdir("langshift"))
+    for name in NAMES:
+        if name != WITHOUT:
+            native.unpack(packed, made.plugins(name))
+    made.up()
+    yield made, packed
+    made.stop()
+
+
+def ask(client, index, mode, *, rest):
+    asked = {"text": QUERY, "vector": VECTOR, "language": "en", "mode": mode}
+    if rest:
+        return client.transport.perform_request("POST", f"/_plugins/_langshift/{index.name}/search", body=asked)
+    return client.search(index=index.name, body={"query": {"langshift": asked}, "_source": False})
+
+
+def refusal(client, index, mode, *, rest):
+    """Status and all that is said."""
+    begin = time.monotonic()
+    with pytest.raises(TransportError) as refused:
+        ask(client, index, mode, rest=rest)
+    assert time.monotonic() - begin < LONGEST
+    return refused.value.status_code, str(refused.value.info)
+
+
+def test_a_node_without_it_is_an_error_and_with_it_all_agree(nodes):
+    three, packed = nodes
+    with OpenSearch(three.url(NAMES[0]), timeout=60) as client, OpenSearch(three.url(WITHOUT), timeout=60) as other:
+        index = FilteredIndex(client, chunked=False, shards=3)
+        assert {one["node"] for one in client.cat.shards(index=index.name, params={"format": "json"})} == set(NAMES)
+        status, said = refusal(other, index, "dense", rest=False)
+        assert (status, "unknown query [langshift]" in said) == (400, True)
+        status, said = refusal(other, index, "dense", rest=True)
+        assert (status, "no handler found" in said) == (400, True)
+        for rest, mode in ((False, "anchored"), (True, "dense"), (True, "anchored")):
+            status, said = refusal(client, index, mode, rest=rest)
+            assert (status, LACKS.format(f"{index.name}-v0001") in said) == (400, True)
+        # By words nobody needs it but who is asked.
+        assert ask(client, index, "hybrid", rest=True)["hits"]
+        # As with any query that a node does not know, what the others found is there, and that one failed.
+        shards = ask(client, index, "dense", rest=False)["_shards"]
+        assert (shards["successful"], shards["failed"]) == (2, 1)
+        three.kill(WITHOUT)
+        native.unpack(packed, three.plugins(WITHOUT))
+        three.up()
+        client.cluster.health(params={"wait_for_status": "green", "timeout": "60s", "request_timeout": 90})
+        searcher = Searcher(client, index.name, opened={"toy": ENCODER})
+        for mode in ("dense", "balanced", "anchored"):
+            wanted = searcher.search(QUERY, SearchSettings(mode), language="en").hits
+            for one in (client, OpenSearch(three.url(WITHOUT), timeout=60)):
+                found = [(hit["_id"], hit["_score"]) for hit in ask(one, index, mode, rest=False)["hits"]["hits"]]
+                assert [name for name, _ in found] == [hit.id for hit in wanted]
+                assert [score for _, score in found] == pytest.approx([hit.score for hit in wanted], abs=1e-6)
+                assert [hit["id"] for hit in ask(one, index, mode, rest=True)["hits"]] == [hit.id for hit in wanted]

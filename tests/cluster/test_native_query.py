@@ -1,0 +1,392 @@
+"""The query ``langshift`` of the plugin finds what langshift's own searches find, and refuses what they refuse."""
+
+import json
+import random
+import uuid
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from documents import DOCS, blocks
+from native_plugin import has_plugin, hits_of, metadata_of
+from opensearchpy.exceptions import RequestError
+from plain_index import PLAIN
+from searched_index import DIMENSION, LANGUAGES, TRUST, ChunkCorpus, Corpus, asked, found
+
+from langshift.plugin.metadata import USUAL
+from langshift.retrieval.calibration import stored
+from langshift.retrieval.settings import SearchSettings
+
+TOY = replace(PLAIN, encoder="unknown", dimension=DIMENSION)
+#: Orthonormal rows, of which documents would hold a part only.
+DIRECTIONS = np.linalg.qr(np.random.default_rng(7).standard_normal((DIMENSION, 2)))[0].T.astype(np.float32)
+CALIBRATION = {
+    "spread": TRUST.spread,
+    "strength": TRUST.strength,
+    "mode": "anchored",
+    "lexical_weight": None,
+    "rerank": {},
+}
+SETTINGS = [
+    SearchSettings(mode, preference=beta, one_per_group=grouped)
+    for mode in ("dense", "balanced", "anchored")
+    for beta in (0.0, 0.1, -0.3)
+    for grouped in (False, True)
+]
+
+
+def told(setting):
+    return f"{setting.mode}{setting.preference:+g}{'-grouped' if setting.one_per_group else ''}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plugin(client):
+    if not has_plugin(client):
+        pytest.skip("the cluster does not have the plugin langshift")
+
+
+def written(client, corpus, shards, *, directions=None, calibration=None, **_):
+    """An index of a corpus of which every ninth entry was deleted, as it is searched."""
+    name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
+    target = corpus.write(client, name, shards)
+    gone = list(corpus.vectors)[4::9]
+    client.bulk(index=name, body=[{"delete": {"_id": one}} for one in gone], refresh=True)
+    meta = metadata_of(TOY, corpus.fields, directions=directions, calibration=calibration)
+    client.indices.put_mapping(index=name, body={"_meta": meta})
+    left = {one: tag for one, tag in corpus.languages.items() if one not in gone}
+    counts = Counter(tag for tag in left.values() if tag)
+    languages = tuple(sorted(counts, key=lambda tag: (-counts[tag], tag)))
+    index = replace(target.index, counts=counts, languages=languages, documents=len(left))
+    return replace(target, index=index, directions=directions)
+
+
+class Documents(Corpus):
+    """Documents of which some are in two groups; the first that they name counts."""
+
+    def __init__(self):
+        super().__init__()
+        several = [name for at, name in enumerate(self.groups) if at % 7 == 0 and self.groups[name]]
+        self.groups |= {name: [f"g{len(name) * 7}", self.groups[name]] for name in several}
+
+
+class Chunks(ChunkCorpus):
+    """Chunks of which those that name no document are in no group, or langshift's own collapsing hides some of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.groups |= dict.fromkeys(self.nameless)
+
+
+KINDS = {
+    "documents": (Documents, {"documents": 360}),
+    "gamma": (Corpus, {"documents": 1, "directions": DIRECTIONS}),
+    "chunks": (Chunks, {"documents": 1}),
+}
+
+
+@pytest.fixture(scope="module")
+def targets(client):
+    made = {
+        (kind, shards): written(client, corpus(), shards, calibration=calibration(**how), **how)
+        for kind, (corpus, how) in KINDS.items()
+        for shards in (1, 3)
+    }
+    yield made
+    client.indices.delete(index=",".join(target.index.index for target in made.values()))
+
+
+def calibration(documents, **_):
+    """That of an index with as many documents, whatever its directions."""
+    then = {"alpha": 0.0, "alphas": {}, "gamma": 0.0, "vectors": None, "documents": documents}
+    return CALIBRATION | {"measured_with": then}
+
+
+def asking(question, setting, filters=None, **more):
+    """The query of a search."""
+    query = {
+        "mode": setting.mode,
+        "vector": question.vector.tolist(),
+        "text": question.words,
+        "language": question.language,
+    }
+    query["spread" if setting.preference < 0 else "prefer_language"] = abs(setting.preference)
+    if filters:
+        query["filter"] = {"bool": {"filter": [{"terms": {name: values}} for name, values in filters.items()]}}
+    return {"langshift": query | {"one_per_group": setting.one_per_group} | more}
+
+
+def native(client, target, question, setting, size=20, filters=None, **more):
+    """What the plugin finds."""
+    body = {"size": size, "query": asking(question, setting, filters), "_source": False, **more}
+    return hits_of(client.search(index=target.index.index, body=body))
+
+
+def require_same(hits, wanted):
+    """The same documents in the same order; of equals the order may be another."""
+    assert [score for _, score in hits] == pytest.approx([one.score for one in wanted], abs=1e-6)
+    if [name for name, _ in hits] != [one.id for one in wanted]:
+        by_score = Counter(round(one.score, 5) for one in wanted)
+        apart = [
+            (name, one.id) for (name, score), one in zip(hits, wanted, strict=True) if by_score[round(score, 5)] == 1
+        ]
+        assert all(mine == theirs for mine, theirs in apart)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=told)
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("kind", ["documents", "gamma", "chunks"])
+def test_it_finds_what_langshift_finds(client, targets, kind, shards, setting):
+    target = targets[kind, shards]
+    numbers = random.Random(f"{kind} {shards} {setting}")
+    for seed, filters in enumerate([{}, {"year": ["2001"]}, {"language": ["de", "en"]}]):
+        words = " ".join(numbers.sample(["sun", "moon", "tide", "comet", "twin", "bread", "rain"], 3))
+        question = asked(seed, numbers.choice([*LANGUAGES, "und"]), words)
+        size = numbers.choice([5, 20, 120])
+        wanted = found(client, target, question, setting, size=size, filters=filters).hits
+        require_same(native(client, target, question, setting, size, filters), wanted)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("kind", ["documents", "gamma"])
+def test_auto_is_what_calibration_found_while_that_holds(client, targets, kind, shards):
+    target, question = targets[kind, shards], asked(3)
+    wanted = found(client, target, question, SearchSettings("anchored" if kind == "documents" else "dense")).hits
+    require_same(native(client, target, question, SearchSettings("auto")), wanted)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_an_index_that_was_never_calibrated_is_known_by_a_sample(client, shards):
+    target = written(client, Corpus(), shards)
+    try:
+        target = replace(target, trust=stored.trust_of(client, target.index))
+        for setting in (SearchSettings("anchored"), SearchSettings("anchored", preference=0.1)):
+            require_same(native(client, target, asked(4), setting), found(client, target, asked(4), setting).hits)
+        require_same(native(client, target, asked(4), SearchSettings("auto")), found(client, target, asked(4)).hits)
+    finally:
+        client.indices.delete(index=target.index.index)
+
+
+ANCHORED = SearchSettings("anchored", preference=0.1)
+
+
+def test_it_is_a_query_among_others(client, targets):
+    target, question = targets["documents", 1], asked(5)
+    index, query = target.index.index, asking(question, ANCHORED)
+    plain = native(client, target, question, ANCHORED)
+
+    def ask(**body):
+        return client.search(index=index, body={"size": 20, "_source": False, **body})
+
+    both = {"bool": {"must": [query], "filter": [{"term": {"year": 2001}}]}}
+    assert hits_of(ask(query=both, size=5))[0] == next(one for one in plain if Corpus().years[one[0]] == 2001)
+    added = {
+        "bool": {
+            "must": [query],
+            "should": [{"constant_score": {"filter": {"term": {"_id": plain[9][0]}}, "boost": 5}}],
+        }
+    }
+    assert hits_of(ask(query=added))[0] == (plain[9][0], pytest.approx(plain[9][1] + 5, abs=1e-5))
+    assert hits_of(ask(query=query, **{"from": 5}, size=15)) == plain[5:]
+    by_year = hits_of(ask(query=query, collapse={"field": "year"}))
+    assert by_year == [next(one for one in plain if Corpus().years[one[0]] == year) for year in _years_of(plain)]
+    ordered = ask(query=query, sort=["year", "_score"], track_scores=True)["hits"]["hits"]
+    assert [hit["sort"][0] for hit in ordered] == sorted(hit["sort"][0] for hit in ordered)
+    counted = ask(query=query, size=0, aggs={"years": {"terms": {"field": "year"}}})
+    assert (
+        sum(one["doc_count"] for one in counted["aggregations"]["years"]["buckets"])
+        == counted["hits"]["total"]["value"]
+    )
+    assert client.count(index=index, body={"query": query})["count"] == counted["hits"]["total"]["value"]
+    two = client.msearch(index=index, body=[{}, {"query": query, "size": 20}, {}, {"query": both, "size": 5}])
+    assert hits_of(two["responses"][0]) == plain
+    assert ask(query=query, profile=True)["profile"]["shards"]
+    assert client.explain(index=index, id=plain[0][0], body={"query": query})["explanation"]["value"] == plain[0][1]
+    legs = {"hybrid": {"queries": [query, {"match": {"text.de": "sun"}}]}}
+    fused = ask(query=legs, search_pipeline={"phase_results_processors": [{"normalization-processor": {}}]})
+    assert fused["hits"]["max_score"] <= 1
+    assert plain[0][0] in dict(hits_of(fused))
+    page = client.search(index=index, body={"query": query, "size": 7, "_source": False}, params={"scroll": "1m"})
+    more = client.scroll(body={"scroll_id": page["_scroll_id"], "scroll": "1m"})
+    client.clear_scroll(scroll_id=page["_scroll_id"])
+    assert hits_of(page) + hits_of(more) == plain[:14]
+    named = ask(query={"langshift": query["langshift"] | {"_name": "mine", "boost": 2}})["hits"]["hits"][0]
+    assert (named["matched_queries"], named["_score"]) == (["mine"], pytest.approx(2 * plain[0][1], abs=1e-5))
+
+
+def _years_of(hits):
+    return dict.fromkeys(Corpus().years[name] for name, _ in hits)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_what_is_written_later_is_not_in_a_point_in_time(client, shards):
+    target, question = written(client, Corpus(), shards, calibration=calibration(1)), asked(6)
+    index, setting = target.index.index, SearchSettings("anchored", one_per_group=True)
+    try:
+        before = native(client, target, question, setting)
+        pit = client.create_pit(index=index, params={"keep_alive": "1m"})["pit_id"]
+        near = {"embedding": question.vector.tolist(), "language": "de", "text": {"de": question.words}}
+        client.index(index=index, id="new", body=near, params={"refresh": "true"})
+        body = {
+            "size": 20,
+            "query": asking(question, setting),
+            "_source": False,
+            "pit": {"id": pit, "keep_alive": "1m"},
+        }
+        assert hits_of(client.search(body=body)) == before
+        assert native(client, target, question, setting)[0][0] == "new"
+        client.delete_pit(body={"pit_id": [pit]})
+    finally:
+        client.indices.delete(index=index)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_the_filter_of_an_alias_holds_for_all_steps(client, targets, shards):
+    target, question = targets["documents", shards], asked(7)
+    alias = f"{target.index.index}-of-2001"
+    client.indices.put_alias(index=target.index.index, name=alias, body={"filter": {"term": {"year": 2001}}})
+    for setting in (ANCHORED, SearchSettings("balanced", one_per_group=True)):
+        wanted = found(client, target, question, setting, filters={"year": ["2001"]}).hits
+        body = {"size": 20, "query": asking(question, setting), "_source": False}
+        require_same(hits_of(client.search(index=alias, body=body)), wanted)
+
+
+VECTOR = asked(1).vector.tolist()
+REFUSED = {
+    "dimension": ({"vector": [1.0] * 5}, "The vector has dimension 5, and index INDEX holds vectors of 12."),
+    "zeros": ({"vector": [0.0] * 12}, "The vector of the query is all zeros, so no document is near it."),
+    "infinite": ({"vector": [1e300] * 12}, "The vector of the query has a number that is not finite as a float."),
+    "no text": ({"vector": VECTOR, "mode": "anchored"}, "mode anchored needs [text]."),
+    "no text, by calibration": ({"vector": VECTOR}, "mode anchored needs [text]."),
+    "blank text": ({"vector": VECTOR, "text": " "}, "[text] is empty: give the words to search for."),
+    "a long text": (
+        {"vector": VECTOR, "text": "a" * 10_001},
+        "[text] has 10,001 characters, but at most 10,000 can be searched for.",
+    ),
+    "many words": (
+        {"vector": VECTOR, "text": " ".join(f"word{n}" for n in range(1200)), "language": "de"},
+        "The query has too many words for a lexical search: the limit is 500.",
+    ),
+    "nothing": ({"mode": "dense"}, "needs a [text], a [vector] or a [vector_query]."),
+    "no endpoint": (
+        {"text": "sun"},
+        "needs a [vector]: the node has no endpoint for the encoder unknown of the index (node setting "
+        "langshift.encoders.NAME.url).",
+    ),
+    "two preferences": (
+        {"vector": VECTOR, "prefer_language": 0.1, "spread": 0.1},
+        "[prefer_language] and [spread] are mutually exclusive: give one of them.",
+    ),
+    "a preference": ({"vector": VECTOR, "spread": 3}, "[prefer_language] and [spread] are numbers from 0 to 2."),
+    "k": ({"vector": VECTOR, "k": 0}, "[k] is a number from 1 to 10,000."),
+    "mode": ({"vector": VECTOR, "mode": "foo"}, "Unknown mode [foo]: choose one of auto, dense, balanced, anchored."),
+    "language": (
+        {"vector": VECTOR, "language": "x-klingon"},
+        "[language] is 'x-klingon', which is not a valid language: use a BCP 47 tag such as th or zh-TW.",
+    ),
+    "no knn": (
+        {"vector_query": {"match_all": {}}},
+        "[vector_query] became no knn query, whose vector would be searched with.",
+    ),
+}
+
+
+def refusal(client, index, query):
+    """The sentence with which a search is refused."""
+    with pytest.raises(RequestError) as refused:
+        client.search(index=index, body={"query": {"langshift": query}})
+    assert refused.value.status_code == 400
+    causes = refused.value.info["error"]["root_cause"]
+    return {cause["reason"] for cause in causes}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_searched_for_is_refused(client, targets, shards, case):
+    query, wanted = REFUSED[case]
+    index = targets["documents", shards].index.index
+    assert refusal(client, index, query) == {f"[langshift] {wanted.replace('INDEX', index)}"}
+
+
+def test_what_cannot_be_searched_is_refused(client, targets):
+    query = {"vector": VECTOR}
+    two = ",".join(target.index.index for target in list(targets.values())[:2])
+    assert refusal(client, two, query) == {"[langshift] searches one index, not 2."}
+    name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
+    vector = {"type": "knn_vector", "dimension": 12, "space_type": "cosinesimil"}
+    # An index of faiss ends a node that lacks its libraries once something is written to it.
+    for engine, meta, wanted in (
+        ("lucene", {}, f"Index {name} has no langshift fingerprint: it was not created by langshift."),
+        (
+            "faiss",
+            metadata_of(TOY, USUAL),
+            f"Index {name} keeps its vectors by engine faiss and space cosinesimil; this query searches those of "
+            "lucene and cosinesimil: search with `langshift search`.",
+        ),
+        (
+            "lucene",
+            {"langshift": TOY.to_dict() | {"method": "project"}},
+            f"Index {name} was made by an earlier version of langshift, whose shift is no longer done: "
+            "index the corpus again.",
+        ),
+        (
+            "lucene",
+            metadata_of(TOY, USUAL, directions=DIRECTIONS) | {"langshift_vectors": {}},
+            f"Index {name} does not contain its language vectors (made up): index the corpus again.",
+        ),
+        (
+            "lucene",
+            metadata_of(TOY, USUAL, calibration={"spread": 0}),
+            f"The calibration in the mapping of {name} (_meta.langshift_anchors) cannot be read: run `langshift "
+            "anchors calibrate` again.",
+        ),
+    ):
+        field = vector | {"method": {"name": "hnsw", "engine": engine, "space_type": "cosinesimil"}}
+        del field["space_type"]
+        body = {"settings": {"index": {"knn": True}}, "mappings": {"_meta": meta, "properties": {"embedding": field}}}
+        client.indices.create(index=name, body=body)
+        try:
+            assert refusal(client, name, query | {"mode": "anchored", "text": "sun"}) == {f"[langshift] {wanted}"}
+        finally:
+            client.indices.delete(index=name)
+
+
+def test_groups_need_a_field_that_can_be_asked_for(client):
+    name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
+    vector = {"type": "knn_vector", "dimension": 12}
+    vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    mappings = {"_meta": metadata_of(TOY, USUAL), "properties": {"embedding": vector, "language": {"type": "keyword"}}}
+    client.indices.create(index=name, body={"settings": {"index": {"knn": True}}, "mappings": mappings})
+    try:
+        assert refusal(client, name, {"vector": VECTOR, "one_per_group": True}) == {
+            f"[langshift] Index {name} cannot be searched for one document per group, because its field 'group' is "
+            "not in its mapping."
+        }
+    finally:
+        client.indices.delete(index=name)
+
+
+def test_a_vector_may_come_from_another_query(client, targets):
+    target, question = targets["documents", 1], asked(8)
+    query = asking(question, ANCHORED)["langshift"]
+    query["vector_query"] = {"knn": {"embedding": {"vector": query.pop("vector"), "k": 1}}}
+    body = {"size": 20, "query": {"langshift": query}, "_source": False}
+    assert hits_of(client.search(index=target.index.index, body=body)) == native(client, target, question, ANCHORED)
+
+
+def test_the_page_of_the_plugin_shows_a_search(client):
+    (request,) = (one.text for one in blocks(DOCS / "plugin.md") if one.text.startswith("POST /news/_search"))
+    name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
+    vector = {"type": "knn_vector", "dimension": 4}
+    vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    keywords = {field: {"type": "keyword"} for field in ("language", "group")}
+    mappings = {"_meta": metadata_of(PLAIN, USUAL), "properties": {"embedding": vector, **keywords}}
+    client.indices.create(index=name, body={"settings": {"index": {"knn": True}}, "mappings": mappings})
+    try:
+        for tag in ("de", "en"):
+            held = {"embedding": [0.1, -0.3, 0.4, 0.2], "language": tag, "group": "tides", "year": 2026}
+            client.index(index=name, id=f"tides-{tag}", body=held, params={"refresh": "true"})
+        body = json.loads(request.partition("\n")[2])
+        assert hits_of(client.search(index=name, body=body)) == [("tides-de", pytest.approx(1.01))]
+    finally:
+        client.indices.delete(index=name)
