@@ -13,6 +13,7 @@ from langshift.normal_form import SPELLINGS
 from langshift.plugin import metadata, shift_script
 from langshift.plugin.index_body import asset
 from langshift.plugin.metadata import FieldNames
+from langshift.plugin.native_nodes import NAME
 from langshift.plugin.stored_shift import StoredShift, of_debias
 from langshift.plugin.versions import Target
 from langshift.reporting import note
@@ -31,15 +32,22 @@ def require_runnable(client: OpenSearch, first: str, name: str) -> None:
     """Refuse a pipeline that cannot run before the pipeline ``name``.
 
     Raises:
-        UsageError: it does not exist, would run ``name`` in a circle, or copies vectors that are shifted already.
+        UsageError: it does not exist, would run ``name`` in a circle, copies vectors that are shifted already, or
+            shifts them itself.
     """
     if read_body(client, first) is None:
         raise UsageError(f"There is no ingest pipeline {first}: create it first, or give another name.")
     if name in reached(client, first):
         raise UsageError(f"The pipeline {first} runs {name}, which would run {first} in turn: remove {name} first.")
     for one in sorted(reached(client, first)):
+        found = read_body(client, one)
+        if has_native_step(found):
+            raise UsageError(
+                f"The pipeline {one} has the processor langshift of the OpenSearch plugin, which shifts vectors, so "
+                "they would be shifted twice: leave it out."
+            )
         # neural-search's processors take the vector of the document that is in the index for the new one then.
-        if any(step.get("skip_existing") for step in _inner(read_body(client, one))):
+        if any(step.get("skip_existing") for step in _inner(found)):
             raise UsageError(
                 f"The pipeline {one} has a processor with skip_existing, which copies vectors that are already "
                 "shifted, so they would be shifted twice: set skip_existing to false first."
@@ -67,6 +75,18 @@ def _inner(value: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any JSON
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for part in parts:
         yield from _inner(part)
+
+
+def has_native_step(body: dict[str, Any] | None) -> bool:
+    """Whether a pipeline's body has the processor of the OpenSearch plugin, however deep."""
+    return any(isinstance(step.get(NAME), dict) for step in _inner(body))
+
+
+def native_step(body: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The processor of the OpenSearch plugin, where a pipeline's body has that alone; else None."""
+    steps = [] if body is None or "on_failure" in body else body["processors"]
+    alone = len(steps) == 1 and set(steps[0]) == {NAME} and set(steps[0][NAME]) <= {"pipeline", "tag", "description"}
+    return dict(steps[0][NAME]) if alone else None
 
 
 # Tells a pipeline that was there before from one that was asked for with --after.
@@ -343,10 +363,7 @@ def first_of(client: OpenSearch, index: str, after: str | None) -> PrecedingPipe
         UsageError: the default pipeline would no longer run first.
     """
     now = default(client, index)
-    # The pipeline of another version would only shift before this one does.
-    there = None if now is None else read(client, now)
-    before = None if now is None else PrecedingPipeline(now, was_default=True)
-    first = before if there is None else there.first
+    first = None if now is None else _first_in(client, now)
     if after is None or (first is not None and first.name == after):
         return first
     if first is not None and first.was_default:
@@ -355,3 +372,14 @@ def first_of(client: OpenSearch, index: str, after: str | None) -> PrecedingPipe
             "or leave --after out."
         )
     return PrecedingPipeline(after, was_default=False)
+
+
+def _first_in(client: OpenSearch, now: str) -> PrecedingPipeline | None:
+    """What runs before the shift where this is the default pipeline: itself, unless it shifts and is to be replaced."""
+    found = read_body(client, now)
+    # The pipeline of another version would only shift before this one does.
+    if found is not None and _shift_steps(found):
+        return found_in(found["processors"])
+    if (step := native_step(found)) is not None:
+        return PrecedingPipeline(step["pipeline"], was_default=False) if "pipeline" in step else None
+    return PrecedingPipeline(now, was_default=True)

@@ -4,7 +4,7 @@ Run it after changing a version below, look at the difference, and start the res
 
     python tools/lock_opensearch.py && langshift up
 
-It also writes tools/opensearch-VERSION.lock.json for the other versions that the plugin is compiled against.
+It also writes opensearch-VERSION.lock.json beside it for the other versions that the plugin is compiled against.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from typing import Any
 
 from jgo.maven import MavenContext
 
-from langshift.plugin import native
+from langshift.plugin.native_nodes import LOWEST
 
-TOOLS = Path(__file__).resolve().parent
-TARGET = TOOLS.parent / "langshift" / "embedded" / "opensearch.lock.json"
+TARGET = Path(__file__).resolve().parent.parent / "langshift" / "embedded" / "opensearch.lock.json"
 
 VERSION = "3.6.0"
 # The lowest and the newest that the plugin runs on, and what of their jars its sources need.
-OTHERS = (native.LOWEST, "3.9.0")
+OTHERS = (LOWEST, "3.9.0")
 COMPILED_WITH = ("org.opensearch:", "org.apache.lucene:lucene-core:", "org.apache.lucene:lucene-analysis-common:")
 CORE = f"org.opensearch:opensearch:{VERSION}"
 # Beside the server's own dependencies: log4j-core writes its log, and ICU breaks Thai words where
@@ -71,7 +70,7 @@ def main() -> None:
             jars = {coordinate: ["lib"] for coordinate in needed if coordinate.startswith(COMPILED_WITH)}
             every = sorted({**jars, COMPILER: []}.items())
             entries = [_entry(context, coordinate, "jar", folders) for coordinate, folders in every]
-            _write(TOOLS / f"opensearch-{version}.lock.json", version, entries)
+            _write(TARGET.with_name(f"opensearch-{version}.lock.json"), version, entries)
 
 
 def _write(target: Path, version: str, entries: list[dict[str, Any]]) -> None:
