@@ -90,14 +90,15 @@ def describe(name: str, as_json: bool) -> None:
     made = description.in_words(found.version.fingerprint)
     for sentence in (*description.first_lines(found), *made, *description.storage(found)):
         line(sentence)
-    if nodes is not None:
-        line(f"The cluster's plugin langshift: {nodes.in_words()}.")
     _beside(found.versions)
     _languages(found)
     if not found.fields.split:
         texts = [[one.field, one.analyzer, f"{one.documents:,}"] for one in found.texts]
         counted = f"{found.fields.entry}s"
         table("\nText fields", ["field", "analyzer", counted], texts, right={counted})
+    if nodes is not None:
+        # Of the cluster, not of the index: beside what is printed.
+        note(f"The cluster's plugin langshift: {nodes.in_words()}.")
     for remark in index_remarks:
         note(remark)
 
