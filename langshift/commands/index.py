@@ -96,11 +96,11 @@ def describe(name: str, as_json: bool) -> None:
         texts = [[one.field, one.analyzer, f"{one.documents:,}"] for one in found.texts]
         counted = f"{found.fields.entry}s"
         table("\nText fields", ["field", "analyzer", counted], texts, right={counted})
+    for remark in index_remarks:
+        note(remark)
     if nodes is not None:
         # Of the cluster, not of the index: beside what is printed.
         note(f"The cluster's plugin langshift: {nodes.in_words()}.")
-    for remark in index_remarks:
-        note(remark)
 
 
 @index.command()

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 from command_line import langshift
-from native_plugin import has_plugin, packed_plugin
+from native_plugin import has_plugin
 from piped_index import made_shift, make_index, raw_vector
 from three_nodes import long_form
 
@@ -179,10 +179,9 @@ def test_a_node_without_the_plugin_is_named(client, away, index_name):
 
 
 @long_form
-def test_the_embedded_opensearch_is_given_the_plugin_and_gives_it_back(new_home, quick_java, pytestconfig, monkeypatch):
+def test_the_embedded_opensearch_is_given_the_plugin_and_gives_it_back(new_home, quick_java, plugin_zip, monkeypatch):
     home = new_home()
-    packed = packed_plugin(home, pytestconfig.cache.mkdir("langshift"))
-    monkeypatch.setattr(native, "build", lambda *_, **__: packed)
+    monkeypatch.setattr(native, "build", lambda *_, **__: plugin_zip)
     monkeypatch.setenv("LANGSHIFT_HOME", str(home))
     monkeypatch.delenv("OPENSEARCH_URL", raising=False)
     with quick_java():
