@@ -4,8 +4,8 @@ Run it after changing a version below, look at the difference, and start the res
 
     python tools/lock_opensearch.py && langshift up
 
-It also writes opensearch-VERSION.lock.json beside it for the other versions that the plugin is compiled against, and for
-the tests what is run as bin/opensearch-plugin.
+It also writes opensearch-VERSION.lock.json beside it for the other versions that the plugin is compiled against, and
+for the tests what runs as bin/opensearch-plugin.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MODULES = {
     "transport-netty4": "transport-netty4-client",
 }
 PLUGINS = {"opensearch-knn": f"{VERSION}.0", "neural-search": f"{VERSION}.0"}
-# What bin/opensearch-plugin runs, beside the server's lib/; with commons-codec, which it names too, it meets classes twice.
+# What bin/opensearch-plugin runs, beside the server's lib/; with commons-codec, which it names too, classes meet twice.
 INSTALLER = [
     f"org.opensearch:opensearch-plugin-cli:{VERSION}",
     "org.bouncycastle:bc-fips:2.1.2",
