@@ -310,8 +310,8 @@ def default(client: OpenSearch, index: str) -> str | None:
     return None if found == _NONE else found
 
 
-def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: StoredShift, fields: FieldNames) -> None:
-    """Give a version a pipeline where another has one.
+def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: StoredShift, fields: FieldNames) -> bool:
+    """Give a version a pipeline where another has one; of the plugin's processor, which suits any index, the same one.
 
     May be called again, also where it was cut off.
 
@@ -322,12 +322,20 @@ def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: Store
         shift: how documents of that are shifted.
         fields: the names of its fields.
 
+    Returns:
+        Whether the other has one.
+
     Raises:
         UsageError: what runs before the shift does not exist any more.
     """
-    there = installed(client, before)
+    now = default(client, before)
+    if now is not None and native_step(read_body(client, now)) is not None:
+        client.indices.put_settings(index=version, body={"index": {_SETTING: now}})
+        return True
+    there = read(client, now) if now is not None and now == name_for(before) else None
     if there is not None:
         install(client, version, shift, fields, there.first)
+    return there is not None
 
 
 def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debias: Debiaser) -> None:
@@ -341,14 +349,12 @@ def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debi
     """
     version = target.index
     try:
-        there = installed(client, live)
+        default(client, live)
     except NotFoundError:
         # Somebody has deleted it, which stops the load where the alias is to change.
         return
-    if there is None:
-        return
-    inherit_pipeline(client, live, version, of_debias(debias), target.fields)
-    note(f"{version} shifts what other clients write, as {live} did.")
+    if inherit_pipeline(client, live, version, of_debias(debias), target.fields):
+        note(f"{version} shifts what other clients write, as {live} did.")
 
 
 def first_of(client: OpenSearch, index: str, after: str | None) -> PrecedingPipeline | None:

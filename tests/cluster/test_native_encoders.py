@@ -49,8 +49,9 @@ def test_text_alone_is_enough(client, index, server):
     assert len(server.asked) == asked
 
 
+@pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("kind", ["sh", "python", "js"])
-def test_the_pages_clients_find_the_same_by_a_text_alone(client, cluster_env, index, server, tmp_path, kind):
+def test_the_pages_clients_find_the_same_by_a_text_alone(client, cluster_env, index, tmp_path, kind):
     wanted = search(client, index, vector=vector("query: Warum steigt das Meer?").tolist())["hits"]["hits"][:5]
     if kind == "js":
         installed = in_shell("npm install --silent @opensearch-project/opensearch@3", tmp_path)
