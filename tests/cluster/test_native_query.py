@@ -148,6 +148,28 @@ def test_it_finds_what_langshift_finds(client, targets, kind, shards, setting):
 
 
 @pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("kind", ["documents", "chunks"])
+def test_langshifts_own_search_with_a_preference_finds_the_same_by_it(client, targets, kind, shards):
+    target = targets[kind, shards]
+    for seed, (beta, language) in enumerate([(0.1, "de"), (-0.3, "th"), (0.5, "fr"), (0.2, "und")]):
+        for size, filters, more in [(5, {}, {}), (120, {"year": ["2001"]}, {"source": False})]:
+            setting, question = SearchSettings("dense", preference=beta), asked(seed, language)
+            ways = [
+                found(client, replace(target, native=own), question, setting, size=size, filters=filters, **more)
+                for own in (True, False)
+            ]
+            mine, wanted = (one._replace(took=0.0, missing=0.0, hits=()) for one in ways)
+            assert mine == wanted
+            (hits, others) = (one.hits for one in ways)
+            require_same([(hit.id, hit.score) for hit in hits], others)
+            there = {hit.id: hit for hit in others}
+            for hit in hits:
+                other = there.get(hit.id, hit)
+                assert hit._replace(score=0.0, legs={}) == other._replace(score=0.0, legs={})
+                assert hit.legs["dense"].score == pytest.approx(other.legs["dense"].score, abs=1e-6)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("kind", ["documents", "gamma"])
 def test_auto_is_what_calibration_found_while_that_holds(client, targets, kind, shards):
     target, question = targets[kind, shards], asked(3)
