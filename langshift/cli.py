@@ -50,6 +50,7 @@ COMMANDS = {
         "pipeline",
         "Shift documents from other clients, with an ingest pipeline for each version of an index.",
     ),
+    "plugin": ("plugin", "Build, install and remove the OpenSearch plugin, for searches and writes of any client."),
     "evaluate": ("evaluate", "Measure an index on the live cluster."),
     "dataset": (
         "dataset",

@@ -17,6 +17,7 @@ from langshift.plugin import unfinished
 from langshift.plugin.alias_repair import BrokenAlias, broken_aliases
 from langshift.plugin.inventory import AnyVersion, UnreadableVersion, Version, listed
 from langshift.plugin.metadata import MetadataError
+from langshift.plugin.native_nodes import plugin_nodes
 from langshift.plugin.versions import IndexInfo, live
 from langshift.server_errors import failure
 from langshift.settings import Settings
@@ -132,6 +133,9 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
         coordinates = f"org.opensearch.plugin:neural-search:{number or 'VERSION'}.0"
         remedy = f"For hybrid queries, run bin/opensearch-plugin install {coordinates} on every node."
         yield _finding(clients.HYBRID_PLUGIN, "warning", "not on every node", remedy)
+    if (own := plugin_nodes(client)) is not None:
+        problem = own.problem()
+        yield _finding("plugin langshift", "warning" if problem else "ok", own.in_words(), problem or "")
     yield _rights(client, secured="opensearch-security" in names)
 
 

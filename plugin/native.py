@@ -18,11 +18,9 @@ from langshift.embedded.artifacts import ArtifactLock, download
 from langshift.embedded.compiler import JAVA, compile_java
 from langshift.languages import folds, tag_tables
 from langshift.normal_form import SPELLINGS
+from langshift.plugin.native_nodes import LOWEST, NAME, detection
 from langshift.settings import VERSION
 
-NAME = "langshift"
-#: The lowest OpenSearch that the plugin is compiled against; it runs on all of that major version from there on.
-LOWEST = "3.3.2"
 _CLASS = "org.langshift.opensearch.LangshiftPlugin"
 _PACKAGE = "org/langshift/opensearch"
 _LICENSE = "lid.176.LICENSE"
@@ -35,11 +33,12 @@ def source_folder() -> Path:
     return Path(str(files("langshift.plugin"))) / "java"
 
 
-def descriptor() -> str:
-    """The plugin's ``plugin-descriptor.properties``."""
+def descriptor(*, detects: bool) -> str:
+    """The ``plugin-descriptor.properties`` of a plugin that detects languages, or does not."""
+    what = "Language-fair vector search: one query for all search modes, and the shift of documents"
     lines = {
         "name": NAME,
-        "description": "Language-fair vector search: one query for all search modes, and the shift of documents",
+        "description": f"{what}, {detection(detects)}",
         "version": VERSION,
         "dependencies": json.dumps({"opensearch": f"^{LOWEST}"}),
         "java.version": JAVA,
@@ -74,7 +73,7 @@ def build(lock: ArtifactLock, downloads: Path, folder: Path, *, detects: bool = 
     packed = folder / f"{NAME}-{VERSION}{'' if detects else '-without-detection'}.zip"
     names = ["plugin-security.policy", *([_LICENSE] if detects else [])]
     beside = {name: (source_folder() / name).read_bytes() for name in names}
-    described = {"plugin-descriptor.properties": descriptor().encode()}
+    described = {"plugin-descriptor.properties": descriptor(detects=detects).encode()}
     _pack(packed, {**described, **beside, jar.name: jar.read_bytes()})
     jar.unlink()
     return packed
@@ -144,3 +143,10 @@ def unpack(packed: Path, plugins: Path) -> Path:
     for path in (plugins, target, *target.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return target
+
+
+def remove(plugins: Path) -> bool:
+    """Take the plugin out of a folder of plugins again; whether it was there."""
+    there = (plugins / NAME).is_dir()
+    shutil.rmtree(plugins / NAME, ignore_errors=True)
+    return there

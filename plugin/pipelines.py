@@ -13,6 +13,7 @@ from langshift.normal_form import SPELLINGS
 from langshift.plugin import metadata, shift_script
 from langshift.plugin.index_body import asset
 from langshift.plugin.metadata import FieldNames
+from langshift.plugin.native_nodes import NAME
 from langshift.plugin.stored_shift import StoredShift, of_debias
 from langshift.plugin.versions import Target
 from langshift.reporting import note
@@ -31,15 +32,22 @@ def require_runnable(client: OpenSearch, first: str, name: str) -> None:
     """Refuse a pipeline that cannot run before the pipeline ``name``.
 
     Raises:
-        UsageError: it does not exist, would run ``name`` in a circle, or copies vectors that are shifted already.
+        UsageError: it does not exist, would run ``name`` in a circle, copies vectors that are shifted already, or
+            shifts them itself.
     """
     if read_body(client, first) is None:
         raise UsageError(f"There is no ingest pipeline {first}: create it first, or give another name.")
     if name in reached(client, first):
         raise UsageError(f"The pipeline {first} runs {name}, which would run {first} in turn: remove {name} first.")
     for one in sorted(reached(client, first)):
+        found = read_body(client, one)
+        if has_native_step(found):
+            raise UsageError(
+                f"The pipeline {one} has the processor langshift of the OpenSearch plugin, which shifts vectors, so "
+                "they would be shifted twice: leave it out."
+            )
         # neural-search's processors take the vector of the document that is in the index for the new one then.
-        if any(step.get("skip_existing") for step in _inner(read_body(client, one))):
+        if any(step.get("skip_existing") for step in _inner(found)):
             raise UsageError(
                 f"The pipeline {one} has a processor with skip_existing, which copies vectors that are already "
                 "shifted, so they would be shifted twice: set skip_existing to false first."
@@ -67,6 +75,18 @@ def _inner(value: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any JSON
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for part in parts:
         yield from _inner(part)
+
+
+def has_native_step(body: dict[str, Any] | None) -> bool:
+    """Whether a pipeline's body has the processor of the OpenSearch plugin, however deep."""
+    return any(isinstance(step.get(NAME), dict) for step in _inner(body))
+
+
+def native_step(body: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The processor of the OpenSearch plugin, where a pipeline's body has that alone; else None."""
+    steps = [] if body is None or "on_failure" in body else body["processors"]
+    alone = len(steps) == 1 and set(steps[0]) == {NAME} and set(steps[0][NAME]) <= {"pipeline", "tag", "description"}
+    return dict(steps[0][NAME]) if alone else None
 
 
 # Tells a pipeline that was there before from one that was asked for with --after.
@@ -290,8 +310,8 @@ def default(client: OpenSearch, index: str) -> str | None:
     return None if found == _NONE else found
 
 
-def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: StoredShift, fields: FieldNames) -> None:
-    """Give a version a pipeline where another has one.
+def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: StoredShift, fields: FieldNames) -> bool:
+    """Give a version a pipeline where another has one; of the plugin's processor, which suits any index, the same one.
 
     May be called again, also where it was cut off.
 
@@ -302,12 +322,20 @@ def inherit_pipeline(client: OpenSearch, before: str, version: str, shift: Store
         shift: how documents of that are shifted.
         fields: the names of its fields.
 
+    Returns:
+        Whether the other has one.
+
     Raises:
         UsageError: what runs before the shift does not exist any more.
     """
-    there = installed(client, before)
+    now = default(client, before)
+    if now is not None and native_step(read_body(client, now)) is not None:
+        client.indices.put_settings(index=version, body={"index": {_SETTING: now}})
+        return True
+    there = read(client, now) if now is not None and now == name_for(before) else None
     if there is not None:
         install(client, version, shift, fields, there.first)
+    return there is not None
 
 
 def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debias: Debiaser) -> None:
@@ -321,14 +349,12 @@ def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debi
     """
     version = target.index
     try:
-        there = installed(client, live)
+        default(client, live)
     except NotFoundError:
         # Somebody has deleted it, which stops the load where the alias is to change.
         return
-    if there is None:
-        return
-    inherit_pipeline(client, live, version, of_debias(debias), target.fields)
-    note(f"{version} shifts what other clients write, as {live} did.")
+    if inherit_pipeline(client, live, version, of_debias(debias), target.fields):
+        note(f"{version} shifts what other clients write, as {live} did.")
 
 
 def first_of(client: OpenSearch, index: str, after: str | None) -> PrecedingPipeline | None:
@@ -343,10 +369,7 @@ def first_of(client: OpenSearch, index: str, after: str | None) -> PrecedingPipe
         UsageError: the default pipeline would no longer run first.
     """
     now = default(client, index)
-    # The pipeline of another version would only shift before this one does.
-    there = None if now is None else read(client, now)
-    before = None if now is None else PrecedingPipeline(now, was_default=True)
-    first = before if there is None else there.first
+    first = None if now is None else _first_in(client, now)
     if after is None or (first is not None and first.name == after):
         return first
     if first is not None and first.was_default:
@@ -355,3 +378,14 @@ def first_of(client: OpenSearch, index: str, after: str | None) -> PrecedingPipe
             "or leave --after out."
         )
     return PrecedingPipeline(after, was_default=False)
+
+
+def _first_in(client: OpenSearch, now: str) -> PrecedingPipeline | None:
+    """What runs before the shift where this is the default pipeline: itself, unless it shifts and is to be replaced."""
+    found = read_body(client, now)
+    # The pipeline of another version would only shift before this one does.
+    if found is not None and _shift_steps(found):
+        return found_in(found["processors"])
+    if (step := native_step(found)) is not None:
+        return PrecedingPipeline(step["pipeline"], was_default=False) if "pipeline" in step else None
+    return PrecedingPipeline(now, was_default=True)

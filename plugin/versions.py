@@ -16,7 +16,7 @@ from langshift.debias.readable import unread
 from langshift.errors import ClusterError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
-from langshift.plugin.index_body import mapped, oversample
+from langshift.plugin.index_body import is_native, mapped, oversample
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata, uuid_of
 
 IfExists = Literal["fail", "append", "replace", "new-version"]
@@ -93,6 +93,7 @@ class IndexInfo:
         texts: languages whose texts have a field, such as ``text.<language>``, and with it an analyzer of their own.
         unread: languages that its encoder does not read, with their documents.
         calibration: what its mapping keeps of a calibration, as JSON; None where it was never calibrated.
+        native: whether the query of our plugin can search it: its vectors are Lucene's, whole, and near by cosine.
     """
 
     name: str
@@ -106,6 +107,7 @@ class IndexInfo:
     texts: frozenset[str]
     unread: Mapping[str, int] = field(default_factory=dict)
     calibration: Any = None
+    native: bool = False
 
     @property
     def calibratable(self) -> bool:
@@ -161,6 +163,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
         texts=frozenset(metadata.value_at(mappings, f"properties.{in_mapping}.properties") or ()),
         unread=unread(fingerprint.encoder, counts, meta.get(metadata.UNREAD, ())),
         calibration=meta.get(metadata.ANCHORS),
+        native=is_native(mappings, fields.vector),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from langshift.plugin.native_nodes import NAME
 from langshift.retrieval import dsl
 from langshift.retrieval.hits import (
     Leg,
@@ -57,12 +58,37 @@ def dense(request: SearchRequest) -> SearchPlan[RankedHits]:
     responses = yield dense_bodies(request)
     found = [candidates(response, "dense", request.fields) for response in responses]
     hits, lacks = merged(responses, found, request)
-    if request.preference:
-        bonus = bonus_on_cosine(request)
-        # What the vectors alone said; how they ranked all documents nobody asked.
-        plain = ((hit.score or 0.0) - bonus * request.prefers(hit.language) for hit in hits)
-        hits = [hit._replace(legs={"dense": Leg(one, None)}) for hit, one in zip(hits, plain, strict=True)]
-    return RankedHits(tuple(hits), ScoringContext(request.preference / 2), missing=lacks)
+    return RankedHits(_with_cosines(hits, request), ScoringContext(request.preference / 2), missing=lacks)
+
+
+def native_dense(request: SearchRequest) -> SearchPlan[RankedHits]:
+    """As ``dense`` for as many documents as are wanted, by the query of our plugin: one search, also of chunks.
+
+    Raises:
+        UsageError: the question has no vector.
+    """
+    beta, clauses = request.preference, request.filters.clauses
+    query: dict[str, Any] = {
+        "mode": "dense",
+        "vector": vector_of(request.question).tolist(),
+        "language": request.question.language,
+        "prefer_language" if beta > 0 else "spread": abs(beta),
+        "k": max(request.size, request.depth),
+    }
+    if clauses:
+        query["filter"] = {"bool": {"filter": list(clauses)}}
+    (response,) = yield (dsl.body({NAME: query}, request.size, request.fields, request.source),)
+    found = candidates(response, "dense", request.fields)
+    return RankedHits(_with_cosines(found, request), ScoringContext(beta / 2))
+
+
+def _with_cosines(hits: Sequence[ScoredDoc], request: SearchRequest) -> tuple[ScoredDoc, ...]:
+    """Hits with what the vectors alone said in their leg; how they ranked all documents nobody asked."""
+    if not request.preference:
+        return tuple(hits)
+    bonus = bonus_on_cosine(request)
+    plain = ((hit.score or 0.0) - bonus * request.prefers(hit.language) for hit in hits)
+    return tuple(hit._replace(legs={"dense": Leg(one, None)}) for hit, one in zip(hits, plain, strict=True))
 
 
 def balanced(request: SearchRequest) -> SearchPlan[RankedHits]:

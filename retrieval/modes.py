@@ -9,7 +9,7 @@ from typing import Any, Final
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import remove_at
 from langshift.retrieval import anchored, dsl, hits
-from langshift.retrieval.dense import balanced, bonus_on_cosine, dense
+from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, native_dense
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hybrid import (
     base_score,
@@ -58,6 +58,8 @@ def search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
     """
     if request.setting.one_per_group:
         work = _one_per_group(request)
+    elif request.target.native and request.preference:
+        work = native_dense(request)
     elif request.fields.parent is None:
         work = _RANKED[request.setting.mode](replace(request, depth=max(request.size, request.depth)))
     else:

@@ -20,6 +20,7 @@ from langshift.debias.encoders.base import AS_KNOWN, Encoder, VectorSpec, identi
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
+from langshift.plugin.native_nodes import plugin_nodes
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import effects, hits, modes, pages, settings
 from langshift.retrieval.calibration import stored
@@ -163,6 +164,12 @@ class Searcher:
         return [fusion for fusion, since in _SINCE.items() if number is not None and version_tuple(number) >= since]
 
     @cached_property
+    def _native(self) -> bool:
+        """Whether our plugin's query can search the index; not where the user may not ask for plugins."""
+        nodes = plugin_nodes(self.client) if self.index.native else None
+        return nodes is not None and nodes.everywhere
+
+    @cached_property
     def _metadata(self) -> dict[str, Any]:
         return metadata.read_metadata(self.client, self.index.index)
 
@@ -270,7 +277,8 @@ class Searcher:
         own = (trust or self.trust) if setting.mode == "anchored" else None
         mixes = own is not None or (setting.rerank is not None and settings.by_features(setting.rerank))
         directions = self.directions if mixes else None
-        return settings.SearchContext(self.index, fuses, own, directions, legs)
+        native = setting.mode == "dense" and bool(setting.preference) and setting.rerank is None and self._native
+        return settings.SearchContext(self.index, fuses, own, directions, legs, native)
 
     def _reranker(self, name: str) -> Reranker:
         """The reranker of a name; opened at first use.
@@ -428,6 +436,8 @@ class Searcher:
             UsageError: a value does not fit its field, or a query cannot be read.
             ClusterError: the point in time is over.
         """
+        # Perhaps because a node lacks the plugin now.
+        self.__dict__.pop("_native", None)
         if (over := pages.expired(error)) is not None:
             raise over from error
         if isinstance(error, RequestError | ClusterError):

@@ -109,6 +109,8 @@ class SearchContext:
         directions: B, orthonormal rows of which documents hold only the part 1 - gamma, shape (k, dimension), float32;
             None where gamma is 0. Needed by ``anchored`` and by the reranker ``features``.
         legs: whether ``anchored`` is to tell what each leg says of the hits, which costs it a step.
+        native: whether the cluster has our plugin, whose query carries out ``dense`` with a preference in one search;
+            where not, that is two searches, with the same result.
     """
 
     index: IndexInfo
@@ -116,6 +118,7 @@ class SearchContext:
     trust: AnchorModel | None = None
     directions: NDArray[np.float32] | None = None
     legs: bool = False
+    native: bool = False
 
 
 Mode = Literal["auto", "dense", "lexical", "hybrid", "balanced", "anchored"]

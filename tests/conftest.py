@@ -29,8 +29,9 @@ import pytest
 from filelock import FileLock
 from known_vectors import KnownVectors
 from native_cases import NativeCases
-from native_plugin import encoder_settings, install_plugin
+from native_plugin import encoder_settings, install_plugin, packed_plugin
 from opensearchpy import OpenSearch
+from plugin_installer import PluginInstaller
 from three_nodes import ThreeNodes
 
 from langshift import credentials, embedded, output, parameters
@@ -243,6 +244,19 @@ def client(cluster_url: str) -> Iterator[OpenSearch]:
 def native_cases(pytestconfig: pytest.Config) -> NativeCases:
     """The rules of the OpenSearch plugin that need no server, as they are in Java."""
     return NativeCases(_distribution(REAL_HOME), REAL_HOME, pytestconfig.cache.mkdir("langshift"))
+
+
+@pytest.fixture(scope="session")
+def plugin_zip(pytestconfig: pytest.Config) -> Path:
+    """The OpenSearch plugin as it is built."""
+    _distribution(REAL_HOME)  # with what it is compiled against
+    return packed_plugin(REAL_HOME, pytestconfig.cache.mkdir("langshift"))
+
+
+@pytest.fixture
+def plugin_installer(tmp_path: Path) -> PluginInstaller:
+    """The real ``bin/opensearch-plugin``, in a home without plugins."""
+    return PluginInstaller(_distribution(REAL_HOME), REAL_HOME / "downloads", tmp_path / "opensearch")
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
     python tools/build_plugin.py
 
 It is compiled against the locked OpenSearch, and to see that it can be against the lowest and the newest that are
-promised, whose jars tools/opensearch-VERSION.lock.json name.
+promised, whose jars langshift/embedded/opensearch-VERSION.lock.json name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from langshift.embedded.artifacts import parse_lock, read_lock
+from langshift.embedded.artifacts import other_locks, read_lock
 from langshift.plugin import native
 from langshift.settings import Settings
 
@@ -23,8 +23,7 @@ def main() -> None:
     downloads = Settings.from_env().home / "downloads"
     folder = ROOT / ".build" / "plugin"
     made = [native.build(read_lock(), downloads, folder, detects=detects) for detects in (True, False)]
-    for file in sorted(ROOT.glob("tools/opensearch-*.lock.json")):
-        lock = parse_lock(file.read_bytes())
+    for lock in other_locks():
         with tempfile.TemporaryDirectory() as place:
             native.compile_sources(lock, downloads, Path(place, "classes"))
         print(f"It compiles against OpenSearch {lock.version}.")

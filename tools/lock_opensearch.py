@@ -4,7 +4,8 @@ Run it after changing a version below, look at the difference, and start the res
 
     python tools/lock_opensearch.py && langshift up
 
-It also writes tools/opensearch-VERSION.lock.json for the other versions that the plugin is compiled against.
+It also writes opensearch-VERSION.lock.json beside it for the other versions that the plugin is compiled against, and
+for the tests what runs as bin/opensearch-plugin.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from typing import Any
 
 from jgo.maven import MavenContext
 
-from langshift.plugin import native
+from langshift.plugin.native_nodes import LOWEST
 
-TOOLS = Path(__file__).resolve().parent
-TARGET = TOOLS.parent / "langshift" / "embedded" / "opensearch.lock.json"
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "langshift" / "embedded" / "opensearch.lock.json"
 
 VERSION = "3.6.0"
 # The lowest and the newest that the plugin runs on, and what of their jars its sources need.
-OTHERS = (native.LOWEST, "3.9.0")
+OTHERS = (LOWEST, "3.9.0")
 COMPILED_WITH = ("org.opensearch:", "org.apache.lucene:lucene-core:", "org.apache.lucene:lucene-analysis-common:")
 CORE = f"org.opensearch:opensearch:{VERSION}"
 # Beside the server's own dependencies: log4j-core writes its log, and ICU breaks Thai words where
@@ -53,6 +54,15 @@ MODULES = {
     "transport-netty4": "transport-netty4-client",
 }
 PLUGINS = {"opensearch-knn": f"{VERSION}.0", "neural-search": f"{VERSION}.0"}
+# What bin/opensearch-plugin runs, beside the server's lib/; with commons-codec, which it names too, classes meet twice.
+INSTALLER = [
+    f"org.opensearch:opensearch-plugin-cli:{VERSION}",
+    "org.bouncycastle:bc-fips:2.1.2",
+    "org.bouncycastle:bcpg-fips:2.1.11",
+    "org.apache.commons:commons-compress:1.28.0",
+    "org.apache.commons:commons-lang3:3.18.0",
+    "commons-io:commons-io:2.16.0",
+]
 # Compiles our own plugin where there is a Java runtime and no JDK; it is in no folder of the distribution.
 COMPILER = "org.eclipse.jdt:ecj:3.43.0"
 
@@ -71,7 +81,9 @@ def main() -> None:
             jars = {coordinate: ["lib"] for coordinate in needed if coordinate.startswith(COMPILED_WITH)}
             every = sorted({**jars, COMPILER: []}.items())
             entries = [_entry(context, coordinate, "jar", folders) for coordinate, folders in every]
-            _write(TOOLS / f"opensearch-{version}.lock.json", version, entries)
+            _write(TARGET.with_name(f"opensearch-{version}.lock.json"), version, entries)
+        entries = [_entry(context, coordinate, "jar", []) for coordinate in INSTALLER]
+        _write(ROOT / "tests" / "support" / "opensearch-plugin.lock.json", VERSION, entries)
 
 
 def _write(target: Path, version: str, entries: list[dict[str, Any]]) -> None:

@@ -17,6 +17,7 @@ from langshift.plugin.alias_repair import repair as repair_alias
 from langshift.plugin.description import held, short_name, short_scales, unreadable
 from langshift.plugin.inventory import AnyVersion, Version, listed, plan_drop
 from langshift.plugin.inventory import drop as drop_versions
+from langshift.plugin.native_nodes import plugin_nodes
 from langshift.plugin.versions import check_name, live
 
 
@@ -66,8 +67,9 @@ def list_(as_json: bool) -> None:
 def describe(name: str, as_json: bool) -> None:
     """Describe the index NAME, or the version of that name.
 
-    The description shows how it was built, what it contains in which language, how it is stored, and what is wrong
-    with it: documents without a vector, documents whose stamp differs from the index's, a leftover write block.
+    The description shows how it was built, what it contains in which language, how it is stored, whether the cluster
+    has the OpenSearch plugin langshift, and what is wrong: documents without a vector, documents whose stamp differs
+    from the index's, a leftover write block.
 
     \b
     Example:
@@ -78,8 +80,12 @@ def describe(name: str, as_json: bool) -> None:
     index_remarks = description.remarks(found)
     if found.version.state == "live" and found.alias is None and (due := calibration_due(live(client, name))):
         index_remarks.append(due)
+    nodes = plugin_nodes(client)
+    if nodes is not None and (problem := nodes.problem()):
+        index_remarks.append(problem)
     if as_json:
-        emit_json({**found.to_dict(), "remarks": index_remarks})
+        there = None if nodes is None else nodes.to_dict()
+        emit_json({**found.to_dict(), "plugin": there, "remarks": index_remarks})
         return
     made = description.in_words(found.version.fingerprint)
     for sentence in (*description.first_lines(found), *made, *description.storage(found)):
@@ -92,6 +98,9 @@ def describe(name: str, as_json: bool) -> None:
         table("\nText fields", ["field", "analyzer", counted], texts, right={counted})
     for remark in index_remarks:
         note(remark)
+    if nodes is not None:
+        # Of the cluster, not of the index: beside what is printed.
+        note(f"The cluster's plugin langshift: {nodes.in_words()}.")
 
 
 @index.command()

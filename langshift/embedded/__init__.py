@@ -14,9 +14,18 @@ from langshift.embedded.server import Server
 from langshift.errors import LangshiftError, require_extra
 
 if TYPE_CHECKING:
-    from langshift.embedded.cluster import down, places, prepare, running_or_up, status, up, why_not_running
+    from langshift.embedded.cluster import (
+        down,
+        places,
+        plugins_folder,
+        prepare,
+        running_or_up,
+        status,
+        up,
+        why_not_running,
+    )
 
-__all__ = ["Server", "down", "places", "prepare", "running_or_up", "status", "up", "why_not_running"]
+__all__ = ["Server", "down", "places", "plugins_folder", "prepare", "running_or_up", "status", "up", "why_not_running"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - what ``cluster`` has

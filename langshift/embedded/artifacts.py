@@ -69,8 +69,17 @@ class ArtifactLock:
 
 @cache
 def read_lock() -> ArtifactLock:
-    """Read the lock file that came with langshift."""
+    """Read the lock file of the embedded OpenSearch."""
     return parse_lock((files("langshift.embedded") / "opensearch.lock.json").read_bytes())
+
+
+def other_locks() -> list[ArtifactLock]:
+    """The lock files of the other versions that our plugin is compiled against, the lowest first.
+
+    They name what of their jars its sources need.
+    """
+    folder = Path(str(files("langshift.embedded")))
+    return [parse_lock(file.read_bytes()) for file in sorted(folder.glob("opensearch-*.lock.json"))]
 
 
 def parse_lock(data: bytes) -> ArtifactLock:

@@ -231,6 +231,11 @@ def places(home: Path) -> dict[str, Any]:
     }
 
 
+def plugins_folder(home: Path) -> Path:
+    """The folder of the plugins that the OpenSearch of ``home`` has at its next start beside those it comes with."""
+    return ServerHome.of(home).node.installed
+
+
 def prepare(home: Path) -> Path:
     """Download and assemble for ``home``, without starting anything; return the distribution's folder."""
     place = ServerHome.of(home)

@@ -67,6 +67,7 @@ def test_the_real_cluster(told, client):
         "health",
         "opensearch-knn",
         "opensearch-neural-search",
+        "plugin langshift",
         "may create indices",
     ]
     assert report["version"] == Finding("cluster", "version", "ok", f"OpenSearch {number}")

@@ -1,8 +1,11 @@
 """Text alone: the plugin asks the endpoint that the node's settings name for the vector of a query."""
 
+import os
+import re
 import uuid
 
 import pytest
+from documents import DOCS, blocks, in_shell, run
 from embeddings_server import embeddings_server, vector
 from model_http import reply
 from native_plugin import encoder_port, hits_of, metadata_of
@@ -62,6 +65,19 @@ def test_text_alone_is_enough_for_a_whole_answer(client, index, server):
     server.faults.clear()
     wanted = "[langshift] The endpoint of the encoder toy answered with status 500."
     assert (refused.value.status_code, refused.value.info["error"]["reason"]) == (502, wanted)
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("kind", ["sh", "python", "js"])
+def test_the_pages_clients_find_the_same_by_a_text_alone(client, cluster_env, index, tmp_path, kind):
+    wanted = search(client, index, vector=vector("query: Warum steigt das Meer?").tolist())["hits"]["hits"][:5]
+    if kind == "js":
+        installed = in_shell("npm install --silent @opensearch-project/opensearch@3", tmp_path)
+        if installed.returncode and "CI" not in os.environ:
+            pytest.skip(f"OpenSearch's client for Node cannot be installed here: {installed.stderr}")
+    (shown,) = (block.text for block in blocks(DOCS / "plugin.md") if block.kind == kind)
+    printed = run(kind, re.sub(r"\bnews\b", index, shown), tmp_path, OPENSEARCH_URL=cluster_env)
+    assert re.findall(r"\bd\d+\b", printed) == [hit["_id"] for hit in wanted]
 
 
 def cut(handler, _):

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from documents import DOCS, blocks
+from filtered_index import ENCODER, QUERY, FilteredIndex
 from native_plugin import has_plugin, hits_of, metadata_of
 from opensearchpy.exceptions import RequestError
 from plain_index import PLAIN
@@ -16,7 +17,10 @@ from searched_index import DIMENSION, LANGUAGES, TRUST, ChunkCorpus, Corpus, ask
 
 from langshift.plugin.metadata import USUAL
 from langshift.retrieval.calibration import stored
+from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
+
+from .tls_proxy import client_of, proxy
 
 TOY = replace(PLAIN, encoder="unknown", dimension=DIMENSION)
 #: Orthonormal rows, of which documents would hold a part only.
@@ -145,6 +149,56 @@ def test_it_finds_what_langshift_finds(client, targets, kind, shards, setting):
         size = numbers.choice([5, 20, 120])
         wanted = found(client, target, question, setting, size=size, filters=filters).hits
         require_same(native(client, target, question, setting, size, filters), wanted)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("kind", ["documents", "chunks"])
+def test_langshifts_own_search_with_a_preference_finds_the_same_by_it(client, targets, kind, shards):
+    target = targets[kind, shards]
+    for seed, (beta, language) in enumerate([(0.1, "de"), (-0.3, "th"), (0.5, "fr"), (0.2, "und")]):
+        for size, filters, more in [(5, {}, {}), (120, {"year": ["2001"]}, {"source": False})]:
+            setting, question = SearchSettings("dense", preference=beta), asked(seed, language)
+            ways = [
+                found(client, replace(target, native=own), question, setting, size=size, filters=filters, **more)
+                for own in (True, False)
+            ]
+            mine, wanted = (one._replace(took=0.0, missing=0.0, hits=()) for one in ways)
+            assert mine == wanted
+            (hits, others) = (one.hits for one in ways)
+            require_same([(hit.id, hit.score) for hit in hits], others)
+            there = {hit.id: hit for hit in others}
+            for hit in hits:
+                other = there.get(hit.id, hit)
+                assert hit._replace(score=0.0, legs={}) == other._replace(score=0.0, legs={})
+                assert hit.legs["dense"].score == pytest.approx(other.legs["dense"].score, abs=1e-6)
+
+
+def test_langshift_searches_by_it_where_every_node_has_the_plugin_and_else_as_before(client, cluster_url):
+    index, setting = FilteredIndex(client, chunked=False, count=60), SearchSettings("dense", preference=0.1)
+    lonely = [{"name": "lonely", "component": "opensearch-knn", "version": "3.6.0.0", "description": ""}]
+    answers = {
+        "every node": None,
+        "one without": lambda body: (200, json.dumps(json.loads(body) + lonely).encode()),
+        "forbidden": lambda _: (403, b'{"error": {"reason": "no permissions"}, "status": 403}'),
+    }
+    try:
+        results = {}
+        for case, answer in answers.items():
+
+            def rewrite(path, status, body, answer=answer):
+                return answer(body) if answer and path.startswith("/_cat/plugins") else (status, body)
+
+            with proxy(cluster_url, rewrite=rewrite) as (url, server), client_of(url) as opened:
+                searcher = Searcher(opened, index.name, opened={"toy": ENCODER})
+                searcher.search(QUERY, language="de")
+                assert not any(path.startswith("/_cat") for path, _ in server.seen)
+                results[case] = searcher.search(QUERY, setting, language="de", size=5)
+        ways = [any(b'"langshift"' in one.content for one in result.requests) for result in results.values()]
+        assert ways == [True, False, False]
+        ids = {tuple(hit.id for hit in result.hits) for result in results.values()}
+        assert len(ids) == 1
+    finally:
+        index.drop()
 
 
 @pytest.mark.parametrize("shards", [1, 3])

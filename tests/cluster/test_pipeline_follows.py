@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from given_data import run
+from native_plugin import has_plugin
 from opensearchpy.exceptions import AuthorizationException
 from shifted_index import Corpus, language_vectors, refused, saved
 
@@ -66,6 +67,16 @@ def test_what_runs_before_the_shift_goes_on_running(client, name, corpus, vector
     assert installed(client, f"{name}-v0002").first == PrecedingPipeline(f"{name}-first", was_default=False)
     require_shifted(client, name, 0.75)
     assert client.get(index=name, id="theirs")["_source"]["seen"]
+
+
+def test_a_pipeline_of_the_plugin_serves_the_new_version_too(client, name, corpus, vectors):
+    if not has_plugin(client):
+        pytest.skip("the cluster does not have the plugin langshift")
+    client.ingest.put_pipeline(id=f"{name}-any", body={"processors": [{"langshift": {}}]})
+    client.indices.put_settings(index=name, body={"index": {"default_pipeline": f"{name}-any"}})
+    told = load(corpus, name, "--vectors", vectors, "--if-exists", "new-version", "--alpha", 1)
+    assert said(name, 2) in told.splitlines()
+    require_shifted(client, name, 1.0)
 
 
 def test_a_load_that_breaks_off_there_goes_on(client, name, corpus, vectors, monkeypatch):

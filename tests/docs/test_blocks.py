@@ -62,7 +62,7 @@ DONE = {
     DOCS / "architecture.md": {"console"},
     CLIENTS: {"sh", "json", "python"},
     CONSOLE: {"console"},
-    DOCS / "plugin.md": {"json"},  # tests/cluster/test_native_query.py
+    DOCS / "plugin.md": {"json", "sh", "js", "python"},  # tests/cluster/test_native_*.py
 }
 KNOWN = {
     README: {"text"},  # from docs/demo.md

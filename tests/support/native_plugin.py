@@ -14,14 +14,17 @@ from filelock import FileLock
 from langshift import embedded
 from langshift.debias import detector, unprepared
 from langshift.embedded.artifacts import read_lock
-from langshift.plugin import native
+from langshift.plugin import native, native_nodes
 from langshift.plugin.metadata import value_at
+from langshift.plugin.native_nodes import plugin_nodes
 from langshift.plugin.pipelines import name_for
 
 
 def packed_plugin(home, cache):
     """The plugin's zip; built anew where its sources have changed."""
-    read = hashlib.sha256(b"".join(Path(of.__file__).read_bytes() for of in (native, detector, unprepared)))
+    read = hashlib.sha256(
+        b"".join(Path(of.__file__).read_bytes() for of in (native, native_nodes, detector, unprepared))
+    )
     for file in sorted(native.source_folder().rglob("*.*")):
         read.update(file.read_bytes())
     folder = cache / f"plugin-{read.hexdigest()[:12]}"
@@ -36,8 +39,7 @@ def install_plugin(home, cache):
 
 def has_plugin(client):
     """Whether all nodes of a cluster have it."""
-    nodes = client.nodes.info(metric="plugins")["nodes"].values()
-    return all(any(one["name"] == native.NAME for one in node["plugins"]) for node in nodes)
+    return plugin_nodes(client).everywhere
 
 
 def install_processor(client, index, _shift, _fields, first):

@@ -9,7 +9,9 @@ from langshift.plugin import native
 
 def a_zip(folder):
     packed = folder / "langshift.zip"
-    native._pack(packed, {"langshift.jar": b"jar", "plugin-descriptor.properties": native.descriptor().encode()})
+    native._pack(
+        packed, {"langshift.jar": b"jar", "plugin-descriptor.properties": native.descriptor(detects=True).encode()}
+    )
     return packed
 
 
@@ -22,9 +24,10 @@ def test_the_same_content_gives_the_same_bytes(tmp_path):
 
 
 def test_the_descriptor_names_the_versions_that_it_runs_on():
-    assert native.descriptor().splitlines() == [
+    assert native.descriptor(detects=False).splitlines() == [
         "name=langshift",
-        "description=Language-fair vector search: one query for all search modes, and the shift of documents",
+        "description=Language-fair vector search: one query for all search modes, and the shift of documents, "
+        "without detection of languages",
         f"version={__version__}",
         'dependencies={"opensearch": "^3.3.2"}',
         "java.version=21",

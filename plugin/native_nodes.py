@@ -1,0 +1,83 @@
+"""On which nodes of a cluster the OpenSearch plugin langshift is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import AuthorizationException
+
+from langshift.settings import VERSION
+from langshift.wording import join_words
+
+NAME: Final = "langshift"
+#: The lowest OpenSearch that the plugin is compiled against; it runs on all of that major version from there on.
+LOWEST: Final = "3.3.2"
+_MISSING: Final = "missing"
+
+
+def detection(detects: bool) -> str:
+    """How a plugin says of itself, at the end of its description, whether it detects languages."""
+    return f"{'with' if detects else 'without'} detection of languages"
+
+
+class PluginNodes(NamedTuple):
+    """On which nodes the plugin is.
+
+    Attributes:
+        versions: node -> the plugin's version there; None where it is not.
+        detecting: the nodes where it detects languages.
+    """
+
+    versions: Mapping[str, str | None]
+    detecting: Collection[str]
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every node has the plugin of this langshift, be it without detection."""
+        return set(self.versions.values()) == {VERSION}
+
+    def in_words(self) -> str:
+        """What is where: ``0.1.0 with detection of languages on every node``."""
+        kinds = self._kinds()
+        if list(kinds) == [_MISSING]:
+            return "not installed"
+        return "; ".join(
+            f"{kind} on {'every node' if len(kinds) == 1 else join_words(nodes)}" for kind, nodes in kinds.items()
+        )
+
+    def problem(self) -> str | None:
+        """What is wrong with that, as a sentence; None where all nodes have the same, or none has the plugin."""
+        if len(self._kinds()) > 1:
+            what = f"is not the same on every node ({self.in_words()})"
+        elif not self.everywhere and set(self.versions.values()) != {None}:
+            what = f"is not of this version of langshift, {VERSION} ({self.in_words()})"
+        else:
+            return None
+        return f"The plugin langshift {what}: install it on every node, as `langshift plugin install` says."
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"nodes": dict(self.versions), "detecting": sorted(self.detecting), "in_words": self.in_words()}
+
+    def _kinds(self) -> dict[str, list[str]]:
+        """What a node has -> the nodes that have it, those that have nothing last."""
+        kinds: dict[str, list[str]] = {}
+        for node, version in sorted(self.versions.items(), key=lambda one: (one[1] is None, one[0])):
+            kind = _MISSING if version is None else f"{version} {detection(node in self.detecting)}"
+            kinds.setdefault(kind, []).append(node)
+        return kinds
+
+
+def plugin_nodes(client: OpenSearch) -> PluginNodes | None:
+    """On which nodes the plugin is; None where the user may not list plugins."""
+    try:
+        rows = client.cat.plugins(format="json", h="name,component,version,description")
+    except AuthorizationException:
+        return None
+    own = {row["name"]: row for row in rows if row["component"] == NAME}
+    # Every node has the k-NN plugin, so every node is in a row.
+    versions = {row["name"]: own.get(row["name"], {}).get("version") for row in rows}
+    detecting = {name for name, row in own.items() if str(row.get("description")).endswith(detection(True))}
+    return PluginNodes(versions, detecting)
