@@ -275,9 +275,8 @@ class CalibrationRun:
             on_stage(f"Reranking {name}", len(asked))
             before = part_changes(asked, dense[some], lost.get(name, dense[some]), by_vagueness=False)
             rerank[name], reranked[name] = self._reranked(asked, setting, trust, before, on_search)
-        cost, measured = self.cost, (changes, full, hybrid)
-        told = (rerank, reranked, predicted, coverage, translated)
-        return Calibration(trust, mode, weight, cost, *measured, *told)
+        found_out = Calibration(trust, mode, weight, self.cost, changes, full, hybrid, rerank, reranked, predicted)
+        return replace(found_out, overlap=coverage, translated=translated)
 
     def _reranked(
         self,
