@@ -54,6 +54,7 @@ def check(here, wheel, env):
         assert told["shifted"]["queries"]["asked"] == 1056, told
         assert told["shifted"]["errors"] == 0, told
         assert told["report"] is None, told
+        assert json.loads(run(here, env, langshift, "plugin", "build", "--json"))["detects"]
         print(run(here, env, langshift, "search", "langshift-demo-shifted", "Why does the sea rise?", "--size", "3"))
         run(here, env, *pip, f"{wheel}[embedded,console]")
         runs = here / "home/results/demo"

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 
@@ -25,6 +26,7 @@ import org.apache.lucene.search.Query;
 import org.apache.lucene.search.ScoreDoc;
 import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.Scorer;
+import org.apache.lucene.search.TaskExecutor;
 import org.apache.lucene.search.TopScoreDocCollectorManager;
 import org.apache.lucene.search.VectorScorer;
 import org.apache.lucene.search.Weight;
@@ -51,6 +53,7 @@ import org.opensearch.index.query.QueryBuilders;
 import org.opensearch.index.query.QueryShardContext;
 import org.opensearch.index.query.Rewriteable;
 import org.opensearch.index.query.functionscore.RandomScoreFunctionBuilder;
+import org.opensearch.search.internal.ContextIndexSearcher;
 
 /** What a search asks of a shard's index, by Lucene and by the k-NN plugin. */
 final class ShardIndex {
@@ -95,7 +98,26 @@ final class ShardIndex {
 
     /** The k nearest by the k-NN plugin's own query, in the order of the shard, with the score (1 + cos) / 2. */
     List<Entry> nearest(float[] vector, int k, QueryBuilder filter) throws IOException {
-        return matching(knn(facts, vector, k, filter, context.getXContentRegistry()), true);
+        return matching(lucene(knn(facts, vector, k, filter, context.getXContentRegistry())));
+    }
+
+    /** As `nearest`, to be carried out beside other searches. */
+    Callable<List<Entry>> nearestTask(float[] vector, int k, QueryBuilder filter) throws IOException {
+        Query query = lucene(knn(facts, vector, k, filter, context.getXContentRegistry()));
+        return () -> matching(query);
+    }
+
+    /** The best by words, to be carried out beside other searches. */
+    Callable<List<Entry>> bestTask(QueryBuilder words, int size) throws IOException {
+        Query query = lucene(words);
+        return () -> best(query, size);
+    }
+
+    /** Carries out searches side by side, as far as the server has threads for one request. */
+    List<List<Entry>> together(List<Callable<List<Entry>>> searches) throws IOException {
+        // A profiler knows one thread.
+        boolean profiles = searcher instanceof ContextIndexSearcher own && own.getProfiler() != null;
+        return (profiles ? new TaskExecutor(Runnable::run) : searcher.getTaskExecutor()).invokeAll(searches);
     }
 
     /** The k-NN plugin's own query, made by its form: so none of its classes is needed. */
@@ -166,14 +188,11 @@ final class ShardIndex {
     }
 
     /** All that matches, in the order of the shard. */
-    List<Entry> matching(QueryBuilder query, boolean scores) throws IOException {
-        ScoreMode mode = scores ? ScoreMode.COMPLETE : ScoreMode.COMPLETE_NO_SCORES;
-        Weight weight = searcher.createWeight(searcher.rewrite(lucene(query)), mode, 1);
+    private List<Entry> matching(Query query) throws IOException {
+        Weight weight = searcher.createWeight(searcher.rewrite(query), ScoreMode.COMPLETE, 1);
         List<Entry> found = new ArrayList<>();
         for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
-            forEach(weight, leaf, (document, scorer) -> {
-                found.add(new Entry(leaf.docBase + document, null, scores ? scorer.score() : 0));
-            });
+            forEach(weight, leaf, (document, scorer) -> found.add(new Entry(leaf.docBase + document, null, scorer.score())));
         }
         return found;
     }
@@ -207,10 +226,14 @@ final class ShardIndex {
     }
 
     /** The best by words, with their scores. */
-    List<Entry> best(QueryBuilder query, int size) throws IOException {
+    List<Entry> best(QueryBuilder words, int size) throws IOException {
+        return best(lucene(words), size);
+    }
+
+    private List<Entry> best(Query query, int size) throws IOException {
         checkCancelled();
         List<Entry> found = new ArrayList<>();
-        for (ScoreDoc one : plain.search(lucene(query), new TopScoreDocCollectorManager(size, 1)).scoreDocs) {
+        for (ScoreDoc one : plain.search(query, new TopScoreDocCollectorManager(size, 1)).scoreDocs) {
             found.add(new Entry(one.doc, null, one.score));
         }
         return found;

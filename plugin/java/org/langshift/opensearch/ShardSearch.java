@@ -9,6 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Callable;
 
 import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.QueryBuilders;
@@ -246,14 +247,14 @@ final class ShardSearch {
     private Gathered gather() throws IOException {
         String language = spec.language();
         int own = spec.knowsLanguage() ? shard.count(language) : 0;
-        Map<Integer, Entry> found = new LinkedHashMap<>();
-        List<Entry> nearest = shard.nearest(spec.vector(), LangshiftQueryBuilder.LEAST_CANDIDATES, spec.filter());
-        Entry.ranked(nearest).stream().limit(Anchors.NEAREST).forEach(one -> found.put(one.document, new Entry(one.document, null, 0)));
+        // Built one after the other, as what they are built with knows one thread, and carried out side by side.
+        List<Callable<List<Entry>>> searches = new ArrayList<>();
+        searches.add(shard.nearestTask(spec.vector(), LangshiftQueryBuilder.LEAST_CANDIDATES, spec.filter()));
         QueryBuilder same = QueryBuilders.termQuery(facts.language, language);
-        List<Entry> byWords = new ArrayList<>();
         if (own > 0) {
             QueryBuilder words = WordsQuery.matching(facts, spec.text(), language, List.of());
-            byWords.addAll(shard.best(QueryBuilders.boolQuery().must(words).filter(ShardIndex.all(spec.filter(), same)), Anchors.OWN));
+            QueryBuilder filter = ShardIndex.all(spec.filter(), same);
+            searches.add(shard.bestTask(QueryBuilders.boolQuery().must(words).filter(filter), Anchors.OWN));
         }
         if (shard.count(null) > own) {
             int room = WordsQuery.roomForOthers(facts, spec.text());
@@ -261,10 +262,12 @@ final class ShardSearch {
             QueryBuilder words = WordsQuery.matching(facts, spec.text(), Languages.UND, others);
             QueryBuilder elsewhere = spec.knowsLanguage() ? QueryBuilders.boolQuery().mustNot(same) : null;
             QueryBuilder filter = ShardIndex.all(spec.filter(), elsewhere);
-            QueryBuilder query = filter == null ? words : QueryBuilders.boolQuery().must(words).filter(filter);
-            byWords.addAll(shard.best(query, Anchors.OTHERS));
+            searches.add(shard.bestTask(filter == null ? words : QueryBuilders.boolQuery().must(words).filter(filter), Anchors.OTHERS));
         }
-        byWords.forEach(one -> found.put(one.document, one));
+        Map<Integer, Entry> found = new LinkedHashMap<>();
+        List<List<Entry>> made = shard.together(searches);
+        Entry.ranked(made.get(0)).stream().limit(Anchors.NEAREST).forEach(one -> found.put(one.document, new Entry(one.document, null, 0)));
+        made.stream().skip(1).forEach(byWords -> byWords.forEach(one -> found.put(one.document, one)));
         List<Entry> entries = new ArrayList<>(found.values());
         shard.readLanguages(entries);
         return new Gathered(entries, own);
