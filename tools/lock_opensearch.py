@@ -27,7 +27,12 @@ TARGET = ROOT / "langshift" / "embedded" / "opensearch.lock.json"
 VERSION = "3.6.0"
 # The lowest and the newest that the plugin runs on, and what of their jars its sources need.
 OTHERS = (LOWEST, "3.9.0")
-COMPILED_WITH = ("org.opensearch:", "org.apache.lucene:lucene-core:", "org.apache.lucene:lucene-analysis-common:")
+COMPILED_WITH = (
+    "org.opensearch:",
+    "org.apache.logging.log4j:log4j-api:",
+    "org.apache.lucene:lucene-core:",
+    "org.apache.lucene:lucene-analysis-common:",
+)
 CORE = f"org.opensearch:opensearch:{VERSION}"
 # Beside the server's own dependencies: log4j-core writes its log, and ICU breaks Thai words where
 # the Java runtime is a trimmed one that cannot.

@@ -4,11 +4,14 @@ import json
 import random
 
 import pytest
+from documents import DOCS, blocks
 from filtered_index import ENCODER, QUERY, FilteredIndex
-from native_plugin import has_plugin
+from native_plugin import has_plugin, metadata_of
 from opensearchpy.exceptions import TransportError
+from plain_index import PLAIN
 from searched import TEXTS, a_name, drop, make_index
 
+from langshift.plugin.metadata import USUAL
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MODES, setting_of
 
@@ -229,3 +232,23 @@ def test_the_filter_of_an_alias_holds(client, index):
         ))  # fmt: skip
         assert by_alias["hits"] == filtered["hits"]
         assert by_alias["facets"] == filtered["facets"]
+
+
+def test_the_page_of_the_plugin_shows_a_search(client):
+    (request,) = (one.text for one in blocks(DOCS / "plugin.md") if one.text.startswith("POST /_plugins/"))
+    name, vector = a_name(), {"type": "knn_vector", "dimension": 4}
+    vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    properties = {field: {"type": "keyword"} for field in ("language", "group")} | {"year": {"type": "integer"}}
+    mappings = {"_meta": metadata_of(PLAIN, USUAL), "properties": {"embedding": vector, **properties}}
+    client.indices.create(index=name, body={"settings": {"index": {"knn": True}}, "mappings": mappings})
+    try:
+        for tag in ("de", "en", "th"):
+            held = {"embedding": [0.1, -0.3, 0.4, 0.2], "language": tag, "group": "tides", "year": 2026}
+            client.index(index=name, id=f"tides-{tag}", body=held, params={"refresh": "true"})
+        found = ask(client, name, **json.loads(request.partition("\n")[2]))
+        assert [(hit["id"], [one["id"] for one in hit["others"]]) for hit in found["hits"]] == [
+            ("tides-de", ["tides-en"])
+        ]
+        assert found["facets"] == {"year": {"values": [{"value": 2026, "count": 2}], "other": 0}}
+    finally:
+        client.indices.delete(index=name)

@@ -22,9 +22,9 @@ import org.opensearch.core.rest.RestStatus;
 import org.opensearch.core.tasks.TaskId;
 import org.opensearch.core.xcontent.MediaType;
 import org.opensearch.core.xcontent.MediaTypeRegistry;
-import org.opensearch.rest.BaseRestHandler;
 import org.opensearch.rest.BytesRestResponse;
 import org.opensearch.rest.RestChannel;
+import org.opensearch.rest.RestHandler;
 import org.opensearch.rest.RestRequest;
 import org.opensearch.rest.RestResponse;
 import org.opensearch.rest.action.RestCancellableNodeClient;
@@ -155,12 +155,7 @@ final class SearchAction extends ActionType<SearchAction.Response> {
     }
 
     /** Takes it from HTTP. */
-    static final class Rest extends BaseRestHandler {
-
-        @Override
-        public String getName() {
-            return "langshift_search";
-        }
+    static final class Rest implements RestHandler {
 
         @Override
         public List<Route> routes() {
@@ -168,19 +163,15 @@ final class SearchAction extends ActionType<SearchAction.Response> {
         }
 
         @Override
-        protected RestChannelConsumer prepareRequest(RestRequest request, NodeClient client) throws IOException {
+        public void handleRequest(RestRequest request, RestChannel channel, NodeClient client) {
             Request made = new Request(request.param("index"), request.requiredContent(), request.getMediaType());
             // A client that goes away has its search cancelled.
-            return channel -> new RestCancellableNodeClient(client, request.getHttpChannel()).execute(INSTANCE, made, answer(channel));
-        }
-
-        private static ActionListener<Response> answer(RestChannel channel) {
-            return new RestResponseListener<>(channel) {
+            new RestCancellableNodeClient(client, request.getHttpChannel()).execute(INSTANCE, made, new RestResponseListener<>(channel) {
                 @Override
                 public RestResponse buildResponse(Response response) {
                     return new BytesRestResponse(RestStatus.OK, "application/json; charset=UTF-8", response.json);
                 }
-            };
+            });
         }
     }
 }
