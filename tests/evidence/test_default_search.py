@@ -56,7 +56,8 @@ def test_a_search_without_options_loses_nothing(client, done, tmp_path, predicte
     print(f"\n{data}, {encoder}: {told['mode']}, strength {told['strength']}, words {told['lexical_weight']}")
     for part, one in {"all": {"queries": found["dataset"]["queries"], **found}, **found["slices"]}.items():
         compared = {name: one for section in reversed(one["sections"].values()) for name, one in section.items()}
-        for measure in MEASURES:
+        # With one translation kept, no answer in the searcher's language has one in another.
+        for measure in [name for name in MEASURES if compared.get(name, {}).get("tests")]:
             test = compared[measure]["tests"][0]
             print(part, one["queries"], measure, compared[measure]["means"], test["randomisation"])
             if one["queries"] >= QUESTIONS and (part != "all" or not found["slices"]):
