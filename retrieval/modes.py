@@ -1,13 +1,13 @@
 """A search in any mode: found, scored where others found it, and one hit for each group; nothing here sends."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Final
 
 from langshift.languages import UNDETERMINED
-from langshift.plugin.metadata import remove_at
+from langshift.plugin.metadata import FieldNames, remove_at
 from langshift.retrieval import anchored, dsl, hits
 from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, native_dense
 from langshift.retrieval.filters import NO_FILTER
@@ -21,7 +21,7 @@ from langshift.retrieval.hybrid import (
     words_query,
 )
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, Source, vector_of
-from langshift.retrieval.steps import Body, Response, SearchPlan, timed
+from langshift.retrieval.steps import Body, Response, SearchPlan, step_by_step, timed
 
 # At most so many times as deep as before, and so many times as deep as it seems needed.
 _DEEPEST: Final = 4
@@ -201,8 +201,11 @@ def _enough(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHits, _Groups
         if apart:
             wide = 2 * depth * request.target.index.shards if mode in {"hybrid", "anchored"} else depth
             deep = replace(deep, size=min(dsl.MOST, wide))
-        found = yield from _RANKED[mode](deep)
-        if chunks and request.collapses and any(hit.parent is None for hit in found.hits):
+        work = _RANKED[mode](deep)
+        nameless = list[hits.ScoredDoc]()
+        # What is found leaves out what is of a group that is there already.
+        found = yield from step_by_step(work, _noting(nameless, fields)) if chunks and request.collapses else work
+        if nameless:
             request = replace(request, collapses=False)
             continue
         groups: _Groups = {}
@@ -217,6 +220,20 @@ def _enough(request: SearchRequest) -> SearchPlan[tuple[hits.RankedHits, _Groups
             return found._replace(notes=(*found.notes, *((_DEEPEST_CHUNKS,) if chunks else ()))), groups
         # As deep as would do if groups came on as they have so far, and half as deep again.
         depth = min(math.ceil(depth * min(_DEEPEST, _MARGIN * missing)), dsl.MOST)
+
+
+def _noting(
+    nameless: list[hits.ScoredDoc], fields: FieldNames
+) -> Callable[[tuple[Body, ...]], SearchPlan[Sequence[Response]]]:
+    """What carries out a step, and notes the chunks in its answers that name no document."""
+
+    def carry_out(bodies: tuple[Body, ...]) -> SearchPlan[Sequence[Response]]:
+        responses = yield bodies
+        found = (one for response in responses for one in hits.without_legs(response, fields))
+        nameless.extend(one for one in found if one.parent is None)
+        return responses
+
+    return carry_out
 
 
 def _head(members: Sequence[hits.ScoredDoc], language: str, sources: Mapping[str, Mapping[str, Any]]) -> hits.ScoredDoc:

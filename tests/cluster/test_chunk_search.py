@@ -11,7 +11,7 @@ from searched import a_name, drop
 from searched_index import ChunkCorpus, asked, found, scored
 
 import langshift
-from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames
+from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
 from langshift.retrieval.filters import NO_FILTER, FieldCheck
 from langshift.retrieval.settings import MODES, SearchSettings
 from langshift.retrieval.shortlist import build_shortlist, rank, rankable
@@ -236,6 +236,17 @@ def test_chunks_that_name_no_document_are_each_one(client, target):
         assert len(wanted) > 1
         assert wanted <= {hit.document for hit in hits} or setting.mode == "balanced"
         assert {hit.place for hit in hits if hit.document in wanted} == {None}
+
+
+def test_one_whose_group_is_there_by_a_better_document_hides_no_other(client, target):
+    better, nameless, hidden = chunk_id("o1", 2), "lone1", "lone3"
+    assert CORPUS.groups[better] == CORPUS.groups[nameless] != CORPUS.groups[hidden]
+    directions = [CORPUS.vectors[name] / np.linalg.norm(CORPUS.vectors[name]) for name in (better, nameless, hidden)]
+    question = asked()._replace(vector=np.sum(directions, axis=0))
+    places = list(preferred(question))
+    assert places.index("o1") < places.index(nameless) < places.index(hidden) < 20
+    hits = found(client, target, question, SearchSettings(one_per_group=True)).hits
+    assert hidden in {hit.document for hit in hits}
 
 
 def test_fewer_documents_than_wanted_are_told_where_the_deepest_search_has_no_more(client, target, monkeypatch):
