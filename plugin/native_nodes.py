@@ -47,6 +47,10 @@ class PluginNodes(NamedTuple):
             f"{kind} on {'every node' if len(kinds) == 1 else join_words(nodes)}" for kind, nodes in kinds.items()
         )
 
+    def sentence(self) -> str:
+        """The same as a sentence, of the cluster."""
+        return f"The cluster's plugin langshift: {self.in_words()}."
+
     def problem(self) -> str | None:
         """What is wrong with that, as a sentence; None where all nodes have the same, or none has the plugin."""
         if len(self._kinds()) > 1:

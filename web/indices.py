@@ -17,6 +17,7 @@ from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.languages import UNDETERMINED
 from langshift.plugin import description
 from langshift.plugin.inventory import Version, listed
+from langshift.plugin.native_nodes import plugin_nodes
 from langshift.web.context import AppContext, context_of, page
 from langshift.wording import pluralize
 
@@ -133,6 +134,7 @@ def index(request: Request) -> Response:
         known=pluralize(len(found.languages.keys() - {UNDETERMINED}), "language"),
         fingerprint=fingerprint_rows(version.fingerprint),
         letters=_letters(console, version.name),
+        plugin=plugin_nodes(console.client),
     )
 
 

@@ -100,7 +100,7 @@ def describe(name: str, as_json: bool) -> None:
         note(remark)
     if nodes is not None:
         # Of the cluster, not of the index: beside what is printed.
-        note(f"The cluster's plugin langshift: {nodes.in_words()}.")
+        note(nodes.sentence())
 
 
 @index.command()
