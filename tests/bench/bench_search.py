@@ -23,6 +23,7 @@ from plain_index import PLAIN as PLAIN_FINGERPRINT
 from langshift.client import make_client
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import VectorSpec, identity
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
@@ -165,7 +166,10 @@ def test_filters_and_facets(client, cluster_url, index_name):
     themes = directions(numbers, 150)
     places = np.arange(FILTERED)
     vectors = 0.8 * themes[places % 150] + directions(numbers, FILTERED)
-    target = open_for_writing(client, index_name, replace(PLAIN_FINGERPRINT, dimension=DIMENSION))
+    # Vectors that came with the documents: no encoder has to fit.
+    spec = VectorSpec(DIMENSION, normalised=PLAIN_FINGERPRINT.normalised)
+    given = identity(open_encoder("given", vector_spec=spec))
+    target = open_for_writing(client, index_name, replace(PLAIN_FINGERPRINT, **given))
     fields = [
         {"language": LANGUAGES[place % 8], "number": number, "section": f"s{place % 40}", "embedding": vectors[place]}
         for place, number in zip(places.tolist(), numbers.permutation(FILTERED).tolist(), strict=True)
