@@ -28,7 +28,7 @@ def shown(template, **context):
 
 def overview(sure, versions=(LIVE,)):
     letters = SimpleNamespace(groups=[], remark=None)
-    known = {"documents": "", "known": "", "fingerprint": [], "letters": letters}
+    known = {"documents": "", "known": "", "fingerprint": [], "letters": letters, "plugin": None}
     return shown("index.html", this=LIVE, versions=versions, found=WELL, confidence=sure, **known)
 
 
