@@ -141,28 +141,30 @@ final class ShardIndex {
     /** The k nearest of all that matches, exactly: every one is looked at. */
     List<Entry> scan(float[] vector, int k, QueryBuilder filter) throws IOException {
         PriorityQueue<Entry> best = new PriorityQueue<>(Entry.BY_SCORE.reversed());
-        Weight weight = searcher.createWeight(searcher.rewrite(lucene(filter)), ScoreMode.COMPLETE_NO_SCORES, 1);
-        for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
-            FloatVectorValues values = leaf.reader().getFloatVectorValues(facts.vector);
-            VectorScorer scorer = values == null ? null : values.scorer(vector);
-            DocIdSetIterator places = scorer == null ? DocIdSetIterator.empty() : scorer.iterator();
-            forEach(weight, leaf, (document, none) -> {
-                int at = places.docID() < document ? places.advance(document) : places.docID();
-                float score = at == document ? scorer.score() : -1;
-                if (score >= 0 && (best.size() < k || score > best.peek().score)) {
-                    best.add(new Entry(leaf.docBase + document, null, score));
-                    if (best.size() > k) {
-                        best.poll();
-                    }
+        scoreEach(vector, filter, (document, score) -> {
+            if (score >= 0 && (best.size() < k || score > best.peek().score)) {
+                best.add(new Entry(document, null, score));
+                if (best.size() > k) {
+                    best.poll();
                 }
-            });
-        }
+            }
+        });
         return inOrder(new ArrayList<>(best));
     }
 
     /** All that matches, scored exactly by a vector: below 0 where a document has none. */
     List<Entry> exact(float[] vector, QueryBuilder filter) throws IOException {
         List<Entry> made = new ArrayList<>();
+        scoreEach(vector, filter, (document, score) -> made.add(new Entry(document, null, score)));
+        return made;
+    }
+
+    private interface ScoreVisitor {
+        void visit(int document, float score);
+    }
+
+    /** Visits all that matches, in the order of the shard, with its exact score by a vector, below 0 where it has none. */
+    private void scoreEach(float[] vector, QueryBuilder filter, ScoreVisitor visitor) throws IOException {
         Weight weight = searcher.createWeight(searcher.rewrite(lucene(filter)), ScoreMode.COMPLETE_NO_SCORES, 1);
         for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
             FloatVectorValues values = leaf.reader().getFloatVectorValues(facts.vector);
@@ -170,10 +172,9 @@ final class ShardIndex {
             DocIdSetIterator places = scorer == null ? DocIdSetIterator.empty() : scorer.iterator();
             forEach(weight, leaf, (document, none) -> {
                 int at = places.docID() < document ? places.advance(document) : places.docID();
-                made.add(new Entry(leaf.docBase + document, null, at == document ? scorer.score() : -1));
+                visitor.visit(leaf.docBase + document, at == document ? scorer.score() : -1);
             });
         }
-        return made;
     }
 
     /** Ends a search that was cancelled, or takes longer than it may: the server's reader sees to that where terms are read. */
