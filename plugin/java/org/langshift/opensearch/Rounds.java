@@ -171,19 +171,8 @@ final class Rounds {
             candidates.add(new Anchors.Candidate(isOwn(one), one.score, Anchors.unit(vectors.get(one.id))));
         }
         int shards = answers[0].getTotalShards();
-        Anchors.Moved to = Anchors.move(
-            Anchors.unit(spec.vector()),
-            candidates,
-            new Anchors.Setting(
-                spec.trust().strength(),
-                spread,
-                facts.directions(),
-                (double) (facts.split ? own : documents) / shards,
-                own > 0 ? words : 1,
-                own > 0,
-                spec.effectivePreference()
-            )
-        );
+        double average = (double) (facts.split ? own : documents) / shards;
+        Anchors.Moved to = spec.moved(candidates, spread, facts.directions(), own > 0 ? words : 1, own, average);
         Map<String, Float> given = new HashMap<>();
         anchors = new ArrayList<>();
         int at = 0;

@@ -2,6 +2,7 @@ package org.langshift.opensearch;
 
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
@@ -147,6 +148,20 @@ record SearchSpec(
     SearchSpec dense() {
         double beta = effectivePreference();
         return with(Mode.DENSE).with(NO_TRUST).with(new Addition(beta / 2, beta != 0, Map.of()));
+    }
+
+    /**
+     * What the second step of an anchored search searches with.
+     *
+     * @param words how many different words the query has, at least 1
+     * @param own how many documents in the query's language the index or shard has
+     * @param documents among which the words are looked for, on a shard's average
+     */
+    Anchors.Moved moved(List<Anchors.Candidate> candidates, double spread, double[][] directions, int words, long own, double documents) {
+        Anchors.Setting setting = new Anchors.Setting(
+            trust.strength(), spread, directions, documents, words, own > 0, effectivePreference()
+        );
+        return Anchors.move(Anchors.unit(vector), candidates, setting);
     }
 
     boolean knowsLanguage() {

@@ -292,19 +292,9 @@ final class ShardSearch {
             return;
         }
         double spread = Double.isNaN(spec.trust().spread()) ? shard.spread() : spec.trust().spread();
-        Anchors.Moved to = Anchors.move(
-            Anchors.unit(spec.vector()),
-            candidates,
-            new Anchors.Setting(
-                spec.trust().strength(),
-                spread,
-                facts.directions(),
-                facts.split ? gathered.own : shard.count(null),
-                gathered.own > 0 ? shard.countWords(spec.text(), spec.language()) : 1,
-                gathered.own > 0,
-                spec.effectivePreference()
-            )
-        );
+        long documents = facts.split ? gathered.own : shard.count(null);
+        int words = gathered.own > 0 ? shard.countWords(spec.text(), spec.language()) : 1;
+        Anchors.Moved to = spec.moved(candidates, spread, facts.directions(), words, gathered.own, documents);
         for (int i = 0; i < kept.size(); i++) {
             if (to.given()[i] > 0) {
                 places.put(kept.get(i).document, (float) to.given()[i]);
