@@ -470,6 +470,8 @@ class Searcher:
         settings.require_query(words, DEPTH)
         checked = self._fields.checked(filters, dsl_filter)
         tag = self._tag(words, language)
+        # So that no setting that is chosen later has to ask the cluster what it can do.
+        _ = self._fusions, self._native
         lacks, vector = {}, None
         try:
             vector = self.encode([words])[0] if encoded is None else encoded()
