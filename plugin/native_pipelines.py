@@ -1,13 +1,17 @@
 """What takes the place of the OpenSearch plugin's processor where the plugin is to go: pipelines in Painless."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.metadata import FieldNames
+from langshift.plugin.user_template import flat
 from langshift.wording import join_words
+
+_KINDS: Final = ("default", "final")
 
 
 class NativePipelines(NamedTuple):
@@ -16,7 +20,8 @@ class NativePipelines(NamedTuple):
     Attributes:
         pipelines: those that have it.
         indices: those of langshift's whose default pipeline is that processor alone.
-        stuck: index -> the pipeline through which its documents come that does more than that.
+        stuck: index, or template of indices -> the pipeline through which documents come that does more than that, or
+            that new indices get by that template.
     """
 
     pipelines: list[str]
@@ -36,13 +41,27 @@ def find_native(client: OpenSearch) -> NativePipelines:
         return found
     every = client.indices.get_settings(index="*", params={"expand_wildcards": "all", "flat_settings": "true"})
     for index, one in sorted(every.items()):
-        named = [one["settings"].get(f"index.{kind}_pipeline") for kind in ("default", "final")]
+        named = [one["settings"].get(f"index.{kind}_pipeline") for kind in _KINDS]
         through = [name for name in named if name in using]
         if through and named[1] not in using and pipelines.native_step(bodies[through[0]]) is not None:
             found.indices.append(index)
         elif through:
             found.stuck[index] = through[0]
+    for label, settings in _templates(client):
+        through = [name for kind in _KINDS if (name := settings.get(f"{kind}_pipeline")) in using]
+        if through:
+            found.stuck[label] = through[0]
     return found
+
+
+def _templates(client: OpenSearch) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What each of the cluster's templates is called, and the settings that it gives new indices, less ``index.``."""
+    for one in client.indices.get_index_template()["index_templates"]:
+        yield f"index template {one['name']}", flat(one["index_template"].get("template", {}).get("settings", {}))
+    for one in client.cluster.get_component_template()["component_templates"]:
+        yield f"component template {one['name']}", flat(one["component_template"]["template"].get("settings", {}))
+    for name, one in client.indices.get_template().items():
+        yield f"legacy index template {name}", flat(one.get("settings", {}))
 
 
 def put_painless_back(client: OpenSearch) -> NativePipelines:
@@ -58,8 +77,8 @@ def put_painless_back(client: OpenSearch) -> NativePipelines:
     if found.stuck:
         named = join_words([f"{index} (pipeline {pipeline})" for index, pipeline in found.stuck.items()])
         raise ClusterError(
-            f"The plugin's processor is a part of pipelines that langshift cannot replace: {named}; give these indices "
-            "other pipelines before the plugin is removed, or they refuse every document."
+            f"The plugin's processor is a part of pipelines that langshift cannot replace: {named}; give these "
+            "other pipelines before the plugin is removed, or their indices refuse every document."
         )
     metas = {index: metadata.read_metadata(client, index) for index in found.indices}
     shifts = {index: stored_shift.from_metadata(meta, index) for index, meta in metas.items()}

@@ -11,7 +11,10 @@ from opensearchpy.exceptions import TransportError
 from plain_index import PLAIN
 from searched import TEXTS, a_name, drop, make_index
 
+from langshift.errors import ClusterError
 from langshift.plugin.metadata import USUAL
+from langshift.plugin.version_writer import open_for_writing, publish
+from langshift.plugin.versions import live
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MODES, setting_of
 
@@ -219,6 +222,19 @@ def test_what_cannot_be_searched_is_refused(client):
         )
     finally:
         client.indices.delete(index=foreign)
+
+
+def test_a_version_that_is_being_written_is_refused_by_its_own_name(client):
+    name = a_name()
+    try:
+        made = open_for_writing(client, name, PLAIN)
+        with pytest.raises(ClusterError) as error:
+            live(client, made.index)
+        assert refusal(client, made.index, text="sun") == (400, f"[langshift] {error.value}")
+        publish(client, made)
+        assert ask(client, made.index, text="sun", mode="lexical")["hits"] == []
+    finally:
+        drop(client, name)
 
 
 def test_the_filter_of_an_alias_holds(client, index):

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from contextlib import contextmanager
 
 import pytest
 from command_line import langshift
@@ -65,6 +66,17 @@ def let_through(client, index, **pipelines):
     )
 
 
+@contextmanager
+def template_of(client, name, pipeline):
+    """A template that gives new indices a pipeline, as messages call it."""
+    body = {"index_patterns": [f"{name}-new*"], "template": {"settings": {"index.default_pipeline": pipeline}}}
+    client.indices.put_index_template(name=name, body=body)
+    try:
+        yield f"index template {name}"
+    finally:
+        client.indices.delete_index_template(name=name)
+
+
 def written(client, name):
     """What becomes of a document."""
     client.index(index=name, id="1", body={"embedding": raw_vector(), "language": "de", "text": "Ebbe"})
@@ -86,6 +98,10 @@ def test_painless_takes_the_processors_place_or_nothing_is_removed(client, away,
             assert f"cannot replace: {odd} (pipeline {index_name}-{pipeline}); give these" in done.stderr
             assert pipelines.default(client, plain) == f"{index_name}-alone"
         let_through(client, odd, default=None, final=None)
+        with template_of(client, index_name, f"{index_name}-alone") as label:
+            done = langshift("plugin", "remove", url=url)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"cannot replace: {label} (pipeline {index_name}-alone); give these" in done.stderr
         done = langshift("plugin", "remove", url=url)
     assert done.returncode == 0
     assert "bin/opensearch-plugin remove langshift\n\nand restart it." in done.stdout

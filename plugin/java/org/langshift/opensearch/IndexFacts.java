@@ -89,6 +89,16 @@ final class IndexFacts {
         return texts.stream().filter(name -> !name.equals(title)).findFirst().orElse(texts.get(0));
     }
 
+    /** Refuses a version that a command is still writing, where it is asked for by its own name. */
+    void requireFinished(String name, IndexMetadata now) {
+        String alias = index.replaceFirst("-v\\d{4,}$", "");
+        Refused.when(
+            name.equals(index) && meta.get("langshift_unfinished") != null && !now.getAliases().containsKey(alias),
+            "Version " + name + " is not finished: a command is still writing it or was interrupted. Run that command again, or remove the "
+                + "version with `langshift index drop " + alias + " --version " + name + "`."
+        );
+    }
+
     /** Refuses an index that cannot be searched, or not by this vector. */
     void check(float[] query) {
         checkEngine();

@@ -64,6 +64,7 @@ final class SearchExecution {
         facts = target.facts();
         ofAlias = target.filter();
         IndexFacts.checkFingerprint(facts.index, facts.fingerprint);
+        facts.requireFinished(name, node.cluster.state().metadata().index(facts.index));
         requests = new Requests(client, facts.index, task);
         fields = new Filters(facts, name, requests, node.contents);
     }
