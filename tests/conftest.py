@@ -282,8 +282,7 @@ def index_name(client: OpenSearch) -> Iterator[str]:
     """A name that no other test uses; every index whose name begins with it is removed afterwards."""
     name = f"langshift-test-{uuid.uuid4().hex[:8]}"
     yield name
-    # By their aliases: what else there is to read of them is long.
-    if made := ",".join(client.indices.get_alias(index=f"{name}*", params={"expand_wildcards": "all"})):
+    if made := ",".join(client.indices.get(index=f"{name}*", params={"expand_wildcards": "all"})):
         client.indices.delete(index=made)
 
 
