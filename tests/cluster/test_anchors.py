@@ -80,7 +80,7 @@ class Calibrated(NamedTuple):
 
 @pytest.fixture(scope="module")
 def measured(client, name, cluster_url):
-    """It was of the version, by the name of the index; the index is not calibrated afterwards."""
+    """What was asked for by the version's name, and is not there afterwards."""
     index, usual = versions.live(client, name).index, CalibrationRun.measure
     costs, begun, searches = [], [], []
 

@@ -7,7 +7,7 @@ from known_vectors import KnownVectors
 from langshift.debias.encoders.e5_small import E5Small
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _known_to_e5_small(pytestconfig):
     """The encoder e5-small, which encodes each text once: what a page measures asks the same questions again."""
     known = KnownVectors(pytestconfig.cache.mkdir("langshift"), E5Small, "encode_documents", "encode_queries")
