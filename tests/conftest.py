@@ -55,6 +55,15 @@ SHARED = pytest.StashKey[Path]()
 QuickJava = Callable[..., AbstractContextManager[None]]
 LEAST_MEMORY = 8 << 30  # bytes
 MOST_PROCESSES = 4
+#: What makes Java compile code again for speed: four times what it usually takes.
+RARELY_AGAIN = [
+    "-XX:Tier4InvocationThreshold=20000",
+    "-XX:Tier4MinInvocationThreshold=2400",
+    "-XX:Tier4CompileThreshold=60000",
+    "-XX:Tier4BackEdgeThreshold=160000",
+]
+#: What would be written with every change of an index, for the case that a node comes back without its cluster's state.
+UNWATCHED = {"gateway.write_dangling_indices_info": False}
 #: Groups of tests, in the order in which they begin: what takes minutes one after the other comes first, lest the other
 #: processes wait for it at the end, and what takes least comes last.
 NODES, BROWSER, LONG, OTHERS, UNIT = range(5)
@@ -189,13 +198,14 @@ def _tables_can_be_wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_java() -> QuickJava:
     """A function that gives a context in which servers start that live for the tests only.
 
-    They compile their code once, and not again for speed, on which a server that lives for minutes spends half of
-    its processor time. Nor, unless it is asked for, does OpenSearch's agent look at the whole stack whenever a file is
-    opened or deleted: of making and dropping a small index, a third.
+    They compile their code once, and not again for speed, on which a server that lives for a minute spends half of
+    its processor time. One that lasts for a whole run gains by it where code runs most, and compiles that alone again.
+    Nor, unless it is asked for, does OpenSearch's agent look at the whole stack whenever a file is opened or deleted:
+    of making and dropping a small index, a third.
     """
 
     @contextmanager
-    def quickly(*, agent: bool = False) -> Iterator[None]:
+    def quickly(*, agent: bool = False, lasting: bool = False) -> Iterator[None]:
         usual = Node.command
 
         def command(node: Node, java: Java) -> list[str]:
@@ -204,7 +214,7 @@ def quick_java() -> QuickJava:
                 # The server needs its classes all the same.
                 options = [one for one in options if not one.startswith("-javaagent:")]
                 options[options.index("lib/*")] = f"lib/*{os.pathsep}agent/*"
-            return [program, "-XX:TieredStopAtLevel=1", *options]
+            return [program, *(RARELY_AGAIN if lasting else ["-XX:TieredStopAtLevel=1"]), *options]
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Node, "command", command)
@@ -227,8 +237,8 @@ def cluster_url(pytestconfig: pytest.Config, quick_java: QuickJava) -> str:
         else:
             _share_downloads(shared)
             install_plugin(shared, pytestconfig.cache.mkdir("langshift"))
-            with quick_java():
-                url = embedded.up(shared, encoder_settings()).url
+            with quick_java(lasting=True):
+                url = embedded.up(shared, {**encoder_settings(), **UNWATCHED}).url
         (shared / "url").write_text(url)
     return url
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from shifted_index import printed, refused
 from langshift.errors import ClusterError
 from langshift.plugin import metadata, versions
 from langshift.retrieval import modes
-from langshift.retrieval.calibration.calibrate import CalibrationRun
+from langshift.retrieval.calibration.calibrate import CalibrationCost, CalibrationRun
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
 from langshift.retrieval.calibration.stored import measured_spread, measured_with, resolve_auto, spread_of, trust_of
 from langshift.retrieval.dsl import MOST
@@ -55,28 +56,62 @@ def plain(client, name):
     metadata.change(client, index.index, {metadata.ANCHORS: None})
 
 
+class Calibrated(NamedTuple):
+    """A calibration of 30 documents by the command line, which takes thousands of searches.
+
+    Attributes:
+        told: the JSON that it prints.
+        stderr: what it says beside that.
+        before: the metadata of the index before it, and
+        after: after it.
+        cost: what it said beforehand that it would take.
+        begun: what it began, each with the number of searches.
+        searches: how many were done at a time.
+    """
+
+    told: dict[str, Any]
+    stderr: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+    cost: CalibrationCost
+    begun: list[tuple[str, int]]
+    searches: list[int]
+
+
 @pytest.fixture(scope="module")
-def measured(client, name):
-    """A calibration of 30 documents, what it costs, and what it says on the way; nothing is written."""
-    begun, done = [], []
-    calibration = CalibrationRun(Searcher(client, name), 30)
-    made = calibration.measure(on_stage=lambda what, total: begun.append((what, total)), on_search=done.append)
-    return made.to_dict(), calibration.cost, begun, done
+def measured(client, name, cluster_url):
+    """What was asked for by the version's name, and is not there afterwards."""
+    index, usual = versions.live(client, name).index, CalibrationRun.measure
+    costs, begun, searches = [], [], []
+
+    def measure(calibration, log, on_stage, on_search):
+        costs.append(calibration.cost)
+        return usual(
+            calibration,
+            log,
+            lambda *stage: begun.append(stage) or on_stage(*stage),
+            lambda count: searches.append(count) or on_search(count),
+        )
+
+    before = metadata.read_metadata(client, index)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENSEARCH_URL", cluster_url)
+        patch.setattr(CalibrationRun, "measure", measure)
+        done = run("anchors", "calibrate", index, "--sample", 30, "--json")
+    after = metadata.read_metadata(client, index)
+    metadata.change(client, index, {metadata.ANCHORS: None})
+    return Calibrated(printed(done), done.stderr, before, after, *costs, begun, searches)
 
 
 def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, name, measured):
-    """The same index gives the same, by any of its names."""
-    before = metadata.read_metadata(client, plain.index)
-    done = run("anchors", "calibrate", plain.index, "--sample", 30, "--json")
-    told = printed(done)
-    assert done.stderr == (
+    told, after = dict(measured.told), dict(measured.after)
+    assert measured.stderr == (
         f"Calibrating {plain.index} with 30 documents: 90 texts to encode, and about 2,520 searches.\n"
     )
-    after = metadata.read_metadata(client, plain.index)
-    kept = after.pop(metadata.ANCHORS)
-    assert after == before
+    written = after.pop(metadata.ANCHORS)
+    assert after == {name: part for name, part in measured.before.items() if name != metadata.ANCHORS}
     assert told.pop("index") == plain.index
-    assert told == measured[0]
+    kept = dict(written)
     at, measured_with = kept.pop("at"), kept.pop("measured_with")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", at)
     assert measured_with == {
@@ -87,6 +122,7 @@ def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, nam
         "documents": plain.documents,
     }
     assert kept == told
+    metadata.change(client, plain.index, {metadata.ANCHORS: written})
     index = versions.live(client, name)
     assert trust_of(client, index) == AnchorModel.from_dict(told)
     assert resolve_auto(index).origin == "calibration"
@@ -94,7 +130,7 @@ def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, nam
 
 def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client, name, measured):
     """Every content is there in German, Thai and Chinese, half of them in English."""
-    told, _, _, _ = measured
+    told = measured.told
     parts = {(one["answer"], one["vagueness"] or one["overlap"]): one for one in told["changes"]}
     assert {part: one["questions"] for part, one in parts.items()} == dict.fromkeys(
         [("own", "all"), ("own", "half"), ("own", "none"), ("other", 1.0), ("other", 0.5), ("other", 0.25)], 90
@@ -116,7 +152,7 @@ def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client
 
 
 def test_on_the_way_a_person_sees_how_far_it_is(measured):
-    _, cost, begun, done = measured
+    begun, cost = measured.begun, measured.cost
     assert begun[:3] == [("Encoding", 0), ("Mode dense", 540), ("Mode anchored", 540)]
     assert {what for what, _ in begun[3:]} <= {
         "Mode anchored",
@@ -124,7 +160,7 @@ def test_on_the_way_a_person_sees_how_far_it_is(measured):
         "Reranking dense",
         "Reranking anchored",
     }
-    assert sum(done) == sum(total for _, total in begun)
+    assert sum(measured.searches) == sum(total for _, total in begun)
     assert (cost.documents, cost.encoded) == (30, 90)
 
 
@@ -337,8 +373,9 @@ def test_a_search_that_fails_is_told_as_it_is(client, plain):
 
 
 def test_who_may_load_may_calibrate_also_with_a_write_block_and_who_may_search_may_not(
-    client, plain, name, cluster_url, authority, monkeypatch
+    client, plain, name, cluster_url, authority, monkeypatch, measured
 ):
+    """The same index gives the same, by any of its names."""
     blocks = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     searching, loading, _ = (json.loads(block.replace('"news', f'"{name}')) for block in blocks)
 
@@ -364,7 +401,9 @@ def test_who_may_load_may_calibrate_also_with_a_write_block_and_who_may_search_m
     finally:
         client.indices.put_settings(index=plain.index, body={"index.blocks.write": None})
     assert done.exit_code == 0, done.output
-    assert_told_in_words(done, name, plain.index, metadata.read_metadata(client, plain.index)[metadata.ANCHORS])
+    kept = metadata.read_metadata(client, plain.index)[metadata.ANCHORS]
+    assert {"index": plain.index, **kept} == measured.told | {part: kept[part] for part in ("at", "measured_with")}
+    assert_told_in_words(done, name, plain.index, kept)
     (row,) = re.findall(r"^\| `anchors calibrate` \|(.*)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     usual = {"cluster:monitor/main", "cluster:monitor/state", "cluster:monitor/nodes/info"}
     assert set(used) - usual == set(re.findall(r"`([^`]*)`", row))

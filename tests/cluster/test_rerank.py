@@ -295,7 +295,7 @@ def test_asynchronous_searches_rerank_alike(name):
 
 
 def test_calibration_says_how_far_features_may_go(client, name):
-    done = run("anchors", "calibrate", name, "--sample", "60")
+    done = run("anchors", "calibrate", name, "--sample", "30")
     kept = metadata.read_metadata(client, versions.live(client, name).index)[metadata.ANCHORS]
     strength = kept["rerank"]["dense"]
     assert strength in (0, 0.03, 0.1, 0.3, 1)

@@ -113,7 +113,7 @@ def test_what_works(langshift, client, cluster_url, authority, data, index_name,
     with proxy(cluster_url, tls=authority.server, credentials=(USER, SECRET)) as (url, _):
         # The longest of them by the program, whose processes the watch then sees.
         langshift.by = command_line.program
-        load = ("ingest", data / "corpus.jsonl", "--index", index_name, "--json")
+        load = ("ingest", data / "corpus.jsonl", "--index", index_name, "--encoder", "use-m", "--json")
         assert langshift(*load, **in_variables(url)) == 0
         langshift.by = command_line.langshift
         # The address is what commands write and tell most.

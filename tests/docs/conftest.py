@@ -2,6 +2,18 @@
 
 import pytest
 from documents import Names
+from known_vectors import KnownVectors
+
+from langshift.debias.encoders.e5_small import E5Small
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _known_to_e5_small(pytestconfig):
+    """The encoder e5-small, which encodes each text once: what a page measures asks the same questions again."""
+    known = KnownVectors(pytestconfig.cache.mkdir("langshift"), E5Small, "encode_documents", "encode_queries")
+    with pytest.MonkeyPatch.context() as patch:
+        known.install(patch)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

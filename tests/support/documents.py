@@ -158,11 +158,12 @@ def run(kind, text, folder, **variables):
         return _printed(out.getvalue())
     printed = []
     text = in_node(text) if kind == "js" else text
-    for words, script in _parts(text, variables):
-        done = langshift(*words, cwd=folder, **variables) if words else in_shell(script, folder, **variables)
-        if done.returncode:
+    for call, script in _parts(text, variables):
+        done = langshift(*call.words, cwd=folder, **variables) if call else in_shell(script, folder, **variables)
+        if done.returncode != (call.code if call else 0):
             raise AssertionError(f"{text}\nended with exit code {done.returncode}:\n{done.stderr}")
-        printed.append(done.stdout)
+        lines = done.stdout.splitlines(keepends=True)
+        printed += lines[-call.last :] if call and call.last else lines
     return _printed("".join(printed))
 
 
@@ -180,27 +181,49 @@ def in_shell(script, folder, **variables):
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+class _Call(NamedTuple):
+    """A line that only calls langshift.
+
+    Attributes:
+        words: after the program.
+        code: the exit code with which it must end.
+        last: how many of the last lines that it prints are shown; 0 for all.
+    """
+
+    words: list[str]
+    code: int
+    last: int
+
+
 def _parts(text, variables):
-    """(Words of a call of langshift, "") or (None, script for a shell), in order."""
+    """(A call of langshift, "") or (None, script for a shell), in order."""
     script = ""
     for line in text.splitlines(keepends=True):
-        words = _call(line, variables)
-        if words is None:
+        call = _call(line, variables)
+        if call is None:
             script += line
             continue
         if script:
             yield None, script
         script = ""
-        yield words, ""
+        yield call, ""
     if script:
         yield None, script
 
 
 def _call(line, variables):
-    """The words after ``langshift`` of a line that asks nothing of a shell but quotes and ``"$NAME"``; else None."""
+    """The call of a line that asks nothing of a shell but quotes, ``"$NAME"`` and one of ``_ENDS``; else None."""
+    ends = _ENDS.search(line)
+    line = line[: ends.start()]
     line = re.sub(r'"\$(\w+)([^"$]*)"', lambda m: f'"{variables[m[1]]}{m[2]}"' if m[1] in variables else m[0], line)
     bare = re.sub(r"""'[^']*'|"[^"$`\\]*\"""", "", line)
-    return shlex.split(line)[1:] if re.fullmatch(r"langshift [\w\s./,:=-]*", bare) else None
+    if not re.fullmatch(r"langshift [\w\s./,:=-]*", bare):
+        return None
+    return _Call(shlex.split(line)[1:], int(ends["code"] or 0), int(ends["last"] or 0))
+
+
+# What is asked of the exit code, and of what is printed.
+_ENDS = re.compile(r"( \|\| test \$\? = (?P<code>\d)| \| tail -n (?P<last>\d+))?\n?$")
 
 
 # Whose home it is, and which cluster, is nobody's business.
