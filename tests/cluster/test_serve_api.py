@@ -33,9 +33,9 @@ def index(client, tmp_path_factory):
 @pytest.fixture(scope="module")
 def api(cluster_url, tmp_path_factory):
     """A client of the interface."""
-    with serving("--api", "--metrics", url=cluster_url, home=tmp_path_factory.mktemp("home")) as console:
-        with console.client() as asking:
-            yield asking
+    home = tmp_path_factory.mktemp("home")
+    with serving("--api", "--metrics", url=cluster_url, home=home) as console, console.client() as asking:
+        yield asking
 
 
 def problem(answer):
@@ -100,21 +100,22 @@ def test_embeddings_are_what_a_plain_request_searches_with(client, api, index, o
 
 
 def test_rerankers_that_were_named_may_be_asked_for(cluster_url, index, tmp_path):
-    with reranking_server() as server:
-        name = server.name
-        with serving("--api", "--reranker", name, url=cluster_url, home=tmp_path) as console:
-            with console.client() as asking:
-                texts = ["the moon", {"text": WORDS}, "bread"]
-                body = {"model": name, "query": WORDS, "documents": texts, "top_n": 2, "return_documents": True}
-                found = asking.post("/v1/rerank", json=body).json()["results"]
-                assert len(found) == 2
-                assert found[0]["relevance_score"] >= found[1]["relevance_score"]
-                assert found[0]["document"]["text"] in ("the moon", WORDS, "bread")
-                searched = asking.post("/api/search", json={"index": index, "query": WORDS, "rerank": name})
-                assert searched.json()["rerank"] == name
-                other = asking.post("/api/search", json={"index": index, "query": WORDS, "rerank": "st:/etc"})
-                assert problem(other) == (400, "invalid_request")
-                assert problem(asking.post("/v1/rerank", json=body | {"model": "st:/etc"})) == (404, "not_found")
+    with (
+        reranking_server() as server,
+        serving("--api", "--reranker", server.name, url=cluster_url, home=tmp_path) as console,
+        console.client() as asking,
+    ):
+        texts = ["the moon", {"text": WORDS}, "bread"]
+        body = {"model": server.name, "query": WORDS, "documents": texts, "top_n": 2, "return_documents": True}
+        found = asking.post("/v1/rerank", json=body).json()["results"]
+        assert [one["index"] for one in found] == [1, 0]
+        assert found[0]["relevance_score"] > found[1]["relevance_score"]
+        assert [one["document"]["text"] for one in found] == [WORDS, "the moon"]
+        searched = asking.post("/api/search", json={"index": index, "query": WORDS, "rerank": server.name})
+        assert searched.json()["rerank"] == server.name
+        other = asking.post("/api/search", json={"index": index, "query": WORDS, "rerank": "st:/etc"})
+        assert problem(other) == (400, "invalid_request")
+        assert problem(asking.post("/v1/rerank", json=body | {"model": "st:/etc"})) == (404, "not_found")
 
 
 REFUSED = {
@@ -155,7 +156,7 @@ def test_other_addresses_and_sites_are_refused_as_json(api):
     assert api.get("/search").headers["content-type"].startswith("text/html")
 
 
-def test_tokens_say_who_asks(cluster_url, index, tmp_path):
+def test_tokens_say_who_asks(cluster_url, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text("# who may ask\nweb-shop 0123456789abcdef\nagents fedcba9876543210\n")
     options = ("--api", "--tokens", tokens, "--allow-origin", "https://shop.example", "--json-log", "--metrics")

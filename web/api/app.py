@@ -29,10 +29,10 @@ from langshift.reporting import note
 from langshift.web.api import contract, openapi
 from langshift.web.api.endpoints import ENDPOINTS, Endpoint
 from langshift.web.api.errors import JSON, ApiError, answer, of_failure
-from langshift.web.api.gate import AT_ONCE, Gate
 from langshift.web.api.metrics import Metrics
 from langshift.web.api.options import ApiOptions
 from langshift.web.api.service import SearchService
+from langshift.web.api.turns import AT_ONCE, Turns
 from langshift.web.context import AppContext
 from langshift.web.security import Access
 
@@ -55,8 +55,8 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> ASGIAp
         access: where the service listens.
         options: how it is served.
     """
-    gate = Gate(options.seconds)
-    metrics = Metrics(gate)
+    turns = Turns(options.seconds)
+    metrics = Metrics(turns)
     service = SearchService(console, metrics.searched, options.rerankers)
     # Health is asked for while all threads of the searches are taken.
     threads, beside = anyio.CapacityLimiter(AT_ONCE), anyio.CapacityLimiter(2)
@@ -72,7 +72,7 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> ASGIAp
         async def handle(request: Request) -> Response:
             try:
                 body = None if one.body is None else _decoded(await _body(request), one.body)
-                async with gate.entered():
+                async with turns.taken():
                     found = await anyio.to_thread.run_sync(one.run, service, body, limiter=threads)
                 return Response(msgspec.json.encode(found), media_type=JSON)
             except ClientDisconnect:
@@ -131,8 +131,9 @@ def _decoded(body: bytes, kind: type) -> Any:  # noqa: ANN401 - of that type
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        said = str(error).replace(" - at `$.", ": `").replace(" - at `$", ": `").rstrip(".")
-        raise ApiError("invalid_request", f"{said}.") from None
+        said, _, place = str(error).partition(" - at `$.")
+        where = f"The argument `{place}" if place else "The request"
+        raise ApiError("invalid_request", f"{where} cannot be taken: {said[0].lower()}{said[1:]}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ApiError("invalid_request", f"The request's body is not JSON: {error}.") from None
 

@@ -250,7 +250,7 @@ class HealthAnswer(Struct, forbid_unknown_fields=True):
     ready: bool
 
 
-class Problem(Struct, kw_only=True, forbid_unknown_fields=True):
+class ErrorDetail(Struct, kw_only=True, forbid_unknown_fields=True):
     """Why there is no answer."""
 
     code: str
@@ -261,4 +261,4 @@ class Problem(Struct, kw_only=True, forbid_unknown_fields=True):
 class ErrorAnswer(Struct, forbid_unknown_fields=True):
     """An error."""
 
-    error: Problem
+    error: ErrorDetail

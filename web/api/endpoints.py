@@ -10,7 +10,7 @@ from langshift.web.api.service import SearchService
 
 _REFUSED: Final = (
     *("invalid_request", "unauthorized", "forbidden", "not_found", "too_large", "not_json", "misdirected", "busy"),
-    *("internal", "cluster_refused", "unavailable"),
+    *("internal", "cluster_refused", "model_failed", "unavailable"),
 )
 
 

@@ -14,7 +14,7 @@ from langshift.errors import (
     UnavailableError,
     UsageError,
 )
-from langshift.web.api.contract import ErrorAnswer, Problem
+from langshift.web.api.contract import ErrorAnswer, ErrorDetail
 from langshift.web.context import AppContext
 
 JSON: Final = "application/json"
@@ -31,6 +31,7 @@ STATUS: Final = {
     "busy": 429,
     "internal": 500,
     "cluster_refused": 502,
+    "model_failed": 502,
     "unavailable": 503,
 }
 
@@ -61,11 +62,12 @@ def of_failure(console: AppContext, error: LangshiftError | OpenSearchException)
         return ApiError("invalid_request", str(failed))
     if isinstance(failed, ClusterError | FingerprintError):
         return ApiError("cluster_refused", str(failed))
-    return ApiError("internal", str(failed))
+    # What is left is of encoders and rerankers, or of the servers that these ask.
+    return ApiError("model_failed", str(failed))
 
 
 def answer(error: ApiError, request_id: str) -> Response:
     """The answer that says so."""
-    problem = Problem(code=error.code, message=error.message, request_id=request_id)
+    problem = ErrorDetail(code=error.code, message=error.message, request_id=request_id)
     body = msgspec.json.encode(ErrorAnswer(problem))
     return Response(body, STATUS[error.code], headers=error.headers, media_type=JSON)

@@ -5,7 +5,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from langshift.web.api.gate import Gate
+from langshift.web.api.turns import Turns
 
 # Seconds; a search takes some milliseconds, one with a reranker some seconds.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -14,8 +14,8 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 class Metrics:
     """The figures of one process."""
 
-    def __init__(self, gate: Gate) -> None:
-        """Begin at zero; who waits at the gate is told, too."""
+    def __init__(self, turns: Turns) -> None:
+        """Begin at zero; who waits for a turn is told, too."""
         self._registry = registry = CollectorRegistry()
         self._requests = Counter("langshift_requests", "Requests.", ["path", "status"], registry=registry)
         self._took = Histogram(
@@ -26,7 +26,7 @@ class Metrics:
         self._hits = Counter("langshift_hits", "Hits by their language.", ["index", "hit_language"], registry=registry)
         self._errors = Counter("langshift_errors", "Requests without an answer.", ["code"], registry=registry)
         self._waiting = Gauge("langshift_waiting", "Requests that wait for their turn.", registry=registry)
-        self._waiting.set_function(lambda: gate.waiting)
+        self._waiting.set_function(lambda: turns.waiting)
 
     def searched(self, index: str, answer: dict[str, Any]) -> None:
         """A search was answered."""

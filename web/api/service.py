@@ -164,7 +164,7 @@ class SearchService:
             with ENCODING:
                 made = encode(new)
             for text, vector in zip(new, made, strict=True):
-                known[text] = self._vectors.of((of, text), lambda vector=vector: vector)
+                known[text] = self._vectors.of((of, text), vector.copy)
         return [vector for text in texts if (vector := known[text]) is not None]
 
 

@@ -11,7 +11,7 @@ from langshift.web.api.errors import ApiError
 AT_ONCE: Final = 8
 
 
-class Gate:
+class Turns:
     """Lets requests in one after another, in the order in which they came; who would wait too long is sent away.
 
     Attributes:
@@ -23,7 +23,7 @@ class Gate:
         self._seconds, self._free, self.waiting = seconds, asyncio.Semaphore(at_once), 0
 
     @asynccontextmanager
-    async def entered(self) -> AsyncIterator[None]:
+    async def taken(self) -> AsyncIterator[None]:
         """A turn.
 
         Raises:
