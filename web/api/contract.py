@@ -51,6 +51,9 @@ class SearchBody(Struct, kw_only=True, forbid_unknown_fields=True):
         None
     )
     language: Annotated[str | None, described("Of the query, a BCP 47 tag; detected where none is given.")] = None
+    vector: Annotated[
+        list[float] | None, described("The query's, as the index's encoder makes it; encoded here where none is given.")
+    ] = None
     size: Annotated[_Hits, described("How many hits.")] = 10
     filters: Annotated[
         dict[str, Any],
