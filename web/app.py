@@ -8,7 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -54,9 +54,12 @@ def make_app(console: AppContext, access: Access, api: ApiOptions | None = None)
     from langshift.web.language_map.view import ROUTES as LANGUAGES
     from langshift.web.search.routes import ROUTES as SEARCH
 
+    made = None if api is None else make_api(console, access, api)
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
+        async with nullcontext() if made is None else made.running():
+            yield
         await run_in_threadpool(console.close)
 
     app = Starlette(
@@ -75,7 +78,7 @@ def make_app(console: AppContext, access: Access, api: ApiOptions | None = None)
         lifespan=lifespan,
     )
     app.state.console = console
-    return app if api is None else Divided(make_api(console, access, api), app)
+    return app if made is None else Divided(made.app, app)
 
 
 def http_error_page(request: Request, error: Exception) -> Response:

@@ -239,6 +239,7 @@ def _show_example(shown: DemoExample) -> None:
     default=5.0,
 )
 @flag("--metrics", "Serve /metrics, for Prometheus.")
+@flag("--mcp", "Serve /mcp, for agents.")
 @flag("--json-log", "Write a line of JSON for each of the interface's requests.")
 @JSON
 def serve(
@@ -251,6 +252,7 @@ def serve(
     rerankers: tuple[str, ...],
     queue_seconds: float,
     metrics: bool,
+    mcp: bool,
     json_log: bool,
     as_json: bool,
 ) -> None:
@@ -266,8 +268,10 @@ def serve(
       langshift serve --results results
     """
     errors.require_extra("`langshift serve` needs", "console", "jinja2", "starlette", "uvicorn", "prometheus_client")
-    if not api and (tokens or origins or rerankers or metrics or json_log):
+    if not api and (tokens or origins or rerankers or metrics or mcp or json_log):
         raise errors.UsageError("What was given is of the interface for programs alone: give --api, too.")
+    if mcp:
+        errors.require_extra("`langshift serve --mcp` needs", "mcp", "mcp")
     from langshift.web.api.options import ApiOptions, read_tokens
     from langshift.web.app import run
 
@@ -277,6 +281,7 @@ def serve(
         rerankers=rerankers,
         seconds=queue_seconds,
         metrics=metrics,
+        mcp=mcp,
         json_log=json_log,
     )
 

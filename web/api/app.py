@@ -9,8 +9,9 @@ import re
 import time
 import traceback
 import uuid
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Final, NamedTuple
 
 import anyio
 import msgspec
@@ -20,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langshift.credentials import redact
@@ -37,7 +38,7 @@ from langshift.web.context import AppContext
 from langshift.web.security import Access
 
 #: What an address of the interface begins with.
-PATHS: Final = ("/api/", "/v1/", "/health", "/metrics")
+PATHS: Final = ("/api/", "/v1/", "/health", "/metrics", "/mcp")
 #: Bytes of a request's body: a million characters of any script, written with escapes.
 MOST_BODY: Final = 8 << 20
 # What a client may call its request.
@@ -47,8 +48,20 @@ _TOLD: Final = "langshift.told"
 _HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 
 
-def make_api(console: AppContext, access: Access, options: ApiOptions) -> ASGIApp:
-    """The application for all addresses of ``PATHS``.
+class Api(NamedTuple):
+    """The interface.
+
+    Attributes:
+        app: the application for all addresses of ``PATHS``.
+        running: gives the context in which that works.
+    """
+
+    app: ASGIApp
+    running: Callable[[], AbstractAsyncContextManager[None]]
+
+
+def make_api(console: AppContext, access: Access, options: ApiOptions) -> Api:
+    """The interface, as it is served.
 
     Args:
         console: the cluster, and what is open on it.
@@ -58,8 +71,7 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> ASGIAp
     turns = Turns(options.seconds)
     metrics = Metrics(turns)
     service = SearchService(console, metrics.searched, options.rerankers)
-    # Health is asked for while all threads of the searches are taken.
-    threads, beside = anyio.CapacityLimiter(AT_ONCE), anyio.CapacityLimiter(2)
+    threads = anyio.CapacityLimiter(AT_ONCE)
 
     def refused(request: Request, error: Exception) -> Response:
         made = _as_api_error(console, error)
@@ -82,8 +94,35 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> ASGIAp
 
         return Route(one.path, handle, methods=[one.method])
 
+    routes: list[BaseRoute] = [*map(route, ENDPOINTS), *_beside(service, metrics, options)]
+    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    if options.mcp:
+        from langshift.web.api.agents import make_mcp
+
+        agents = make_mcp(service, turns)
+        routes += agents.streamable_http_app().routes
+        running = agents.session_manager.run
+    inner = Starlette(routes=routes, exception_handlers={HTTPException: refused})
+    guarded = Guard(inner, access, options, metrics, refused)
+    if not options.origins:
+        return Api(guarded, running)
+    allowing = CORSMiddleware(
+        guarded,
+        allow_origins=options.origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type", "x-request-id"],
+        expose_headers=["x-request-id", "retry-after"],
+    )
+    return Api(allowing, running)
+
+
+def _beside(service: SearchService, metrics: Metrics, options: ApiOptions) -> Iterator[Route]:
+    """What is told of the service itself, and waits for no turn."""
+    # Health is asked for while all threads of the searches are taken.
+    threads = anyio.CapacityLimiter(2)
+
     async def health(request: Request) -> Response:
-        ready = await anyio.to_thread.run_sync(service.ready, limiter=beside)
+        ready = await anyio.to_thread.run_sync(service.ready, limiter=threads)
         status = 200 if ready or request.url.path == "/health" else 503
         return Response(msgspec.json.encode(contract.HealthAnswer(True, ready)), status, media_type=JSON)
 
@@ -94,20 +133,9 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> ASGIAp
         content, kind = metrics.exposed()
         return Response(content, media_type=kind)
 
-    routes = [*map(route, ENDPOINTS), Route("/health", health), Route("/health/ready", health)]
-    routes += [Route("/api/openapi.json", described)]
-    routes += [Route("/metrics", measured)] if options.metrics else []
-    inner = Starlette(routes=routes, exception_handlers={HTTPException: refused})
-    guarded = Guard(inner, access, options, metrics, refused)
-    if not options.origins:
-        return guarded
-    return CORSMiddleware(
-        guarded,
-        allow_origins=options.origins,
-        allow_methods=["GET", "POST"],
-        allow_headers=["authorization", "content-type", "x-request-id"],
-        expose_headers=["x-request-id", "retry-after"],
-    )
+    yield from (Route("/health", health), Route("/health/ready", health), Route("/api/openapi.json", described))
+    if options.metrics:
+        yield Route("/metrics", measured)
 
 
 async def _body(request: Request) -> bytes:
@@ -225,7 +253,7 @@ class Guard:
 
     @staticmethod
     def _place(request: Request) -> str:
-        known = {one.path for one in ENDPOINTS} | {"/health", "/health/ready", "/metrics", "/api/openapi.json"}
+        known = {one.path for one in ENDPOINTS} | {"/health", "/health/ready", "/metrics", "/mcp", "/api/openapi.json"}
         return request.url.path if request.url.path in known else "other"
 
 

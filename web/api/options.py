@@ -22,6 +22,7 @@ class ApiOptions:
         rerankers: that may be asked for.
         seconds: how long a request waits for its turn.
         metrics: whether ``/metrics`` is there.
+        mcp: whether ``/mcp`` is there, for agents.
         json_log: whether each request is told, as a line of JSON.
     """
 
@@ -30,6 +31,7 @@ class ApiOptions:
     rerankers: Sequence[str] = ()
     seconds: float = 5.0
     metrics: bool = False
+    mcp: bool = False
     json_log: bool = False
 
 
