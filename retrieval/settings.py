@@ -241,27 +241,6 @@ def vector_of(question: SearchQuery) -> NDArray[np.float32]:
     return question.vector
 
 
-def read_vector(given: Sequence[float], index: IndexInfo) -> NDArray[np.float32]:
-    """The vector that a client gives for its query, shape (dimension,).
-
-    Raises:
-        UsageError: it is none of the index's.
-    """
-    try:
-        vector = np.asarray(given, np.float32)
-    except (TypeError, ValueError):
-        raise UsageError("The vector of the query must be a list of numbers.") from None
-    wanted = index.fingerprint.dimension
-    if vector.shape != (wanted,):
-        got = len(vector) if vector.ndim == 1 else "another form"
-        raise UsageError(
-            f"The vector of the query has dimension {got}, and index {index.name} holds vectors of {wanted}."
-        )
-    if not np.isfinite(vector).all():
-        raise UsageError("The vector of the query has a number that is not finite as a float.")
-    return vector
-
-
 @dataclass(frozen=True)
 class SearchSettings:
     """How to search.

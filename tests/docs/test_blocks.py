@@ -74,6 +74,7 @@ KNOWN = {
     CLIENTS: {"text", "yaml", "java"},  # Logstash, Data Prepper, Spark, Java
     CONSOLE: {"nginx"},  # test_statements.py sends what it makes of a request
     REFERENCE / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles
+    SERVICE: {"json"},  # tests/cluster/test_agents.py starts that command
     DOCS / "rag.md": {"sh"},  # needs a model; tests/cluster/test_rag.py runs it with a chat server
     REFERENCE / "cli.md": {"text"},  # tools/generate_pages.py writes it
     REFERENCE / "format.md": {"json", "text"},  # test_format.py reads it
