@@ -36,10 +36,12 @@ NAVIGATION = {
         "docs/rag",
         "docs/clients",
         "docs/plugin",
+        "docs/service",
         "docker/README",
     ],
     "Look up": [
         "docs/reference/cli",
+        "docs/reference/api",
         "docs/reference/measures",
         "docs/reference/loads",
         "docs/reference/languages",

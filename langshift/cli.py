@@ -56,6 +56,7 @@ COMMANDS = {
         "dataset",
         "Create and check dataset folders: a corpus, queries, and which document answers which query.",
     ),
+    "mcp": ("mcp", "Offer an agent the tools search, indices and explain, over standard input and output (MCP)."),
     "serve": ("serve", "Explore indices in a browser: search side by side, vary alpha, see who gains and who loses."),
 }
 

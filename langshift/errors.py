@@ -48,6 +48,10 @@ class UnavailableError(ClusterError):
     """The cluster cannot be reached, or cannot answer for now: the same may work a moment later."""
 
 
+class MissingIndexError(ClusterError):
+    """There is no index of that name."""
+
+
 class FingerprintError(LangshiftError):
     """An index, vector file and encoder that do not belong together."""
 

@@ -13,7 +13,7 @@ from opensearchpy.exceptions import NotFoundError
 from langshift.debias.encoders.base import is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread
-from langshift.errors import ClusterError, UsageError
+from langshift.errors import ClusterError, MissingIndexError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
 from langshift.plugin.index_body import is_native, mapped, oversample
@@ -131,7 +131,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
     """
     found = _found(client, name)
     if not found:
-        raise ClusterError(f"There is no index {name}: create it with `langshift ingest CORPUS --index {name}`.")
+        raise MissingIndexError(f"There is no index {name}: create it with `langshift ingest CORPUS --index {name}`.")
     index = name if name in found else _only(client, name, found)
     mappings = found[index].get("mappings", {})
     meta = checked_metadata(index, mappings)

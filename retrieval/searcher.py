@@ -77,6 +77,27 @@ def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: d
     return encoder
 
 
+def read_vector(given: Sequence[float], index: IndexInfo) -> NDArray[np.float32]:
+    """The vector that a client gives for its query, shape (dimension,).
+
+    Raises:
+        UsageError: it is none of the index's.
+    """
+    try:
+        vector = np.asarray(given, np.float32)
+    except (TypeError, ValueError):
+        raise UsageError("The vector of the query must be a list of numbers.") from None
+    wanted = index.fingerprint.dimension
+    if vector.shape != (wanted,):
+        got = len(vector) if vector.ndim == 1 else "another form"
+        raise UsageError(
+            f"The vector of the query has dimension {got}, and index {index.name} holds vectors of {wanted}."
+        )
+    if not np.isfinite(vector).all():
+        raise UsageError("The vector of the query has a number that is not finite as a float.")
+    return vector
+
+
 def language_notes(
     index: IndexInfo, question: settings.SearchQuery, setting: settings.SearchSettings, *, detected: bool
 ) -> list[str]:
@@ -327,6 +348,7 @@ class Searcher:
         setting: settings.SearchSettings = settings.RECOMMENDED,
         *,
         language: str | None = None,
+        vector: Sequence[float] | None = None,
         size: int = 10,
         filters: Filters = NO_FILTERS,
         dsl_filter: DslFilter = (),
@@ -361,8 +383,10 @@ class Searcher:
         source = True if fields is None else [*fields, *names.text_fields, names.group]
         given, chosen = setting, self.resolve(setting)
         setting, tag = chosen.setting, self._tag(words, language)
-        vector = self.encode([words])[0] if explain or setting.needs_vector else None
-        question = settings.SearchQuery(words, text_language(tag), vector)
+        known = None if vector is None else read_vector(vector, self.index)
+        if known is None and (explain or setting.needs_vector):
+            known = self.encode([words])[0]
+        question = settings.SearchQuery(words, text_language(tag), known)
         shift, unknown = self._shift if explain else (None, None)
         plan = self.plan(
             question,
@@ -390,8 +414,8 @@ class Searcher:
             found = yield from sent(plan)
             facet_values = (yield from sent(count_values(counted, checked, index.fields))) if counted else {}
             seen = dict[str, hits.ShiftEffect]()
-            if explain and vector is not None and found.hits:
-                compared = effects.effects(vector, [hit.id for hit in found.hits], shift, index.fields, checked)
+            if explain and known is not None and found.hits:
+                compared = effects.effects(known, [hit.id for hit in found.hits], shift, index.fields, checked)
                 seen = yield from sent(compared)
             shown = dict[str, Snippet]()
             if snippets:

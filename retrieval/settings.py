@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, cast, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 import msgspec
 
@@ -151,6 +150,7 @@ class ResultArguments(TypedDict, total=False):
     """The keyword arguments of a search beside its setting, see ``SearchArguments``."""
 
     language: str | None
+    vector: Sequence[float] | None
     size: int
     filters: Filters
     dsl_filter: DslFilter
@@ -182,6 +182,8 @@ class SearchArguments(SettingArguments, ResultArguments, total=False):
         rerank_per_language: how many of each language's nearest documents beside them, 0 to 100; 5 is usual.
         rerank_fallback: ``fail`` (usual) where the reranker fails, or ``keep`` the order without it.
         language: of the query, a BCP 47 tag; detected if None.
+        vector: of the query, as the index's encoder makes it, where somebody else has encoded it; with vectors that
+            came with the data nobody here can. None for one that is encoded here.
         size: how many hits, 1 to 1,000; 10 is usual.
         filters: field of the index -> what a hit must have there: a value, several of which any will do, or conditions
             that all must hold: ``gte``, ``gt``, ``lte`` and ``lt`` (of a date also date arithmetic such as
@@ -294,9 +296,8 @@ def by_features(reranker: str) -> bool:
 #: What evaluations compare with.
 USUAL: Final = SearchSettings()
 #: What a search does that nobody says more of: the mode that is best for the index, as far as it tells, and no
-#: preference. Its name in evaluations is ``default``.
+#: preference.
 RECOMMENDED: Final = SearchSettings("auto")
-_DEFAULT: Final = "default"
 
 
 class ModeChoice(NamedTuple):
@@ -525,63 +526,6 @@ def setting_of(spelt: Spelling = in_python, **given: Unpack[SettingArguments]) -
         raise UsageError(f"{spelt('prefer_language')} and {spelt('spread')} are mutually exclusive: give one of them.")
     preference = values.pop("prefer_language", 0.0) - values.pop("spread", 0.0)
     return SearchSettings(preference=preference, **values)
-
-
-def read_setting(text: str) -> SearchSettings:
-    """``hybrid --prefer-language .02`` as a setting; what begins with an option is of the mode ``dense``.
-
-    ``default`` is what a search does without options.
-
-    Raises:
-        UsageError: it is none.
-    """
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        raise UsageError(f"The setting {text!r} is not complete: a quotation mark is missing.") from None
-    if words == [_DEFAULT]:
-        return RECOMMENDED
-    if words and not words[0].startswith("-"):
-        words = ["--mode", *words]
-    try:
-        return setting_of(in_command, **_arguments(words))
-    except UsageError as error:
-        raise UsageError(f"The setting {text!r} cannot be used: {error}") from error
-
-
-def _arguments(words: Sequence[str]) -> SettingArguments:
-    """The arguments that options stand for: ``--spread .1`` or ``--spread=.1``."""
-    known = {in_command(one.name): one for one in PARAMETERS}
-    given: dict[str, Any] = {"mode": USUAL.mode}
-    rest = iter(words)
-    for word in rest:
-        option, equals, value = word.partition("=")
-        if option not in known or (equals and known[option].kind is bool):
-            raise UsageError(f"There is no option {word}: choose from {', '.join(known)}.")
-        if known[option].kind is bool:
-            given[known[option].name] = True
-            continue
-        value = value if equals else next(rest, "")
-        if not value:
-            raise UsageError(f"{option} needs a value.")
-        given[known[option].name] = value
-    return cast(SettingArguments, given)
-
-
-def format_settings(setting: SearchSettings) -> str:
-    """A setting as ``read_setting`` reads it, without what is usual."""
-    if setting == RECOMMENDED:
-        return _DEFAULT
-    beta = setting.preference
-    given = {**asdict(setting), "prefer_language": max(beta, 0.0), "spread": max(-beta, 0.0)}
-    words: list[str] = [setting.mode]
-    for one in PARAMETERS[1:]:
-        value = given[one.name]
-        if value != one.usual and (value or one.usual):
-            # Of a number the fewest digits that are read as the very same.
-            written = repr(value).removesuffix(".0") if isinstance(value, float) else shlex.quote(str(value))
-            words.append(in_command(one.name, None if one.kind is bool else written))
-    return " ".join(words)
 
 
 class SearchOptions(NamedTuple):

@@ -1,6 +1,6 @@
-"""Write the pages of docs that the code itself knows best: the command line, and the measures.
+"""Write the pages of docs that the code itself knows best: the command line, the measures, the service's interface.
 
-    python tools/generate_pages.py            write docs/reference/cli.md and docs/reference/measures.md
+    python tools/generate_pages.py            write docs/reference/cli.md, measures.md and api.md
     python tools/generate_pages.py --check    only say which of them is stale; exit code 1 where one is
 
 What is written depends on the code alone: not on the terminal, the environment, the home folder or the machine.
@@ -9,6 +9,7 @@ What is written depends on the code alone: not on the terminal, the environment,
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,9 @@ from langshift.cli import root
 from langshift.evaluate.measures import DEFAULT_MEASURES, FAMILIES
 from langshift.evaluate.measures.base import MeasureFamily
 from langshift.evaluate.measures.standard import StandardFamily
+from langshift.web.api.endpoints import ENDPOINTS
+from langshift.web.api.errors import STATUS
+from langshift.web.api.openapi import description
 from langshift.wording import join_words
 
 DOCS = ROOT / "docs" / "reference"
@@ -230,7 +234,64 @@ def _anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-PAGES: dict[str, Callable[[], str]] = {"cli.md": command_page, "measures.md": measure_page}
+def api_page() -> str:
+    """docs/reference/api.md: what each address of ``langshift serve --api`` takes and answers."""
+    told = description(ENDPOINTS)
+    kinds = told["components"]["schemas"]
+    begin = (
+        "# The interface of the service\n\n"
+        f"{_NOTICE}\n\n"
+        "What [`langshift serve --api`](../service.md) takes and answers, as JSON; `/api/openapi.json` is the same for "
+        "programs. An argument that is not listed is refused. Every answer may be an "
+        f"[error](#{_anchor('ErrorAnswer')}), with one of these codes: "
+        f"{', '.join(f'`{code}` ({status})' for code, status in STATUS.items())}."
+    )
+    rows = []
+    for path, methods in told["paths"].items():
+        for method, one in methods.items():
+            body = one.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+            answer = one["responses"]["200"]["content"]["application/json"]["schema"]
+            takes = "" if body is None else _kind(body)
+            rows.append(f"| `{method.upper()} {path}` | {one['summary']} | {takes} | {_kind(answer)} |")
+    addresses = ["| address | | takes | answers |", "| --- | --- | --- | --- |", *rows]
+    sections = [_schema_section(name, kind) for name, kind in kinds.items()]
+    return "\n\n".join([begin, "\n".join(addresses), *sections]) + "\n"
+
+
+def _schema_section(name: str, kind: Mapping[str, Any]) -> str:
+    needed = kind.get("required", [])
+    rows = [
+        f"| `{field}` | {_kind(one)} | {'needed' if field in needed else _usual(one)} | {one.get('description', '')} |"
+        for field, one in kind["properties"].items()
+    ]
+    summary = kind.get("description", "").split("\n")[0]
+    return "\n".join(
+        [f"## {name}\n", f"{summary}\n", "| field | type | default | |", "| --- | --- | --- | --- |", *rows]
+    )
+
+
+def _usual(kind: Mapping[str, Any]) -> str:
+    return f"`{json.dumps(kind['default'])}`" if "default" in kind else ""
+
+
+def _kind(kind: Mapping[str, Any]) -> str:
+    """A type of the description in words."""
+    if "$ref" in kind:
+        name = kind["$ref"].rpartition("/")[2]
+        return f"[{name}](#{_anchor(name)})"
+    if "anyOf" in kind:
+        return " or ".join(_kind(one) for one in kind["anyOf"])
+    if "enum" in kind:
+        return ", ".join(f"`{value}`" for value in kind["enum"])
+    if kind.get("type") == "array":
+        return f"list of {_kind(kind['items'])}" if kind.get("items") else "list"
+    if isinstance(kind.get("additionalProperties"), Mapping):
+        return f"object of {_kind(kind['additionalProperties'])}"
+    limits = [f"{word} {kind[key]:,}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in kind]
+    return " ".join([kind.get("type", "any"), *limits])
+
+
+PAGES: dict[str, Callable[[], str]] = {"cli.md": command_page, "measures.md": measure_page, "api.md": api_page}
 
 
 if __name__ == "__main__":

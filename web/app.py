@@ -8,7 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from langshift.credentials import redact
@@ -28,6 +29,8 @@ from langshift.errors import ClusterError, FingerprintError, LangshiftError, Una
 from langshift.model_server import trusted_origins
 from langshift.reporting import note
 from langshift.settings import Settings
+from langshift.web.api.app import Divided, make_api
+from langshift.web.api.options import ApiOptions
 from langshift.web.context import FOLDER, AppContext, context_of, error_page
 from langshift.web.security import Access, SecurityMiddleware, access
 
@@ -38,21 +41,25 @@ _SAID: Final = {
 }
 
 
-def make_app(console: AppContext, access: Access) -> Starlette:
+def make_app(console: AppContext, access: Access, api: ApiOptions | None = None) -> ASGIApp:
     """The application.
 
     Args:
         console: what its pages share; closed at the end.
         access: who may ask.
+        api: how the interface for programs is served; None for none.
     """
     from langshift.web.evaluations.results import ROUTES as EVALUATIONS
     from langshift.web.indices import ROUTES as INDICES
     from langshift.web.language_map.view import ROUTES as LANGUAGES
     from langshift.web.search.routes import ROUTES as SEARCH
 
+    made = None if api is None else make_api(console, access, api)
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
+        async with nullcontext() if made is None else made.running():
+            yield
         await run_in_threadpool(console.close)
 
     app = Starlette(
@@ -71,7 +78,7 @@ def make_app(console: AppContext, access: Access) -> Starlette:
         lifespan=lifespan,
     )
     app.state.console = console
-    return app
+    return app if made is None else Divided(made.app, app)
 
 
 def http_error_page(request: Request, error: Exception) -> Response:
@@ -156,7 +163,13 @@ _CONNECTIONS: Final = 500
 _PATIENCE: Final = 2
 
 
-def run(host: str, port: int, results: Path | None, on_start: Callable[[str, str | None], None]) -> None:
+def run(
+    host: str,
+    port: int,
+    results: Path | None,
+    on_start: Callable[[str, str | None], None],
+    api: ApiOptions | None = None,
+) -> None:
     """Serve the console until it is stopped.
 
     Args:
@@ -164,6 +177,7 @@ def run(host: str, port: int, results: Path | None, on_start: Callable[[str, str
         port: likewise; 0 for any.
         results: the folder of replays, which may come later; None for the usual one.
         on_start: called once the console can be reached, with its whole address and the token, if there is one.
+        api: how the interface for programs is served; None for none.
 
     Raises:
         UsageError: the folder cannot be read, or there is no such host.
@@ -182,7 +196,8 @@ def run(host: str, port: int, results: Path | None, on_start: Callable[[str, str
         if settings.url is None:
             # As with every command; a cluster of the user's own may come later.
             _ = console.client
-        _serve(listener, console, access(host, port, bound=bound), on_start)
+        allowed = access(host, port, bound=bound)
+        _serve(listener, make_app(console, allowed, api), allowed, on_start)
 
 
 @contextmanager
@@ -204,13 +219,11 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def _serve(
-    listener: socket.socket, console: AppContext, access: Access, on_start: Callable[[str, str | None], None]
-) -> None:
+def _serve(listener: socket.socket, app: ASGIApp, access: Access, on_start: Callable[[str, str | None], None]) -> None:
     import uvicorn
 
     config = uvicorn.Config(
-        make_app(console, access),
+        app,
         http=IdleTimeoutProtocol,
         loop="asyncio",
         ws="none",

@@ -30,7 +30,8 @@ from langshift.evaluate.runs import (
     read_run,
     scored,
 )
-from langshift.retrieval.settings import SearchSettings, format_settings
+from langshift.retrieval.setting_text import format_settings
+from langshift.retrieval.settings import SearchSettings
 
 # Those that have a superscript.
 LETTERS = "abcdefghijklmnoprstuvwxyz"

@@ -22,14 +22,8 @@ from langshift.evaluate.replay.requests import TOP_K, LoadProfile, PreparedQuery
 from langshift.evaluate.runs import command
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import (
-    RECOMMENDED,
-    AnchorModel,
-    ModeChoice,
-    SearchQuery,
-    SearchSettings,
-    format_settings,
-)
+from langshift.retrieval.setting_text import format_settings
+from langshift.retrieval.settings import RECOMMENDED, AnchorModel, ModeChoice, SearchQuery, SearchSettings
 
 MOST_QUERIES = 100_000
 

@@ -19,7 +19,8 @@ from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import TOP_K, QueryResult
 from langshift.evaluate.runs import GROUP_SCORES, PER_QUERY, command, format_run, summary, summary_by_language, versions
 from langshift.files import json_lines, write_bytes, write_json
-from langshift.retrieval.settings import ModeChoice, format_settings
+from langshift.retrieval.setting_text import format_settings
+from langshift.retrieval.settings import ModeChoice
 
 RUN = "run.trec"
 #: So many of the failed queries are named in ``result.json``; ``per-query.jsonl`` has them all.

@@ -39,7 +39,8 @@ from langshift.files import write_json
 from langshift.output import emit_json, line, note, progress, warn
 from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, Option, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import RECOMMENDED, SearchOptions, SearchSettings, format_settings, read_setting
+from langshift.retrieval.setting_text import format_settings, read_setting
+from langshift.retrieval.settings import RECOMMENDED, SearchOptions, SearchSettings
 from langshift.settings import Settings
 from langshift.wording import program
 

@@ -23,7 +23,8 @@ from langshift.evaluate.report.tables import probability
 from langshift.evaluate.runs import command, versions
 from langshift.output import emit_json, heading, line, note, table, warn
 from langshift.parameters import PATH, Command, json_or_tables, option
-from langshift.retrieval.settings import SearchOptions, read_setting
+from langshift.retrieval.setting_text import read_setting
+from langshift.retrieval.settings import SearchOptions
 from langshift.wording import format_change, format_score
 
 _CACHE = "answers.sqlite"

@@ -12,7 +12,7 @@ from langshift.evaluate.replay.overlap import DEPTH, Drift, Drifts
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.report.tables import Table, plain_table, positions_table
 from langshift.output import heading, line
-from langshift.retrieval.settings import format_settings
+from langshift.retrieval.setting_text import format_settings
 from langshift.wording import format_change, format_score
 
 

@@ -36,7 +36,7 @@ from langshift.evaluate.replay.plan import ReplayOptions
 from langshift.evaluate.replay.replay import ReplayResult, failures
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.runs import command
-from langshift.parameters import JSON, Command, json_or_tables, option
+from langshift.parameters import JSON, Command, FiniteRange, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 from langshift.settings import Settings, ensure_home
@@ -228,8 +228,34 @@ def _show_example(shown: DemoExample) -> None:
 )
 @option("--port", "The port to listen on; 0 for any free port.", click.IntRange(0, 65535), default=8365)
 @option("--results FOLDER", "The folder that replays are written to. [default: results in LANGSHIFT_HOME]")
+@flag("--api", "Serve the interface for programs, too: /api/search, /v1/embeddings and so on.")
+@option("--tokens FILE", "Who may use it: a client's name and token on each line. [default: anyone who reaches it]")
+@option("--allow-origin URL", "Let scripts of this site use it; can be repeated.", dest="origins", multiple=True)
+@option("--reranker NAME", "Let clients use this reranker; can be repeated.", dest="rerankers", multiple=True)
+@option(
+    "--queue-seconds S",
+    "How long a request waits for its turn.",
+    FiniteRange(0.1, 60),
+    default=5.0,
+)
+@flag("--metrics", "Serve /metrics, for Prometheus.")
+@flag("--mcp", "Serve /mcp, for agents.")
+@flag("--json-log", "Write a line of JSON for each of the interface's requests.")
 @JSON
-def serve(host: str, port: int, results: Path | None, as_json: bool) -> None:
+def serve(
+    host: str,
+    port: int,
+    results: Path | None,
+    api: bool,
+    tokens: Path | None,
+    origins: tuple[str, ...],
+    rerankers: tuple[str, ...],
+    queue_seconds: float,
+    metrics: bool,
+    mcp: bool,
+    json_log: bool,
+    as_json: bool,
+) -> None:
     """Explore indices in a browser: search side by side, vary alpha, see who gains and who loses.
 
     The console runs until it is stopped with Ctrl-C. By default only this machine can reach it; with --host for another
@@ -241,7 +267,23 @@ def serve(host: str, port: int, results: Path | None, as_json: bool) -> None:
       langshift serve
       langshift serve --results results
     """
+    errors.require_extra("`langshift serve` needs", "console", "jinja2", "starlette", "uvicorn", "prometheus_client")
+    if not api and (tokens or origins or rerankers or metrics or mcp or json_log):
+        raise errors.UsageError("What was given is of the interface for programs alone: give --api, too.")
+    if mcp:
+        errors.require_extra("`langshift serve --mcp` needs", "mcp", "mcp")
+    from langshift.web.api.options import ApiOptions, read_tokens
     from langshift.web.app import run
+
+    options = ApiOptions(
+        tokens={} if tokens is None else read_tokens(tokens),
+        origins=origins,
+        rerankers=rerankers,
+        seconds=queue_seconds,
+        metrics=metrics,
+        mcp=mcp,
+        json_log=json_log,
+    )
 
     def show_address(url: str, token: str | None) -> None:
         if as_json:
@@ -250,4 +292,4 @@ def serve(host: str, port: int, results: Path | None, as_json: bool) -> None:
             terminal.line(f"The console is at {url} (Ctrl-C stops it)")
         sys.stdout.flush()
 
-    run(host, port, results, show_address)
+    run(host, port, results, show_address, options if api else None)

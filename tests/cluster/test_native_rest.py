@@ -9,6 +9,7 @@ from filtered_index import ENCODER, QUERY, FilteredIndex
 from native_plugin import has_plugin, metadata_of
 from opensearchpy.exceptions import TransportError
 from plain_index import PLAIN
+from same_answer import require_same
 from searched import TEXTS, a_name, drop, make_index
 
 from langshift.errors import ClusterError
@@ -47,23 +48,6 @@ def told(searcher, text, **how):
     setting = setting_of(**{name: value for name, value in how.items() if name in SETTING})
     rest = {name: value for name, value in how.items() if name not in (*SETTING, "vector")}
     return json.loads(json.dumps(searcher.search(text, setting, **rest).to_dict()))
-
-
-def require_same(one, other, path=""):
-    """The same fields in the same order, numbers to a millionth."""
-    if isinstance(other, dict):
-        assert list(one) == list(other) or path.endswith((".source", ".legs")), path
-        assert set(one) == set(other), path
-        for name in other:
-            require_same(one[name], other[name], f"{path}.{name}")
-    elif isinstance(other, list):
-        assert len(one) == len(other), path
-        for place, (mine, theirs) in enumerate(zip(one, other, strict=True)):
-            require_same(mine, theirs, f"{path}[{place}]")
-    elif isinstance(other, float) or isinstance(one, float):
-        assert one == pytest.approx(other, rel=1e-6, abs=1e-6), path
-    else:
-        assert one == other, path
 
 
 def require_same_answer(client, index, text=QUERY, **how):

@@ -17,7 +17,8 @@ from langshift.evaluate.replay.result import result
 from langshift.plugin import metadata
 from langshift.retrieval.calibration.stored import measured_with, remarks
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL_STRENGTH, read_setting
+from langshift.retrieval.setting_text import read_setting
+from langshift.retrieval.settings import USUAL_STRENGTH
 
 from .tls_proxy import client_of, proxy
 

@@ -15,7 +15,7 @@ from langshift.plugin import metadata
 from langshift.plugin.inventory import drop_all
 from langshift.plugin.versions import live
 from langshift.retrieval.calibration.stored import measured_with
-from langshift.retrieval.settings import read_setting
+from langshift.retrieval.setting_text import read_setting
 
 from .tls_proxy import proxy
 

@@ -31,6 +31,7 @@ from documents import (
     RUN,
     SEARCH,
     SEARCH_PAGE,
+    SERVICE,
     SHIFT,
     VARIABLES,
     VECTORS,
@@ -56,6 +57,7 @@ DONE = {
     VECTORS: {"sh"},
     SEARCH: {"sh", "python"},
     SEARCH_PAGE: {"sh", "python", "js"},
+    SERVICE: {"sh", "python"},
     REPRODUCTION: {"sh"},  # tests/paper/test_reproduction.py
     DEMO: {"console"},
     DOCS / "operations.md": {"console"},
@@ -72,6 +74,7 @@ KNOWN = {
     CLIENTS: {"text", "yaml", "java"},  # Logstash, Data Prepper, Spark, Java
     CONSOLE: {"nginx"},  # test_statements.py sends what it makes of a request
     REFERENCE / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles
+    SERVICE: {"json"},  # tests/cluster/test_agents.py starts that command
     DOCS / "rag.md": {"sh"},  # needs a model; tests/cluster/test_rag.py runs it with a chat server
     REFERENCE / "cli.md": {"text"},  # tools/generate_pages.py writes it
     REFERENCE / "format.md": {"json", "text"},  # test_format.py reads it
@@ -80,7 +83,11 @@ KNOWN = {
 COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|langshift doctor)\b.*")
 
 
-@pytest.mark.parametrize("document", [one for one in NAMES if one != SEARCH_PAGE], ids=lambda path: path.name)
+#: The pages that start a server: its port there, and the file with its process.
+SERVED = {SEARCH_PAGE: ("8000", "embeddings.pid"), SERVICE: ("8365", "service.pid")}
+
+
+@pytest.mark.parametrize("document", [one for one in NAMES if one not in SERVED], ids=lambda path: path.name)
 def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, names, tmp_path):
     own = names(*NAMES[document])
     # Hybrid search stretches the cosines of five documents, and with them what another processor makes of them.
@@ -97,30 +104,44 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
 
 
 @pytest.fixture
-def run_block(names, cluster_env, tmp_path):
-    """Runs a block of the page that builds a search page; its server of embeddings has a port that is free."""
-    own = names(*NAMES[SEARCH_PAGE])
+def running(names, cluster_env, tmp_path):
+    """A function that gives one that runs a page's blocks; the server that the page starts has a port that is free."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 
-    def run_block(block):
-        text = re.sub(r"(?<=[: ])8000\b", port, own.rename(block.text))
-        printed = own.restore(run(block.kind, text, tmp_path, OPENSEARCH_URL=cluster_env))
-        if block.shown is not None:
-            assert differences(printed, block.shown.text) == [], block.text
+    def running(document):
+        own, shown = names(*NAMES[document]), SERVED[document][0]
 
-    yield run_block
-    with suppress(FileNotFoundError, ProcessLookupError):
-        os.kill(int((tmp_path / "embeddings.pid").read_text()), signal.SIGTERM)
+        def run_block(block):
+            text = re.sub(rf"(?<=[: ]){shown}\b", port, own.rename(block.text))
+            printed = own.restore(run(block.kind, text, tmp_path, OPENSEARCH_URL=cluster_env))
+            if block.shown is not None:
+                assert differences(printed, block.shown.text) == [], block.text
+
+        return run_block
+
+    yield running
+    for _, name in SERVED.values():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(int((tmp_path / name).read_text()), signal.SIGTERM)
 
 
-def test_a_search_page_is_built_with_curl_and_with_python(run_block):
+def test_the_service_answers_as_its_page_shows(running):
+    run_block = running(SERVICE)
+    for block in blocks(SERVICE):
+        if block.kind in RUN:
+            run_block(block)
+
+
+def test_a_search_page_is_built_with_curl_and_with_python(running):
+    run_block = running(SEARCH_PAGE)
     for block in blocks(SEARCH_PAGE):
         if block.kind in {"sh", "python"} and "npm" not in block.text:
             run_block(block)
 
 
-def test_a_search_page_is_built_with_javascript(run_block):
+def test_a_search_page_is_built_with_javascript(running):
+    run_block = running(SEARCH_PAGE)
     ingested, served, *_ = commands = [block for block in blocks(SEARCH_PAGE) if block.kind == "sh"]
     (installed,) = (block for block in commands if "npm install" in block.text)
     try:
@@ -163,7 +184,7 @@ def test_every_block_is_run_or_known_not_to_be():
     assert (excerpt.mark, whole.mark) == ("demo excerpt", "demo output")
     assert set(excerpt.text.splitlines()) <= set(whole.text.splitlines())
     # What prints something shows it, but for the load with which docs/search.md begins.
-    told = [one for one in NAMES if one != SEARCH_PAGE]
+    told = [one for one in NAMES if one not in SERVED]
     silent = [block for document in told for block in blocks(document) if block.kind in RUN and block.shown is None]
     assert [block for block in blocks(SEARCH) if block.kind == "sh"][:1] == silent
 

@@ -7,7 +7,7 @@ from importlib.metadata import metadata
 
 import pytest
 from console_process import serving
-from documents import CONSOLE, DOCUMENTS, README, console_commands
+from documents import CONSOLE, DOCUMENTS, README, SERVICE, console_commands
 from screenshots import IMAGES, MOST_BYTES, PICTURES
 
 from langshift.commands.serve import serve
@@ -32,7 +32,8 @@ def test_the_first_page_is_short():
 
 
 def test_its_options_are_those_that_there_are():
-    rows = dict(re.findall(r"^\| `(--[a-z]+)[^`]*` \| (.*) \|$", TEXT, re.MULTILINE))
+    pages = TEXT + SERVICE.read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(--[a-z-]+)[^`]*` \| (.*) \|$", pages, re.MULTILINE))
     assert set(rows) == {option for one in serve.params for option in one.opts}
     usual = {one.opts[0]: one.default for one in serve.params}
     assert rows["--host"].startswith(f"where to listen, {usual['--host']} if not given")

@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 REFERENCE = DOCS / "reference"
 SEARCH, CLIENTS, CONSOLE = DOCS / "search.md", DOCS / "clients.md", DOCS / "console.md"
-SEARCH_PAGE = DOCS / "search-page.md"
+SEARCH_PAGE, SERVICE = DOCS / "search-page.md", DOCS / "service.md"
 INGEST, ADOPT, VECTORS = DOCS / "ingest.md", DOCS / "adopt-and-retune.md", DOCS / "encoders-and-vectors.md"
 DEMO, REPRODUCTION = DOCS / "demo.md", DOCS / "reproduction.md"
 DOCUMENTS = (README, *sorted(DOCS.rglob("*.md")))
@@ -52,6 +52,7 @@ NAMES = {
     VECTORS: ("news",),
     SEARCH: ("news", "manual"),
     SEARCH_PAGE: ("gazette",),
+    SERVICE: ("almanac",),
 }
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
 RUN = ("sh", "python", "js")
@@ -403,7 +404,7 @@ def renew():
         with tempfile.TemporaryDirectory() as folder:
             replaced = list(chain.from_iterable(_renewed(block, document, folder) for block in blocks(document)))
         write(document, replaced)
-        for name in ("news", "cms", "news-mine", "articles", "handbook", "manual", "gazette"):
+        for name in ("news", "cms", "news-mine", "articles", "handbook", "manual", "gazette", "almanac"):
             subprocess.run([LANGSHIFT, "index", "drop", name, "--yes"], capture_output=True, check=False)
         open_cluster().indices.delete(index="old-articles", params={"ignore_unavailable": "true"})
     write(CLIENTS, [(block.span, _shown_body()) for block in blocks(CLIENTS) if block.mark == "as installed"])

@@ -17,6 +17,7 @@ from langshift.plugin.metadata import USUAL as FIELDS
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.calibration.stored import remarks, resolve, resolve_auto
+from langshift.retrieval.setting_text import format_settings, read_setting
 from langshift.retrieval.settings import (
     FUSIONS,
     MODES,
@@ -24,8 +25,6 @@ from langshift.retrieval.settings import (
     USUAL,
     AnchorModel,
     SearchSettings,
-    format_settings,
-    read_setting,
     require_passages,
     setting_of,
 )

@@ -1,0 +1,96 @@
+"""The tools for agents, over standard input and output and over HTTP, asked by the client of the protocol's own SDK."""
+
+import json
+import os
+
+import anyio
+import httpx
+import pytest
+from command_line import LANGSHIFT
+from console_process import serving
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from searched import HOSTILE, TEXTS, a_name, drop, make_index
+
+WORDS = "why does the sea rise"
+
+
+@pytest.fixture(scope="module")
+def index(client, tmp_path_factory):
+    name = a_name()
+    lines = [
+        {"_id": one, "title": HOSTILE if one == "tides-en" else "", "text": text, "group": one[:5]}
+        | ({"url": f"https://example.org/{one}"} if one.startswith("tides") else {})
+        for one, text in TEXTS.items()
+    ]
+    make_index(client, tmp_path_factory.mktemp("corpus") / "corpus.jsonl", name, lines=lines)
+    yield name
+    drop(client, name)
+
+
+def over_stdio(cluster_url, tmp_path):
+    env = {**os.environ, "OPENSEARCH_URL": cluster_url, "LANGSHIFT_HOME": str(tmp_path)}
+    return stdio_client(StdioServerParameters(command=str(LANGSHIFT), args=["mcp"], env=env))
+
+
+def ask(transport, *calls):
+    """The tools, and what each call answers."""
+
+    async def asked():
+        async with transport as (read, write, *_), ClientSession(read, write) as session:
+            await session.initialize()
+            tools = (await session.list_tools()).tools
+            return tools, [await session.call_tool(name, arguments) for name, arguments in calls]
+
+    return anyio.run(asked)
+
+
+def calls(index):
+    return (
+        ("indices", {}),
+        ("search", {"query": WORDS, "index": index, "one_per_group": True, "size": 2}),
+        ("search", {"query": WORDS, "index": index, "filters": {"language": ["de"]}}),
+        ("explain", {"query": WORDS, "index": index, "language": "en", "size": 3}),
+        ("search", {"query": WORDS, "index": "langshift-test-none"}),
+        ("search", {"query": WORDS, "index": index, "size": 500}),
+    )
+
+
+def require_right(index, tools, answers):
+    assert {tool.name for tool in tools} == {"search", "indices", "explain"}
+    assert all(tool.annotations.readOnlyHint and tool.outputSchema for tool in tools)
+    listed, grouped, german, explained, missing, large = answers
+    (found,) = (one for one in listed.structuredContent["result"] if one["name"] == index)
+    assert found == {"name": index, "documents": 6, "languages": {"en": 2, "de": 2, "th": 2}}
+    assert grouped.structuredContent["query_language"] == "en"
+    first, second = grouped.structuredContent["hits"]
+    assert (first["id"], first["url"]) == ("tides-en", "https://example.org/tides-en")
+    # What a title says stays what it is: text in JSON.
+    assert first["title"] == HOSTILE
+    assert first["translations"] == {"de": "tides-de", "th": "tides-th"}
+    assert "url" not in second
+    assert first["snippet"] in TEXTS["tides-en"]
+    assert {hit["language"] for hit in german.structuredContent["hits"]} == {"de"}
+    hits = explained.structuredContent["hits"]
+    assert explained.structuredContent["mode"] == "dense"
+    assert len(hits) == 3
+    assert all(-1 <= hit["similarity_before"] <= 1 for hit in hits)
+    assert missing.isError
+    assert "There is no index langshift-test-none" in missing.content[0].text
+    assert large.isError
+    assert all(len(json.dumps(one.structuredContent)) < 4000 for one in answers)
+
+
+def test_an_agent_asks_over_standard_input_and_output(cluster_url, index, tmp_path):
+    require_right(index, *ask(over_stdio(cluster_url, tmp_path), *calls(index)))
+
+
+def test_an_agent_asks_over_http(cluster_url, index, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("agents fedcba9876543210\n")
+    with serving("--api", "--mcp", "--tokens", tokens, url=cluster_url, home=tmp_path) as console:
+        asking = httpx.AsyncClient(headers={"authorization": "Bearer fedcba9876543210"}, timeout=60, trust_env=False)
+        require_right(index, *ask(streamable_http_client(f"{console.url}mcp", http_client=asking), *calls(index)))
+        with console.client() as other:
+            assert other.post("/mcp", json={}).status_code == 401

@@ -1,0 +1,232 @@
+"""The interface of ``langshift serve --api``: the same answers as the command's, errors as JSON, tokens, metrics."""
+
+import base64
+import json
+import re
+import socket
+
+import msgspec
+import numpy as np
+import pytest
+from console_process import serving
+from reranking_server import reranking_server
+from same_answer import require_same
+from searched import TEXTS, a_name, drop, make_index
+
+from langshift.debias.encoders import open_encoder
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import MODES, setting_of
+from langshift.web.api.contract import ErrorAnswer, IndicesAnswer, SearchAnswer
+from langshift.web.api.errors import STATUS
+
+WORDS = "why does the sea rise"
+SETTING = ("mode", "prefer_language", "one_per_group", "rerank")
+
+
+@pytest.fixture(scope="module")
+def index(client, tmp_path_factory):
+    name = a_name()
+    make_index(client, tmp_path_factory.mktemp("corpus") / "corpus.jsonl", name)
+    yield name
+    drop(client, name)
+
+
+@pytest.fixture(scope="module")
+def api(cluster_url, tmp_path_factory):
+    """A client of the interface."""
+    home = tmp_path_factory.mktemp("home")
+    with serving("--api", "--metrics", url=cluster_url, home=home) as console, console.client() as asking:
+        yield asking
+
+
+def problem(answer):
+    """The status and the code of an error, which has a sentence and names its request."""
+    error = msgspec.json.decode(answer.content, type=ErrorAnswer).error
+    assert answer.headers["content-type"] == "application/json"
+    assert error.message.endswith(".")
+    assert error.request_id == answer.headers["x-request-id"]
+    assert answer.status_code == STATUS[error.code]
+    return answer.status_code, error.code
+
+
+CASES = [{"mode": mode} for mode in MODES] + [
+    {"mode": "hybrid", "prefer_language": 0.02, "explain": True},
+    {"one_per_group": True, "filters": {"year": {"gte": 1990, "lt": 1995}, "language": ["en", "th"]}},
+    {"mode": "lexical", "sort": "year:desc", "facets": ["language", "year"], "size": 3},
+    {"dsl_filter": {"range": {"year": {"lt": 1993}}}, "fields": ["year"], "snippets": True, "language": "en-GB"},
+    {"rerank": "features", "size": 4},
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=json.dumps)
+def test_a_search_answers_as_the_command_does(client, api, index, case):
+    setting = setting_of(**{name: value for name, value in case.items() if name in SETTING})
+    rest = {name: value for name, value in case.items() if name not in SETTING}
+    wanted = json.loads(json.dumps(Searcher(client, index).search(WORDS, setting, **rest).to_dict()))
+    answer = api.post("/api/search", json={"index": index, "query": WORDS, **case})
+    assert answer.status_code == 200, answer.text
+    # Nothing is left out of the description, and nothing is in it that is not answered.
+    msgspec.json.decode(answer.content, type=SearchAnswer)
+    require_same(answer.json() | {"took": 0}, wanted | {"took": 0})
+
+
+def test_a_vector_is_searched_with_as_it_is_given(client, api, index):
+    vector = open_encoder("use-m").encode_queries(["how is bread baked"])[0].tolist()
+    asked = {"index": index, "query": WORDS, "mode": "dense", "vector": vector, "explain": True}
+    answer = api.post("/api/search", json=asked)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    wanted = Searcher(client, index).search("how is bread baked", setting_of(mode="dense"))
+    assert [hit["id"] for hit in found["hits"]] == [hit.id for hit in wanted.hits]
+    assert "dimension 3" in api.post("/api/search", json=asked | {"vector": [1, 2, 3]}).json()["error"]["message"]
+
+
+def test_pages_follow_each_other(api, index):
+    first = api.post("/api/search", json={"index": index, "query": WORDS, "from": 0, "size": 4}).json()
+    rest = {"from": 4, "point_in_time": first["point_in_time"]}
+    second = api.post("/api/search", json={"index": index, "query": WORDS, "size": 4, **rest}).json()
+    assert sorted(hit["id"] for page in (first, second) for hit in page["hits"]) == sorted(TEXTS)
+
+
+def test_indices_are_listed(api, index):
+    listed = msgspec.json.decode(api.get("/api/indices").content, type=IndicesAnswer).indices
+    (found,) = (one for one in listed if one.name == index)
+    assert (found.version, found.documents, found.encoder) == (f"{index}-v0001", 6, "use-m")
+    assert found.languages == {"en": 2, "de": 2, "th": 2}
+
+
+@pytest.mark.parametrize("of", ["use-m", "index"])
+def test_embeddings_are_what_a_plain_request_searches_with(client, api, index, of):
+    texts = [WORDS, "Warum steigt das Meer?", WORDS]
+    body = {"model": index if of == "index" else of, "input": texts}
+    answer = api.post("/v1/embeddings", json=body).json()
+    given = np.array([one["embedding"] for one in answer["data"]], np.float32)
+    assert np.allclose(given, open_encoder("use-m").encode_queries(texts), atol=1e-6)
+    assert [one["index"] for one in answer["data"]] == [0, 1, 2]
+    packed = api.post("/v1/embeddings", json=body | {"encoding_format": "base64", "input": WORDS}).json()["data"]
+    assert (np.frombuffer(base64.b64decode(packed[0]["embedding"]), "<f4") == given[0]).all()
+    query = {"knn": {"embedding": {"vector": given[0].tolist(), "k": 100}}}
+    plain = client.search(index=index, body={"size": 6, "query": query})["hits"]["hits"]
+    dense = Searcher(client, index).search(WORDS, setting_of(mode="dense"), size=6)
+    assert [hit["_id"] for hit in plain] == [hit.id for hit in dense.hits]
+
+
+def test_rerankers_that_were_named_may_be_asked_for(cluster_url, index, tmp_path):
+    with (
+        reranking_server() as server,
+        serving("--api", "--reranker", server.name, url=cluster_url, home=tmp_path) as console,
+        console.client() as asking,
+    ):
+        texts = ["the moon", {"text": WORDS}, "bread"]
+        body = {"model": server.name, "query": WORDS, "documents": texts, "top_n": 2, "return_documents": True}
+        found = asking.post("/v1/rerank", json=body).json()["results"]
+        assert [one["index"] for one in found] == [1, 0]
+        assert found[0]["relevance_score"] > found[1]["relevance_score"]
+        assert [one["document"]["text"] for one in found] == [WORDS, "the moon"]
+        searched = asking.post("/api/search", json={"index": index, "query": WORDS, "rerank": server.name})
+        assert searched.json()["rerank"] == server.name
+        other = asking.post("/api/search", json={"index": index, "query": WORDS, "rerank": "st:/etc"})
+        assert problem(other) == (400, "invalid_request")
+        assert problem(asking.post("/v1/rerank", json=body | {"model": "st:/etc"})) == (404, "not_found")
+
+
+REFUSED = {
+    "not JSON": ({"content": b"{", "headers": {"content-type": "application/json"}}, 400, "is not JSON"),
+    "another type": ({"content": b"{}", "headers": {"content-type": "text/plain"}}, 415, "application/json"),
+    "no query": ({"json": {"index": "x"}}, 400, "`query`"),
+    "unknown argument": ({"json": {"index": "x", "query": "y", "betta": 1}}, 400, "`betta`"),
+    "wrong type": ({"json": {"index": "x", "query": "y", "size": "ten"}}, 400, "`size`"),
+    "no index": ({"json": {"index": "langshift-test-none", "query": "y"}}, 404, "There is no index"),
+    "no index's name": ({"json": {"index": "A,b", "query": "y"}}, 400, "A,b"),
+    "empty": ({"json": {"index": "INDEX", "query": " "}}, 400, "empty"),
+    "long": ({"json": {"index": "INDEX", "query": "word " * 20_000}}, 400, "100,000 characters"),
+    "field": ({"json": {"index": "INDEX", "query": "y", "filters": {"colour": "red"}}}, 400, "colour"),
+    "excluded": ({"json": {"index": "INDEX", "query": "y", "prefer_language": 0.1, "spread": 0.1}}, 400, "exclusive"),
+    "too large": ({"json": {"index": "INDEX", "query": "y" * (9 << 20)}}, 413, "MiB"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_searched_for_is_refused_as_json(api, index, case):
+    how, status, said = REFUSED[case]
+    if "INDEX" in str(how)[:60]:
+        how = {"json": how["json"] | {"index": index}}
+    answer = api.post("/api/search", **how)
+    assert problem(answer)[0] == status
+    assert said in answer.json()["error"]["message"]
+
+
+def test_other_addresses_and_sites_are_refused_as_json(api):
+    assert problem(api.get("/api/nothing")) == (404, "not_found")
+    assert problem(api.get("/api/search")) == (405, "method_not_allowed")
+    assert problem(api.get("/api/indices", headers={"origin": "http://example.org"})) == (403, "forbidden")
+    assert problem(api.get("/api/indices", headers={"host": "example.org"})) == (421, "misdirected")
+    assert problem(api.post("/v1/embeddings", json={"model": "st:/etc", "input": "x"})) == (400, "invalid_request")
+    assert problem(api.post("/v1/embeddings", json={"model": "use-m", "input": ["x", " "]})) == (400, "invalid_request")
+    assert problem(api.post("/v1/embeddings", json={"model": "use-m", "input": "x", "dimensions": 2}))[0] == 400
+    # The pages are there as ever.
+    assert api.get("/search").headers["content-type"].startswith("text/html")
+
+
+def test_tokens_say_who_asks(cluster_url, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("# who may ask\nweb-shop 0123456789abcdef\nagents fedcba9876543210\n")
+    options = ("--api", "--tokens", tokens, "--allow-origin", "https://shop.example", "--json-log", "--metrics")
+    with serving(*options, url=cluster_url, home=tmp_path) as console, console.client() as asking:
+        assert problem(asking.get("/api/indices")) == (401, "unauthorized")
+        wrong = {"authorization": "Bearer 0123456789abcdeF"}
+        assert problem(asking.get("/api/indices", headers=wrong)) == (401, "unauthorized")
+        assert problem(asking.get("/metrics")) == (401, "unauthorized")
+        right = {"authorization": "Bearer fedcba9876543210", "x-request-id": "mine-1"}
+        answer = asking.get(
+            "/api/indices", headers=right | {"origin": "https://shop.example", "host": "search.example"}
+        )
+        assert (answer.status_code, answer.headers["x-request-id"]) == (200, "mine-1")
+        assert answer.headers["access-control-allow-origin"] == "https://shop.example"
+        assert asking.get("/health").json() == {"live": True, "ready": True}
+        _, said = console.stop()
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    assert [(one["path"], one.get("client"), one["status"]) for one in lines] == [
+        ("/api/indices", None, 401),
+        ("/api/indices", None, 401),
+        ("/metrics", None, 401),
+        ("/api/indices", "agents", 200),
+        ("/health", None, 200),
+    ]
+    assert lines[3]["request_id"] == "mine-1"
+    assert "fedcba9876543210" not in said
+
+
+def test_metrics_count_searches_and_the_languages_of_hits(api, index):
+    before = _figures(api)
+    api.post("/api/search", json={"index": index, "query": WORDS, "mode": "dense", "size": 6})
+    api.post("/api/search", json={"index": index, "query": " "})
+    after = _figures(api)
+    grown = {name: value - before.get(name, 0) for name, value in after.items()}
+    assert grown[f'langshift_searches_total{{index="{index}",mode="dense",query_language="en"}}'] == 1
+    for language in ("en", "de", "th"):
+        assert grown[f'langshift_hits_total{{hit_language="{language}",index="{index}"}}'] == 2
+    assert grown['langshift_errors_total{code="invalid_request"}'] == 1
+    assert grown['langshift_request_seconds_count{path="/api/search"}'] == 2
+
+
+def _figures(api):
+    text = api.get("/metrics").text
+    return {name: float(value) for name, value in re.findall(r"^(langshift_\S+) (\S+)$", text, re.MULTILINE)}
+
+
+def test_a_cluster_that_is_away_is_said(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        away = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with serving("--api", url=away, home=tmp_path) as console, console.client() as asking:
+        answer = asking.post("/api/search", json={"index": "news", "query": WORDS})
+        assert problem(answer) == (503, "unavailable")
+        assert int(answer.headers["retry-after"]) > 0
+        assert asking.get("/health").json() == {"live": True, "ready": False}
+        assert asking.get("/health/ready").status_code == 503
+
+
+def test_without_it_there_is_nothing_of_it(cluster_url, tmp_path):
+    with serving(url=cluster_url, home=tmp_path) as console, console.client() as asking:
+        for path in ("/api/indices", "/health", "/metrics", "/v1/embeddings"):
+            assert asking.get(path).status_code == 404

@@ -1,0 +1,1 @@
+"""The HTTP interface: searches, embeddings and reranking for programs, beside the pages of the console."""

@@ -1,0 +1,279 @@
+"""The interface as an application: who may ask, what of a request is read, how it is answered and logged."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import re
+import time
+import traceback
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Final, NamedTuple
+
+import anyio
+import msgspec
+from opensearchpy.exceptions import OpenSearchException
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from langshift.credentials import redact
+from langshift.errors import LangshiftError
+from langshift.reporting import note
+from langshift.web.api import contract, openapi
+from langshift.web.api.endpoints import ENDPOINTS, Endpoint
+from langshift.web.api.errors import JSON, ApiError, answer, of_failure
+from langshift.web.api.metrics import Metrics
+from langshift.web.api.options import ApiOptions
+from langshift.web.api.service import SearchService
+from langshift.web.api.turns import AT_ONCE, Turns
+from langshift.web.context import AppContext
+from langshift.web.security import Access
+
+#: What an address of the interface begins with.
+PATHS: Final = ("/api/", "/v1/", "/health", "/metrics", "/mcp")
+#: Bytes of a request's body: a million characters of any script, written with escapes.
+MOST_BODY: Final = 8 << 20
+# What a client may call its request.
+_ID = re.compile(r"[\w.:-]{1,64}")
+# Where a request's scope holds what is told of it.
+_TOLD: Final = "langshift.told"
+_HEADERS: Final = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
+
+
+class Api(NamedTuple):
+    """The interface.
+
+    Attributes:
+        app: the application for all addresses of ``PATHS``.
+        running: gives the context in which that works.
+    """
+
+    app: ASGIApp
+    running: Callable[[], AbstractAsyncContextManager[None]]
+
+
+def make_api(console: AppContext, access: Access, options: ApiOptions) -> Api:
+    """The interface, as it is served.
+
+    Args:
+        console: the cluster, and what is open on it.
+        access: where the service listens.
+        options: how it is served.
+    """
+    turns = Turns(options.seconds)
+    metrics = Metrics(turns)
+    service = SearchService(console, metrics.searched, options.rerankers)
+    threads = anyio.CapacityLimiter(AT_ONCE)
+
+    def refused(request: Request, error: Exception) -> Response:
+        made = _as_api_error(console, error)
+        told = request.scope[_TOLD]
+        told["code"] = made.code
+        metrics.failed(made.code)
+        return answer(made, told["request_id"])
+
+    def route(one: Endpoint) -> Route:
+        async def handle(request: Request) -> Response:
+            try:
+                body = None if one.body is None else _decoded(await _body(request), one.body)
+                async with turns.taken():
+                    found = await anyio.to_thread.run_sync(one.run, service, body, limiter=threads)
+                return Response(msgspec.json.encode(found), media_type=JSON)
+            except ClientDisconnect:
+                raise
+            except Exception as error:
+                return refused(request, error)
+
+        return Route(one.path, handle, methods=[one.method])
+
+    routes: list[BaseRoute] = [*map(route, ENDPOINTS), *_beside(service, metrics, options)]
+    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    if options.mcp:
+        from langshift.web.api.agents import make_mcp
+
+        agents = make_mcp(service, turns)
+        routes += agents.streamable_http_app().routes
+        running = agents.session_manager.run
+    inner = Starlette(routes=routes, exception_handlers={HTTPException: refused})
+    guarded = Guard(inner, access, options, metrics, refused)
+    if not options.origins:
+        return Api(guarded, running)
+    allowing = CORSMiddleware(
+        guarded,
+        allow_origins=options.origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type", "x-request-id"],
+        expose_headers=["x-request-id", "retry-after"],
+    )
+    return Api(allowing, running)
+
+
+def _beside(service: SearchService, metrics: Metrics, options: ApiOptions) -> Iterator[Route]:
+    """What is told of the service itself, and waits for no turn."""
+    # Health is asked for while all threads of the searches are taken.
+    threads = anyio.CapacityLimiter(2)
+
+    async def health(request: Request) -> Response:
+        ready = await anyio.to_thread.run_sync(service.ready, limiter=threads)
+        status = 200 if ready or request.url.path == "/health" else 503
+        return Response(msgspec.json.encode(contract.HealthAnswer(True, ready)), status, media_type=JSON)
+
+    async def described(_: Request) -> Response:
+        return Response(json.dumps(openapi.description(ENDPOINTS)), media_type=JSON)
+
+    async def measured(_: Request) -> Response:
+        content, kind = metrics.exposed()
+        return Response(content, media_type=kind)
+
+    yield from (Route("/health", health), Route("/health/ready", health), Route("/api/openapi.json", described))
+    if options.metrics:
+        yield Route("/metrics", measured)
+
+
+async def _body(request: Request) -> bytes:
+    """The body of a request.
+
+    Raises:
+        ApiError: it is too large, or not said to be JSON.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise ApiError("not_json", f"Send the request's body as {JSON} (Content-Type).")
+    read = bytearray()
+    async for part in request.stream():
+        read += part
+        if len(read) > MOST_BODY:
+            raise ApiError("too_large", f"The request is larger than {MOST_BODY >> 20} MiB.")
+    return bytes(read)
+
+
+def _decoded(body: bytes, kind: type) -> Any:  # noqa: ANN401 - of that type
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        said, _, place = str(error).partition(" - at `$.")
+        where = f"The argument `{place}" if place else "The request"
+        raise ApiError("invalid_request", f"{where} cannot be taken: {said[0].lower()}{said[1:]}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ApiError("invalid_request", f"The request's body is not JSON: {error}.") from None
+
+
+def _as_api_error(console: AppContext, error: Exception) -> ApiError:
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, LangshiftError | OpenSearchException):
+        return of_failure(console, error)
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        said = "This address does not take requests of this kind."
+        return ApiError("method_not_allowed", said, dict(error.headers or {}))
+    if isinstance(error, HTTPException):
+        return ApiError("not_found", "There is nothing at this address: see /api/openapi.json.")
+    kind = type(error).__name__
+    note(redact(f"Error: {kind}: {' '.join(str(error).split())[:300]}"))
+    if os.environ.get("LANGSHIFT_DEBUG"):
+        note(redact("".join(traceback.format_exception(error))))
+    return ApiError("internal", f"An unexpected error occurred ({kind}): the service's output has the details.")
+
+
+class Guard:
+    """Answers what must not reach the interface, and tells of each request."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        options: ApiOptions,
+        metrics: Metrics,
+        refused: Callable[[Request, Exception], Response],
+    ) -> None:
+        """Stand before ``app``; ``refused`` makes the answer of an error."""
+        self._app, self._access, self._options, self._metrics, self._refused = app, access, options, metrics, refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        request, began = Request(scope, receive), time.perf_counter()
+        given = request.headers.get("x-request-id", "")
+        request_id = given if _ID.fullmatch(given) else uuid.uuid4().hex
+        told: dict[str, Any] = {"request_id": request_id, "method": request.method, "path": request.url.path}
+        scope[_TOLD] = told
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                told["status"] = message["status"]
+                extra = {**_HEADERS, "x-request-id": request_id}
+                message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in extra.items())]
+            await send(message)
+
+        try:
+            told["client"] = self._client(request)
+            await self._app(scope, receive, answered)
+        except ApiError as error:
+            await self._refused(request, error)(scope, receive, answered)
+        except ClientDisconnect:
+            # As others log it: nobody is there any more to be told.
+            told["status"] = 499
+        finally:
+            told["milliseconds"] = round(1000 * (time.perf_counter() - began), 1)
+            self._metrics.answered(self._place(request), told.get("status", 0), time.perf_counter() - began)
+            if self._options.json_log:
+                note(json.dumps({"time": time.time(), **told}))
+
+    def _client(self, request: Request) -> str | None:
+        """The client that asks, where clients have tokens.
+
+        Raises:
+            ApiError: it may not.
+        """
+        headers, tokens = request.headers, self._options.tokens
+        origin = headers.get("origin")
+        if origin is not None and origin not in self._options.origins:
+            raise ApiError("forbidden", "Scripts of this site may not ask: name it with --allow-origin.")
+        if request.url.path.startswith("/health"):
+            return None
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        if tokens:
+            found = [name for name, one in tokens.items() if _same(one, token)]
+            if not found:
+                raise _unauthorized()
+            return found[0]
+        if not self._access.serves(headers.get("host", "")):
+            raise ApiError("misdirected", f"This service is available only at {self._access.url}.")
+        if self._access.token is not None and not self._access.admits(token):
+            raise _unauthorized()
+        return None
+
+    @staticmethod
+    def _place(request: Request) -> str:
+        known = {one.path for one in ENDPOINTS} | {"/health", "/health/ready", "/metrics", "/mcp", "/api/openapi.json"}
+        return request.url.path if request.url.path in known else "other"
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def _unauthorized() -> ApiError:
+    said = "This service needs a token: send it as `Authorization: Bearer TOKEN`."
+    return ApiError("unauthorized", said, {"www-authenticate": "Bearer"})
+
+
+class Divided:
+    """Two applications at one address: the interface, and the pages for all else."""
+
+    def __init__(self, api: ASGIApp, pages: ASGIApp) -> None:
+        """Give addresses of ``PATHS`` to the one, and all others to the other."""
+        self._api, self._pages = api, pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        ours = scope["type"] == "http" and scope["path"].startswith(PATHS)
+        await (self._api if ours else self._pages)(scope, receive, send)

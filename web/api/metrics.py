@@ -1,0 +1,48 @@
+"""What Prometheus is told: requests, searches, in which languages the hits are, errors, who waits."""
+
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from langshift.web.api.turns import Turns
+
+# Seconds; a search takes some milliseconds, one with a reranker some seconds.
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The figures of one process."""
+
+    def __init__(self, turns: Turns) -> None:
+        """Begin at zero; who waits for a turn is told, too."""
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter("langshift_requests", "Requests.", ["path", "status"], registry=registry)
+        self._took = Histogram(
+            "langshift_request_seconds", "Time to the answer.", ["path"], buckets=_SECONDS, registry=registry
+        )
+        of_search = ["index", "mode", "query_language"]
+        self._searches = Counter("langshift_searches", "Searches that were answered.", of_search, registry=registry)
+        self._hits = Counter("langshift_hits", "Hits by their language.", ["index", "hit_language"], registry=registry)
+        self._errors = Counter("langshift_errors", "Requests without an answer.", ["code"], registry=registry)
+        self._waiting = Gauge("langshift_waiting", "Requests that wait for their turn.", registry=registry)
+        self._waiting.set_function(lambda: turns.waiting)
+
+    def searched(self, index: str, answer: dict[str, Any]) -> None:
+        """A search was answered."""
+        self._searches.labels(index, answer["mode"], answer["language"]).inc()
+        for hit in answer["hits"]:
+            self._hits.labels(index, hit["language"]).inc()
+
+    def failed(self, code: str) -> None:
+        """A request was answered with an error."""
+        self._errors.labels(code).inc()
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self._requests.labels(path, status).inc()
+        self._took.labels(path).observe(seconds)
+
+    def exposed(self) -> tuple[bytes, str]:
+        """The figures as text, and its content type."""
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST

@@ -1,0 +1,47 @@
+"""The description of the interface, as OpenAPI has it: made of what requests are read by."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from langshift.settings import VERSION
+from langshift.web.api.contract import ErrorAnswer
+from langshift.web.api.endpoints import Endpoint
+from langshift.web.api.errors import JSON, STATUS
+
+_REF = "#/components/schemas/{name}"
+
+
+def description(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """The document, OpenAPI 3.1."""
+    known = list(endpoints)
+    types = [kind for one in known for kind in (one.body, one.answer) if kind is not None]
+    schemas, components = msgspec.json.schema_components([*types, ErrorAnswer], ref_template=_REF)
+    of = dict(zip([*types, ErrorAnswer], schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for one in known:
+        operation: dict[str, Any] = {
+            "operationId": re.sub(r"\W+", "_", f"{one.method.lower()} {one.path.strip('/')}"),
+            "summary": one.summary,
+            "responses": {"200": _content("What was asked for.", of[one.answer])},
+        }
+        operation["responses"] |= {
+            str(STATUS[code]): _content(code.replace("_", " "), of[ErrorAnswer]) for code in one.codes
+        }
+        if one.body is not None:
+            operation["requestBody"] = {"required": True, "content": {JSON: {"schema": of[one.body]}}}
+        if one.guarded:
+            operation["security"] = [{"token": []}, {}]
+        paths.setdefault(one.path, {})[one.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "langshift", "version": VERSION, "summary": "Search that is fair to every language."},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def _content(what: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": what, "content": {JSON: {"schema": schema}}}

@@ -1,0 +1,185 @@
+"""What the interface does for each request: searches, indices, embeddings, reranking."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import Encoder, identity
+from langshift.plugin.inventory import versions_of
+from langshift.plugin.versions import check_name, live
+from langshift.retrieval.rerank.rerankers import TextReranker, open_reranker
+from langshift.retrieval.searcher import ENCODING
+from langshift.retrieval.service import plan_factory
+from langshift.retrieval.settings import by_features
+from langshift.web.api import contract
+from langshift.web.api.errors import ApiError
+from langshift.web.context import AppContext, LruCache
+
+#: Encoders that may be asked for by name: those that come with langshift, and read nothing but their own package.
+ENCODERS: Final = ("e5-small", "use-m")
+# Vectors of texts that were asked for last; a query is often asked for by many.
+_KEPT: Final = 10_000
+_FLOAT32: Final = np.dtype("<f4")
+
+
+class SearchService:
+    """Carries out what requests ask for; safe to use from several threads.
+
+    Attributes:
+        console: the cluster, and what is open on it.
+    """
+
+    def __init__(
+        self, console: AppContext, on_search: Callable[[str, dict[str, Any]], None], rerankers: Sequence[str]
+    ) -> None:
+        """Search on a cluster.
+
+        Args:
+            console: the cluster, and what is open on it.
+            on_search: called after each search with its index and answer.
+            rerankers: that may be asked for, beside ``features``; each is opened at its first use.
+        """
+        self.console, self._on_search = console, on_search
+        self._named = tuple(rerankers)
+        self._rerankers = LruCache[TextReranker](max(1, len(rerankers)))
+        self._encoders = LruCache[Encoder](len(ENCODERS))
+        self._vectors = LruCache[NDArray[np.float32]](_KEPT)
+
+    def search(self, body: contract.SearchBody) -> dict[str, Any]:
+        """What was found.
+
+        Raises:
+            ApiError: the reranker is not one that may be asked for.
+            LangshiftError: as ``langshift.search``.
+        """
+        if body.rerank not in (None, "features", *self._named):
+            known = ", ".join(["features", *self._named])
+            raise ApiError("invalid_request", f"There is no reranker {body.rerank!r} here: choose one of {known}.")
+        how = {name: getattr(body, name) for name in body.__struct_fields__ if name not in ("index", "query")}
+        opened = self.console.opened(body.index)
+        made = plan_factory(body.query, **how)
+        answer = opened.execute(made, body.filters, body.dsl_filter)[1].to_dict()
+        self._on_search(body.index, answer)
+        return answer
+
+    def indices(self, _: None = None) -> contract.IndicesAnswer:
+        """The indices whose live version can be searched."""
+        client = self.console.client
+        found = [live(client, one.name) for one in versions_of(client) if one.state == "live"]
+        return contract.IndicesAnswer(
+            [
+                contract.KnownIndex(
+                    name=one.name,
+                    version=one.index,
+                    documents=one.documents,
+                    encoder=one.fingerprint.encoder,
+                    dimension=one.fingerprint.dimension,
+                    alpha=one.fingerprint.alpha,
+                    gamma=one.fingerprint.gamma,
+                    languages=dict(one.counts),
+                )
+                for one in found
+            ]
+        )
+
+    def embeddings(self, body: contract.EmbeddingsBody) -> contract.EmbeddingsAnswer:
+        """Vectors as the encoder makes them, which is how queries are searched with.
+
+        Raises:
+            ApiError: there are too many texts, or too long ones, or there is no such model.
+        """
+        texts = [body.input] if isinstance(body.input, str) else body.input
+        _require_short(texts)
+        encoder = self._encoder(body.model)
+        if body.dimensions not in (None, encoder.dimension):
+            raise ApiError(
+                "invalid_request", f"Vectors of {body.model} have {encoder.dimension} dimensions: leave them whole."
+            )
+        encode = encoder.encode_queries if body.input_type == "query" else encoder.encode_documents
+        made = self._encoded(encoder, body.input_type, texts, encode)
+        tokens = sum(encoder.count_tokens(texts))
+        as_text = body.encoding_format == "base64"
+        return contract.EmbeddingsAnswer(
+            data=[
+                contract.Embedding(index=place, embedding=_base64(one) if as_text else one.tolist())
+                for place, one in enumerate(made)
+            ],
+            model=body.model,
+            usage=contract.Usage(prompt_tokens=tokens, total_tokens=tokens),
+        )
+
+    def rerank(self, body: contract.RerankBody) -> contract.RerankAnswer:
+        """Texts in the order of their relevance.
+
+        Raises:
+            ApiError: there are too long texts, or there is no such model.
+        """
+        texts = [one if isinstance(one, str) else one.text for one in body.documents]
+        _require_short([body.query, *texts])
+        if body.model not in self._named or by_features(body.model):
+            known = ", ".join(one for one in self._named if not by_features(one))
+            said = f"choose one of {known}" if known else "the service was started without one (--reranker)"
+            raise ApiError("not_found", f"There is no reranker {body.model!r} here: {said}.")
+        model = self._rerankers.of(body.model, partial(open_reranker, body.model))
+        scores = model.scores(body.query, texts)
+        best = np.argsort(-scores, kind="stable")[: body.top_n]
+        results = [contract.RerankResult(index=int(place), relevance_score=float(scores[place])) for place in best]
+        if body.return_documents:
+            for one in results:
+                one.document = contract.RerankText(texts[one.index])
+        return contract.RerankAnswer(model=body.model, results=results)
+
+    def ready(self) -> bool:
+        """Whether the cluster answers."""
+        try:
+            return bool(self.console.client.ping())
+        except Exception:
+            return False
+
+    def _encoder(self, model: str) -> Encoder:
+        """The encoder of a name, or of an index."""
+        if model in ENCODERS:
+            return self._encoders.of(model, partial(open_encoder, model))
+        check_name(model)
+        return self.console.opened(model).current().searcher.encoder
+
+    def _encoded(
+        self,
+        encoder: Encoder,
+        kind: str,
+        texts: Sequence[str],
+        encode: Callable[[Sequence[str]], NDArray[np.float32]],
+    ) -> list[NDArray[np.float32]]:
+        """A vector for each text; one thread at a time encodes, and what is known already is not encoded again."""
+        of = (*identity(encoder).values(), kind)
+        known = {text: self._vectors.get((of, text)) for text in dict.fromkeys(texts)}
+        if new := [text for text, vector in known.items() if vector is None]:
+            with ENCODING:
+                made = encode(new)
+            for text, vector in zip(new, made, strict=True):
+                known[text] = self._vectors.of((of, text), vector.copy)
+        return [vector for text in texts if (vector := known[text]) is not None]
+
+
+def _require_short(texts: Sequence[str]) -> None:
+    """Refuse what would keep others waiting.
+
+    Raises:
+        ApiError: the texts have too many characters together, or one has none.
+    """
+    if sum(map(len, texts)) > contract.MOST_CHARACTERS:
+        most = f"{contract.MOST_CHARACTERS:,}"
+        raise ApiError("too_large", f"The texts have more than {most} characters: send fewer at a time.")
+    if not all(text.strip() for text in texts):
+        raise ApiError("invalid_request", "A text is empty: leave it out.")
+
+
+def _base64(vector: NDArray[np.float32]) -> str:
+    return base64.b64encode(vector.astype(_FLOAT32).tobytes()).decode()
