@@ -1,0 +1,178 @@
+"""The plugin's searches beside langshift's own, drawn at random over all that can be asked: the same hits and scores.
+
+On XQuAD in eight languages by both encoders, whole and in chunks, calibrated as people do; on 20,000 made-up documents
+whose vectors are given; and on an index with fields of its own that was adopted. With one shard and with three.
+"""
+
+import json
+import uuid
+from collections import Counter
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from adopted_index import adopted
+from documents import DATA
+from large_corpus import LargeCorpus
+from native_agreement import Agreement, by_answer, by_query, query_of, require_same
+from native_plugin import has_plugin
+from old_index import DIMENSION, TOPICS
+from opensearchpy.exceptions import RequestError
+from retuned_index import Process, live
+from searched import drop
+
+from langshift.debias.encoders import open_encoder
+from langshift.plugin import versions
+from langshift.retrieval.calibration.stored import store_calibration
+from langshift.retrieval.settings import SearchQuery, SearchSettings
+
+LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
+QUESTIONS, TIMES, BY_ALIAS = 300, 400, 60
+# How many numbers the documents have; those with the last ones are deleted before anything is compared.
+NUMBERS, LEFT = 100, 92
+SWAPS, SWAPPED = 4, 1_000
+
+needs_xquad = pytest.mark.skipif(
+    not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plugin(client):
+    if not has_plugin(client):
+        pytest.skip("the cluster does not have the plugin langshift")
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """What was compared of each kind of index, shown at the end."""
+    found = {}
+    yield found
+    for kind, counts in found.items():
+        print(f"\n{kind}: " + ", ".join(f"{count:,} {what}" for what, count in counts.most_common()), end="")
+    print()
+
+
+@pytest.fixture(scope="module")
+def xquad(done, tmp_path_factory):
+    """XQuAD's passages as a corpus, and its questions."""
+    folder = tmp_path_factory.mktemp("agreement") / "xquad"
+    done(
+        *("dataset", "convert", "xquad", DATA / "xquad", folder, "--languages", LANGUAGES, "--multilingual-queries"),
+    )
+    queries = [json.loads(line) for line in (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
+    chosen = np.random.default_rng(1).choice(len(queries), QUESTIONS, replace=False)
+    return numbered(folder / "corpus.jsonl"), [queries[place] for place in chosen]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """20,000 documents with their vectors as a corpus, and questions."""
+    path, corpus = tmp_path_factory.mktemp("agreement") / "corpus.jsonl", LargeCorpus()
+    corpus.write(path)
+    return numbered(path), corpus.questions(QUESTIONS)
+
+
+def numbered(path):
+    """Give each document of a corpus a number."""
+    lines = path.read_bytes().splitlines()
+    told = (line[:-1] + b', "number": %d}\n' % (place * 37 % NUMBERS) for place, line in enumerate(lines))
+    path.write_bytes(b"".join(told))
+    return path
+
+
+def filters_by(number):
+    """What draws filters by language and by a field of numbers."""
+
+    def drawn(numbers):
+        tags = numbers.choice(LANGUAGES.split(","), 2, replace=False).tolist()
+        least = int(numbers.choice([1, 5, 30, 80]))
+        either = {"bool": {"should": [{"term": {number: least}}, {"range": {number: {"gte": 60}}}]}}
+        return [
+            ({"language": tags}, []),
+            ({number: {"lt": least}}, []),
+            ({number: {"in": [1, 2, 3], "not": 2}, "language": {"not": tags[0]}}, []),
+            ({number: {"gt": 10, "lte": 10 + least}}, [either]),
+            ({}, [either, {"exists": {"field": number}}]),
+            ({number: -1}, []),
+        ][numbers.integers(6)]
+
+    return drawn
+
+
+def compared(client, counted, kind, index, questions, number="number"):
+    """Compare searches of an index, also by an alias that filters."""
+    agreement = Agreement(client, index, questions, filters_by(number))
+    agreement.compare(TIMES)
+    alias, within = f"{index}-few", {"range": {number: {"lt": 70}}}
+    version = agreement.searcher.index.index
+    client.indices.put_alias(index=version, name=alias, body={"filter": within})
+    agreement.compare(BY_ALIAS, name=alias, within=[within])
+    client.indices.delete_alias(index=version, name=alias)
+    counted.setdefault(kind, Counter()).update(agreement.counts)
+
+
+@pytest.fixture
+def filled(client, done, index_name, tmp_path):
+    """A function that makes an index of a corpus, with so many shards, from which documents are deleted then."""
+
+    def fill(corpus, shards, *options, calibrated):
+        template = tmp_path / "template.json"
+        template.write_text(json.dumps({"settings": {"number_of_shards": shards}}))
+        done("ingest", corpus, "--index", index_name, "--template", template, *options)
+        if calibrated:
+            told = json.loads(done("anchors", "calibrate", index_name, "--json"))
+            print(f"\ncalibrated: {told['mode']}, strength {told['strength']}, words {told['lexical_weight']}", end="")
+        thinned(client, index_name)
+        return index_name
+
+    return fill
+
+
+def thinned(client, index, number="number", least=LEFT):
+    """Delete the documents with the last numbers from an index, which has one segment in each shard."""
+    client.indices.forcemerge(index=index, params={"max_num_segments": 1, "timeout": 600})
+    gone = {"query": {"range": {number: {"gte": least}}}}
+    assert client.delete_by_query(index=index, body=gone, params={"refresh": "true"})["deleted"]
+
+
+@needs_xquad
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize(
+    ("kind", "encoder", "options"),
+    [("XQuAD, use-m", "use-m", ()), ("XQuAD, e5-small", "e5-small", ()), ("chunks", "use-m", ("--chunk", "sentences:2"))],
+)
+def test_xquad(client, counted, filled, xquad, kind, encoder, options, shards):
+    corpus, queries = xquad
+    index = filled(corpus, shards, "--encoder", encoder, *options, calibrated=True)
+    vectors = open_encoder(encoder).encode_queries([one["text"] for one in queries])
+    questions = [SearchQuery(one["text"], one["language"], row) for one, row in zip(queries, vectors, strict=True)]
+    compared(client, counted, kind, index, questions)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_given_vectors(client, counted, filled, large, shards):
+    corpus, questions = large
+    index = filled(corpus, shards, "--encoder", "given", "--alpha", 0, calibrated=False)
+    if shards == 1:
+        # With more shards the spread is that of a sample.
+        store_calibration(client, versions.live(client, index), {"spread": 0.08, "strength": 0.7, "mode": "anchored"})
+    compared(client, counted, "20,000 given vectors", index, questions)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_an_adopted_index(client, cluster_url, counted, tmp_path, shards):
+    numbers, name = np.random.default_rng(2), f"langshift-test-{uuid.uuid4().hex[:8]}"
+    with adopted(client, cluster_url, name, tmp_path, documents=2000, shards=shards) as index:
+        thinned(client, index, "meta.topic", TOPICS - 3)
+        questions = [
+            SearchQuery(f"vehicle number {place} on the beach of topic {place % TOPICS}", tag, row)
+            for place, (tag, row) in enumerate(
+                zip(
+                    numbers.choice(["en", "de", "fr", "th"], QUESTIONS).tolist(),
+                    numbers.standard_normal((QUESTIONS, DIMENSION)).astype(np.float32),
+                    strict=True,
+                )
+            )
+        ]
+        compared(client, counted, "adopted", index, questions, "meta.topic")
