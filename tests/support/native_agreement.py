@@ -25,6 +25,7 @@ class Agreement:
 
     Attributes:
         counts: what was compared -> how often.
+        apart: the searches of which another thing was found, and what.
     """
 
     def __init__(self, client, index, questions, filters, *, seed=0, modes=MODES, opened=None):
@@ -39,7 +40,7 @@ class Agreement:
             modes: those that are drawn.
             opened: encoders that are open already, by name.
         """
-        self.client, self.counts = client, Counter()
+        self.client, self.counts, self.apart = client, Counter(), []
         self.searcher = Searcher(client, index, opened=opened)
         # What it finds without the plugin is what is compared with.
         self.searcher._native = False
@@ -72,8 +73,7 @@ class Agreement:
                 try:
                     require_same(found, wanted, members=door == "answer")
                 except AssertionError as error:
-                    error.add_note(f"{door}: {question.words!r} {question.language} {setting} {size=} {filters} {queries}")
-                    raise
+                    self.apart.append((door, question.words, question.language, setting, size, filters, queries, error))
                 self._count(door, setting, stands_for, filters or queries or within)
 
     def _drawn(self):
@@ -119,7 +119,12 @@ def by_query(client, name, question, setting, size, clauses=()):
 
 def by_answer(client, name, question, setting, size, filters, queries):
     """What the plugin's own search answers: of each hit id, score, and those of the others in its group."""
-    body = query_of(question, setting)["langshift"] | {"size": size, "filters": filters, "dsl_filter": queries, "fields": []}
+    body = query_of(question, setting)["langshift"] | {
+        "size": size,
+        "filters": filters,
+        "dsl_filter": queries,
+        "fields": [],
+    }
     if setting.mode == "hybrid":
         body |= {"fusion": setting.fusion, "lexical_weight": setting.lexical_weight}
     # As JSON has it, and as it would come from any client.
