@@ -23,7 +23,7 @@ from langshift.retrieval.calibration.stored import store_calibration
 from langshift.retrieval.settings import SearchQuery
 
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
-QUESTIONS, TIMES, BY_ALIAS = 300, 400, 60
+QUESTIONS, TIMES, BY_ALIAS = 300, 300, 50
 # A calibration of as many documents as it usually takes searches 30,000 times.
 SAMPLE = 30
 # How many numbers the documents have; those with the last ones are deleted before anything is compared.
@@ -98,9 +98,9 @@ def filters_by(number):
     return drawn
 
 
-def compared(client, counted, kind, index, questions, number="number"):
+def compared(client, counted, kind, shards, index, questions, number="number"):
     """Compare searches of an index, also by an alias that filters."""
-    agreement = Agreement(client, index, questions, filters_by(number))
+    agreement = Agreement(client, index, questions, filters_by(number), seed=shards)
     agreement.compare(TIMES)
     alias, within = f"{index}-few", {"range": {number: {"lt": 70}}}
     version = agreement.searcher.index.index
@@ -165,7 +165,7 @@ def test_xquad(client, counted, filled, calibrated, xquad, kind, shards):
     thinned(client, index)
     vectors = open_encoder(encoder).encode_queries([one["text"] for one in queries])
     questions = [SearchQuery(one["text"], one["language"], row) for one, row in zip(queries, vectors, strict=True)]
-    compared(client, counted, kind, index, questions)
+    compared(client, counted, kind, shards, index, questions)
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -176,7 +176,7 @@ def test_given_vectors(client, counted, filled, large, shards):
     if shards == 1:
         # With more shards the spread is that of a sample.
         store_calibration(client, versions.live(client, index), {"spread": 0.08, "strength": 0.7, "mode": "anchored"})
-    compared(client, counted, "20,000 given vectors", index, questions)
+    compared(client, counted, "20,000 given vectors", shards, index, questions)
 
 
 GROUPED = ("--group-field", "headline")
@@ -199,4 +199,4 @@ def test_an_adopted_index(client, cluster_url, counted, tmp_path, shards):
                 )
             )
         ]
-        compared(client, counted, "adopted", index, questions, "meta.topic")
+        compared(client, counted, "adopted", shards, index, questions, "meta.topic")

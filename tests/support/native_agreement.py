@@ -143,13 +143,13 @@ def _told(hit):
 
 
 def require_same(found, wanted, *, members=True):
-    """The same entries in the same order with the same scores.
+    """The same entries in the same order with the same scores, of which those by words may be far above 1.
 
     What has the same score as another as far as figures of single precision tell may stand in another order: the
     server orders such by where they lie in their shards, of which langshift's own search knows nothing.
     """
     scores = [score for _, score, _ in wanted]
-    assert [score for _, score, _ in found] == pytest.approx(scores, abs=1e-6)
+    assert [score for _, score, _ in found] == pytest.approx(scores, rel=1e-6, abs=1e-6)
     if [name for name, *_ in found] != [name for name, *_ in wanted]:
         alike = Counter(None if score is None else round(score, 5) for score in scores)
         for (mine, score, _), (other, *_) in zip(found, wanted, strict=True):
