@@ -43,7 +43,7 @@ WAYS = {
 }
 GOALS = {"dense": (1.0, None), "dense, one per group": (1.2, None), "dense, preference": (1.2, None)}
 GOALS |= {"anchored": (1.6, 2.5)}
-WRITTEN, AT_ONCE, REPETITIONS, DIMENSION = 3_000, 500, 5, 384
+WRITTEN, AT_ONCE, REPETITIONS, DIMENSION = 2_000, 500, 5, 384
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +122,7 @@ def test_bulk(client, index_name, processor):
         "processor, detecting": (install_processor, unnamed),
     }
     used = {way: [] for way in ways}
-    for number in range(-2, REPETITIONS):
+    for number in range(-1, REPETITIONS):
         for way, (install, sent) in ways.items():
             index = make_index(client, f"{index_name}-{len(used[way])}-{number}", shift)
             if install is not None:

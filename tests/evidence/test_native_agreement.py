@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from adopted_index import adopted
 from documents import DATA
+from large_corpus import DIMENSION as LARGE_DIMENSION
 from large_corpus import LargeCorpus
 from native_agreement import Agreement
 from native_plugin import has_plugin
 from old_index import DIMENSION, TOPICS
 
 from langshift.debias.encoders import open_encoder
+from langshift.debias.vectors import LanguageVectors
 from langshift.plugin import versions
 from langshift.retrieval.calibration.stored import store_calibration
 from langshift.retrieval.settings import SearchQuery
@@ -28,7 +30,8 @@ QUESTIONS, TIMES, BY_ALIAS = 300, 300, 50
 SAMPLE = 30
 # How many numbers the documents have; those with the last ones are deleted before anything is compared.
 NUMBERS, LEFT = 100, 92
-SWAPS, SWAPPED = 4, 1_000
+# Documents of the index that is retuned, how often at least, and searches meanwhile.
+RETUNED, SWAPS, SWAPPED = 2_000, 4, 1_000
 
 needs_xquad = pytest.mark.skipif(
     not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place"
@@ -200,3 +203,33 @@ def test_an_adopted_index(client, cluster_url, counted, tmp_path, shards):
             )
         ]
         compared(client, counted, "adopted", shards, index, questions, "meta.topic")
+
+
+def test_a_retune_swaps_versions_meanwhile(client, cluster_url, counted, large, filled, tmp_path):
+    """What is found by the alias is what langshift's own search finds in the version that answered."""
+    corpus, questions = large
+    part, vectors = tmp_path / "part.jsonl", tmp_path / "planted.safetensors"
+    part.write_bytes(b"".join(corpus.read_bytes().splitlines(keepends=True)[:RETUNED]))
+    planted(vectors)
+    index = filled(part, 3, "--encoder", "given", "--vectors", vectors, "--alpha", 1)
+    of_version, total = dict[str, Agreement](), Counter()
+    while total["all"] < SWAPPED or len(of_version) <= SWAPS:
+        scale = [0.5, 1.0][len(of_version) % 2]
+        process = Process(cluster_url, tmp_path / "home", "retune", index, "--alpha", scale)
+        while process.runs:
+            version = live(client, index)
+            if version not in of_version:
+                of_version[version] = Agreement(client, version, questions, filters_by("number"), seed=len(of_version))
+            of_version[version].compare(1, name=index)
+        process.done()
+        total = sum((one.counts for one in of_version.values()), Counter())
+    counted["while a retune swaps versions"] = total
+    print(f"\n{len(of_version)} versions", end="")
+    assert [one.apart for one in of_version.values()] == [[]] * len(of_version)
+
+
+def planted(path):
+    """Write language vectors for the large corpus."""
+    rows = np.random.default_rng(4).standard_normal((7, LARGE_DIMENSION)).astype(np.float32)
+    of = dict(zip([tag for tag in LANGUAGES.split(",") if tag != "en"], rows, strict=True))
+    LanguageVectors("en", of, dict.fromkeys(of, 100), "given", "", "", LARGE_DIMENSION, False, "planted").save(path)
