@@ -17,6 +17,7 @@ from large_corpus import LargeCorpus
 from native_agreement import Agreement
 from native_plugin import has_plugin
 from old_index import DIMENSION, TOPICS
+from retuned_index import Process, live
 
 from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors

@@ -124,7 +124,7 @@ def by_query(client, name, question, setting, size, clauses=()):
 
 
 def by_answer(client, name, question, setting, size, filters=None, queries=()):
-    """What the plugin's own search answers: the version, and of each hit id, score, and those of the others in its group."""
+    """What the plugin's own search answers: the version, and of each hit id, score, and those of its group's others."""
     body = query_of(question, setting)["langshift"] | {"size": size, "fields": []}
     body |= {"filters": filters or {}, "dsl_filter": list(queries)}
     if setting.mode == "hybrid":

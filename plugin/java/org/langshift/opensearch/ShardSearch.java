@@ -294,7 +294,7 @@ final class ShardSearch {
         double spread = Double.isNaN(spec.trust().spread()) ? shard.spread() : spec.trust().spread();
         long documents = facts.split ? gathered.own : shard.count(null);
         int words = gathered.own > 0 ? shard.countWords(spec.text(), spec.language()) : 1;
-        Anchors.Moved to = spec.moved(candidates, spread, facts.directions(), words, gathered.own, documents);
+        Anchors.Moved to = spec.moved(candidates, gathered.entries, spread, facts.directions(), words, gathered.own, documents);
         for (int i = 0; i < kept.size(); i++) {
             if (to.given()[i] > 0) {
                 places.put(kept.get(i).document, (float) to.given()[i]);
