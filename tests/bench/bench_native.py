@@ -31,7 +31,7 @@ from langshift.retrieval.settings import LEAST_CANDIDATES, SearchSettings
 from .bench_bulk import spread
 from .bench_search import quartiles
 
-QUESTIONS, WARM_UP, ROUNDS = 160, 3, 7
+QUESTIONS, WARM_UP, ROUNDS = 120, 2, 5
 PLAIN = "knn"
 WAYS = {
     "dense": SearchSettings(),

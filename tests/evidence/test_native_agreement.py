@@ -32,7 +32,7 @@ SAMPLE = 30
 # How many numbers the documents have; those with the last ones are deleted before anything is compared.
 NUMBERS, LEFT = 100, 92
 # Documents of the index that is retuned, how often at least, and searches meanwhile.
-RETUNED, SWAPS, SWAPPED = 2_000, 4, 1_000
+RETUNED, SWAPS, SWAPPED = 1_000, 3, 1_000
 
 needs_xquad = pytest.mark.skipif(
     not (DATA / "xquad").is_dir(), reason=f"no XQuAD in {DATA}; LANGSHIFT_DATA names another place"
@@ -117,9 +117,13 @@ def compared(client, counted, kind, shards, index, questions, number="number"):
 
 @pytest.fixture
 def filled(done, index_name, tmp_path):
-    """A function that makes an index of a corpus, with so many shards."""
+    """A function that makes an index of a corpus, or of its first documents, with so many shards."""
 
-    def fill(corpus, shards, *options):
+    def fill(corpus, shards, *options, documents=None):
+        if documents is not None:
+            lines = corpus.read_bytes().splitlines(keepends=True)[:documents]
+            corpus = tmp_path / "part.jsonl"
+            corpus.write_bytes(b"".join(lines))
         template = tmp_path / "template.json"
         template.write_text(json.dumps({"settings": {"number_of_shards": shards}}))
         done("ingest", corpus, "--index", index_name, "--template", template, *options)
@@ -150,11 +154,11 @@ def thinned(client, index, number="number", least=LEFT):
     assert client.delete_by_query(index=index, body=gone, params={"refresh": "true", "scroll_size": 200})["deleted"]
 
 
-#: Kind of index -> encoder, and options of its load.
+#: Kind of index -> encoder, how many documents are loaded, and options.
 OF_XQUAD = {
-    "XQuAD by use-m": ("use-m", ()),
-    "XQuAD by e5-small": ("e5-small", ()),
-    "XQuAD in chunks": ("use-m", ("--chunk", "sentences:2")),
+    "XQuAD by use-m": ("use-m", None, ()),
+    "XQuAD by e5-small": ("e5-small", None, ()),
+    "XQuAD in chunks": ("use-m", 640, ("--chunk", "sentences:2")),
 }
 
 
@@ -163,8 +167,8 @@ OF_XQUAD = {
 @pytest.mark.parametrize("kind", OF_XQUAD)
 def test_xquad(client, counted, filled, calibrated, xquad, kind, shards):
     corpus, queries = xquad
-    encoder, options = OF_XQUAD[kind]
-    index = filled(corpus, shards, "--encoder", encoder, *options)
+    encoder, documents, options = OF_XQUAD[kind]
+    index = filled(corpus, shards, "--encoder", encoder, *options, documents=documents)
     calibrated(kind, index)
     thinned(client, index)
     vectors = open_encoder(encoder).encode_queries([one["text"] for one in queries])
@@ -209,10 +213,10 @@ def test_an_adopted_index(client, cluster_url, counted, tmp_path, shards):
 def test_a_retune_swaps_versions_meanwhile(client, cluster_url, counted, large, filled, tmp_path):
     """What is found by the alias is what langshift's own search finds in the version that answered."""
     corpus, questions = large
-    part, vectors = tmp_path / "part.jsonl", tmp_path / "planted.safetensors"
-    part.write_bytes(b"".join(corpus.read_bytes().splitlines(keepends=True)[:RETUNED]))
+    vectors = tmp_path / "planted.safetensors"
     planted(vectors)
-    index = filled(part, 3, "--encoder", "given", "--vectors", vectors, "--alpha", 1)
+    options = ("--encoder", "given", "--vectors", vectors, "--alpha", 1)
+    index = filled(corpus, 3, *options, documents=RETUNED)
     of_version, total = dict[str, Agreement](), Counter()
     while total["all"] < SWAPPED or len(of_version) <= SWAPS:
         scale = [0.5, 1.0][len(of_version) % 2]
