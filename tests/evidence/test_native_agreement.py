@@ -183,7 +183,8 @@ def test_given_vectors(client, counted, filled, large, shards):
     thinned(client, index)
     if shards == 1:
         # With more shards the spread is that of a sample.
-        store_calibration(client, versions.live(client, index), {"spread": 0.08, "strength": 0.7, "mode": "anchored"})
+        found = {"spread": 0.08, "strength": 0.7, "mode": "anchored", "lexical_weight": None, "rerank": {}}
+        store_calibration(client, versions.live(client, index), found)
     compared(client, counted, "20,000 given vectors", shards, index, questions)
 
 

@@ -254,7 +254,8 @@ final class Rounds {
 
         private void balanced() {
             double beta = of.effectivePreference();
-            SearchSpec plain = of.with(Mode.DENSE).with(Addition.NONE).deep(of.k(), ShardSearch.POOL);
+            int k = facts.parent == null ? LangshiftQueryBuilder.LEAST_CANDIDATES : of.onePerGroup() ? of.groupsDepth() : of.k();
+            SearchSpec plain = of.with(Mode.DENSE).with(Addition.NONE).deep(k, ShardSearch.POOL);
             List<SearchSpec> searches = new ArrayList<>(List.of(plain));
             if (beta != 0) {
                 searches.add(plain.with(ShardIndex.all(of.filter(), ShardIndex.favoured(facts, of.language(), beta))));

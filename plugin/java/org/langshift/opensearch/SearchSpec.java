@@ -170,6 +170,11 @@ record SearchSpec(
         return Anchors.move(Anchors.unit(vector), candidates, setting);
     }
 
+    /** How many documents a shard looks at first for as many groups as are wanted. */
+    int groupsDepth() {
+        return Math.min(LangshiftQueryBuilder.MOST, Math.max(k, 2 * size));
+    }
+
     boolean knowsLanguage() {
         return !language.equals(Languages.UND);
     }

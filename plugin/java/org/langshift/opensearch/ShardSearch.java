@@ -228,7 +228,7 @@ final class ShardSearch {
     /** The best document of each of the best groups. */
     private List<Entry> foundGroups() throws IOException {
         shard.requireGroups();
-        int k = Math.min(LangshiftQueryBuilder.MOST, Math.max(spec.k(), 2 * spec.size()));
+        int k = spec.groupsDepth();
         List<Entry> found;
         if (spec.mode() == Mode.BALANCED) {
             found = balanced(k);
