@@ -112,6 +112,8 @@ def compared(client, counted, kind, shards, index, questions, number="number"):
     agreement.compare(BY_ALIAS, name=alias, within=[within])
     client.indices.delete_alias(index=version, name=alias)
     counted.setdefault(kind, Counter()).update(agreement.counts)
+    for one in agreement.apart:
+        print("\n", *one)
     assert agreement.apart == []
 
 
