@@ -89,8 +89,8 @@ bench: $(VENV)/.installed-dev  ## benchmarks: candidates in turn, median and spr
 bench-bulk: $(VENV)/.installed-dev  ## the benchmark of bulk indexing alone, beside the client library's helpers
 	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_bulk.py tests/bench/bench_overlap.py tests/bench/bench_million.py
 
-bench-search: $(VENV)/.installed-dev  ## the benchmarks of the search modes and of the console, query by query in turn
-	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_search.py tests/bench/bench_console.py
+bench-search: $(VENV)/.installed-dev  ## the benchmarks of the search modes, the plugin and the console, query by query in turn
+	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_search.py tests/bench/bench_native.py tests/bench/bench_console.py
 
 clean:  ## remove the environment and everything built
 	@$(PYTHON) -c "import shutil; [shutil.rmtree(p, ignore_errors=True) for p in ('$(VENV)', 'build', 'dist', '.build')]"

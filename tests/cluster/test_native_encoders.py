@@ -2,18 +2,13 @@
 
 import os
 import re
-import uuid
 
 import pytest
 from documents import DOCS, blocks, in_shell, run
 from embeddings_server import embeddings_server, vector
 from model_http import reply
-from native_plugin import encoder_port, hits_of, metadata_of
+from native_plugin import encoder_port, hits_of, index_of_texts
 from opensearchpy.exceptions import TransportError
-from plain_index import PLAIN
-from searched_index import DIMENSION, Corpus
-
-from langshift.plugin.metadata import USUAL
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +22,8 @@ def server(client):
 
 @pytest.fixture(scope="module")
 def index(client):
-    name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
-    Corpus().write(client, name, 1)
-    made = metadata_of(PLAIN, USUAL)
-    made["langshift"] |= {"dimension": DIMENSION, "query_prefix": "query: "}
-    client.indices.put_mapping(index=name, body={"_meta": made})
-    yield name
-    client.indices.delete(index=name)
+    with index_of_texts(client) as name:
+        yield name
 
 
 def search(client, index, **query):

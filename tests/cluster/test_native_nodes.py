@@ -3,7 +3,8 @@
 import time
 
 import pytest
-from filtered_index import ENCODER, QUERY, FilteredIndex
+from filtered_index import ENCODER, LANGUAGES, QUERY, WORDS, FilteredIndex
+from native_agreement import Agreement
 from native_plugin import packed_plugin
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import TransportError
@@ -11,13 +12,14 @@ from three_nodes import NAMES, ThreeNodes, long_form
 
 from langshift.plugin import native
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.settings import SearchQuery, SearchSettings
 
 pytestmark = long_form
 
 WITHOUT = NAMES[2]
 VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()
 LONGEST = 20  # seconds
+SEARCHES = 150
 LACKS = "[langshift] A node that holds a part of {} lacks the plugin langshift: install it on every node."
 
 
@@ -79,3 +81,20 @@ def test_a_node_without_it_is_an_error_and_with_it_all_agree(nodes):
                 assert [name for name, _ in found] == [hit.id for hit in wanted]
                 assert [score for _, score in found] == pytest.approx([hit.score for hit in wanted], abs=1e-6)
                 assert [hit["id"] for hit in ask(one, index, mode, rest=True)["hits"]] == [hit.id for hit in wanted]
+        agreement = Agreement(client, index.name, questions(), filters, opened={"toy": ENCODER})
+        agreement.compare(SEARCHES)
+        assert agreement.apart == []
+
+
+def questions():
+    texts = [f"{one} {other}" for one in WORDS for other in WORDS]
+    vectors = ENCODER.encode_queries(texts)
+    return [
+        SearchQuery(text, LANGUAGES[at % 3], row) for at, (text, row) in enumerate(zip(texts, vectors, strict=True))
+    ]
+
+
+def filters(numbers):
+    """Filters drawn by random numbers."""
+    year = int(numbers.integers(1980, 2020))
+    return [({"year": {"gte": year}}, []), ({"language": "de", "used": True}, [])][numbers.integers(2)]

@@ -66,12 +66,23 @@ def written(client, corpus, shards, *, directions=None, calibration=None, **_):
 
 
 class Documents(Corpus):
-    """Documents of which some are in two groups; the first that they name counts."""
+    """Documents of which some are in two groups, the first of which counts, and some have no vector."""
 
     def __init__(self):
         super().__init__()
         several = [name for at, name in enumerate(self.groups) if at % 7 == 0 and self.groups[name]]
         self.groups |= {name: [f"g{len(name) * 7}", self.groups[name]] for name in several}
+
+    def write(self, client, index, shards):
+        """Some more documents hold the words of every question, and have no vector."""
+        made, lines = super().write(client, index, shards), []
+        for number in range(12):
+            name, tag = f"bare{number}", LANGUAGES[number % 3]
+            self.languages[name] = tag
+            held = {"language": tag, "year": 2001, "text": {tag: "sun moon tide comet twin bread rain"}}
+            lines += [{"index": {"_id": name}}, held]
+        assert not client.bulk(index=index, body=lines, refresh=True)["errors"]
+        return made
 
 
 class Chunks(ChunkCorpus):

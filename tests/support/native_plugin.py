@@ -4,18 +4,22 @@ import base64
 import hashlib
 import json
 import socket
+import uuid
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from embeddings_server import MODEL
 from filelock import FileLock
+from plain_index import PLAIN
+from searched_index import DIMENSION, Corpus
 
 from langshift import embedded
 from langshift.debias import detector, unprepared
 from langshift.embedded.artifacts import read_lock
 from langshift.plugin import native, native_nodes
-from langshift.plugin.metadata import value_at
+from langshift.plugin.metadata import USUAL, value_at
 from langshift.plugin.native_nodes import plugin_nodes
 from langshift.plugin.pipelines import name_for
 
@@ -83,3 +87,17 @@ def encoder_port(client):
     (node, *_) = client.nodes.info(metric="settings")["nodes"].values()
     url = value_at(node["settings"], "langshift.encoders.toy.url")
     return None if url is None else int(url.removesuffix("/v1").rpartition(":")[2])
+
+
+@contextmanager
+def index_of_texts(client):
+    """The name of an index of the encoder ``toy``, whose endpoint makes a vector of a text; removed at the end."""
+    name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
+    Corpus().write(client, name, 1)
+    made = metadata_of(PLAIN, USUAL)
+    made["langshift"] |= {"dimension": DIMENSION, "query_prefix": "query: "}
+    client.indices.put_mapping(index=name, body={"_meta": made})
+    try:
+        yield name
+    finally:
+        client.indices.delete(index=name)

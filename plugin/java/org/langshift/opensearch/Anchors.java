@@ -24,10 +24,12 @@ final class Anchors {
      *
      * @param documents of the searcher's language, on a shard's average
      * @param words how many different words the query has, at least 1
+     * @param best the highest score by words of all that was gathered, also of what is no candidate as it has no vector
      * @param hasOwn whether the index has documents in the searcher's language
      */
     record Setting(
-        double strength, double spread, double[][] directions, double documents, int words, boolean hasOwn, double preference
+        double strength, double spread, double[][] directions, double documents, int words, double best, boolean hasOwn,
+        double preference
     ) {}
 
     /**
@@ -46,7 +48,7 @@ final class Anchors {
     static Moved move(double[] query, List<Candidate> candidates, Setting how) {
         double part = rho(query, how.directions);
         double[] trusted = probabilities(query, candidates, how, how.spread * part);
-        double best = candidates.stream().mapToDouble(Candidate::words).max().orElse(0), own = 0;
+        double own = 0;
         double[] sum = query.clone(), weights = new double[trusted.length];
         for (int i = 0; i < trusted.length; i++) {
             Candidate one = candidates.get(i);
@@ -65,7 +67,7 @@ final class Anchors {
         double[] given = new double[trusted.length];
         for (int i = 0; i < given.length; i++) {
             Candidate one = candidates.get(i);
-            given[i] = one.own || one.words == 0 ? 0 : how.strength * WORDS_BONUS * spread * one.words / best / 2;
+            given[i] = one.own || one.words == 0 ? 0 : how.strength * WORDS_BONUS * spread * one.words / how.best / 2;
         }
         return new Moved(moved, how.hasOwn ? (OWN_BONUS * spread * own + how.preference) / 2 : 0, given, trusted, weights);
     }

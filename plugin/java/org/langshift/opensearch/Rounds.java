@@ -157,22 +157,23 @@ final class Rounds {
         Map<String, float[]> vectors = vectors(answers[1]);
         int words = 1;
         for (SearchHit hit : answers[1].getHits()) {
-            if (vectors.containsKey(hit.getId())) {
-                gathered.add(entry(facts, hit));
-                words = Math.max(words, (int) hit.field(VectorsFetch.WORDS).getValue());
-            }
+            gathered.add(entry(facts, hit));
+            words = vectors.containsKey(hit.getId()) ? Math.max(words, (int) hit.field(VectorsFetch.WORDS).getValue()) : words;
         }
-        if (gathered.isEmpty()) {
+        // What has no vector has its place among the best by words all the same.
+        Map<String, Entry> chosen = chosen(gathered, vectors);
+        List<Entry> best = List.copyOf(chosen.values());
+        chosen.keySet().retainAll(vectors.keySet());
+        if (chosen.isEmpty()) {
             return given(spec, List.of());
         }
-        Map<String, Entry> chosen = chosen(gathered, vectors);
         List<Anchors.Candidate> candidates = new ArrayList<>();
         for (Entry one : chosen.values()) {
             candidates.add(new Anchors.Candidate(isOwn(one), one.score, Anchors.unit(vectors.get(one.id))));
         }
         int shards = answers[0].getTotalShards();
         double average = (double) (facts.split ? own : documents) / shards;
-        Anchors.Moved to = spec.moved(candidates, spread, facts.directions(), own > 0 ? words : 1, own, average);
+        Anchors.Moved to = spec.moved(candidates, best, spread, facts.directions(), own > 0 ? words : 1, own, average);
         Map<String, Float> given = new HashMap<>();
         anchors = new ArrayList<>();
         int at = 0;
@@ -200,10 +201,11 @@ final class Rounds {
     private Map<String, Entry> chosen(List<Entry> gathered, Map<String, float[]> vectors) {
         double[] query = Anchors.unit(spec.vector());
         Map<String, Double> cosines = new HashMap<>();
-        gathered.forEach(one -> cosines.put(one.id, Anchors.dot(query, Anchors.unit(vectors.get(one.id)))));
+        vectors.forEach((id, vector) -> cosines.put(id, Anchors.dot(query, Anchors.unit(vector))));
+        Comparator<Entry> nearest = Comparator.comparingDouble(one -> -cosines.get(one.id));
         Map<String, Entry> chosen = new LinkedHashMap<>();
         // What a shard did not list as near cannot be nearer than what it did.
-        gathered.stream().sorted((a, b) -> Double.compare(cosines.get(b.id), cosines.get(a.id))).limit(Anchors.NEAREST).forEach(one -> {
+        gathered.stream().filter(one -> vectors.containsKey(one.id)).sorted(nearest).limit(Anchors.NEAREST).forEach(one -> {
             Entry near = new Entry(-1, one.id, 0);
             near.language = one.language;
             chosen.put(one.id, near);
@@ -252,7 +254,8 @@ final class Rounds {
 
         private void balanced() {
             double beta = of.effectivePreference();
-            SearchSpec plain = of.with(Mode.DENSE).with(Addition.NONE).deep(of.k(), ShardSearch.POOL);
+            int k = facts.parent == null ? LangshiftQueryBuilder.LEAST_CANDIDATES : of.onePerGroup() ? of.groupsDepth() : of.k();
+            SearchSpec plain = of.with(Mode.DENSE).with(Addition.NONE).deep(k, ShardSearch.POOL);
             List<SearchSpec> searches = new ArrayList<>(List.of(plain));
             if (beta != 0) {
                 searches.add(plain.with(ShardIndex.all(of.filter(), ShardIndex.favoured(facts, of.language(), beta))));

@@ -2,6 +2,7 @@ package org.langshift.opensearch;
 
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -154,14 +155,24 @@ record SearchSpec(
      * What the second step of an anchored search searches with.
      *
      * @param words how many different words the query has, at least 1
+     * @param gathered the candidates, and what has no vector
      * @param own how many documents in the query's language the index or shard has
      * @param documents among which the words are looked for, on a shard's average
      */
-    Anchors.Moved moved(List<Anchors.Candidate> candidates, double spread, double[][] directions, int words, long own, double documents) {
+    Anchors.Moved moved(
+        List<Anchors.Candidate> candidates, Collection<Entry> gathered, double spread, double[][] directions, int words, long own,
+        double documents
+    ) {
+        double best = gathered.stream().mapToDouble(one -> one.score).max().orElse(0);
         Anchors.Setting setting = new Anchors.Setting(
-            trust.strength(), spread, directions, documents, words, own > 0, effectivePreference()
+            trust.strength(), spread, directions, documents, words, best, own > 0, effectivePreference()
         );
         return Anchors.move(Anchors.unit(vector), candidates, setting);
+    }
+
+    /** How many documents a shard looks at first for as many groups as are wanted. */
+    int groupsDepth() {
+        return Math.min(LangshiftQueryBuilder.MOST, Math.max(k, 2 * size));
     }
 
     boolean knowsLanguage() {

@@ -96,12 +96,7 @@ final class ShardIndex {
         return bonus > 0 ? same : QueryBuilders.boolQuery().mustNot(same);
     }
 
-    /** The k nearest by the k-NN plugin's own query, in the order of the shard, with the score (1 + cos) / 2. */
-    List<Entry> nearest(float[] vector, int k, QueryBuilder filter) throws IOException {
-        return matching(lucene(knn(facts, vector, k, filter, context.getXContentRegistry())));
-    }
-
-    /** As `nearest`, to be carried out beside other searches. */
+    /** Finds the k nearest by the k-NN plugin's own query, in the order of the shard, with the score (1 + cos) / 2. */
     Callable<List<Entry>> nearestTask(float[] vector, int k, QueryBuilder filter) throws IOException {
         Query query = lucene(knn(facts, vector, k, filter, context.getXContentRegistry()));
         return () -> matching(query);
@@ -138,24 +133,27 @@ final class ShardIndex {
         }
     }
 
-    /** The k nearest of all that matches, exactly: every one is looked at. */
-    List<Entry> scan(float[] vector, int k, QueryBuilder filter) throws IOException {
-        PriorityQueue<Entry> best = new PriorityQueue<>(Entry.BY_SCORE.reversed());
-        scoreEach(vector, filter, (document, score) -> {
-            if (score >= 0 && (best.size() < k || score > best.peek().score)) {
-                best.add(new Entry(document, null, score));
-                if (best.size() > k) {
-                    best.poll();
+    /** Finds the k nearest of all that matches, exactly: every one is looked at. */
+    Callable<List<Entry>> scanTask(float[] vector, int k, QueryBuilder filter) throws IOException {
+        Query query = lucene(filter);
+        return () -> {
+            PriorityQueue<Entry> best = new PriorityQueue<>(Entry.BY_SCORE.reversed());
+            scoreEach(vector, query, (document, score) -> {
+                if (score >= 0 && (best.size() < k || score > best.peek().score)) {
+                    best.add(new Entry(document, null, score));
+                    if (best.size() > k) {
+                        best.poll();
+                    }
                 }
-            }
-        });
-        return inOrder(new ArrayList<>(best));
+            });
+            return inOrder(new ArrayList<>(best));
+        };
     }
 
     /** All that matches, scored exactly by a vector: below 0 where a document has none. */
     List<Entry> exact(float[] vector, QueryBuilder filter) throws IOException {
         List<Entry> made = new ArrayList<>();
-        scoreEach(vector, filter, (document, score) -> made.add(new Entry(document, null, score)));
+        scoreEach(vector, lucene(filter), (document, score) -> made.add(new Entry(document, null, score)));
         return made;
     }
 
@@ -164,8 +162,8 @@ final class ShardIndex {
     }
 
     /** Visits all that matches, in the order of the shard, with its exact score by a vector, below 0 where it has none. */
-    private void scoreEach(float[] vector, QueryBuilder filter, ScoreVisitor visitor) throws IOException {
-        Weight weight = searcher.createWeight(searcher.rewrite(lucene(filter)), ScoreMode.COMPLETE_NO_SCORES, 1);
+    private void scoreEach(float[] vector, Query query, ScoreVisitor visitor) throws IOException {
+        Weight weight = searcher.createWeight(searcher.rewrite(query), ScoreMode.COMPLETE_NO_SCORES, 1);
         for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
             FloatVectorValues values = leaf.reader().getFloatVectorValues(facts.vector);
             VectorScorer scorer = values == null ? null : values.scorer(vector);

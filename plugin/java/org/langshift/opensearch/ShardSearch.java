@@ -106,17 +106,22 @@ final class ShardSearch {
 
     private Searches searches(int k) throws IOException {
         Addition addition = spec.addition();
-        List<Entry> all = scored(shard.nearest(spec.vector(), k, spec.filter())), favoured = List.of();
-        if (addition.both() && addition.bonus() != 0) {
-            favoured = scored(favoured(k, addition.bonus()));
-        }
-        return new Searches(all, favoured, k);
+        List<List<Entry>> found = nearest(k, addition.both() ? addition.bonus() : 0);
+        return new Searches(scored(found.get(0)), scored(found.get(1)), k);
     }
 
-    private List<Entry> favoured(int k, double bonus) throws IOException {
+    /** The nearest of all, and those of what a bonus favours, side by side; no favoured without a bonus. */
+    private List<List<Entry>> nearest(int k, double bonus) throws IOException {
+        List<Callable<List<Entry>>> searches = new ArrayList<>();
+        searches.add(shard.nearestTask(spec.vector(), k, spec.filter()));
+        searches.add(bonus == 0 ? List::of : favouredTask(k, bonus));
+        return shard.together(searches);
+    }
+
+    private Callable<List<Entry>> favouredTask(int k, double bonus) throws IOException {
         QueryBuilder filter = ShardIndex.all(spec.filter(), ShardIndex.favoured(facts, spec.language(), bonus));
         boolean few = bonus > 0 && facts.keepsWholeVectors() && shard.count(spec.language()) <= MOST_SCANNED;
-        return few ? shard.scan(spec.vector(), k, filter) : shard.nearest(spec.vector(), k, filter);
+        return few ? shard.scanTask(spec.vector(), k, filter) : shard.nearestTask(spec.vector(), k, filter);
     }
 
     private List<Entry> scored(List<Entry> entries) throws IOException {
@@ -184,16 +189,12 @@ final class ShardSearch {
 
     /** As `searches`, by the cosines alone. */
     private Searches plainSearches(int k) throws IOException {
-        List<Entry> all = shard.nearest(spec.vector(), k, spec.filter()), favoured = List.of();
-        double beta = spec.effectivePreference();
-        if (beta != 0) {
-            favoured = favoured(k, beta);
-        }
-        for (List<Entry> one : List.of(all, favoured)) {
+        List<List<Entry>> found = nearest(k, spec.effectivePreference());
+        for (List<Entry> one : found) {
             shard.readLanguages(one);
             shard.readParents(one);
         }
-        return new Searches(all, favoured, k);
+        return new Searches(found.get(0), found.get(1), k);
     }
 
     /** The best few of each language among the best of all, and of the favoured; a document has the score of its best chunk. */
@@ -227,7 +228,7 @@ final class ShardSearch {
     /** The best document of each of the best groups. */
     private List<Entry> foundGroups() throws IOException {
         shard.requireGroups();
-        int k = Math.min(LangshiftQueryBuilder.MOST, Math.max(spec.k(), 2 * spec.size()));
+        int k = spec.groupsDepth();
         List<Entry> found;
         if (spec.mode() == Mode.BALANCED) {
             found = balanced(k);
@@ -294,7 +295,7 @@ final class ShardSearch {
         double spread = Double.isNaN(spec.trust().spread()) ? shard.spread() : spec.trust().spread();
         long documents = facts.split ? gathered.own : shard.count(null);
         int words = gathered.own > 0 ? shard.countWords(spec.text(), spec.language()) : 1;
-        Anchors.Moved to = spec.moved(candidates, spread, facts.directions(), words, gathered.own, documents);
+        Anchors.Moved to = spec.moved(candidates, gathered.entries, spread, facts.directions(), words, gathered.own, documents);
         for (int i = 0; i < kept.size(); i++) {
             if (to.given()[i] > 0) {
                 places.put(kept.get(i).document, (float) to.given()[i]);
