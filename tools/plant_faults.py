@@ -60,7 +60,7 @@ FAULTS = [
         "                verdict = self._request(rest)\n",
         '                self.settle([ActionResult(item, "done", "created") for item in rest.chunk.items])\n'
         "                verdict = self._request(rest)\n",
-        "tests/unit/test_bulk*.py tests/cluster/test_faults_answers.py tests/cluster/test_faults_kills.py",
+        "tests/unit/test_bulk*.py tests/cluster/faults/test_faults_answers.py tests/cluster/faults/*_kills.py",
     ),
     Fault(
         "the first dead letter of a request is dropped",
@@ -81,7 +81,7 @@ FAULTS = [
         "plugin/transfer/cutover.py",
         "    documents = verify(run)\n",
         "    run.retry(swap, run)\n    documents = verify(run)\n",
-        "tests/cluster/test_transfer*.py tests/cluster/test_retune.py",
+        "tests/cluster/test_transfer*.py tests/cluster/faults/test_transfer*.py tests/cluster/test_retune.py",
     ),
     Fault(
         "of equal scores the smaller id comes first",
@@ -151,7 +151,7 @@ FAULTS = [
         "plugin/transfer/copying.py",
         '{"range": {"_seq_no": {"gt": checkpoint}}}',
         '{"range": {"_seq_no": {"gt": checkpoint + 1}}}',
-        "tests/cluster/test_transfer*.py tests/cluster/test_retune.py tests/cluster/test_rollback.py",
+        "tests/cluster/test_transfer*.py tests/cluster/faults/test_transfer*.py tests/cluster/test_r*.py",
     ),
     Fault(
         "a resumed load takes one line too many for handled",

@@ -6,12 +6,11 @@ import pytest
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
 from small_dataset import index_of, write_small_dataset
+from tls_proxy import Authority, client_of
 
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.plugin import shift_script
 from langshift.plugin.inventory import drop_all
-
-from .tls_proxy import Authority, client_of
 
 
 @pytest.fixture(scope="session")

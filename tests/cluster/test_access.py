@@ -12,11 +12,10 @@ import command_line
 import pytest
 import trustme
 from cluster_templates import index_templates
+from security_plugin import Guard, documented_roles, with_every_index
+from tls_proxy import proxy
 
 from langshift.plugin.pipelines import installed
-
-from .security_plugin import Guard, documented_roles, with_every_index
-from .tls_proxy import proxy
 
 USER, PASSWORD = "loader", "grün:s3cret/@%ß猫"
 EVERYTHING = {

@@ -13,7 +13,9 @@ from anchored_corpus import corpus
 from command_line import langshift
 from given_data import run, write_lines
 from searched import drop, make_index
+from security_plugin import Guard
 from shifted_index import printed, refused
+from tls_proxy import proxy
 
 from langshift.errors import ClusterError
 from langshift.plugin import metadata, versions
@@ -24,9 +26,6 @@ from langshift.retrieval.calibration.stored import measured_spread, measured_wit
 from langshift.retrieval.dsl import MOST
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL_STRENGTH, AnchorModel, SearchRequest, SearchSettings
-
-from .security_plugin import Guard
-from .tls_proxy import proxy
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "permissions.md"
 USER, PASSWORD = "loader", "s3cret"

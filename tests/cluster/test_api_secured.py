@@ -10,14 +10,13 @@ import pytest
 import trustme
 from opensearchpy.exceptions import OpenSearchException
 from searched import a_name, drop, make_index
+from security_plugin import Guard
+from tls_proxy import proxy
 
 import langshift
 from langshift.client import make_async_client
 from langshift.server_errors import failure
 from langshift.settings import Settings
-
-from .security_plugin import Guard
-from .tls_proxy import proxy
 
 USER, PASSWORD = "anna", "grün:s3cret/@%ß"
 OFF = "disable verification with OPENSEARCH_SSL_VERIFY=false."

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import command_line
 import pytest
+from tls_proxy import proxy
 
 from langshift.client import make_async_client, make_client
 from langshift.credentials import credentials
@@ -21,7 +22,6 @@ from langshift.server_errors import failure
 from langshift.settings import Settings
 
 from .aws_signature import MISMATCH, Verifier
-from .tls_proxy import proxy
 
 ACCESS, SECRET, TOKEN = "AKIAFAKEFAKEFAKEFAKE", "fake/secret+key", "fake+token/=="
 KEYS = {"AWS_ACCESS_KEY_ID": ACCESS, "AWS_SECRET_ACCESS_KEY": SECRET}

@@ -16,11 +16,10 @@ from typing import NamedTuple
 import command_line
 import pytest
 import trustme
+from tls_proxy import Rewrite, proxy, server_side
 
 from langshift.client import open_cluster
 from langshift.settings import Settings
-
-from .tls_proxy import Rewrite, proxy, server_side
 
 USER, SECRET = "anna", "grün:s3cret/@%ß猫"
 NO_SUCH_INDEX = "There is no index nothing-here: create it with `langshift ingest CORPUS --index nothing-here`."

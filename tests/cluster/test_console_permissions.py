@@ -7,9 +7,8 @@ from html import unescape
 import pytest
 from console_process import sentence, serving
 from searched import a_name, drop, make_index
-
-from .security_plugin import DOCUMENT, Guard, documented_roles, with_every_index
-from .tls_proxy import proxy
+from security_plugin import DOCUMENT, Guard, documented_roles, with_every_index
+from tls_proxy import proxy
 
 USER, PASSWORD = "anna", "grün:s3cret/@%ß"
 # Every command looks at the cluster, and needs none of it but the first.

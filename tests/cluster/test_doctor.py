@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tls_proxy import Rewrite, proxy
 
 from langshift.plugin.cluster_check import Finding, check_cluster
 from langshift.settings import Settings
-
-from .tls_proxy import Rewrite, proxy
 
 FORBIDDEN = (403, b'{"error": {"reason": "no permissions"}, "status": 403}')
 Changes = dict[str, Callable[[Any], Any] | tuple[int, bytes]]

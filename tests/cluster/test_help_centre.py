@@ -9,11 +9,10 @@ from command_line import langshift, refusal
 from embeddings_server import embeddings_server
 from given_data import write_lines
 from help_centre import FIELDS, LANGUAGES, articles, language_of, write_export
+from resumed_load import ResumedLoad
 from small_old_index import ADOPTED, old_index
 
 from langshift.debias.encoders import open_encoder
-
-from .test_faults_kills import Load
 
 TOPICS = 8
 ENCODER = ("--encoder", "use-m")
@@ -137,7 +136,7 @@ def test_an_export_with_faults_is_loaded_changed_and_searched(client, run, index
 def test_a_load_of_an_export_is_killed_and_resumed(client, index_name, tmp_path, cluster_env):
     export = write_export(tmp_path / "export.jsonl", articles(44))
     with embeddings_server() as server:
-        load = Load(server, export, 445, index_name, tmp_path / "home", cluster_env)
+        load = ResumedLoad(server, export, 445, index_name, tmp_path / "home", cluster_env)
         load.command += FIELDS
         server.pause = 0.05
         process = load.start()

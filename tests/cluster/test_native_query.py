@@ -15,13 +15,12 @@ from native_plugin import has_plugin, hits_of, metadata_of
 from opensearchpy.exceptions import RequestError
 from plain_index import PLAIN
 from searched_index import DIMENSION, LANGUAGES, TRUST, ChunkCorpus, Corpus, asked, found
+from tls_proxy import client_of, proxy
 
 from langshift.plugin.metadata import USUAL
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
-
-from .tls_proxy import client_of, proxy
 
 TOY = replace(PLAIN, encoder="unknown", dimension=DIMENSION)
 #: Orthonormal rows, of which documents would hold a part only.

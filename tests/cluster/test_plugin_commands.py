@@ -8,14 +8,10 @@ import pytest
 from command_line import langshift
 from native_plugin import has_plugin
 from piped_index import made_shift, make_index, raw_vector
-from three_nodes import long_form
+from tls_proxy import proxy
 
-from langshift import __version__, embedded
-from langshift.client import open_cluster
+from langshift import __version__
 from langshift.plugin import native, pipelines
-from langshift.plugin.native_pipelines import find_native
-
-from .tls_proxy import proxy
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5}, gamma=0.9)
 
@@ -192,26 +188,3 @@ def test_a_node_without_the_plugin_is_named(client, away, index_name):
         assert f"The cluster's plugin langshift: {finding['value']}." in said.stderr
         assert ("The plugin langshift is not the same on every node" in said.stderr) is wrong
         assert (finding["remedy"] in described["remarks"]) is wrong
-
-
-@long_form
-def test_the_embedded_opensearch_is_given_the_plugin_and_gives_it_back(new_home, quick_java, plugin_zip, monkeypatch):
-    home = new_home()
-    monkeypatch.setattr(native, "build", lambda *_, **__: plugin_zip)
-    monkeypatch.setenv("LANGSHIFT_HOME", str(home))
-    monkeypatch.delenv("OPENSEARCH_URL", raising=False)
-    with quick_java():
-        done = langshift("plugin", "install")
-        assert done.stdout.startswith("Installed the plugin langshift, with detection of languages. OpenSearch")
-        client = open_cluster()
-        write_pipelines(client, "own")
-        index = make_index(client, "own", SHIFT)
-        let_through(client, index, default="own-alone")
-        before = written(client, "own")
-        done = langshift("plugin", "remove", "--json")
-        found = find_native(client := open_cluster())
-        assert json.loads(done.stdout) == {"removed": True, "indices": [index], "pipelines": found.pipelines}
-        assert not has_plugin(client)
-        assert (found.indices, written(client, "own")) == ([], before)
-        assert langshift("plugin", "remove").stdout == "The plugin langshift is not installed: nothing to remove.\n"
-        embedded.down(home)

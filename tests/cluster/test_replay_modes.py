@@ -5,6 +5,7 @@ import re
 
 import pytest
 from click.testing import CliRunner
+from tls_proxy import client_of, proxy
 
 from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
@@ -19,8 +20,6 @@ from langshift.retrieval.calibration.stored import measured_with, remarks
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.setting_text import read_setting
 from langshift.retrieval.settings import USUAL_STRENGTH
-
-from .tls_proxy import client_of, proxy
 
 SETTINGS = (
     "dense",

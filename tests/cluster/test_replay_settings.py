@@ -6,6 +6,7 @@ from dataclasses import asdict
 import pytest
 from click.testing import CliRunner
 from small_dataset import index_of
+from tls_proxy import proxy
 
 from langshift import output
 from langshift.commands.evaluate import evaluate
@@ -16,8 +17,6 @@ from langshift.plugin.inventory import drop_all
 from langshift.plugin.versions import live
 from langshift.retrieval.calibration.stored import measured_with
 from langshift.retrieval.setting_text import read_setting
-
-from .tls_proxy import proxy
 
 TESTED_HEADS = ["measure", "run", "mean", "difference", "95", "%", "interval", "p", "corrected", "p"]
 PREFER = "dense --prefer-language .05"

@@ -22,8 +22,7 @@ from embeddings_server import embeddings_server
 from model_http import reply
 from opensearchpy import OpenSearch
 from small_dataset import write_small_dataset
-
-from .tls_proxy import Refuse, Rewrite, proxy
+from tls_proxy import Refuse, Rewrite, proxy
 
 USER, SECRET = "anna", "Mk7xQ9vR:quite/@%ß 'un\"ique"
 MARK = "Mk7xQ9vR"

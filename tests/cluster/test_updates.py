@@ -14,6 +14,7 @@ from embeddings_server import embeddings_server
 from embeddings_server import vector as encoded
 from faults import cut_after
 from opensearchpy import helpers
+from resumed_load import ResumedLoad
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
@@ -23,8 +24,6 @@ from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.ingest.progress import last_line
 from langshift.ingest.resume import LoadOptions
-
-from .test_faults_kills import Load
 
 GERMAN = "Das Meer steigt und fällt zweimal am Tag, weil der Mond an ihm zieht."
 THAI = "ทะเลขึ้นและลงวันละสองครั้งเพราะดวงจันทร์ดึงดูดน้ำ"
@@ -307,7 +306,7 @@ def test_a_load_that_was_killed_goes_on_with_its_updates(client, index_name, clu
         for n in range(0, many, 4):
             file.write(json.dumps(update(f"d{n}", price=-n)) + "\n")
     with embeddings_server() as server:
-        killed = Load(server, corpus, many, index_name, tmp_path / "home", cluster_env)
+        killed = ResumedLoad(server, corpus, many, index_name, tmp_path / "home", cluster_env)
         server.pause = 0.05
 
         def encoded_texts(ending):

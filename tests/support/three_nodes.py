@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import time
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
@@ -23,8 +21,6 @@ from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import is_alive
 
 NAMES = ("langshift", "langshift-2", "langshift-3")
-#: For tests that start servers of their own, each of which takes ten seconds of processor time whenever it starts.
-long_form = pytest.mark.skipif("LANGSHIFT_KILLS" not in os.environ, reason="starts its own servers: make soak runs it")
 START_SECONDS = 300
 # A shard whose only copy is lost stays so: the cluster is red for good, and a test goes on with it.
 RED_SECONDS = 15

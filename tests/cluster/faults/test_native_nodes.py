@@ -8,13 +8,11 @@ from native_agreement import Agreement
 from native_plugin import packed_plugin
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import TransportError
-from three_nodes import NAMES, ThreeNodes, long_form
+from three_nodes import NAMES, ThreeNodes
 
 from langshift.plugin import native
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchQuery, SearchSettings
-
-pytestmark = long_form
 
 WITHOUT = NAMES[2]
 VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()

@@ -1,4 +1,4 @@
-"""SIGKILL at any moment of a retune or a rollback. LANGSHIFT_KILLS=20 or more gives the long form (``make soak``)."""
+"""SIGKILL at any moment of a retune or a rollback. LANGSHIFT_KILLS=20 or more gives the long form."""
 
 import os
 import random

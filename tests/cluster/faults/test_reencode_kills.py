@@ -1,4 +1,4 @@
-"""SIGKILL while a reencode encodes. LANGSHIFT_KILLS gives the long form, with more documents (``make soak``)."""
+"""SIGKILL while a reencode encodes. LANGSHIFT_KILLS gives the long form, with more documents."""
 
 import os
 

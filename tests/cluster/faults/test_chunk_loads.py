@@ -1,6 +1,6 @@
 """Loads of documents in chunks: every chunk of every document is there, and none of what a document was before.
 
-LANGSHIFT_KILLS=100 (``make soak``) gives 20,000 documents.
+LANGSHIFT_KILLS=100 gives 20,000 documents.
 """
 
 import json
@@ -13,6 +13,7 @@ import pytest
 from command_line import langshift
 from embeddings_server import embeddings_server
 from opensearchpy import helpers
+from resumed_load import ResumedLoad
 from toy_encoder import ToyEncoder
 
 from langshift.commands.load_display import LoadDisplay
@@ -29,7 +30,7 @@ from langshift.plugin.metadata import USUAL
 from langshift.plugin.versions import Target, live
 from langshift.settings import Settings
 
-from .test_faults_kills import KILLS, Load
+from .test_faults_kills import KILLS
 
 DOCUMENTS = 300 if KILLS < 100 else 20_000
 KILLS_A_LOAD = 3
@@ -193,7 +194,7 @@ class ChunkLoads:
         """Load lines, killed now and then; the finished process's summary."""
         corpus = self.folder / f"{name}.jsonl"
         corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        run = Load(self.server, corpus, len(lines), self.index, self.folder / "home", self.url)
+        run = ResumedLoad(self.server, corpus, len(lines), self.index, self.folder / "home", self.url)
         run.command += options
         for number in range(KILLS_A_LOAD):
             process = run.start()

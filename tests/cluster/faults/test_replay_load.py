@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from command_line import langshift
 from small_dataset import replayed
+from tls_proxy import client_of, proxy
 
 from langshift.commands.evaluate import evaluate
 from langshift.debias.detector import open_detector
@@ -28,8 +29,6 @@ from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
-
-from .tls_proxy import client_of, proxy
 
 
 def run(*arguments):

@@ -11,6 +11,7 @@ from http_exchange import Reply
 from nothing_lost import write_corpus
 from opensearchpy.exceptions import NotFoundError, TransportError
 from plain_index import PLAIN
+from security_plugin import security_exception
 from server_words import recovering, unknown, unknown_target
 from transferring import Meanwhile, behind, blocked, everything, index, moved, plan, unfinished
 
@@ -21,8 +22,6 @@ from langshift.plugin.metadata import uuid_of
 from langshift.plugin.transfer.run import transfer
 from langshift.plugin.versions import require_there
 from langshift.settings import Settings
-
-from .security_plugin import security_exception
 
 PATIENCE = 30
 

@@ -10,7 +10,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 from retuned_index import live, require_tidy
 from shifted_index import Corpus, language_vectors, require_vectors, saved
-from three_nodes import NAMES, long_form
+from three_nodes import NAMES
 
 from langshift.client import make_client
 from langshift.errors import LangshiftError
@@ -24,7 +24,6 @@ KNOWN = language_vectors()
 EACH = 100  # documents of each of eight languages
 SLOW = 50  # documents a second, so that a node dies in the middle of it
 PATIENCE, SHORT = 120, 5
-pytestmark = long_form
 
 
 @pytest.fixture
