@@ -214,6 +214,7 @@ def quick_java() -> QuickJava:
                 # The server needs its classes all the same.
                 options = [one for one in options if not one.startswith("-javaagent:")]
                 options[options.index("lib/*")] = f"lib/*{os.pathsep}agent/*"
+            options[options.index("-XX:+UseG1GC")] = "-XX:+UseSerialGC"
             return [program, *(RARELY_AGAIN if lasting else ["-XX:TieredStopAtLevel=1"]), *options]
 
         with pytest.MonkeyPatch.context() as patch:

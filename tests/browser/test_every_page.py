@@ -7,15 +7,15 @@ from playwright.sync_api import expect
 
 def addresses(demo):
     """Every kind of page, by name."""
-    asked = address(demo, question("ar"), right_mode="hybrid", right_one="1", left_alpha="0.3")
+    asked = address(demo, question("ar"), right_mode="hybrid", right_one="1", left_alpha="0.3", size=3)
     return {
         "search": address(demo),
         "results": asked,
         "filtered": address(
-            demo, question("en"), filter="language=ar,th", facet="group", sort="group:desc", left_mode="lexical"
+            demo, question("en"), filter="language=ar,th", facet="group", sort="group:desc", left_mode="lexical", size=3
         ),
         "pages": address(demo, question("en"), size=3, **{"from": 3}),
-        "anchored": address(demo, question("en"), right_mode="anchored"),
+        "anchored": address(demo, question("en"), right_mode="anchored", size=3),
         "why": address(demo, question("en")).replace("/search?", "/search/hit?") + "&side=right&id=allergy-ar",
         "indices": "/indices",
         "index": f"/indices/{demo.shifted}",
