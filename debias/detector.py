@@ -296,19 +296,27 @@ def open_detector(lid_model: Path | None = None) -> LanguageDetector:
     Raises:
         UsageError: no such file, or no fastText model whose labels are languages.
     """
-    import fasttext
-
     if lid_model is None:
-        return LanguageDetector(fasttext.load_model(str(bundled_model())), "lid.176.ftz", _BUNDLED_LABELS)
+        return LanguageDetector(_read_bundled(), "lid.176.ftz", _BUNDLED_LABELS)
     if not lid_model.is_file():
         raise UsageError(f"{lid_model} does not exist; --lid-model takes a fastText model (.bin or .ftz).")
     if not _loads(lid_model):
         raise UsageError(f"{lid_model} is not a fastText model (.bin or .ftz), or is damaged.")
+    import fasttext
+
     digest = hashlib.sha256(lid_model.read_bytes()).hexdigest()[:16]
     detector = LanguageDetector(fasttext.load_model(str(lid_model)), f"{lid_model.name} {digest}", {})
     if detector.detect("The quick brown fox jumps over the lazy dog.").language == UNDETERMINED:
         raise UsageError(f"{lid_model}: its labels are not languages known to langcodes, such as eng, en or eng_Latn.")
     return detector
+
+
+@cache
+def _read_bundled() -> Any:  # noqa: ANN401 - untyped
+    """The bundled model, read once however many indices are open: it only ever answers."""
+    import fasttext
+
+    return fasttext.load_model(str(bundled_model()))
 
 
 def _loads(model: Path) -> bool:
