@@ -201,9 +201,8 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         versions: all versions of its index, the oldest first.
     """
     index = version.version
-    found = client.indices.get_mapping(index=index)[index]["mappings"]
+    found, settings = metadata.read_mappings_and_settings(client, index)
     meta = metadata.checked_metadata(index, found)
-    settings = metadata.read_flat_settings(client, index)
     fields = FieldNames.from_meta(meta)
     check_mapping(index, found, version.fingerprint, fields)
     analyzers = dict(_analyzers(found, settings, fields))

@@ -1,11 +1,12 @@
 """The command ``ingest``."""
 
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import click
 from opensearchpy import OpenSearch
@@ -180,12 +181,15 @@ def ingest(
       langshift ingest export.jsonl --index news --id-field id --title-field headline^2 --text-field body
     """
     check_name(name)
-    fields = _fields_of_load(name, options.if_exists, fields, chunk)
+    # The cluster is asked only where that is needed, and once.
+    cluster = cache(open_cluster)
+    there = cache(lambda: _index(cluster(), name))
+    fields = _fields_of_load(there, options.if_exists, fields, chunk)
     options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
     # A corpus that cannot be read is refused before anybody is asked.
     require_readable(corpus)
     if not pipeline.encoder or options.if_exists == "append":
-        made = _fingerprint_of_index(name)
+        made = _fingerprint(there())
         if not pipeline.encoder and made is not None:
             pipeline = replace(pipeline, encoder=made.encoder, named_by=f"The index {name}")
         pipeline = replace(pipeline, encoder=pipeline.encoder or parameters.default_encoder())
@@ -196,7 +200,10 @@ def ingest(
             f"--chunk {fields.chunking} gives each piece of a document a vector of its own, but the vectors of "
             f"--encoder {pipeline.encoder} are of whole documents: use --chunk off, or an encoder that reads texts."
         )
-    index_meta = _meta_of_index(name, pipeline) if options.if_exists == "append" else None
+    index_meta = None
+    # Where no file of vectors tells how documents are shifted.
+    if options.if_exists == "append" and pipeline.default_shift and shipped(pipeline.encoder) is None:
+        index_meta = None if (live := there()) is None else metadata.read_metadata(cluster(), live.index)
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
@@ -212,8 +219,8 @@ def ingest(
             if options.resume:
                 raise UsageError(f"{message}: give a file, or leave --resume out.")
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
-        opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint_of_index(name)), index_meta)
-        client = open_cluster()
+        opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint(there())), index_meta)
+        client = cluster()
         watch = stack.enter_context(open_reporter(client, name, corpus, pipeline))
         with json_where_unpublished(progress.LoadSummary.to_dict, as_json=as_json):
             summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
@@ -249,13 +256,15 @@ def _index_options(
     return IndexOptions(Template.read(template, fields) if template else None, engine, dates)
 
 
-def _fields_of_load(name: str, if_exists: IfExists, given: FieldNames | None, chunk: str | None) -> FieldNames:
+def _fields_of_load(
+    index: Callable[[], IndexInfo | None], if_exists: IfExists, given: FieldNames | None, chunk: str | None
+) -> FieldNames:
     """The fields and the chunks that were asked for; what was not asked for is as in the index, where there is one."""
     chunking = str(Chunking.parse(chunk)) if chunk not in (None, "off") else None
     asked_for = chunked_fields(given or metadata.USUAL, chunking)
     if if_exists == "fail" or (given is not None and chunk is not None):
         return asked_for
-    there = _index(open_cluster(), name)
+    there = index()
     if there is None or not there.fields.split:
         return asked_for
     chunking = there.fields.chunking if chunk is None else chunking
@@ -275,19 +284,8 @@ def _index(client: OpenSearch, name: str) -> IndexInfo | None:
         return None
 
 
-def _fingerprint_of_index(name: str) -> Fingerprint | None:
-    """What made an index; None where there is none."""
-    there = _index(open_cluster(), name)
+def _fingerprint(there: IndexInfo | None) -> Fingerprint | None:
     return None if there is None else there.fingerprint
-
-
-def _meta_of_index(name: str, pipeline: PipelineOptions) -> dict[str, Any] | None:
-    """The ``_meta`` of an index that tells how documents for it are shifted, where no file of vectors does."""
-    if not pipeline.default_shift or shipped(pipeline.encoder) is not None:
-        return None
-    client = open_cluster()
-    there = _index(client, name)
-    return None if there is None else metadata.read_metadata(client, there.index)
 
 
 def _vector_spec(made: Fingerprint | None) -> VectorSpec | None:

@@ -116,7 +116,7 @@ def test_a_version_that_was_written_to_is_not_replaced(client, index_name, if_ex
         f"--to {target.index}` publishes it all the same."
     )
     assert versions.version_behind(client, index_name) == old.index
-    assert versions.unfinished(client, index_name) == []
+    assert versions.unfinished(client, index_name) == {}
     assert takes_writes(client, old.index)
     assert takes_writes(client, target.index)
 

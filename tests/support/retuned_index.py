@@ -86,7 +86,7 @@ def require_tidy(client: OpenSearch, name: str) -> None:
     """Nothing of a command is left: no block, no setting, no mark and no task."""
     settings = client.indices.get_settings(index=name)[live(client, name)]["settings"]["index"]
     assert settings.keys().isdisjoint({"blocks", "refresh_interval", "gc_deletes", "final_pipeline"}), settings
-    assert versions.unfinished(client, name) == []
+    assert versions.unfinished(client, name) == {}
     assert note(client, name) is None
     for index in versions.versions_of(client, name):
         assert reindex_tasks.running(client, index) == []
