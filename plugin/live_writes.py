@@ -121,7 +121,7 @@ def release(client: OpenSearch, index: str) -> dict[str, Any]:
         if has_blocked(meta):
             noted = meta[metadata.UNFINISHED]
             lift_block(client, noted["live"], noted["uuid"])
-            meta[metadata.UNFINISHED] = {**noted, "blocked": False}
+            meta = {**metadata.read_metadata(client, index), metadata.UNFINISHED: {**noted, "blocked": False}}
             metadata.write(client, index, meta)
     return meta
 

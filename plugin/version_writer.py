@@ -282,10 +282,11 @@ def finish(client: OpenSearch, name: str, index: str) -> None:
         # Behind its block until then: what was written to it now would go with it.
         client.indices.delete(index=before, ignore_unavailable=True)
         pipelines.forget_where_allowed(client, before)
-        # Read anew, as the version has been live for a while.
         meta = metadata.replacing(index, metadata.read_metadata(client, index), None, None)
     elif live_writes.has_blocked(meta):
         lift_block(client, noted["live"], noted["uuid"])
+        meta = metadata.read_metadata(client, index)
+    # Read right before, as anybody may change it by now: the version is live.
     metadata.write(client, index, {**meta, metadata.UNFINISHED: None})
 
 

@@ -310,15 +310,6 @@ def _no_alias(name: str) -> str:
     return f"{name} is an index, not an alias for versions: give the alias, or another name."
 
 
-def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
-    """The fingerprint in an index's mapping.
-
-    Raises:
-        ClusterError: the index has none.
-    """
-    return fingerprint_of(index, metadata.read_metadata(client, index))
-
-
 def fingerprint_of(index: str, meta: Mapping[str, Any]) -> Fingerprint:
     """The fingerprint in an index's whole ``_meta``.
 

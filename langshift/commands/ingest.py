@@ -231,7 +231,7 @@ def ingest(
     else:
         _print(summary)
     code = report_end(summary, opened, last, as_json=as_json)
-    note_calibration_due(client, name)
+    note_calibration_due(client, name, pipeline.encoder)
     click.get_current_context().exit(code)
 
 

@@ -286,7 +286,7 @@ def left_blocked(client, index_name, ingest):
     """The live version of an index, as a load leaves it that is killed between the block and the swap."""
     assert ingest("abcdef").returncode == 0
     live = f"{index_name}-v0001"
-    fingerprint = versions.read_fingerprint(client, live)
+    fingerprint = versions.live(client, index_name).fingerprint
     target = version_writer.open_for_writing(client, index_name, fingerprint, if_exists="new-version")
     noted = metadata.unfinished(client, target.index)
     metadata.note_unfinished(client, target.index, {**noted, "blocked": True})
