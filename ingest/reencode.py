@@ -234,8 +234,8 @@ def _body(
     field = mapped(mappings, index.fields.vector)
     assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
     field["dimension"] = fingerprint.dimension
-    _, with_defaults = metadata.read_mappings_and_settings(client, index.index)
-    keep_norms(settings, engine_of(mappings, with_defaults, index.fields.vector))
+    _, now = metadata.read_mappings_and_settings(client, index.index)
+    keep_norms(settings, engine_of(mappings, now, index.fields.vector))
     for part in (metadata.VECTORS, metadata.UNREAD, metadata.ANCHORS):
         meta.pop(part, None)
     meta |= {metadata.FINGERPRINT: fingerprint.to_dict(), **stored_shift.to_metadata(pipeline.debias)}

@@ -135,17 +135,12 @@ def has_blocked(meta: Mapping[str, Any]) -> bool:
 def release_abandoned(client: OpenSearch, name: str) -> bool:
     """Let the live version of a name take writes again where a load was killed that had blocked it.
 
-    A load that is just being published blocks it once more.
+    A load that is just being published, which takes less than a second, blocks it once more.
 
     Returns:
         Whether there was one.
     """
-    left = abandoned(client, name)
+    left = [index for index, meta in versions.unfinished(client, name).items() if has_blocked(meta)]
     for index in left:
         release(client, index)
     return bool(left)
-
-
-def abandoned(client: OpenSearch, name: str) -> list[str]:
-    """Versions whose loads have blocked the live one at this moment, which takes less than a second; or were killed."""
-    return [index for index, meta in versions.unfinished(client, name).items() if has_blocked(meta)]

@@ -315,11 +315,6 @@ def unfinished(client: OpenSearch, index: str) -> dict[str, Any] | None:
     return noted
 
 
-def note_unfinished(client: OpenSearch, index: str, noted: Mapping[str, Any] | None) -> None:
-    """Note what the load of a version must still do there, or with None that nothing is left to do."""
-    change(client, index, {UNFINISHED: noted})
-
-
 def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
     """Set some of it; None removes."""
     write(client, index, {**read_metadata(client, index), **values})

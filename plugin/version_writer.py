@@ -233,10 +233,11 @@ def discard(client: OpenSearch, target: Target) -> None:
     What a write has made of its name after somebody deleted it goes too; another load's version stays, and so does one
     that is kept aside.
     """
-    there = versions.read_index(client, target.index) if target.created else None
-    if there is None or target.name in there.aliases:
+    if not target.created:
         return
-    if there.uuid == target.uuid and there.meta.get(metadata.UNFINISHED) is not None:
+    if there := versions.read_index(client, target.index, target.uuid):
+        if target.name in there.aliases or metadata.UNFINISHED not in there.meta:
+            return
         live_writes.release(client, target.index)
         client.indices.delete(index=target.index, ignore_unavailable=True)
     versions.remove_impostor(client, target.index, target.uuid)
@@ -402,8 +403,8 @@ def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool =
     Raises:
         ClusterError: the version is gone, or the alias points to another by now.
     """
-    there = versions.read_index(client, index)
-    if there is None or there.uuid != uuid:
+    there = versions.read_index(client, index, uuid)
+    if there is None:
         raise ClusterError(
             f"Index {index}, which this load was writing to, was deleted: run the load again without --resume."
         )
@@ -424,8 +425,8 @@ def may_reopen(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
 
     Its version must be there, and the alias must stand for that, or for what it stood for when the load began.
     """
-    there = versions.read_index(client, index)
-    if there is None or there.uuid != uuid:
+    there = versions.read_index(client, index, uuid)
+    if there is None:
         return False
     now, noted = versions.version_behind(client, name), there.meta.get(metadata.UNFINISHED)
     return now == index or (noted is not None and noted.get("live") == now)

@@ -217,16 +217,17 @@ def _stored(index: str, found: Mapping[str, Any]) -> StoredIndex:
     return StoredIndex(index, settings["uuid"], found["aliases"], settings, meta)
 
 
-def read_index(client: OpenSearch, index: str) -> StoredIndex | None:
-    """An index by its own name; None where there is none.
+def read_index(client: OpenSearch, index: str, uuid: str) -> StoredIndex | None:
+    """An index by its own name and id; None where it is gone, also where another has its name.
 
     Raises:
         MetadataError: its metadata is not as langshift writes it.
     """
     try:
-        return _stored(index, client.indices.get(index=index)[index])
+        found = client.indices.get(index=index)[index]
     except NotFoundError:
         return None
+    return _stored(index, found) if found["settings"]["index"]["uuid"] == uuid else None
 
 
 def read_live(client: OpenSearch, name: str) -> StoredIndex | None:

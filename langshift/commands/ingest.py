@@ -17,7 +17,6 @@ from langshift.commands.anchors import note_calibration_due
 from langshift.commands.load_display import json_where_unpublished, open_reporter, report_end, show_languages
 from langshift.commands.pipeline_options import MAX_REFUSED, pipeline_options, weighted_field
 from langshift.debias.encoders.base import VectorSpec, is_given
-from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import shipped
 from langshift.errors import ClusterError, UsageError
 from langshift.ingest import progress
@@ -189,7 +188,7 @@ def ingest(
     # A corpus that cannot be read is refused before anybody is asked.
     require_readable(corpus)
     if not pipeline.encoder or options.if_exists == "append":
-        made = _fingerprint(there())
+        made = None if (info := there()) is None else info.fingerprint
         if not pipeline.encoder and made is not None:
             pipeline = replace(pipeline, encoder=made.encoder, named_by=f"The index {name}")
         pipeline = replace(pipeline, encoder=pipeline.encoder or parameters.default_encoder())
@@ -200,10 +199,9 @@ def ingest(
             f"--chunk {fields.chunking} gives each piece of a document a vector of its own, but the vectors of "
             f"--encoder {pipeline.encoder} are of whole documents: use --chunk off, or an encoder that reads texts."
         )
-    index_meta = None
     # Where no file of vectors tells how documents are shifted.
-    if options.if_exists == "append" and pipeline.default_shift and shipped(pipeline.encoder) is None:
-        index_meta = None if (live := there()) is None else metadata.read_metadata(cluster(), live.index)
+    is_told = options.if_exists == "append" and pipeline.default_shift and shipped(pipeline.encoder) is None
+    index_meta = metadata.read_metadata(cluster(), info.index) if is_told and (info := there()) else None
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
@@ -219,7 +217,7 @@ def ingest(
             if options.resume:
                 raise UsageError(f"{message}: give a file, or leave --resume out.")
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
-        opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint(there())), index_meta)
+        opened = opened or pipeline.open(source.vector_spec or _vector_spec(there()), index_meta)
         client = cluster()
         watch = stack.enter_context(open_reporter(client, name, corpus, pipeline))
         with json_where_unpublished(progress.LoadSummary.to_dict, as_json=as_json):
@@ -284,13 +282,9 @@ def _index(client: OpenSearch, name: str) -> IndexInfo | None:
         return None
 
 
-def _fingerprint(there: IndexInfo | None) -> Fingerprint | None:
-    return None if there is None else there.fingerprint
-
-
-def _vector_spec(made: Fingerprint | None) -> VectorSpec | None:
+def _vector_spec(there: IndexInfo | None) -> VectorSpec | None:
     """What vectors an index holds, for a corpus that brings none since it only deletes or updates."""
-    return None if made is None else VectorSpec(made.dimension, made.normalised)
+    return None if there is None else VectorSpec(there.fingerprint.dimension, there.fingerprint.normalised)
 
 
 def _print(summary: progress.LoadSummary) -> None:

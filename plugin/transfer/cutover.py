@@ -17,7 +17,7 @@ from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_ou
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.copying import catch_up, delete_gone, document_key
 from langshift.plugin.transfer.state import ClientTransform, ScriptTransform, Transfer, TransferAborted
-from langshift.plugin.versions import move_alias, read_index, version_behind
+from langshift.plugin.versions import move_alias, version_behind
 from langshift.server_errors import Unreadable
 from langshift.wording import pluralize
 
@@ -247,19 +247,18 @@ def cut_over(run: Transfer) -> tuple[int, float]:
 
 def _prepare(run: Transfer, blocked: bool) -> None:
     """Give the target its own settings back, and note what is its origin from now on."""
-    there = run.retry(read_index, run.client, run.target)
-    noted = {} if there is None else there.meta.get(metadata.UNFINISHED) or {}
-    settings = dict(noted.get("restore", {}))
+    settings = dict((run.retry(metadata.unfinished, run.client, run.target) or {}).get("restore", {}))
     if blocked:
         settings["blocks.write"] = True
     run.retry(run.client.indices.put_settings, index=run.target, body={"index": settings})
     if run.notes_replaced:
         run.retry(metadata.note_replaced, run.client, run.target, run.source)
     # A version that goes back in its place keeps its own origin.
-    elif there is not None and run.mark.kind != "rollback":
-        number = int(there.settings["number_of_shards"])
-        checkpoint = [shard.latest for shard in run.retry(reindex_tasks.shards, run.client, run.target, number)]
-        run.retry(run.mark.note_origin, metadata.new_origin(run.mark.kind, run.source, run.uuid, checkpoint))
+    elif run.mark.kind != "rollback":
+        # It has as many shards, as its settings are copied.
+        shards = run.retry(reindex_tasks.shards, run.client, run.target, len(run.checkpoint))
+        origin = metadata.new_origin(run.mark.kind, run.source, run.uuid, [shard.latest for shard in shards])
+        run.retry(metadata.change, run.client, run.target, {metadata.ORIGIN: origin.to_dict()})
 
 
 def swap(run: Transfer) -> None:

@@ -48,7 +48,7 @@ def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | None:
             metadata.write(client, live.name, {**live_writes.release(client, live.name), metadata.UNFINISHED: None})
         return None
     kind, note = found
-    metadata.note_unfinished(client, live.name, None)
+    metadata.change(client, live.name, {metadata.UNFINISHED: None})
     if kind != "rollback":
         return TransferResult(name, live.name, note["from"], note["asked"], kind)
     return TransferResult(name, live.name, note["from"], None, _kind_of(client, note["from"]))
@@ -101,7 +101,7 @@ def discard(client: OpenSearch, index: str, kind: state.Kind, note: Mapping[str,
         return
     client.indices.put_settings(index=index, body={"index": {"blocks.write": True}})
     version_writer.restore(client, index)
-    metadata.note_unfinished(client, index, None)
+    metadata.change(client, index, {metadata.UNFINISHED: None})
 
 
 def _release(client: OpenSearch, index: str, kind: state.Kind, note: Mapping[str, Any]) -> None:
@@ -295,8 +295,9 @@ def _make(run: Transfer, plan: TransferPlan) -> None:
     body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {**restore, plan.kind: note}
 
     def is_own() -> bool:
-        found = state.read_transfer_note(run.client, run.target)
-        return found is not None and found[1].get("token") == run.mark.token
+        with suppress(state.TransferSuperseded):
+            return bool(run.mark.read())
+        return False
 
     try:
         create_version(run.client, run.name, run.target, body, is_own)

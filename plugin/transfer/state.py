@@ -33,16 +33,8 @@ class TransferSuperseded(LangshiftError):
     """Another run works on the same version by now: this one may do nothing more there."""
 
 
-def read_transfer_note(client: OpenSearch, index: str) -> tuple[Kind, dict[str, Any]] | None:
-    """What a transfer has noted in a version; None where none has, or where the version is gone."""
-    try:
-        return transfer_note_from_metadata(metadata.read_metadata(client, index))
-    except NotFoundError:
-        return None
-
-
 def transfer_note_from_metadata(meta: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]] | None:
-    """What a transfer has noted, from a version's whole ``_meta``."""
+    """What a transfer has noted in a version, by the whole ``_meta`` of that; None where none has."""
     unfinished = meta.get(metadata.UNFINISHED, {})
     return next(((kind, dict(unfinished[kind])) for kind in get_args(Kind) if kind in unfinished), None)
 
@@ -128,15 +120,6 @@ class TransferMark:
     def _write(self, meta: Mapping[str, Any], note: Mapping[str, Any]) -> None:
         noted = {**(meta.get(metadata.UNFINISHED) or {}), self.kind: {**note, **self.signature}}
         metadata.write(self._client, self.index, {**meta, metadata.UNFINISHED: noted})
-
-    def note_origin(self, origin: metadata.Origin) -> None:
-        """Note where the version came from.
-
-        Raises:
-            TransferSuperseded: by another run.
-        """
-        meta, _ = self._read()
-        metadata.write(self._client, self.index, {**meta, metadata.ORIGIN: origin.to_dict()})
 
     @property
     def signature(self) -> dict[str, Any]:

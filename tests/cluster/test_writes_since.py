@@ -289,7 +289,7 @@ def left_blocked(client, index_name, ingest):
     fingerprint = versions.live(client, index_name).fingerprint
     target = version_writer.open_for_writing(client, index_name, fingerprint, if_exists="new-version")
     noted = metadata.unfinished(client, target.index)
-    metadata.note_unfinished(client, target.index, {**noted, "blocked": True})
+    metadata.change(client, target.index, {metadata.UNFINISHED: {**noted, "blocked": True}})
     cutover.set_block(client, live)
     return live
 

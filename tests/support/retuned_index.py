@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,15 @@ class Process:
 def note(client: OpenSearch, name: str) -> tuple[str, dict[str, Any]] | None:
     """The version that a command works on, and what it has noted there."""
     for index in reversed(versions.versions_of(client, name)):
-        if found := state.read_transfer_note(client, index):
+        if found := transfer_note(client, index):
             return index, found[1]
+    return None
+
+
+def transfer_note(client: OpenSearch, index: str) -> tuple[str, dict[str, Any]] | None:
+    """What a command has noted in a version; None where none has, or where the version is gone."""
+    with suppress(NotFoundError):
+        return state.transfer_note_from_metadata(metadata.read_metadata(client, index))
     return None
 
 
