@@ -68,8 +68,7 @@ def _refused(summary: LoadSummary) -> str:
 
 def _documents(client: OpenSearch, index: str, fields: FieldNames | None = None) -> int:
     try:
-        fields = fields or FieldNames.from_meta(metadata.read_metadata(client, index))
-        counted = count_documents(client, index, fields)
+        counted = count_documents(client, index, fields or FieldNames.from_meta(metadata.read_metadata(client, index)))
     except NotFoundError:
         # Somebody has deleted it, which stops the load where the alias is to change.
         return 0

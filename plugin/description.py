@@ -252,8 +252,7 @@ def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
             raise ClusterError(alias.in_words())
         index = alias.right.version
     elif (index := version_behind(client, name)) is not None:
-        if all(one.version != index for one in found):
-            found = listed(client, alias_of(index))
+        found = found if any(one.version == index for one in found) else listed(client, alias_of(index))
         if all(one.version != index for one in found):
             raise ClusterError(f"{name} points to {index}, which is not a version created by langshift.")
     elif not found:

@@ -116,8 +116,7 @@ def restore(client: OpenSearch, index: str) -> None:
     """
     with suppress(NotFoundError):
         meta = _put_back(client, index)
-        noted = meta.get(metadata.UNFINISHED) or {}
-        if noted.get("restore"):
+        if (noted := meta.get(metadata.UNFINISHED) or {}).get("restore"):
             metadata.write(client, index, {**meta, metadata.UNFINISHED: {**noted, "restore": {}}})
 
 
@@ -403,8 +402,7 @@ def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool =
     Raises:
         ClusterError: the version is gone, or the alias points to another by now.
     """
-    there = versions.read_index(client, index, uuid)
-    if there is None:
+    if (there := versions.read_index(client, index, uuid)) is None:
         raise ClusterError(
             f"Index {index}, which this load was writing to, was deleted: run the load again without --resume."
         )
@@ -425,8 +423,7 @@ def may_reopen(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
 
     Its version must be there, and the alias must stand for that, or for what it stood for when the load began.
     """
-    there = versions.read_index(client, index, uuid)
-    if there is None:
+    if (there := versions.read_index(client, index, uuid)) is None:
         return False
     now, noted = versions.version_behind(client, name), there.meta.get(metadata.UNFINISHED)
     return now == index or (noted is not None and noted.get("live") == now)

@@ -83,8 +83,7 @@ def abandoned(client: OpenSearch, name: str) -> list[tuple[str, state.Kind, dict
 
     Versions that loads are making are none of these.
     """
-    metas = versions.unfinished(client, name)
-    found = {index: state.transfer_note_from_metadata(meta) for index, meta in metas.items()}
+    found = {index: state.transfer_note_from_metadata(one) for index, one in versions.unfinished(client, name).items()}
     return [(index, *one) for index, one in found.items() if one is not None]
 
 
