@@ -215,7 +215,7 @@ def replay_letters(
             corpus = journal.identity.get("corpus")
             raise UsageError(f"The load of {corpus} into {name} was interrupted: continue it with --resume first.")
         index = live(client, name)
-        require_unblocked(client, name, index.index, appending=True)
+        require_unblocked(client, name, index.index, metadata.read_settings(client, index.index), appending=True)
         pipeline = _open_pipeline(place, encoder, index.fingerprint, metadata.read_metadata(client, index.index))
         pipeline = pipeline.for_fields(index.fields)
         index.fingerprint.require_same(

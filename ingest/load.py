@@ -76,11 +76,11 @@ class LoadRun:
         target = self._opened.target
         if target is None:
             return self._done_before()
-        self._summary.index = target.index
+        self._summary.index, place = target.index, self._opened.place
         self._watch_versions(target)
         try:
             if self._watch:
-                self._progress = self._watch.begin(self._source.total, self._opened.resumed)
+                self._progress = self._watch.begin(place, self._source.total, self._opened.resumed)
             self._write_in_order(target)
             checked = self._checked(target)
             self._source.require_unchanged()

@@ -14,6 +14,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread_in_words
 from langshift.ingest.bulk.chunked import IN_CHUNKS
 from langshift.ingest.bulk.journal import RESULT
+from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.chunking import CHARACTERS
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import text_language
@@ -42,8 +43,14 @@ class LoadProgress(Protocol):
 class LoadObserver(Protocol):
     """Looks on while a load runs."""
 
-    def begin(self, total: int | None, handled: int) -> LoadProgress:
-        """A load begins of so many lines, of which an earlier run has handled some; ``total`` is None where unknown."""
+    def begin(self, place: LoadWorkspace, total: int | None, handled: int) -> LoadProgress:
+        """A load begins.
+
+        Args:
+            place: where it keeps its files.
+            total: how many lines it has; None where that is not known.
+            handled: how many of them an earlier run has handled.
+        """
 
 
 STAGES = ("read", "detect", "encode", "shift", "write")
@@ -206,8 +213,8 @@ def dead_letters_say(name: str) -> str:
 def unfinished_versions(client: OpenSearch, name: str) -> list[str]:
     """A sentence for each version of an index that another command is making, or has left."""
     sentences = []
-    for index in unfinished(client, name):
-        transfer = state.read_transfer_note(client, index)
+    for index, meta in unfinished(client, name).items():
+        transfer = state.transfer_note_from_metadata(meta)
         by = "load" if transfer is None else transfer[0]
         sentences.append(f"{index} is unfinished: a {by} is still writing it or was interrupted; no search uses it.")
     return sentences

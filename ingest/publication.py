@@ -44,7 +44,7 @@ def require_publishable(client: OpenSearch, target: Target, summary: LoadSummary
     """
     if not target.created:
         return
-    refused, here = _refused(summary), _documents(client, target.index)
+    refused, here = _refused(summary), _documents(client, target.index, target.fields)
     if target.live is None:
         if not here:
             version_writer.discard(client, target)
@@ -66,9 +66,9 @@ def _refused(summary: LoadSummary) -> str:
     return f"{summary.dead:,} of {pluralize(summary.lines, 'line')} {were} refused ({dead_letters_say(summary.name)})"
 
 
-def _documents(client: OpenSearch, index: str) -> int:
+def _documents(client: OpenSearch, index: str, fields: FieldNames | None = None) -> int:
     try:
-        counted = count_documents(client, index, FieldNames.from_meta(metadata.read_metadata(client, index)))
+        counted = count_documents(client, index, fields or FieldNames.from_meta(metadata.read_metadata(client, index)))
     except NotFoundError:
         # Somebody has deleted it, which stops the load where the alias is to change.
         return 0

@@ -33,7 +33,7 @@ from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_ou
 from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import ClientTransform, TransferListener, TransferPlan, TransferResult
 from langshift.plugin.unread import look
-from langshift.plugin.versions import IndexInfo, fingerprint_of, live, version_behind
+from langshift.plugin.versions import IndexInfo, fingerprint_of, live
 from langshift.wording import pluralize
 
 Source = Mapping[str, Any]
@@ -183,7 +183,6 @@ def reencode(
         LangshiftError: the encoder fails.
     """
     # A version that is named by itself is refused: others stand behind the alias by and by.
-    version_behind(client, name)
     left = run.finish_abandoned(client, name)
     index = live(client, name)
     if is_given(wanted.encoder):
@@ -202,7 +201,7 @@ def reencode(
         finished = left is not None and left.requested == requested
         done = left if left is not None and finished else TransferResult(name, index.index, index.index, requested)
         return ReencodeResult(replace(done, documents=index.documents), _without_vector(client, index.index, index))
-    require_blockable(client, index.index, "reencode")
+    require_blockable(index.index, metadata.read_settings(client, index.index), "reencode")
     body, notes = _body(client, index, pipeline, fingerprint)
     hash_ = pipeline.debias.vectors.hash if pipeline.debias.vectors else None
     document_encoder = DocumentEncoder(index.fields, lambda: pipeline, hash_)
@@ -235,7 +234,8 @@ def _body(
     field = mapped(mappings, index.fields.vector)
     assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
     field["dimension"] = fingerprint.dimension
-    keep_norms(settings, engine_of(mappings, metadata.read_flat_settings(client, index.index), index.fields.vector))
+    _, now = metadata.read_mappings_and_settings(client, index.index)
+    keep_norms(settings, engine_of(mappings, now, index.fields.vector))
     for part in (metadata.VECTORS, metadata.UNREAD, metadata.ANCHORS):
         meta.pop(part, None)
     meta |= {metadata.FINGERPRINT: fingerprint.to_dict(), **stored_shift.to_metadata(pipeline.debias)}

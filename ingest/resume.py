@@ -25,7 +25,7 @@ from langshift.plugin.index_body import LUCENE
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
-from langshift.plugin.versions import IfExists, Target, remove_impostor, version_behind
+from langshift.plugin.versions import IfExists, Target, read_live, remove_impostor
 from langshift.reporting import note
 from langshift.retry import waiting
 from langshift.server_errors import failure
@@ -265,7 +265,7 @@ class LoadSession:
         journal.require_same(identity)
         index, uuid = journal.fact("index"), journal.fact("uuid")
         if version_writer.may_reopen(self.client, name, index, uuid):
-            require_unblocked(self.client, name, index, appending=True)
+            require_unblocked(self.client, name, index, metadata.read_settings(self.client, index), appending=True)
         self.target = version_writer.reopen(self.client, name, index, uuid, fast=journal.fact("fast"))
         meta = metadata.read_metadata(self.client, index)
         self.pipeline = self.pipeline.of_index(meta, index)
@@ -285,18 +285,19 @@ class LoadSession:
 
     def _begin(self, identity: dict[str, Any]) -> None:
         journal, options = self.journal, self.options
-        live, appending = version_behind(self.client, self.place.name), options.if_exists == "append"
-        if live is not None and options.if_exists != "fail":
-            require_unblocked(self.client, self.place.name, live, appending=appending)
-        if live is not None and appending:
-            self.pipeline = self.pipeline.of_index(metadata.read_metadata(self.client, live), live)
+        name, appending = self.place.name, options.if_exists == "append"
+        # An index that is there is refused otherwise, whatever it is.
+        if options.if_exists != "fail" and (live := read_live(self.client, name)) is not None:
+            require_unblocked(self.client, name, live.name, live.settings, appending=appending)
+            if appending:
+                self.pipeline = self.pipeline.of_index(live.meta, live.name)
         token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias)
         # Who is killed between the two leaves a version that the next run knows for its own.
         journal.set_fact(_PLANNED, token)
         try:
             self.target = target = version_writer.open_for_writing(
                 self.client,
-                self.place.name,
+                name,
                 self.pipeline.fingerprint(),
                 shift_metadata,
                 if_exists=options.if_exists,
@@ -316,7 +317,7 @@ class LoadSession:
             self._keep_languages(target.index)
         elif self.kind.body is None:
             self._say_types()
-        self.base = first_version(self.client, target.index, _last(journal), options.patience)
+        self.base = first_version(self.client, target, _last(journal), options.patience)
         facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
         facts |= {"shape": noted(options.shape), "base": self.base, _RESUMABLE: self.source.resumable}
         journal.begin(identity, facts)

@@ -201,9 +201,8 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         versions: all versions of its index, the oldest first.
     """
     index = version.version
-    found = client.indices.get_mapping(index=index)[index]["mappings"]
+    found, settings = metadata.read_mappings_and_settings(client, index)
     meta = metadata.checked_metadata(index, found)
-    settings = metadata.read_flat_settings(client, index)
     fields = FieldNames.from_meta(meta)
     check_mapping(index, found, version.fingerprint, fields)
     analyzers = dict(_analyzers(found, settings, fields))
@@ -253,7 +252,7 @@ def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
             raise ClusterError(alias.in_words())
         index = alias.right.version
     elif (index := version_behind(client, name)) is not None:
-        found = listed(client, alias_of(index))
+        found = found if any(one.version == index for one in found) else listed(client, alias_of(index))
         if all(one.version != index for one in found):
             raise ClusterError(f"{name} points to {index}, which is not a version created by langshift.")
     elif not found:

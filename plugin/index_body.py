@@ -157,8 +157,7 @@ def vectors_come_back_normalised(client: OpenSearch, index: str, field: str) -> 
     Raises:
         NotFoundError: there is no such index.
     """
-    ((name, found),) = client.indices.get_mapping(index=index).items()
-    vector_field = engine_of(found["mappings"], metadata.read_flat_settings(client, name), field)
+    vector_field = engine_of(*metadata.read_mappings_and_settings(client, index), field)
     return vector_field is not None and vector_field.comes_back_normalised
 
 

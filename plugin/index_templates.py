@@ -90,8 +90,8 @@ def _label(found: Mapping[str, Any]) -> str:
 
 
 def create_version(
-    client: OpenSearch, name: str, index: str, body: Mapping[str, Any], is_own: Callable[[], bool] = lambda: False
-) -> None:
+    client: OpenSearch, name: str, index: str, body: Mapping[str, Any], is_own: Callable[[], bool]
+) -> str:
     """Create the index of a version, unless an index template would make something else of it.
 
     What a template adds to it stays, where langshift can do with it.
@@ -103,6 +103,9 @@ def create_version(
         body: of the index.
         is_own: whether an index of that name that is there already was created by this very call, whose answer was
             lost.
+
+    Returns:
+        Its id.
 
     Raises:
         ClusterError: a template gives it the alias of a version, or takes away what langshift needs; nothing is left of
@@ -132,7 +135,7 @@ def create_version(
         else:
             raise
     try:
-        _require_whole(client, name, index, body, parts)
+        return _require_whole(client, name, index, body, parts)
     except ClusterError:
         _remove(client, index)
         raise
@@ -159,8 +162,8 @@ def _is_of_versions(client: OpenSearch, alias: str) -> bool:
 
 def _require_whole(
     client: OpenSearch, name: str, index: str, body: Mapping[str, Any], parts: Sequence[TemplatePart] | None
-) -> None:
-    """Look at what the cluster has made of a body, which no request tells beforehand."""
+) -> str:
+    """Look at what the cluster has made of a body, which no request tells beforehand; gives the index's id."""
     made = client.indices.get(index=index, params={"flat_settings": "true"})[index]
     for alias in made.get("aliases", {}):
         _require_free(client, name, index, alias, _named(parts, ""))
@@ -185,6 +188,7 @@ def _require_whole(
             "the template, or its index_patterns."
         ) from None
     _restore_dynamic(client, index, mappings, wanted, fields)
+    return str(settings["uuid"])
 
 
 def _named(parts: Sequence[TemplatePart] | None, place: str) -> str:

@@ -1,6 +1,6 @@
 """Writes to the live version while a load makes the one that is to take its place: none of them vanishes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -11,34 +11,34 @@ from langshift.errors import ClusterError
 from langshift.plugin import metadata, versions
 from langshift.plugin.transfer.cutover import lift_block, set_block
 from langshift.plugin.transfer.reindex_tasks import shards
-from langshift.plugin.versions import Target
+from langshift.plugin.versions import StoredIndex, Target
 from langshift.server_errors import Unreadable
 from langshift.wording import utc_time
 
 
-def noted_at_begin(client: OpenSearch, name: str, live: str) -> dict[str, Any]:
+def noted_at_begin(client: OpenSearch, name: str, live: StoredIndex) -> dict[str, Any]:
     """What a load notes of the version that it is to replace: its id, and how far each of its shards is.
 
     Raises:
         ClusterError: nobody knows, as a part of the version does not answer.
     """
     try:
-        checkpoint = read_checkpoint(client, live)
+        checkpoint = read_checkpoint(client, live.name, int(live.settings["number_of_shards"]))
     except Unreadable as error:
         raise ClusterError(
             f"{str(error).rstrip('.')}, or remove the index with `langshift index drop {name}`."
         ) from error
-    return {"uuid": metadata.uuid_of(client, live), "checkpoint": checkpoint, "blocked": False}
+    return {"uuid": live.uuid, "checkpoint": checkpoint, "blocked": False}
 
 
-def read_checkpoint(client: OpenSearch, index: str) -> list[int]:
-    """How far each shard of an index is, by number, for ``writes_since``.
+def read_checkpoint(client: OpenSearch, index: str, number: int) -> list[int]:
+    """How far each of so many shards of an index is, for ``writes_since``.
 
     Raises:
         Unreadable: one has no primary at this moment.
     """
     # What is under way at this moment may be in nobody's corpus.
-    return [shard.checkpoint for shard in shards(client, index)]
+    return [shard.checkpoint for shard in shards(client, index, number)]
 
 
 def writes_since(client: OpenSearch, index: str, checkpoint: Sequence[int]) -> int:
@@ -53,15 +53,16 @@ def writes_since(client: OpenSearch, index: str, checkpoint: Sequence[int]) -> i
         Unreadable: a shard has no primary at this moment.
     """
     # Nothing but a write takes a number: no refused one, no update that changes nothing, no change of primaries.
-    known = zip(shards(client, index), checkpoint, strict=bool(checkpoint))
+    known = zip(shards(client, index, len(checkpoint)), checkpoint, strict=True) if checkpoint else ()
     return sum(max(0, shard.latest - before) for shard, before in known)
 
 
 @contextmanager
 def blocked(client: OpenSearch, target: Target) -> Iterator[int]:
-    """Within it the version that a load is to replace takes no writes, but for one that takes none anyway.
+    """From here on the version that a load is to replace takes no writes, but for one that takes none anyway.
 
-    May be entered again where it was cut off. Where the process dies, ``release_abandoned`` makes up for it.
+    After an error it takes them again, else after ``release``. May be entered again where it was cut off. Where the
+    process dies, ``release_abandoned`` makes up for it.
 
     Returns:
         How many writes it has had since the load began.
@@ -72,23 +73,25 @@ def blocked(client: OpenSearch, target: Target) -> Iterator[int]:
     """
     live = str(target.live)
     release_abandoned(client, target.name)
-    noted = metadata.unfinished(client, target.index) or {}
-    if noted.get("uuid", "") not in ("", metadata.uuid_of(client, live)):
+    meta, settings = metadata.read_metadata(client, target.index), metadata.read_settings(client, live)
+    noted = meta.get(metadata.UNFINISHED) or {}
+    if noted.get("uuid", "") not in ("", settings["uuid"]):
         raise ClusterError(
             f"{live} was deleted and created again since this load began, so {target.name} was not pointed to "
             f"{target.index}: run the load again."
         )
     checkpoint = noted.get("checkpoint") or ()
-    if metadata.is_write_blocked(metadata.read_settings(client, live)):
+    if metadata.is_write_blocked(settings):
         yield writes_since(client, live, checkpoint)
         return
     # Noted first: what is killed between the two leaves a block that the next command knows for a load's.
-    metadata.note_unfinished(client, target.index, {**noted, "blocked": True})
+    metadata.write(client, target.index, {**meta, metadata.UNFINISHED: {**noted, "blocked": True}})
     try:
         set_block(client, live)
         yield writes_since(client, live, checkpoint)
-    finally:
+    except BaseException:
         release(client, target.index)
+        raise
 
 
 def require_blocked(client: OpenSearch, target: Target) -> None:
@@ -106,30 +109,38 @@ def begin_of(client: OpenSearch, index: str) -> str:
     return utc_time(int(metadata.read_settings(client, index)["creation_date"]))
 
 
-def release(client: OpenSearch, index: str) -> None:
-    """Let the version that the load of another was to replace take writes again, where that load has blocked it."""
+def release(client: OpenSearch, index: str) -> dict[str, Any]:
+    """Let the version that the load of another was to replace take writes again, where that load has blocked it.
+
+    Returns:
+        The ``_meta`` of the load's version, as it is then; empty where that is gone.
+    """
+    meta: dict[str, Any] = {}
     with suppress(NotFoundError):
-        noted = metadata.unfinished(client, index)
-        if noted and "if_exists" in noted and noted.get("blocked"):
+        meta = metadata.read_metadata(client, index)
+        if has_blocked(meta):
+            noted = meta[metadata.UNFINISHED]
             lift_block(client, noted["live"], noted["uuid"])
-            metadata.note_unfinished(client, index, {**noted, "blocked": False})
+            meta = {**metadata.read_metadata(client, index), metadata.UNFINISHED: {**noted, "blocked": False}}
+            metadata.write(client, index, meta)
+    return meta
+
+
+def has_blocked(meta: Mapping[str, Any]) -> bool:
+    """Whether the load of a version has blocked the live one, by the version's ``_meta``."""
+    noted = meta.get(metadata.UNFINISHED) or {}
+    return "if_exists" in noted and bool(noted.get("blocked"))
 
 
 def release_abandoned(client: OpenSearch, name: str) -> bool:
     """Let the live version of a name take writes again where a load was killed that had blocked it.
 
-    A load that is just being published blocks it once more.
+    A load that is just being published, which takes less than a second, blocks it once more.
 
     Returns:
         Whether there was one.
     """
-    left = abandoned(client, name)
+    left = [index for index, meta in versions.unfinished(client, name).items() if has_blocked(meta)]
     for index in left:
         release(client, index)
     return bool(left)
-
-
-def abandoned(client: OpenSearch, name: str) -> list[str]:
-    """Versions whose loads have blocked the live one at this moment, which takes less than a second; or were killed."""
-    noted = {index: metadata.unfinished(client, index) or {} for index in versions.unfinished(client, name)}
-    return [index for index, one in noted.items() if "if_exists" in one and one.get("blocked")]

@@ -242,19 +242,19 @@ def read_settings(client: OpenSearch, index: str) -> dict[str, Any]:
     return dict(client.indices.get_settings(index=index)[index]["settings"]["index"])
 
 
-def read_flat_settings(client: OpenSearch, index: str) -> dict[str, Any]:
-    """All settings of an index by their whole names, with the defaults.
+def read_mappings_and_settings(client: OpenSearch, index: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The mappings of an index, and all its settings by their whole names, with the defaults.
 
     Args:
         client: the cluster.
-        index: the index's own name, no alias.
+        index: the index, or an alias of it alone.
 
     Raises:
         NotFoundError: there is no such index.
     """
     wanted = {"flat_settings": "true", "include_defaults": "true"}
-    found = client.indices.get_settings(index=index, params=wanted)[index]
-    return {**found.get("defaults", {}), **found["settings"]}
+    ((_, found),) = client.indices.get(index=index, params=wanted).items()
+    return found["mappings"], {**found.get("defaults", {}), **found["settings"]}
 
 
 def is_on(value: object) -> bool:
@@ -315,24 +315,24 @@ def unfinished(client: OpenSearch, index: str) -> dict[str, Any] | None:
     return noted
 
 
-def note_unfinished(client: OpenSearch, index: str, noted: Mapping[str, Any] | None) -> None:
-    """Note what the load of a version must still do there, or with None that nothing is left to do."""
-    change(client, index, {UNFINISHED: noted})
-
-
 def change(client: OpenSearch, index: str, values: Mapping[str, Any]) -> None:
     """Set some of it; None removes."""
-    changed = {**read_metadata(client, index), **values}
-    remaining = {name: value for name, value in changed.items() if value is not None}
+    write(client, index, {**read_metadata(client, index), **values})
+
+
+def write(client: OpenSearch, index: str, meta: Mapping[str, Any]) -> None:
+    """Put all of it, as it was read right before but for what is changed; None removes."""
+    remaining = {name: value for name, value in meta.items() if value is not None}
     client.indices.put_mapping(index=index, body={"_meta": remaining})
 
 
 def uuid_of(client: OpenSearch, index: str) -> str:
     """The server's own id of an index; empty where there is no such index."""
     try:
-        return str(read_settings(client, index)["uuid"])
+        found = client.indices.get(index=index, params={"filter_path": "*.settings.index.uuid"})
     except NotFoundError:
         return ""
+    return str(found[index]["settings"]["index"]["uuid"])
 
 
 Kind = Literal["load", "retune", "reencode", "adopt"]
@@ -373,36 +373,39 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, rename={"version":
         return dict(msgspec.to_builtins(self))
 
 
-def new_origin(client: OpenSearch, kind: Kind, version: str | None, checkpoint: Sequence[int] = ()) -> Origin:
-    """The origin of a version that is made now.
-
-    Args:
-        client: the cluster.
-        kind: what makes it.
-        version: what it is made of or replaces; one that is not there counts as none.
-        checkpoint: see ``Origin``.
-    """
-    uuid = uuid_of(client, version) if version else ""
+def new_origin(kind: Kind, version: str | None, uuid: str | None, checkpoint: Sequence[int] = ()) -> Origin:
+    """The origin of a version that is made now; see ``Origin``."""
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Origin(kind, version if uuid else None, uuid or None, tuple(checkpoint), at)
+    return Origin(kind, version, uuid, tuple(checkpoint), at)
 
 
-def note_replaced(client: OpenSearch, index: str, before: str | None) -> None:
-    """Note in a version what it replaces, for the way back; what made it stays as it is noted.
+def replacing(index: str, meta: Mapping[str, Any], before: str | None, uuid: str | None) -> dict[str, Any]:
+    """The ``_meta`` of a version, with what it replaces, for the way back; what made it stays as it is noted.
 
     Args:
-        client: the cluster.
         index: the version.
+        meta: its ``_meta``.
         before: the live version; None where there is none, or none any more.
+        uuid: its id.
+
+    Raises:
+        MetadataError: its origin is not as langshift writes it.
     """
-    origin, now = read_origin(client, index), new_origin(client, "load", before)
-    if origin is not None and origin.kind == "load":
-        now = msgspec.structs.replace(origin, version=now.version, uuid=now.uuid)
-    elif origin is not None:
-        other = now.uuid not in (None, origin.uuid)
-        replaced = (str(now.version), str(now.uuid)) if other else None
-        now = msgspec.structs.replace(origin, replaced=replaced)
-    change(client, index, {ORIGIN: now.to_dict()})
+    origin = origin_from_metadata(index, meta)
+    if origin is None:
+        origin = new_origin("load", before, uuid)
+    elif origin.kind == "load":
+        origin = msgspec.structs.replace(origin, version=before, uuid=uuid)
+    else:
+        replaced = None if before is None or uuid in (None, origin.uuid) else (before, str(uuid))
+        origin = msgspec.structs.replace(origin, replaced=replaced)
+    return {**meta, ORIGIN: origin.to_dict()}
+
+
+def note_replaced(client: OpenSearch, index: str, before: str) -> None:
+    """Note in a version that it replaces the live one; see ``replacing``."""
+    uuid = uuid_of(client, before)
+    write(client, index, replacing(index, read_metadata(client, index), before if uuid else None, uuid or None))
 
 
 def read_origin(client: OpenSearch, index: str) -> Origin | None:
@@ -412,7 +415,11 @@ def read_origin(client: OpenSearch, index: str) -> Origin | None:
         NotFoundError: there is no such index.
         MetadataError: it is not as langshift writes it.
     """
-    meta = client.indices.get_mapping(index=index)[index]["mappings"].get("_meta") or {}
+    return origin_from_metadata(index, client.indices.get_mapping(index=index)[index]["mappings"].get("_meta") or {})
+
+
+def origin_from_metadata(index: str, meta: Mapping[str, Any]) -> Origin | None:
+    """As ``read_origin``, by a version's ``_meta`` or that part of it."""
     found: Origin | None = _converted(index, ORIGIN, meta.get(ORIGIN), Origin | None)
     return found
 

@@ -1,6 +1,7 @@
 """The ingest pipeline of a version: it shifts the documents of any client by their language."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from opensearchpy import OpenSearch
@@ -348,13 +349,10 @@ def inherit_pipeline_on_load(client: OpenSearch, live: str, target: Target, debi
         debias: how the load moves documents.
     """
     version = target.index
-    try:
-        default(client, live)
-    except NotFoundError:
-        # Somebody has deleted it, which stops the load where the alias is to change.
-        return
-    if inherit_pipeline(client, live, version, of_debias(debias), target.fields):
-        note(f"{version} shifts what other clients write, as {live} did.")
+    # Somebody may have deleted one of them, which stops the load where the alias is to change.
+    with suppress(NotFoundError):
+        if inherit_pipeline(client, live, version, of_debias(debias), target.fields):
+            note(f"{version} shifts what other clients write, as {live} did.")
 
 
 def first_of(client: OpenSearch, index: str, after: str | None) -> PrecedingPipeline | None:

@@ -24,7 +24,7 @@ from langshift.plugin.transfer.state import (
     TransferPlan,
     TransferResult,
 )
-from langshift.plugin.versions import IndexInfo, live, version_behind
+from langshift.plugin.versions import IndexInfo, live
 from langshift.server_errors import unblocking
 from langshift.settings import VERSION
 from langshift.wording import join_words, pluralize
@@ -41,33 +41,33 @@ def require_retunable(client: OpenSearch, index: IndexInfo, vectors: str | None)
     Raises:
         ClusterError: saying why, with one of the documents.
     """
-    name = index.index
-    require_blockable(client, name, "retune")
-    require_copied_from_primaries(client, name)
+    name, settings = index.index, metadata.read_settings(client, index.index)
+    require_blockable(name, settings, "retune")
+    require_copied_from_primaries(name, settings)
     require_vectors_as_written(client, index)
     _require_stamps(client, index, vectors)
 
 
-def require_blockable(client: OpenSearch, index: str, kind: Literal["retune", "reencode"]) -> None:
-    """Refuse an index whose writes cannot be held back at the end.
+def require_blockable(index: str, settings: Mapping[str, Any], kind: Literal["retune", "reencode"]) -> None:
+    """Refuse an index whose writes cannot be held back at the end, by the ``index`` part of its settings.
 
     Raises:
         ClusterError: saying what to change.
     """
-    if blocks := unfinished.blocks_of(client, index, appending=False):
+    if blocks := unfinished.blocks_of(settings, appending=False):
         raise ClusterError(
             f"Index {index} has the block {join_words(blocks)}, with which a {kind} cannot hold back the last writes: "
             f"{unblocking(index, blocks)}, then run the command again."
         )
 
 
-def require_copied_from_primaries(client: OpenSearch, index: str) -> None:
-    """Refuse an index of which ``_reindex`` may read a copy that lags behind.
+def require_copied_from_primaries(index: str, settings: Mapping[str, Any]) -> None:
+    """Refuse an index of which ``_reindex`` may read a copy that lags behind, by the ``index`` part of its settings.
 
     Raises:
         ClusterError: saying what to change meanwhile.
     """
-    if lagging_replicas(metadata.read_settings(client, index)):
+    if lagging_replicas(settings):
         remedy = '{"index": {"number_of_replicas": 0, "auto_expand_replicas": false}}'
         raise ClusterError(
             f"Index {index} has replicas with segment replication, which may lag behind the latest writes while "
@@ -259,7 +259,6 @@ def retune(
         FingerprintError: the vectors were fitted with another encoder.
     """
     # A version that is named by itself is refused: others stand behind the alias by and by.
-    version_behind(client, name)
     left = run.finish_abandoned(client, name)
     index = live(client, name)
     body = copied_body(client, index.index)
@@ -324,7 +323,6 @@ def roll_back(
         ClusterError: there is no version before, or it is not complete, or the cluster does not do its part.
     """
     # A version that is named by itself is refused.
-    version_behind(client, name)
     done = run.finish_abandoned(client, name)
     version = None if to is None else _complete(client, name, to, done)
     if done is None or done.requested is not None or version not in (None, done.index):
@@ -363,7 +361,7 @@ def _rollback_transform(
         return reencoded_back(client, index, version)
     fields = FieldNames.from_meta(metadata.read_metadata(client, version))
     if plan.kind == "retune":
-        require_copied_from_primaries(client, index)
+        require_copied_from_primaries(index, metadata.read_settings(client, index))
     # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
     if pipelines.installed(client, index) is not None:
         pipelines.inherit_pipeline(client, index, version, stored_shift.read(client, version), fields)

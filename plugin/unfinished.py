@@ -1,7 +1,8 @@
 """What keeps an index from being written to, and what a retune, reencode or rollback has left to do, in words."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from opensearchpy import OpenSearch
 
@@ -86,20 +87,21 @@ def _blocking(one: Version, versions: Sequence[Version]) -> Version | None:
     return next((other for other in versions if other.blocks == one.version and other.state == "unfinished"), None)
 
 
-def blocks_of(client: OpenSearch, index: str, *, appending: bool) -> list[str]:
+def blocks_of(settings: Mapping[str, Any], *, appending: bool) -> list[str]:
     """The blocks of an index with which nothing can be added to it, or with which its alias cannot be moved.
 
     Args:
-        client: the cluster.
-        index: the index.
+        settings: the ``index`` part of its settings.
         appending: whether a block of writes alone counts.
     """
-    there = metadata.read_settings(client, index).get("blocks", {})
+    there = settings.get("blocks", {})
     names = INDEX_BLOCKS if appending else INDEX_BLOCKS[:-1]
     return [f"index.blocks.{name}" for name in names if metadata.is_on(there.get(name))]
 
 
-def require_unblocked(client: OpenSearch, name: str, index: str, *, appending: bool) -> None:
+def require_unblocked(
+    client: OpenSearch, name: str, index: str, settings: Mapping[str, Any], *, appending: bool
+) -> None:
     """Refuse at once to load where nothing could be written, or published, for as long as a person leaves a block.
 
     A block that another command has set for its last step is gone in a moment, or is told of by ``explain_block``.
@@ -108,12 +110,13 @@ def require_unblocked(client: OpenSearch, name: str, index: str, *, appending: b
         client: the cluster.
         name: the index's name.
         index: the live version, or the one that a load which was cut off writes to.
+        settings: the ``index`` part of its settings.
         appending: whether the load writes to this one; else another is to take its place.
 
     Raises:
         ClusterError: naming the blocks, and how to remove them.
     """
-    if not (blocks := blocks_of(client, index, appending=appending)):
+    if not (blocks := blocks_of(settings, appending=appending)):
         return
     versions = versions_of(client, name)
     one = next((one for one in versions if one.version == index), None)

@@ -15,8 +15,9 @@ from langshift.plugin import live_writes, metadata, pipelines, versions
 from langshift.plugin.index_body import FieldTypes, index_body, require_engine
 from langshift.plugin.index_templates import ALREADY_EXISTS, create_version
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
+from langshift.plugin.transfer.cutover import lift_block
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
-from langshift.plugin.versions import IfExists, Target
+from langshift.plugin.versions import IfExists, StoredIndex, Target
 from langshift.server_errors import Unreadable
 from langshift.wording import pluralize
 
@@ -97,11 +98,13 @@ def apply_load_settings(
         more: further settings for the time of the load.
     """
     wanted = {**(_FAST if fast else _QUICK), **more}
-    noted = metadata.unfinished(client, index) or {}
-    now = client.indices.get_settings(index=index, params={"flat_settings": "true"})[index]["settings"]
+    found = client.indices.get(index=index, params={"flat_settings": "true"})[index]
+    meta, now = metadata.checked_metadata(index, found["mappings"]), found["settings"]
+    noted = meta.get(metadata.UNFINISHED) or {}
     before = {name: now.get(f"index.{name}") for name in wanted} | noted.get("restore", {})
     # Noted first: a run that is killed between the two leaves something that can be restored.
-    metadata.note_unfinished(client, index, {**noted, "restore": before})
+    if before != noted.get("restore"):
+        metadata.write(client, index, {**meta, metadata.UNFINISHED: {**noted, "restore": before}})
     client.indices.put_settings(index=index, body={"index": {**before, **wanted}})
 
 
@@ -111,12 +114,18 @@ def restore(client: OpenSearch, index: str) -> None:
     May be called at any time and any number of times: nothing happens where nothing was changed, and where the index
     is gone.
     """
-    live_writes.release(client, index)
     with suppress(NotFoundError):
-        noted = metadata.unfinished(client, index)
-        if noted and noted.get("restore"):
-            client.indices.put_settings(index=index, body={"index": noted["restore"]})
-            metadata.note_unfinished(client, index, {**noted, "restore": {}})
+        meta = _put_back(client, index)
+        if (noted := meta.get(metadata.UNFINISHED) or {}).get("restore"):
+            metadata.write(client, index, {**meta, metadata.UNFINISHED: {**noted, "restore": {}}})
+
+
+def _put_back(client: OpenSearch, index: str) -> dict[str, Any]:
+    """Put back what a load has changed, which stays noted; gives the version's ``_meta``."""
+    meta = live_writes.release(client, index)
+    if settings := (meta.get(metadata.UNFINISHED) or {}).get("restore"):
+        client.indices.put_settings(index=index, body={"index": settings})
+    return meta
 
 
 def publish(client: OpenSearch, target: Target) -> str:
@@ -138,11 +147,10 @@ def publish(client: OpenSearch, target: Target) -> str:
         return now
     if now != target.index:
         _require_unchanged(target, now)
-        restore(client, target.index)
+        # They need not be noted as done: all that is noted goes with ``finish``.
+        _put_back(client, target.index)
     client.indices.refresh(index=target.index)
     if now != target.index:
-        # Noted first: whoever is killed between the two can still go back.
-        metadata.note_replaced(client, target.index, target.live)
         try:
             _move_alias(client, target)
         except NotFoundError:
@@ -160,17 +168,16 @@ def _move_alias(client: OpenSearch, target: Target) -> None:
         versions.move_alias(client, target.name, None, target.index)
         return
     with live_writes.blocked(client, target) as writes:
-        if not writes:
-            live_writes.require_blocked(client, target)
-            versions.move_alias(client, target.name, target.live, target.index)
-    if writes:
-        began = live_writes.begin_of(client, target.index)
-        raise keep_aside(
-            client,
-            target,
-            f"{target.live} has had {pluralize(writes, 'write')} since this load began ({began}), which the new "
-            "version lacks (to have them in it, run the load again with a corpus that does)",
-        )
+        if writes:
+            began = live_writes.begin_of(client, target.index)
+            raise keep_aside(
+                client,
+                target,
+                f"{target.live} has had {pluralize(writes, 'write')} since this load began ({began}), which the new "
+                "version lacks (to have them in it, run the load again with a corpus that does)",
+            )
+        live_writes.require_blocked(client, target)
+        versions.move_alias(client, target.name, target.live, target.index)
 
 
 class NotPublished(ClusterError):
@@ -200,10 +207,9 @@ def keep_aside(client: OpenSearch, target: Target, why: str) -> NotPublished:
     Returns:
         The error to raise, which says why, and how to publish the version all the same.
     """
-    restore(client, target.index)
+    meta = _put_back(client, target.index)
     client.indices.refresh(index=target.index)
-    metadata.note_replaced(client, target.index, target.live)
-    metadata.note_unfinished(client, target.index, None)
+    metadata.write(client, target.index, {**meta, metadata.UNFINISHED: None})
     return NotPublished(
         f"{target.name} still points to {target.live}, because {why}: the new version is kept aside as {target.index}, "
         f"and `langshift rollback {target.name} --to {target.index}` publishes it all the same.",
@@ -214,8 +220,8 @@ def keep_aside(client: OpenSearch, target: Target, why: str) -> NotPublished:
 
 def discard_planned(client: OpenSearch, name: str, token: str) -> None:
     """Remove the version that a load has made and was killed before it could write that down."""
-    for index in versions.unfinished(client, name):
-        if (metadata.unfinished(client, index) or {}).get("token") == token:
+    for index, meta in versions.unfinished(client, name).items():
+        if meta[metadata.UNFINISHED].get("token") == token:
             live_writes.release(client, index)
             client.indices.delete(index=index, ignore_unavailable=True)
 
@@ -226,21 +232,14 @@ def discard(client: OpenSearch, target: Target) -> None:
     What a write has made of its name after somebody deleted it goes too; another load's version stays, and so does one
     that is kept aside.
     """
-    if not target.created or _is_published(client, target):
+    if not target.created:
         return
-    if uuid_of(client, target.index) == target.uuid and metadata.unfinished(client, target.index) is not None:
+    if there := versions.read_index(client, target.index, target.uuid):
+        if target.name in there.aliases or metadata.UNFINISHED not in there.meta:
+            return
         live_writes.release(client, target.index)
         client.indices.delete(index=target.index, ignore_unavailable=True)
     versions.remove_impostor(client, target.index, target.uuid)
-
-
-def _is_published(client: OpenSearch, target: Target) -> bool:
-    try:
-        # Not `exists_alias`: its answer does not say whether it is the alias or the index that a node does not know.
-        client.indices.get_alias(index=target.index, name=target.name)
-    except NotFoundError:
-        return False
-    return True
 
 
 def _require_unchanged(target: Target, now: str | None) -> None:
@@ -268,18 +267,27 @@ def finish(client: OpenSearch, name: str, index: str) -> None:
     Raises:
         Unreadable: they do not; the version before is still there.
     """
-    noted = metadata.unfinished(client, index)
+    meta = metadata.read_metadata(client, index)
+    noted = meta.get(metadata.UNFINISHED)
     # What a retune has left to do is the next one's.
     if noted is None or "if_exists" not in noted:
         return
     before = noted.get("live")
-    live_writes.release(client, index)
     if noted["if_exists"] == "replace" and before is not None:
-        _require_searchable(client, name, index)
+        try:
+            _require_searchable(client, name, index)
+        except BaseException:
+            live_writes.release(client, index)
+            raise
+        # Behind its block until then: what was written to it now would go with it.
         client.indices.delete(index=before, ignore_unavailable=True)
         pipelines.forget_where_allowed(client, before)
-        metadata.note_replaced(client, index, None)
-    metadata.note_unfinished(client, index, None)
+        meta = metadata.replacing(index, metadata.read_metadata(client, index), None, None)
+    elif live_writes.has_blocked(meta):
+        lift_block(client, noted["live"], noted["uuid"])
+        meta = metadata.read_metadata(client, index)
+    # Read right before, as anybody may change it by now: the version is live.
+    metadata.write(client, index, {**meta, metadata.UNFINISHED: None})
 
 
 def _require_searchable(client: OpenSearch, name: str, index: str) -> None:
@@ -336,9 +344,10 @@ def open_for_writing(
         ClusterError: what is there was not made by langshift; or the cluster, or an index template there, makes no
             index of that shape.
     """
-    live = versions.version_behind(client, name)
-    if live is not None:
-        there = versions.read_fingerprint(client, live)
+    there = versions.read_live(client, name)
+    live = None if there is None else there.name
+    if there is not None:
+        made_by = versions.fingerprint_of(there.name, there.meta)
         if if_exists == "fail":
             held = pluralize(client.count(index=live)["count"], "document")
             raise UsageError(
@@ -346,34 +355,35 @@ def open_for_writing(
                 "--if-exists replace, or create a new version of it with --if-exists new-version."
             )
         if if_exists == "append":
-            _require_appendable(client, name, live, shape, fields)
-            there.require_same(fingerprint, name, "use the settings it was built with, or choose another index name")
-            uuid = uuid_of(client, live)
-            return Target(name, live, uuid, created=False, live=live, if_exists=if_exists, fields=fields)
+            _require_appendable(name, there, shape, fields)
+            made_by.require_same(fingerprint, name, "use the settings it was built with, or choose another index name")
+            return Target(name, there.name, there.uuid, created=False, live=live, if_exists=if_exists, fields=fields)
         # What a load has left to do that was killed right after it had published its version.
-        finish(client, name, live)
+        if metadata.UNFINISHED in there.meta:
+            finish(client, name, there.name)
     index = versions.next_version(client, name, live)
     usual = shape.applied(index_body(fingerprint, extra_meta, fields), field_types) if body is None else {}
     made = deepcopy(dict(body)) if body is not None else usual
     require_engine(client, made)
     restore = add_load_settings(made["settings"]["index"], fast, during)
-    noted = made["mappings"]["_meta"]
-    before = {} if live is None else live_writes.noted_at_begin(client, name, live)
+    before = {} if there is None else live_writes.noted_at_begin(client, name, there)
+    noted = metadata.replacing(index, made["mappings"]["_meta"], live, before.get("uuid"))
     noted[metadata.UNFINISHED] = {**restore, "live": live, **before, "if_exists": if_exists, "token": token}
-    # Asked before too: whoever may not ask for it must not leave a version behind.
-    uuid_of(client, index)
+    made["mappings"]["_meta"] = noted
+
+    def is_own() -> bool:
+        return token is not None and (metadata.unfinished(client, index) or {}).get("token") == token
+
     try:
-        create_version(client, name, index, made)
+        uuid = create_version(client, name, index, made, is_own)
     except RequestError as error:
-        if error.error != ALREADY_EXISTS:
-            if shape.template is not None:
-                raise shape.template.refused(error) from error
-            raise
-        # Of a request that was sent twice, as its first answer was lost, the second tells this.
-        if token is None or (metadata.unfinished(client, index) or {}).get("token") != token:
+        if error.error == ALREADY_EXISTS:
             message = f"Another load is creating {name}: run the command again when it has finished."
             raise ClusterError(message) from error
-    uuid, fields = uuid_of(client, index), FieldNames.from_meta(noted)
+        if shape.template is not None:
+            raise shape.template.refused(error) from error
+        raise
+    fields = FieldNames.from_meta(noted)
     return Target(name, index, uuid, created=True, live=live, if_exists=if_exists, fields=fields)
 
 
@@ -392,14 +402,13 @@ def reopen(client: OpenSearch, name: str, index: str, uuid: str, *, fast: bool =
     Raises:
         ClusterError: the version is gone, or the alias points to another by now.
     """
-    if uuid_of(client, index) != uuid:
+    if (there := versions.read_index(client, index, uuid)) is None:
         raise ClusterError(
             f"Index {index}, which this load was writing to, was deleted: run the load again without --resume."
         )
-    fields = FieldNames.from_meta(metadata.read_metadata(client, index))
+    fields, noted = FieldNames.from_meta(there.meta), there.meta.get(metadata.UNFINISHED)
     if versions.version_behind(client, name) == index:
         return Target(name, index, uuid, created=False, live=index, if_exists="append", fields=fields)
-    noted = metadata.unfinished(client, index)
     if noted is None:
         raise ClusterError(
             f"{name} no longer points to {index}, to which this load was adding: run the load again without --resume."
@@ -414,9 +423,9 @@ def may_reopen(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
 
     Its version must be there, and the alias must stand for that, or for what it stood for when the load began.
     """
-    if uuid_of(client, index) != uuid:
+    if (there := versions.read_index(client, index, uuid)) is None:
         return False
-    now, noted = versions.version_behind(client, name), metadata.unfinished(client, index)
+    now, noted = versions.version_behind(client, name), there.meta.get(metadata.UNFINISHED)
     return now == index or (noted is not None and noted.get("live") == now)
 
 
@@ -425,14 +434,14 @@ def stands(client: OpenSearch, name: str, index: str, uuid: str) -> bool:
     return uuid_of(client, index) == uuid and versions.version_behind(client, name) == index
 
 
-def _require_appendable(client: OpenSearch, name: str, index: str, shape: IndexOptions, fields: FieldNames) -> None:
+def _require_appendable(name: str, there: StoredIndex, shape: IndexOptions, fields: FieldNames) -> None:
+    index, own = there.name, FieldNames.from_meta(there.meta)
     if shape.given:
         raise UsageError(
             f"Index {name} already exists ({index}), where {' and '.join(shape.given)} would have no effect: leave "
             "that out to add to it, replace it with --if-exists replace, or create a new version of it with "
             "--if-exists new-version."
         )
-    own = FieldNames.from_meta(metadata.read_metadata(client, index))
     if not own.split:
         raise UsageError(
             f"Index {name} was adopted and stores its vectors in {own.vector!r}, where a load does not write: "

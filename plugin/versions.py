@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from opensearchpy import OpenSearch
@@ -193,6 +194,57 @@ def check_mapping(index: str, mappings: Mapping[str, Any], made: Fingerprint, fi
         )
 
 
+class StoredIndex(NamedTuple):
+    """An index as the cluster has it, by one answer.
+
+    Attributes:
+        name: its own name.
+        uuid: the server's own id of it.
+        aliases: its aliases.
+        settings: the ``index`` part of its settings, nested.
+        meta: its ``_meta``.
+    """
+
+    name: str
+    uuid: str
+    aliases: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    meta: dict[str, Any]
+
+
+def _stored(index: str, found: Mapping[str, Any]) -> StoredIndex:
+    settings, meta = found["settings"]["index"], checked_metadata(index, found["mappings"])
+    return StoredIndex(index, settings["uuid"], found["aliases"], settings, meta)
+
+
+def read_index(client: OpenSearch, index: str, uuid: str) -> StoredIndex | None:
+    """An index by its own name and id; None where it is gone, also where another has its name.
+
+    Raises:
+        MetadataError: its metadata is not as langshift writes it.
+    """
+    try:
+        found = client.indices.get(index=index)[index]
+    except NotFoundError:
+        return None
+    return _stored(index, found) if found["settings"]["index"]["uuid"] == uuid else None
+
+
+def read_live(client: OpenSearch, name: str) -> StoredIndex | None:
+    """The versioned index behind the alias ``name``, whole; see ``version_behind``.
+
+    Raises:
+        MetadataError: its metadata is not as langshift writes it.
+    """
+    found = _found(client, name)
+    index = _behind(client, name, found)
+    return None if index is None else _stored(index, found[index])
+
+
+# All that tells a version; the rest of an answer is large.
+_NAMES = f"*.aliases,*.mappings._meta.{metadata.FINGERPRINT},*.settings.index.uuid"
+
+
 def version_behind(client: OpenSearch, name: str) -> str | None:
     """The versioned index behind the alias ``name``, or None where there is nothing of that name.
 
@@ -200,7 +252,10 @@ def version_behind(client: OpenSearch, name: str) -> str | None:
         UsageError: ``name`` cannot be an index's name.
         ClusterError: ``name`` is an index, or an alias of several, or of one that is no version while it has some.
     """
-    found = _found(client, name)
+    return _behind(client, name, _found(client, name, {"filter_path": _NAMES}))
+
+
+def _behind(client: OpenSearch, name: str, found: Mapping[str, Any]) -> str | None:
     if name in found:
         raise ClusterError(_no_alias(name))
     return _only(client, name, found) if found else None
@@ -212,7 +267,7 @@ def indices_behind(client: OpenSearch, name: str) -> list[str]:
     Raises:
         UsageError: ``name`` cannot be an index's name.
     """
-    return [index for index in _found(client, name) if index != name]
+    return [index for index in _found(client, name, {"filter_path": _NAMES}) if index != name]
 
 
 def alias_of(index: str) -> str:
@@ -220,11 +275,11 @@ def alias_of(index: str) -> str:
     return _VERSION.sub("", index)
 
 
-def _found(client: OpenSearch, name: str) -> dict[str, Any]:
+def _found(client: OpenSearch, name: str, params: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """The indices of a name, its own or its alias's, with all that they have; empty where there is none."""
     check_name(name)
     try:
-        return dict(client.indices.get(index=name))
+        return dict(client.indices.get(index=name, params=dict(params)))
     except NotFoundError:
         return {}
 
@@ -256,15 +311,6 @@ def _no_alias(name: str) -> str:
     return f"{name} is an index, not an alias for versions: give the alias, or another name."
 
 
-def read_fingerprint(client: OpenSearch, index: str) -> Fingerprint:
-    """The fingerprint in an index's mapping.
-
-    Raises:
-        ClusterError: the index has none.
-    """
-    return fingerprint_of(index, metadata.read_metadata(client, index))
-
-
 def fingerprint_of(index: str, meta: Mapping[str, Any]) -> Fingerprint:
     """The fingerprint in an index's whole ``_meta``.
 
@@ -276,27 +322,39 @@ def fingerprint_of(index: str, meta: Mapping[str, Any]) -> Fingerprint:
     return Fingerprint.from_dict(meta[metadata.FINGERPRINT])
 
 
-def unfinished(client: OpenSearch, name: str) -> list[str]:
-    """Versions that a load is making, or that an interrupted one left behind; no search sees them."""
-    # A load that was killed right after it put a version behind the alias has left its mark there.
-    published = version_behind(client, name)
-    others = [index for index in versions_of(client, name) if index != published]
-    return [index for index in others if _is_unfinished(client, index)]
+def unfinished(client: OpenSearch, name: str) -> dict[str, dict[str, Any]]:
+    """Versions that are being made, or that an interrupted command left behind, and the ``_meta`` of each.
 
-
-def _is_unfinished(client: OpenSearch, index: str) -> bool:
-    try:
-        return metadata.unfinished(client, index) is not None
-    except MetadataError:
-        # Nobody can go on with it, and it must not be in the way of the versions beside it.
-        return False
+    No search sees them. Oldest first.
+    """
+    metas = {}
+    for index, found in listed(client, name, "*.aliases,*.mappings._meta").items():
+        # A load that was killed right after it put a version behind the alias has left its mark there.
+        if name not in found.get("aliases", {}):
+            # Nobody can go on with one that cannot be read, and it must not be in the way of the versions beside it.
+            with suppress(MetadataError):
+                metas[index] = checked_metadata(index, found.get("mappings", {}))
+    return {index: meta for index, meta in metas.items() if meta.get(metadata.UNFINISHED) is not None}
 
 
 def versions_of(client: OpenSearch, name: str) -> Sequence[str]:
     """All versions of ``name`` on the cluster, oldest first."""
+    return list(listed(client, name))
+
+
+def listed(client: OpenSearch, name: str, wanted: str = "") -> dict[str, Any]:
+    """All versions of ``name`` on the cluster, oldest first, with their ids.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        wanted: what else is read of each, as a ``filter_path``.
+    """
     pattern = re.compile(re.escape(name) + r"-v\d{4,}")
-    found = client.indices.get(index=f"{name}-v*", expand_wildcards="all")
-    return sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
+    params = {"expand_wildcards": "all", "filter_path": f"*.settings.index.uuid,{wanted}".rstrip(",")}
+    found = client.indices.get(index=f"{name}-v*", params=params)
+    versions = sorted((i for i in found if pattern.fullmatch(i)), key=lambda i: int(i.rpartition("-v")[2]))
+    return {index: found[index] for index in versions}
 
 
 def next_version(client: OpenSearch, name: str, live: str | None) -> str:

@@ -62,7 +62,7 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
     mappings["_meta"] |= {
         metadata.FINGERPRINT: pipeline.fingerprint().to_dict(),
         metadata.FIELDS: fields.to_dict(),
-        metadata.ORIGIN: metadata.new_origin(client, "adopt", old.index).to_dict(),
+        metadata.ORIGIN: metadata.new_origin("adopt", old.index, old.uuid).to_dict(),
         **stored_shift.to_metadata(pipeline.debias),
     }
     vector_field = engine_of(old.mappings, old.settings, fields.vector)

@@ -58,10 +58,9 @@ def find_index(client: OpenSearch, name: str) -> OldIndex:
         UsageError: there is none, it is several, closed, or does not keep whole documents.
     """
     index = _index_of(client, name)
-    settings = metadata.read_flat_settings(client, index)
+    mappings, settings = metadata.read_mappings_and_settings(client, index)
     if is_on(settings.get("index.verified_before_close")):
         raise UsageError(f"Index {index} is closed: open it with POST /{index}/_open.")
-    mappings = client.indices.get_mapping(index=index)[index]["mappings"]
     _require_whole_documents(index, mappings)
     return OldIndex(name, index, settings["index.uuid"], mappings, settings)
 
@@ -249,7 +248,7 @@ def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float)
         # Before it is read: what is written in between is read, and counted as not. Where this user may not ask, nobody
         # is told of writes that come too late.
         with suppress(OpenSearchException, Unreadable):
-            before = live_writes.read_checkpoint(client, old.index)
+            before = live_writes.read_checkpoint(client, old.index, int(old.settings["index.number_of_shards"]))
         made = client.create_pit(index=old.index, params={"keep_alive": _keep_alive(patience)})
         stack.callback(_forget, client, made["pit_id"])
         pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="slice")

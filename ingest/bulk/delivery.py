@@ -320,7 +320,14 @@ class ChunkSender:
 
     def _request(self, rest: ChunkState) -> BulkResponse:
         if self.pipeline_check is not None:
-            self.pipeline_check.require_harmless(rest.chunk)
+            try:
+                self.pipeline_check.require_harmless(rest.chunk)
+            except OpenSearchException as error:
+                trouble = classify(error, address(self.client))
+                if isinstance(trouble, Retryable):
+                    # Nothing of the chunk was sent, whatever was lost.
+                    trouble = self._again(rest, Retryable(str(trouble)))
+                raise trouble from error
         response = self.client.bulk(body=rest.chunk.body, index=self.index, params=_PARAMETERS)
         try:
             return parse_bulk_response(response, rest.chunk, rest.breaker.caused, unsure=rest.unsure)

@@ -9,6 +9,7 @@ from opensearchpy import OpenSearch
 from langshift.errors import ClusterError
 from langshift.ingest.bulk.writer import ActionResult
 from langshift.plugin import metadata
+from langshift.plugin.versions import Target
 from langshift.reporting import note
 from langshift.retry import RetryBudget, retry_until_available
 from langshift.wording import utc_time
@@ -40,7 +41,7 @@ class _Seen(NamedTuple):
     latest: int
 
 
-def _look(client: OpenSearch, index: str) -> _Seen:
+def _look(client: OpenSearch, index: str, *, created: bool = False) -> _Seen:
     # No search can find or sum up versions. This one needs no permission but to search, and its time is the server's,
     # whatever stands before that.
     body = {
@@ -53,7 +54,8 @@ def _look(client: OpenSearch, index: str) -> _Seen:
     }
     answer = client.search(index=index, body=body)
     (bucket,) = answer["aggregations"]["now"]["buckets"]
-    noted = metadata.read_metadata(client, index).get(metadata.VERSION_BASE, 0)
+    # A version that was just made has none.
+    noted = 0 if created else metadata.read_metadata(client, index).get(metadata.VERSION_BASE, 0)
     latest = max((hit["_version"] for hit in answer["hits"]["hits"]), default=0)
     return _Seen(int(bucket["to"]) << _LINES_A_MILLISECOND, noted, latest)
 
@@ -78,7 +80,7 @@ class VersionsAhead(ClusterError):
         self.version = version
 
 
-def first_version(client: OpenSearch, index: str, last: int, patience: float) -> int:
+def first_version(client: OpenSearch, target: Target, last: int, patience: float) -> int:
     """The version after which those of a load begin: the server's time, or the highest that is known of the index.
 
     This machine's time makes no difference. Where the index is ahead of the server's time, that is said, and noted in
@@ -86,16 +88,16 @@ def first_version(client: OpenSearch, index: str, last: int, patience: float) ->
 
     Args:
         client: the cluster.
-        index: the version that the load writes to.
+        target: the version that the load writes to.
         last: the highest version of the load before from this machine, 0 where there was none.
         patience: seconds for which a cluster that does not answer is waited for.
 
     Raises:
         ClusterError: there is no later version than one that the index holds.
     """
-    seen = retry_until_available(lambda: _look(client, index), RetryBudget(patience))
+    seen = retry_until_available(lambda: _look(client, target.index, created=target.created), RetryBudget(patience))
     highest = max(seen.noted, seen.latest, last)
-    return seen.now if highest < seen.now else _after(client, index, highest, seen.now)
+    return seen.now if highest < seen.now else _after(client, target.index, highest, seen.now)
 
 
 def version_after(client: OpenSearch, index: str, version: int, patience: float) -> int:

@@ -119,7 +119,7 @@ def adopt(
             "documents of their own: their _id was filled in."
         )
     code = report_end(summary, opened.pipeline, last, as_json=as_json)
-    note_calibration_due(client, name)
+    note_calibration_due(client, name, opened.pipeline.encoder.id)
     click.get_current_context().exit(code)
 
 

@@ -227,8 +227,15 @@ def calibration_due(index: IndexInfo) -> str | None:
     return choice.reason if choice is not None and choice.origin == "default" else None
 
 
-def note_calibration_due(client: OpenSearch, name: str) -> None:
-    """Say so of an index that was changed; what cannot be read now is told by the next search."""
+def note_calibration_due(client: OpenSearch, name: str, encoder: str = "") -> None:
+    """Say so of an index that was changed; what cannot be read now is told by the next search.
+
+    Args:
+        client: the cluster.
+        name: the index.
+        encoder: its encoder; empty where that is not known.
+    """
     with suppress(LangshiftError, OpenSearchException):
-        if sentence := calibration_due(live(client, name)):
+        # Queries for one whose vectors were given cannot be encoded.
+        if not is_given(encoder) and (sentence := calibration_due(live(client, name))):
             note(sentence)

@@ -1,11 +1,12 @@
 """The command ``ingest``."""
 
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import click
 from opensearchpy import OpenSearch
@@ -16,7 +17,6 @@ from langshift.commands.anchors import note_calibration_due
 from langshift.commands.load_display import json_where_unpublished, open_reporter, report_end, show_languages
 from langshift.commands.pipeline_options import MAX_REFUSED, pipeline_options, weighted_field
 from langshift.debias.encoders.base import VectorSpec, is_given
-from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import shipped
 from langshift.errors import ClusterError, UsageError
 from langshift.ingest import progress
@@ -180,12 +180,15 @@ def ingest(
       langshift ingest export.jsonl --index news --id-field id --title-field headline^2 --text-field body
     """
     check_name(name)
-    fields = _fields_of_load(name, options.if_exists, fields, chunk)
+    # The cluster is asked only where that is needed, and once.
+    cluster = cache(open_cluster)
+    there = cache(lambda: _index(cluster(), name))
+    fields = _fields_of_load(there, options.if_exists, fields, chunk)
     options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
     # A corpus that cannot be read is refused before anybody is asked.
     require_readable(corpus)
     if not pipeline.encoder or options.if_exists == "append":
-        made = _fingerprint_of_index(name)
+        made = None if (info := there()) is None else info.fingerprint
         if not pipeline.encoder and made is not None:
             pipeline = replace(pipeline, encoder=made.encoder, named_by=f"The index {name}")
         pipeline = replace(pipeline, encoder=pipeline.encoder or parameters.default_encoder())
@@ -196,7 +199,9 @@ def ingest(
             f"--chunk {fields.chunking} gives each piece of a document a vector of its own, but the vectors of "
             f"--encoder {pipeline.encoder} are of whole documents: use --chunk off, or an encoder that reads texts."
         )
-    index_meta = _meta_of_index(name, pipeline) if options.if_exists == "append" else None
+    # Where no file of vectors tells how documents are shifted.
+    is_told = options.if_exists == "append" and pipeline.default_shift and shipped(pipeline.encoder) is None
+    index_meta = metadata.read_metadata(cluster(), info.index) if is_told and (info := there()) else None
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
@@ -212,8 +217,8 @@ def ingest(
             if options.resume:
                 raise UsageError(f"{message}: give a file, or leave --resume out.")
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
-        opened = opened or pipeline.open(source.vector_spec or _vector_spec(_fingerprint_of_index(name)), index_meta)
-        client = open_cluster()
+        opened = opened or pipeline.open(source.vector_spec or _vector_spec(there()), index_meta)
+        client = cluster()
         watch = stack.enter_context(open_reporter(client, name, corpus, pipeline))
         with json_where_unpublished(progress.LoadSummary.to_dict, as_json=as_json):
             summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
@@ -224,7 +229,7 @@ def ingest(
     else:
         _print(summary)
     code = report_end(summary, opened, last, as_json=as_json)
-    note_calibration_due(client, name)
+    note_calibration_due(client, name, pipeline.encoder)
     click.get_current_context().exit(code)
 
 
@@ -249,13 +254,15 @@ def _index_options(
     return IndexOptions(Template.read(template, fields) if template else None, engine, dates)
 
 
-def _fields_of_load(name: str, if_exists: IfExists, given: FieldNames | None, chunk: str | None) -> FieldNames:
+def _fields_of_load(
+    index: Callable[[], IndexInfo | None], if_exists: IfExists, given: FieldNames | None, chunk: str | None
+) -> FieldNames:
     """The fields and the chunks that were asked for; what was not asked for is as in the index, where there is one."""
     chunking = str(Chunking.parse(chunk)) if chunk not in (None, "off") else None
     asked_for = chunked_fields(given or metadata.USUAL, chunking)
     if if_exists == "fail" or (given is not None and chunk is not None):
         return asked_for
-    there = _index(open_cluster(), name)
+    there = index()
     if there is None or not there.fields.split:
         return asked_for
     chunking = there.fields.chunking if chunk is None else chunking
@@ -275,24 +282,9 @@ def _index(client: OpenSearch, name: str) -> IndexInfo | None:
         return None
 
 
-def _fingerprint_of_index(name: str) -> Fingerprint | None:
-    """What made an index; None where there is none."""
-    there = _index(open_cluster(), name)
-    return None if there is None else there.fingerprint
-
-
-def _meta_of_index(name: str, pipeline: PipelineOptions) -> dict[str, Any] | None:
-    """The ``_meta`` of an index that tells how documents for it are shifted, where no file of vectors does."""
-    if not pipeline.default_shift or shipped(pipeline.encoder) is not None:
-        return None
-    client = open_cluster()
-    there = _index(client, name)
-    return None if there is None else metadata.read_metadata(client, there.index)
-
-
-def _vector_spec(made: Fingerprint | None) -> VectorSpec | None:
+def _vector_spec(there: IndexInfo | None) -> VectorSpec | None:
     """What vectors an index holds, for a corpus that brings none since it only deletes or updates."""
-    return None if made is None else VectorSpec(made.dimension, made.normalised)
+    return None if there is None else VectorSpec(there.fingerprint.dimension, there.fingerprint.normalised)
 
 
 def _print(summary: progress.LoadSummary) -> None:

@@ -22,7 +22,7 @@ from langshift.ingest.progress import LoadSummary, remarks, unfinished_versions
 from langshift.ingest.publication import LoadNotPublished
 from langshift.log_file import log_to
 from langshift.output import emit_json, line, note, table
-from langshift.settings import VERSION, Settings
+from langshift.settings import VERSION
 from langshift.wording import pluralize
 
 _log = logging.getLogger(__name__)
@@ -95,15 +95,14 @@ class _HowFar(ProgressColumn):
 class LoadReporter(AbstractContextManager["LoadReporter"]):
     """Shows how far the load is, and logs it; ``with`` ends both."""
 
-    def __init__(self, corpus: str, pipeline_options: PipelineOptions, place: LoadWorkspace) -> None:
+    def __init__(self, corpus: str, pipeline_options: PipelineOptions) -> None:
         """Make one.
 
         Args:
             corpus: what is loaded, for the log.
             pipeline_options: how its documents are made; kept for dead letters that are sent again.
-            place: where the load keeps its files.
         """
-        self._corpus, self._pipeline_options, self._place = corpus, pipeline_options, place
+        self._corpus, self._pipeline_options = corpus, pipeline_options
         self._stack = ExitStack()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
@@ -111,11 +110,11 @@ class LoadReporter(AbstractContextManager["LoadReporter"]):
             _log.error("%s", error if isinstance(error, LangshiftError) else kind.__name__)
         self._stack.close()
 
-    def begin(self, total: int | None, handled: int) -> LoadDisplay:
+    def begin(self, place: LoadWorkspace, total: int | None, handled: int) -> LoadDisplay:
         """The load begins; what is given back is to be told how far it is."""
-        self._stack.enter_context(log_to(self._place.log))
-        _log.info("langshift %s: %s into %s", VERSION, self._corpus, self._place.name)
-        self._pipeline_options.keep(self._place.pipeline_options)
+        self._stack.enter_context(log_to(place.log))
+        _log.info("langshift %s: %s into %s", VERSION, self._corpus, place.name)
+        self._pipeline_options.keep(place.pipeline_options)
         return self._stack.enter_context(LoadDisplay(total, handled))
 
 
@@ -141,7 +140,7 @@ def open_reporter(client: OpenSearch, name: str, corpus: str, pipeline: Pipeline
     """What shows and logs a load, once the versions are named that others are making."""
     for sentence in unfinished_versions(client, name):
         note(sentence)
-    return LoadReporter(corpus, pipeline, LoadWorkspace.of(Settings.from_env().home, client, name))
+    return LoadReporter(corpus, pipeline)
 
 
 @contextmanager

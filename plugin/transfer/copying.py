@@ -240,7 +240,7 @@ def catch_up(run: Transfer) -> int:
     Raises:
         TransferAborted: a document cannot be copied, or the live version is gone.
     """
-    now = run.retry(reindex_tasks.shards, run.client, run.source)
+    now = run.retry(reindex_tasks.shards, run.client, run.source, len(run.checkpoint))
     run.retry(reindex_tasks.refresh, run.client, run.source)
     since = run.checkpoint
     later = [number for number, shard in enumerate(now) if shard.latest > since[number]]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from langshift.plugin.transfer.state import ClientTransform, ScriptTransform, Tr
 from langshift.plugin.versions import move_alias, version_behind
 from langshift.server_errors import Unreadable
 from langshift.wording import pluralize
+
+#: Settings of an index that takes writes.
+UNBLOCKED: Final = {"index": {"blocks.write": None}}
 
 
 def block(run: Transfer) -> bool:
@@ -51,7 +54,7 @@ def set_block(client: OpenSearch, index: str) -> None:
     """
     answer = client.indices.add_block(index=index, block="write")
     if not (answer["acknowledged"] and answer["shards_acknowledged"]):
-        client.indices.put_settings(index=index, body={"index": {"blocks.write": None}})
+        client.indices.put_settings(index=index, body=UNBLOCKED)
         raise Unreadable(f"Some shards of {index} do not respond, so writes to it could not be blocked.")
 
 
@@ -59,7 +62,7 @@ def lift_block(client: OpenSearch, index: str, uuid: str) -> None:
     """Let an index take writes; nothing happens where it is gone, or another has its name."""
     if metadata.uuid_of(client, index) == uuid:
         with suppress(NotFoundError):
-            client.indices.put_settings(index=index, body={"index": {"blocks.write": None}})
+            client.indices.put_settings(index=index, body=UNBLOCKED)
 
 
 _PAUSE, _LONGEST = 0.05, 60.0  # seconds
@@ -124,7 +127,7 @@ def verify(run: Transfer) -> int:
     there, here = (reindex_tasks.count_fresh(run, index) for index in (run.source, run.target))
     if there != here:
         raise _differs(run, f"it has {pluralize(here, 'document')}, not {there:,}")
-    now = run.retry(reindex_tasks.shards, run.client, run.source)
+    now = run.retry(reindex_tasks.shards, run.client, run.source, len(run.checkpoint))
     if any(shard.latest > known for shard, known in zip(now, run.checkpoint, strict=True)):
         raise _differs(run, f"{run.source} was written to although it is read-only")
     size = min(_SAMPLED, run.retry(reindex_tasks.page_size, run.client, run.source))
@@ -252,9 +255,10 @@ def _prepare(run: Transfer, blocked: bool) -> None:
         run.retry(metadata.note_replaced, run.client, run.target, run.source)
     # A version that goes back in its place keeps its own origin.
     elif run.mark.kind != "rollback":
-        checkpoint = [shard.latest for shard in run.retry(reindex_tasks.shards, run.client, run.target)]
-        found = run.retry(metadata.new_origin, run.client, run.mark.kind, run.source, checkpoint)
-        run.retry(lambda: metadata.change(run.client, run.target, {metadata.ORIGIN: found.to_dict()}))
+        # It has as many shards, as its settings are copied.
+        shards = run.retry(reindex_tasks.shards, run.client, run.target, len(run.checkpoint))
+        origin = metadata.new_origin(run.mark.kind, run.source, run.uuid, [shard.latest for shard in shards])
+        run.retry(metadata.change, run.client, run.target, {metadata.ORIGIN: origin.to_dict()})
 
 
 def swap(run: Transfer) -> None:

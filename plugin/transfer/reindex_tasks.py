@@ -32,20 +32,20 @@ class Shard(NamedTuple):
     latest: int
 
 
-def shards(client: OpenSearch, index: str) -> tuple[Shard, ...]:
-    """How far each shard is, by number.
+def shards(client: OpenSearch, index: str, number: int) -> tuple[Shard, ...]:
+    """How far each shard of an index is, of which there are so many.
 
     Raises:
         Unreadable: one has no primary at this moment.
     """
     answer = client.indices.stats(index=index, metric="docs", params={"level": "shards"})
     found: dict[int, Shard] = {}
-    for number, copies in answer.get("indices", {}).get(index, {}).get("shards", {}).items():
+    for shard, copies in answer.get("indices", {}).get(index, {}).get("shards", {}).items():
         for copy in copies:
             if copy["routing"]["primary"] and "seq_no" in copy:
                 numbers = copy["seq_no"]
-                found[int(number)] = Shard(int(numbers["global_checkpoint"]), int(numbers["max_seq_no"]))
-    if len(found) < int(metadata.read_settings(client, index)["number_of_shards"]):
+                found[int(shard)] = Shard(int(numbers["global_checkpoint"]), int(numbers["max_seq_no"]))
+    if len(found) < number:
         raise Unreadable(f"Index {index} has a shard that no node currently serves: bring its node back.")
     return tuple(found[number] for number in sorted(found))
 

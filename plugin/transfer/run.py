@@ -36,23 +36,22 @@ def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | None:
     Raises:
         ClusterError: ``name`` is an index, or an alias of several.
     """
-    live = versions.version_behind(client, name)
-    found = state.read_transfer_note(client, live) if live is not None else None
+    live = versions.read_live(client, name)
     if live is None:
         return None
+    noted, found = live.meta.get(metadata.UNFINISHED), state.transfer_note_from_metadata(live.meta)
     # Else its block would be taken for somebody's own.
     live_writes.release_abandoned(client, name)
     if found is None:
-        if metadata.unfinished(client, live) is not None:
-            live_writes.release(client, live)
+        if noted is not None:
             # A load's, that was killed when it had published the version: what that was to replace is kept.
-            metadata.note_unfinished(client, live, None)
+            metadata.write(client, live.name, {**live_writes.release(client, live.name), metadata.UNFINISHED: None})
         return None
     kind, note = found
-    metadata.note_unfinished(client, live, None)
+    metadata.change(client, live.name, {metadata.UNFINISHED: None})
     if kind != "rollback":
-        return TransferResult(name, live, note["from"], note["asked"], kind)
-    return TransferResult(name, live, note["from"], None, _kind_of(client, note["from"]))
+        return TransferResult(name, live.name, note["from"], note["asked"], kind)
+    return TransferResult(name, live.name, note["from"], None, _kind_of(client, note["from"]))
 
 
 def _kind_of(client: OpenSearch, version: str) -> str:
@@ -68,20 +67,13 @@ def release_abandoned(client: OpenSearch, name: str) -> None:
     """Before unfinished versions of a name are dropped: end their tasks, and let the live one take writes again.
 
     A run that works on one of them at this moment stops.
-
-    Raises:
-        ClusterError: ``name`` is an index, or an alias of several.
     """
     for index, kind, note in abandoned(client, name):
         _release(client, index, kind, note)
 
 
 def clear_abandoned(client: OpenSearch, name: str) -> None:
-    """Clear away what transfers have left unfinished, and let the live version take writes again.
-
-    Raises:
-        ClusterError: ``name`` is an index, or an alias of several.
-    """
+    """Clear away what transfers have left unfinished, and let the live version take writes again."""
     for index, kind, note in abandoned(client, name):
         discard(client, index, kind, note)
 
@@ -91,8 +83,8 @@ def abandoned(client: OpenSearch, name: str) -> list[tuple[str, state.Kind, dict
 
     Versions that loads are making are none of these.
     """
-    found = [(index, state.read_transfer_note(client, index)) for index in versions.unfinished(client, name)]
-    return [(index, *one) for index, one in found if one is not None]
+    found = {index: state.transfer_note_from_metadata(one) for index, one in versions.unfinished(client, name).items()}
+    return [(index, *one) for index, one in found.items() if one is not None]
 
 
 def discard(client: OpenSearch, index: str, kind: state.Kind, note: Mapping[str, Any]) -> None:
@@ -108,7 +100,7 @@ def discard(client: OpenSearch, index: str, kind: state.Kind, note: Mapping[str,
         return
     client.indices.put_settings(index=index, body={"index": {"blocks.write": True}})
     version_writer.restore(client, index)
-    metadata.note_unfinished(client, index, None)
+    metadata.change(client, index, {metadata.UNFINISHED: None})
 
 
 def _release(client: OpenSearch, index: str, kind: state.Kind, note: Mapping[str, Any]) -> None:
@@ -263,16 +255,16 @@ def _carry_over(
 
 def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, patience: float) -> Transfer:
     """The version that another run has left unfinished, or a new one."""
-    live = versions.version_behind(client, plan.name)
-    if live is None:
+    there = versions.read_live(client, plan.name)
+    if there is None:
         raise ClusterError(
             f"There is no index {plan.name}: create it with `langshift ingest CORPUS --index {plan.name}`."
         )
     if any(plan.body["mappings"].get("_source", {}).get(name) for name in ("includes", "excludes")):
         raise ClusterError(
-            f"Index {live} leaves fields out of _source, which a copy would not have: load the corpus again."
+            f"Index {there.name} leaves fields out of _source, which a copy would not have: load the corpus again."
         )
-    uuid, mine = metadata.uuid_of(client, live), None
+    live, uuid, mine = there.name, there.uuid, None
     for index, kind, note in abandoned(client, plan.name):
         same = kind == plan.kind and (note["asked"], note["from"], note["uuid"]) == (plan.requested, live, uuid)
         if mine is None and same:
@@ -283,10 +275,11 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
     run = Transfer(client, plan.name, live, uuid, target, plan.transform, plan.kind, watch, patience)
     run.throttle = plan.throttle
     if mine is None:
-        run.checkpoint = tuple(shard.checkpoint for shard in run.retry(reindex_tasks.shards, client, live))
+        number = int(there.settings["number_of_shards"])
+        run.checkpoint = tuple(shard.checkpoint for shard in run.retry(reindex_tasks.shards, client, live, number))
         run.retry(_make, run, plan)
     else:
-        # That run does nothing more, should it still be alive.
+        # That run does nothing more, should it still be alive, but may have noted more.
         note = (run.retry(metadata.unfinished, client, target) or {})[plan.kind]
         run.checkpoint = tuple(note["checkpoint"])
         _open(run, note)
@@ -301,8 +294,9 @@ def _make(run: Transfer, plan: TransferPlan) -> None:
     body["mappings"].setdefault("_meta", {})[metadata.UNFINISHED] = {**restore, plan.kind: note}
 
     def is_own() -> bool:
-        found = state.read_transfer_note(run.client, run.target)
-        return found is not None and found[1].get("token") == run.mark.token
+        with suppress(state.TransferSuperseded):
+            return bool(run.mark.read())
+        return False
 
     try:
         create_version(run.client, run.name, run.target, body, is_own)
@@ -352,8 +346,7 @@ def roll_back(
         transform = ScriptTransform("", {}, lambda _: [], "", "")
     if transform is None:
         raise ValueError("what was made of another version is rolled back with a transform")
-    uuid = metadata.uuid_of(client, plan.live)
-    run = Transfer(client, name, plan.live, uuid, plan.version, transform, "rollback", watch, patience)
+    run = Transfer(client, name, plan.live, plan.uuid, plan.version, transform, "rollback", watch, patience)
     run.checkpoint, run.notes_replaced = plan.checkpoint, to is not None
     if plan.kind == "load":
         done = _move(run)
@@ -370,7 +363,7 @@ def _move(run: Transfer) -> TransferResult:
     documents = run.retry(reindex_tasks.count, run.client, run.target)
     if run.notes_replaced:
         # A retune may have left it behind a block.
-        run.retry(lambda: cutover.lift_block(run.client, run.target, metadata.uuid_of(run.client, run.target)))
+        run.retry(run.client.indices.put_settings, index=run.target, body=cutover.UNBLOCKED)
         run.retry(metadata.note_replaced, run.client, run.target, run.source)
     run.retry(cutover.swap, run)
     run.report("done", documents, documents)
@@ -382,6 +375,7 @@ class RollbackPlan(NamedTuple):
 
     Attributes:
         live: the live version.
+        uuid: its id.
         version: the one that takes its place.
         kind: ``load`` where the alias just moves; ``reencode`` or ``retune`` where what was written to the live one is
             carried over, which a reencode's way back may have to encode.
@@ -389,6 +383,7 @@ class RollbackPlan(NamedTuple):
     """
 
     live: str
+    uuid: str
     version: str
     kind: metadata.Kind
     checkpoint: tuple[int, ...]
@@ -405,19 +400,19 @@ def plan_rollback(client: OpenSearch, name: str, to: str | None = None) -> Rollb
     Raises:
         ClusterError: there is none.
     """
-    live = versions.version_behind(client, name)
-    if live is None:
+    there = versions.read_live(client, name)
+    if there is None:
         raise ClusterError(f"There is no index {name}: nothing can be rolled back.")
-    origin = metadata.read_origin(client, live)
+    live, origin = there.name, metadata.origin_from_metadata(there.name, there.meta)
     version = to or _previous(client, name, live, origin)
     kind = _copied_by(client, name, live, version)
     # What a retune has left behind its block has not been written to since.
     untouched = metadata.is_write_blocked(metadata.read_settings(client, version))
     if untouched and to is None and origin is not None and origin.kind in metadata.COPIES and origin.replaced is None:
-        return RollbackPlan(live, version, kind, origin.checkpoint)
+        return RollbackPlan(live, there.uuid, version, kind, origin.checkpoint)
     # Nobody knows what the other has of this one: all of it is looked at.
-    nothing = (-1,) * int(metadata.read_settings(client, live)["number_of_shards"])
-    return RollbackPlan(live, version, kind, nothing)
+    nothing = (-1,) * int(there.settings["number_of_shards"])
+    return RollbackPlan(live, there.uuid, version, kind, nothing)
 
 
 def _previous(client: OpenSearch, name: str, live: str, origin: metadata.Origin | None) -> str:
@@ -432,11 +427,11 @@ def _previous(client: OpenSearch, name: str, live: str, origin: metadata.Origin 
 
 def _copied_by(client: OpenSearch, name: str, live: str, version: str) -> metadata.Kind:
     """What has made one of two versions of the other, however many steps it took; ``load`` where they are others."""
-    all_ = versions.versions_of(client, name)
-    uuids = {index: metadata.uuid_of(client, index) for index in all_}
+    all_ = versions.listed(client, name, f"*.mappings._meta.{metadata.ORIGIN}")
+    uuids = {index: one["settings"]["index"]["uuid"] for index, one in all_.items()}
     steps: dict[str, dict[str, metadata.Kind]] = {index: {} for index in all_}
-    for index in all_:
-        origin = metadata.read_origin(client, index)
+    for index, one in all_.items():
+        origin = metadata.origin_from_metadata(index, one.get("mappings", {}).get("_meta", {}))
         if origin is not None and origin.kind in metadata.COPIES and uuids.get(origin.version or "") == origin.uuid:
             steps[index][str(origin.version)] = steps[str(origin.version)][index] = origin.kind
     reached: dict[str, metadata.Kind] = {live: "retune"}
@@ -453,4 +448,4 @@ def _open(run: Transfer, note: Mapping[str, Any]) -> None:
     run.retry(run.mark.take_over, note)
     run.retry(version_writer.apply_load_settings, run.client, run.target, fast=False, more=APART)
     # One that was live is behind a block; so is one that a run was killed with right before the swap.
-    run.retry(lambda: cutover.lift_block(run.client, run.target, metadata.uuid_of(run.client, run.target)))
+    run.retry(run.client.indices.put_settings, index=run.target, body=cutover.UNBLOCKED)

@@ -5,6 +5,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache, partial
@@ -32,16 +33,8 @@ class TransferSuperseded(LangshiftError):
     """Another run works on the same version by now: this one may do nothing more there."""
 
 
-def read_transfer_note(client: OpenSearch, index: str) -> tuple[Kind, dict[str, Any]] | None:
-    """What a transfer has noted in a version; None where none has, or where the version is gone."""
-    try:
-        return transfer_note_from_metadata(metadata.read_metadata(client, index))
-    except NotFoundError:
-        return None
-
-
 def transfer_note_from_metadata(meta: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]] | None:
-    """What a transfer has noted, from a version's whole ``_meta``."""
+    """What a transfer has noted in a version, by the whole ``_meta`` of that; None where none has."""
     unfinished = meta.get(metadata.UNFINISHED, {})
     return next(((kind, dict(unfinished[kind])) for kind in get_args(Kind) if kind in unfinished), None)
 
@@ -96,13 +89,20 @@ class TransferMark:
         Raises:
             TransferSuperseded: by another run, or nothing is noted any more.
         """
-        found = read_transfer_note(self._client, self.index)
+        return self._read()[1]
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The version's ``_meta``, and what is noted there."""
+        meta: dict[str, Any] = {}
+        with suppress(NotFoundError):
+            meta = metadata.read_metadata(self._client, self.index)
+        found = transfer_note_from_metadata(meta)
         if found is None or found[0] != self.kind or found[1].get("token") != self.token:
             raise TransferSuperseded(
                 f"Another retune, reencode or rollback has taken over or removed {self.index}, so this one stops: wait "
                 "for the other to finish, or run the command again."
             )
-        return found[1]
+        return meta, found[1]
 
     def note(self, **values: Any) -> None:  # noqa: ANN401 - any JSON
         """Change some of it.
@@ -110,12 +110,16 @@ class TransferMark:
         Raises:
             TransferSuperseded: by another run.
         """
-        self.take_over({**self.read(), **values})
+        meta, note = self._read()
+        self._write(meta, {**note, **values})
 
     def take_over(self, note: Mapping[str, Any]) -> None:
         """Write a note with this run's token, whoever's it was: that run stops before its next step."""
-        unfinished = metadata.unfinished(self._client, self.index) or {}
-        metadata.note_unfinished(self._client, self.index, {**unfinished, self.kind: {**note, **self.signature}})
+        self._write(metadata.read_metadata(self._client, self.index), note)
+
+    def _write(self, meta: Mapping[str, Any], note: Mapping[str, Any]) -> None:
+        noted = {**(meta.get(metadata.UNFINISHED) or {}), self.kind: {**note, **self.signature}}
+        metadata.write(self._client, self.index, {**meta, metadata.UNFINISHED: noted})
 
     @property
     def signature(self) -> dict[str, Any]:
@@ -128,8 +132,8 @@ class TransferMark:
         Raises:
             TransferSuperseded: by another run.
         """
-        self.read()
-        metadata.note_unfinished(self._client, self.index, None)
+        meta, _ = self._read()
+        metadata.write(self._client, self.index, {**meta, metadata.UNFINISHED: None})
 
 
 Stage = Literal[

@@ -73,7 +73,6 @@ def indices(client, name: str) -> list[str]:
         ("cluster:monitor/main", "cluster_monitor"),
         ("indices:admin/get", None),
         ("indices:admin/create", "create_index"),
-        ("indices:monitor/settings/get", "indices_monitor"),
         ("indices:data/write/bulk", "cluster_composite_ops"),
         ("indices:data/write/bulk[s]", "write"),
     ],

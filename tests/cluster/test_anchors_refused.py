@@ -81,7 +81,7 @@ def test_what_is_no_index_or_not_finished(client, index_name):
     assert refused(calibrate(index_name)) == (told, 1)
     target = made(client, index_name)
     client.indices.delete_alias(index=target.index, name=index_name)
-    metadata.note_unfinished(client, target.index, {})
+    metadata.change(client, target.index, {metadata.UNFINISHED: {}})
     told = (
         f"Version {target.index} is not finished: a command is still writing it or was interrupted. Run that command "
         f"again, or remove the version with `langshift index drop {index_name} --version {target.index}`."

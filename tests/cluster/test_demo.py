@@ -49,7 +49,7 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
 
     with pytest.raises(KeyboardInterrupt):
         index_variants(client, open_encoder("use-m"), interrupt)
-    assert unfinished(client, plain) == [f"{plain}-v0001"]
+    assert list(unfinished(client, plain)) == [f"{plain}-v0001"]
     demo_document(names, dataset, tmp_path / "first")
     assert [live(client, name).documents for name in names] == [48, 48, 48]
 

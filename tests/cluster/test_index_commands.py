@@ -262,7 +262,7 @@ def test_dropping_what_a_retune_left_lets_writes_to_the_live_version_in_again(cl
     live = made(client, index_name, 1)
     left = version_writer.open_for_writing(client, index_name, PLAIN, if_exists="new-version").index
     note = {"asked": {}, "from": live.index, "uuid": live.uuid, "token": "t", "blocked": True, "checkpoint": [1]}
-    metadata.note_unfinished(client, left, {"retune": note, "restore": {}})
+    metadata.change(client, left, {metadata.UNFINISHED: {"retune": note, "restore": {}}})
     client.indices.add_block(index=live.index, block="write")
     told = describe(client, index_name)
     assert remarks(told)[-2:] == [

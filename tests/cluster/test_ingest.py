@@ -170,7 +170,7 @@ def test_what_a_killed_load_left_behind_is_never_mixed_with_another_load(client,
     assert summary.index == f"{index_name}-v0002"
     live = versions.live(client, index_name)
     assert (live.index, live.documents, live.fingerprint) == (summary.index, 1, making.fingerprint())
-    assert versions.unfinished(client, index_name) == [left.index]
+    assert list(versions.unfinished(client, index_name)) == [left.index]
 
 
 def test_of_two_loads_at_once_the_second_is_refused(client, index_name, making):
@@ -246,7 +246,7 @@ def interrupted(client, index_name, corpus, making, capsys):
 
 def test_an_interrupted_load_is_gone_on_with_where_it_was(client, index_name, making, interrupted, capsys):
     index = f"{index_name}-v0001"
-    assert versions.unfinished(client, index_name) == [index]
+    assert list(versions.unfinished(client, index_name)) == [index]
     assert versions.version_behind(client, index_name) is None
     detected = []
 
@@ -259,7 +259,7 @@ def test_an_interrupted_load_is_gone_on_with_where_it_was(client, index_name, ma
     assert (summary.resumed, detected) == (256, [44])
     assert (summary.lines, summary.documents, summary.present, summary.replaced) == (300, 300, 300, 0)
     assert versions.live(client, index_name).index == summary.index == index
-    assert versions.unfinished(client, index_name) == []
+    assert versions.unfinished(client, index_name) == {}
     assert client.count(index=index_name)["count"] == 300
     assert capsys.readouterr().err == f"Resuming the load into {index_name} ({index}): 256 lines already handled.\n"
     again = load(client, interrupted, index_name, making, listen, RESUME)

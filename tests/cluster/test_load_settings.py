@@ -50,7 +50,7 @@ def test_what_a_dead_load_has_changed_is_put_back_by_the_next_run_any_number_of_
     for _ in range(3):
         version_writer.restore(client, target.index)
         assert settings(client, target.index) == usual
-    assert versions.unfinished(client, index_name) == [target.index]
+    assert list(versions.unfinished(client, index_name)) == [target.index]
     client.indices.put_settings(index=target.index, body={"index": {"refresh_interval": "5s"}})
     version_writer.restore(client, target.index)
     assert settings(client, target.index) == {**usual, "refresh_interval": "5s"}

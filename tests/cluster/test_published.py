@@ -254,7 +254,7 @@ def test_a_version_is_named_as_in_other_commands(client, cluster_env, shared, li
     ],
 )
 def test_what_cannot_be_published_is_refused(client, cluster_env, live, version, code, sentence):  # noqa: ARG001
-    made_with = versions.read_fingerprint(client, f"{live}-v0001")
+    made_with = versions.live(client, f"{live}-v0001").fingerprint
     version_writer.open_for_writing(client, live, made_with, if_exists="replace")
     done = langshift("rollback", live, "--to", version)
     assert (done.returncode, refusal(done)) == (code, sentence.format(live))

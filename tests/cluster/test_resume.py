@@ -103,7 +103,7 @@ def test_letters_of_what_was_replaced_go_though_the_load_was_killed_when_it_was_
 
 def test_a_log_that_cannot_be_opened_leaves_nothing_behind(client, index_name, corpus, making, place):
     class Watch:
-        def begin(self, _total, _handled):
+        def begin(self, _place, _total, _handled):
             raise LangshiftError("The log cannot be opened.")
 
     with open_source(str(corpus)) as source, pytest.raises(LangshiftError, match=r"^The log cannot be opened\.$"):

@@ -141,7 +141,7 @@ def test_own_fields_have_their_types_and_the_index_its_shards_and_replicas(loade
     assert settings.get("auto_expand_replicas") in (None, "false")
     kept = metadata.read_metadata(client, index)
     assert kept["team"] == "news"
-    assert versions.read_fingerprint(client, index).encoder == "toy"
+    assert versions.live(client, index).fingerprint.encoder == "toy"
 
 
 def test_fields_that_nobody_declared_may_be_refused_without_refusing_what_langshift_writes(

@@ -38,10 +38,10 @@ def test_an_index_that_exists_is_refused_with_the_ways_there_are(client, index_n
 def test_where_there_is_none_a_version_is_made_whatever_is_asked_for(client, index_name, if_exists):
     target = version_writer.open_for_writing(client, index_name, PLAIN, if_exists=if_exists)
     assert (target.index, target.created, target.live) == (f"{index_name}-v0001", True, None)
-    assert versions.unfinished(client, index_name) == [target.index]
+    assert list(versions.unfinished(client, index_name)) == [target.index]
     assert versions.version_behind(client, index_name) is None
     version_writer.publish(client, target)
-    assert versions.unfinished(client, index_name) == []
+    assert versions.unfinished(client, index_name) == {}
     assert versions.version_behind(client, index_name) == target.index
 
 

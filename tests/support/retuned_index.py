@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,15 @@ class Process:
 def note(client: OpenSearch, name: str) -> tuple[str, dict[str, Any]] | None:
     """The version that a command works on, and what it has noted there."""
     for index in reversed(versions.versions_of(client, name)):
-        if found := state.read_transfer_note(client, index):
+        if found := transfer_note(client, index):
             return index, found[1]
+    return None
+
+
+def transfer_note(client: OpenSearch, index: str) -> tuple[str, dict[str, Any]] | None:
+    """What a command has noted in a version; None where none has, or where the version is gone."""
+    with suppress(NotFoundError):
+        return state.transfer_note_from_metadata(metadata.read_metadata(client, index))
     return None
 
 
@@ -86,7 +94,7 @@ def require_tidy(client: OpenSearch, name: str) -> None:
     """Nothing of a command is left: no block, no setting, no mark and no task."""
     settings = client.indices.get_settings(index=name)[live(client, name)]["settings"]["index"]
     assert settings.keys().isdisjoint({"blocks", "refresh_interval", "gc_deletes", "final_pipeline"}), settings
-    assert versions.unfinished(client, name) == []
+    assert versions.unfinished(client, name) == {}
     assert note(client, name) is None
     for index in versions.versions_of(client, name):
         assert reindex_tasks.running(client, index) == []

@@ -18,7 +18,7 @@ from transferring import Meanwhile, behind, blocked, everything, index, moved, p
 from langshift.client import make_async_client
 from langshift.errors import ClusterError
 from langshift.plugin import version_writer
-from langshift.plugin.metadata import uuid_of
+from langshift.plugin.metadata import read_settings, uuid_of
 from langshift.plugin.transfer.run import transfer
 from langshift.plugin.versions import require_there
 from langshift.settings import Settings
@@ -147,10 +147,10 @@ def test_a_node_that_learns_of_an_index_late_is_asked_again(client, through, pro
     target = version_writer.open_for_writing(client, index_name, PLAIN)
     late = whole(unknown(target.index))
     proxy.inject("/_settings", [late, late])
-    assert uuid_of(through, target.index) == target.uuid
+    assert read_settings(through, target.index)["uuid"] == target.uuid
     proxy.inject("/_settings", repeat(late))
     with pytest.raises(TransportError) as raised:
-        uuid_of(through, target.index)
+        read_settings(through, target.index)
     assert (raised.value.status_code, raised.value.info["error"]["reason"]) == (
         503,
         f"index {target.index} exists, but the node that answered does not know it yet",

@@ -5,11 +5,10 @@ import random
 import time
 
 import pytest
-from retuned_index import Process, before, live, note, require_tidy, swapped
+from retuned_index import Process, before, live, note, require_tidy, swapped, transfer_note
 from shifted_index import Corpus, language_vectors, require_vectors, saved, with_directions
 
 from langshift.plugin import versions
-from langshift.plugin.transfer import state
 
 KILLS = int(os.environ.get("LANGSHIFT_KILLS", "2"))
 MOST_RUNS = 5 * KILLS
@@ -40,7 +39,7 @@ class Index:
         """A command that changes something, and the scales that the index has after it."""
         now = live(self.client, self.name)
         # A rollback that was killed right after the swap is finished by the next, which goes back no further.
-        former = before(self.client, now) if state.read_transfer_note(self.client, now) is None else None
+        former = before(self.client, now) if transfer_note(self.client, now) is None else None
         if former is not None and self.chance.random() < 0.3:
             return ("rollback", self.name), self.scales(former)
         alpha, gamma = self.chance.choice([scales for scales in SCALES if scales != self.scales(now)])

@@ -116,7 +116,7 @@ def test_a_version_that_was_written_to_is_not_replaced(client, index_name, if_ex
         f"--to {target.index}` publishes it all the same."
     )
     assert versions.version_behind(client, index_name) == old.index
-    assert versions.unfinished(client, index_name) == []
+    assert versions.unfinished(client, index_name) == {}
     assert takes_writes(client, old.index)
     assert takes_writes(client, target.index)
 
@@ -286,10 +286,10 @@ def left_blocked(client, index_name, ingest):
     """The live version of an index, as a load leaves it that is killed between the block and the swap."""
     assert ingest("abcdef").returncode == 0
     live = f"{index_name}-v0001"
-    fingerprint = versions.read_fingerprint(client, live)
+    fingerprint = versions.live(client, index_name).fingerprint
     target = version_writer.open_for_writing(client, index_name, fingerprint, if_exists="new-version")
     noted = metadata.unfinished(client, target.index)
-    metadata.note_unfinished(client, target.index, {**noted, "blocked": True})
+    metadata.change(client, target.index, {metadata.UNFINISHED: {**noted, "blocked": True}})
     cutover.set_block(client, live)
     return live
 
