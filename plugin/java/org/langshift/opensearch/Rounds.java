@@ -3,9 +3,11 @@ package org.langshift.opensearch;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 
@@ -154,14 +156,20 @@ final class Rounds {
             spread = Anchors.spread(units);
         }
         List<Entry> gathered = new ArrayList<>();
+        Set<String> near = new HashSet<>();
         Map<String, float[]> vectors = vectors(answers[1]);
         int words = 1;
         for (SearchHit hit : answers[1].getHits()) {
-            gathered.add(entry(facts, hit));
+            Entry one = entry(facts, hit);
+            if (Entry.isNear(one.score) && vectors.containsKey(one.id)) {
+                near.add(one.id);
+            }
+            one.score = Entry.marked(one.score, false);
+            gathered.add(one);
             words = vectors.containsKey(hit.getId()) ? Math.max(words, (int) hit.field(VectorsFetch.WORDS).getValue()) : words;
         }
         // What has no vector has its place among the best by words all the same.
-        Map<String, Entry> chosen = chosen(gathered, vectors);
+        Map<String, Entry> chosen = chosen(gathered, near, vectors);
         List<Entry> best = List.copyOf(chosen.values());
         chosen.keySet().retainAll(vectors.keySet());
         if (chosen.isEmpty()) {
@@ -198,17 +206,17 @@ final class Rounds {
     }
 
     /** Of what all shards gathered the nearest, with a score of 0, and the best by words in the own language and in others. */
-    private Map<String, Entry> chosen(List<Entry> gathered, Map<String, float[]> vectors) {
+    private Map<String, Entry> chosen(List<Entry> gathered, Set<String> near, Map<String, float[]> vectors) {
         double[] query = Anchors.unit(spec.vector());
         Map<String, Double> cosines = new HashMap<>();
-        vectors.forEach((id, vector) -> cosines.put(id, Anchors.dot(query, Anchors.unit(vector))));
+        near.forEach(id -> cosines.put(id, Anchors.dot(query, Anchors.unit(vectors.get(id)))));
         Comparator<Entry> nearest = Comparator.comparingDouble(one -> -cosines.get(one.id));
         Map<String, Entry> chosen = new LinkedHashMap<>();
-        // What a shard did not list as near cannot be nearer than what it did.
-        gathered.stream().filter(one -> vectors.containsKey(one.id)).sorted(nearest).limit(Anchors.NEAREST).forEach(one -> {
-            Entry near = new Entry(-1, one.id, 0);
-            near.language = one.language;
-            chosen.put(one.id, near);
+        // What was found by words may be nearer, where the graph of a shard did not lead to it: then it is not one of these.
+        gathered.stream().filter(one -> near.contains(one.id)).sorted(nearest).limit(Anchors.NEAREST).forEach(one -> {
+            Entry unscored = new Entry(-1, one.id, 0);
+            unscored.language = one.language;
+            chosen.put(one.id, unscored);
         });
         for (boolean own : new boolean[] { true, false }) {
             gathered.stream().filter(one -> one.score > 0 && isOwn(one) == own).sorted(Entry.BY_SCORE)

@@ -41,7 +41,7 @@ final class ShardSearch {
     List<Entry> run() throws IOException {
         resolve();
         return switch (spec.mode()) {
-            case GATHER -> gather().entries();
+            case GATHER -> gather().told();
             case SAMPLE -> shard.best(ShardIndex.sample(facts), ShardIndex.SAMPLE);
             case EXACT -> scored(shard.exact(spec.vector(), spec.filter()));
             case GIVEN -> shard.named(spec.addition().given());
@@ -242,8 +242,21 @@ final class ShardSearch {
 
     // Anchored: what may answer, and where it moves the query.
 
-    /** What may answer the query, in its order: entries whose score is that by words, else 0. */
-    record Gathered(List<Entry> entries, int own) {}
+    /**
+     * What may answer the query, in its order.
+     *
+     * @param entries whose score is that by words, else 0
+     * @param near the documents among them that are the nearest
+     * @param own how many documents in the query's language there are
+     */
+    record Gathered(List<Entry> entries, Set<Integer> near, int own) {
+
+        /** The entries as the coordinating node is told of them, which reads in their scores which are the nearest. */
+        List<Entry> told() {
+            entries.forEach(one -> one.score = Entry.marked(one.score, near.contains(one.document)));
+            return entries;
+        }
+    }
 
     private Gathered gather() throws IOException {
         String language = spec.language();
@@ -268,10 +281,11 @@ final class ShardSearch {
         Map<Integer, Entry> found = new LinkedHashMap<>();
         List<List<Entry>> made = shard.together(searches);
         Entry.ranked(made.get(0)).stream().limit(Anchors.NEAREST).forEach(one -> found.put(one.document, new Entry(one.document, null, 0)));
+        Set<Integer> near = Set.copyOf(found.keySet());
         made.stream().skip(1).forEach(byWords -> byWords.forEach(one -> found.put(one.document, one)));
         List<Entry> entries = new ArrayList<>(found.values());
         shard.readLanguages(entries);
-        return new Gathered(entries, own);
+        return new Gathered(entries, near, own);
     }
 
     private void move() throws IOException {
