@@ -68,8 +68,8 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> Api:
         access: where the service listens.
         options: how it is served.
     """
-    turns = Turns(options.seconds)
-    metrics = Metrics(turns)
+    metrics = Metrics()
+    turns = Turns(options.seconds, metrics.waits)
     service = SearchService(console, metrics.searched, options.rerankers)
     threads = anyio.CapacityLimiter(AT_ONCE)
 
