@@ -50,7 +50,8 @@ soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: KILLS (10
 
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
 evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question
-	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/cluster/test_painless.py tests/paper/test_reproduction_paper.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_long.py
+	@$(PY) -m pip install --quiet "langchain-core>=1,<2"
+	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/docs/test_blocks.py tests/cluster/test_painless.py tests/paper/test_reproduction_paper.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_long.py
 
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
 	@$(PY) tests/support/built_wheel.py
