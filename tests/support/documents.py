@@ -413,9 +413,8 @@ def renew():
 
 def can_run(block):
     """Whether what the mark of a block to be run says that it needs is there."""
-    return (
-        block.mark is None or importlib.util.find_spec(block.mark.removeprefix("with ").replace("-", "_")) is not None
-    )
+    needed = re.fullmatch("with (.*)", block.mark or "")
+    return needed is None or importlib.util.find_spec(needed[1].replace("-", "_")) is not None
 
 
 def _renewed(block, document, folder):
