@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Encoder, identity
+from langshift.errors import MissingIndexError
 from langshift.plugin.inventory import versions_of
-from langshift.plugin.versions import check_name, live
+from langshift.plugin.metadata import MetadataError
+from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.rerank.rerankers import TextReranker, open_reranker
 from langshift.retrieval.searcher import ENCODING
 from langshift.retrieval.service import plan_factory
@@ -71,8 +74,11 @@ class SearchService:
 
     def indices(self, _: None = None) -> contract.IndicesAnswer:
         """The indices whose live version can be searched."""
-        client = self.console.client
-        found = [live(client, one.name) for one in versions_of(client) if one.state == "live"]
+        client, found = self.console.client, list[IndexInfo]()
+        for name in [one.name for one in versions_of(client) if one.state == "live"]:
+            # One that cannot be searched, as somebody has changed it or drops it just now, is none of these.
+            with suppress(MetadataError, MissingIndexError):
+                found.append(live(client, name))
         return contract.IndicesAnswer(
             [
                 contract.KnownIndex(
