@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import asynccontextmanager
 
 import anyio
 import httpx
@@ -32,6 +33,16 @@ def index(client, tmp_path_factory):
 def over_stdio(cluster_url, tmp_path):
     env = {**os.environ, "OPENSEARCH_URL": cluster_url, "LANGSHIFT_HOME": str(tmp_path)}
     return stdio_client(StdioServerParameters(command=str(LANGSHIFT), args=["mcp"], env=env))
+
+
+@asynccontextmanager
+async def over_http(url, token):
+    headers = {"authorization": f"Bearer {token}"}
+    async with (
+        httpx.AsyncClient(headers=headers, timeout=60, trust_env=False) as asking,
+        streamable_http_client(f"{url}mcp", http_client=asking) as transport,
+    ):
+        yield transport
 
 
 def ask(transport, *calls):
@@ -90,7 +101,6 @@ def test_an_agent_asks_over_http(cluster_url, index, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text("agents fedcba9876543210\n")
     with serving("--api", "--mcp", "--tokens", tokens, url=cluster_url, home=tmp_path) as console:
-        asking = httpx.AsyncClient(headers={"authorization": "Bearer fedcba9876543210"}, timeout=60, trust_env=False)
-        require_right(index, *ask(streamable_http_client(f"{console.url}mcp", http_client=asking), *calls(index)))
+        require_right(index, *ask(over_http(console.url, "fedcba9876543210"), *calls(index)))
         with console.client() as other:
             assert other.post("/mcp", json={}).status_code == 401

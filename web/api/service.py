@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from opensearchpy.exceptions import NotFoundError
 
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Encoder, identity
@@ -77,7 +78,7 @@ class SearchService:
         client, found = self.console.client, list[IndexInfo]()
         for name in [one.name for one in versions_of(client) if one.state == "live"]:
             # One that cannot be searched, as somebody has changed it or drops it just now, is none of these.
-            with suppress(MetadataError, MissingIndexError):
+            with suppress(MetadataError, MissingIndexError, NotFoundError):
                 found.append(live(client, name))
         return contract.IndicesAnswer(
             [
