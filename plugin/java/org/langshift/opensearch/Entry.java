@@ -38,17 +38,6 @@ final class Entry {
         this.score = score;
     }
 
-    /** A score by words that says in its last bit whether its document is one of the nearest, too; 0 says that anyhow. */
-    static float marked(float score, boolean near) {
-        int bits = Float.floatToIntBits(score);
-        return score == 0 ? 0 : Float.intBitsToFloat(near ? bits | 1 : bits & ~1);
-    }
-
-    /** Whether a score says so. */
-    static boolean isNear(float score) {
-        return score == 0 || (Float.floatToIntBits(score) & 1) == 1;
-    }
-
     private Object self() {
         return document < 0 ? id : document;
     }
