@@ -6,7 +6,6 @@ import os
 import socket
 import sys
 import threading
-import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
@@ -24,14 +23,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from langshift.credentials import redact
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError, require_extra
 from langshift.model_server import trusted_origins
 from langshift.reporting import Reporter, note, report_to, reporter
 from langshift.settings import Settings
 from langshift.web.api.app import Divided, make_api
 from langshift.web.api.options import ApiOptions
-from langshift.web.context import FOLDER, AppContext, context_of, error_page
+from langshift.web.context import FOLDER, AppContext, context_of, error_page, note_unexpected
 from langshift.web.security import Access, SecurityMiddleware, access
 from langshift.web.workers import serve_together
 
@@ -105,9 +103,7 @@ def langshift_error_page(request: Request, error: Exception) -> Response:
 def unexpected_error_page(request: Request, error: Exception) -> Response:
     """The page for what nobody thought of; where the console runs, one line tells of it."""
     kind = type(error).__name__
-    note(redact(f"Error: {request.method} {request.url.path[:200]}: {kind}: {' '.join(str(error).split())[:300]}"))
-    if os.environ.get("LANGSHIFT_DEBUG"):
-        note(redact("".join(traceback.format_exception(error))))
+    note_unexpected(error, f"{request.method} {request.url.path[:200]}: ")
     return error_page(
         request,
         500,

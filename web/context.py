@@ -1,5 +1,7 @@
 """What the pages of the console share: the cluster, what is open on it, folders, templates."""
 
+import os
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
@@ -14,11 +16,13 @@ from starlette.responses import HTMLResponse
 
 from langshift import embedded
 from langshift.client import make_client, open_cluster
+from langshift.credentials import redact
 from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UnavailableError
 from langshift.evaluate.report.writers import environment
 from langshift.languages import direction
 from langshift.plugin.versions import check_name
+from langshift.reporting import note
 from langshift.retrieval.service import VersionedSearcher
 from langshift.retrieval.settings import USUAL_OPTIONS
 from langshift.server_errors import failure
@@ -152,6 +156,18 @@ def page(
     url = context_of(request).settings.url
     text = TEMPLATES.get_template(template).render(request=request, cluster=url or "embedded OpenSearch", **context)
     return HTMLResponse(text, status_code=status, headers=headers)
+
+
+def note_unexpected(error: Exception, where: str = "") -> None:
+    """Tell whoever runs the console, in one line, of an error that nobody thought of.
+
+    Args:
+        error: what was raised.
+        where: what was asked, with a colon and a space behind it.
+    """
+    note(redact(f"Error: {where}{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
+    if os.environ.get("LANGSHIFT_DEBUG"):
+        note(redact("".join(traceback.format_exception(error))))
 
 
 def error_page(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from documents import DOCS, blocks
 from filtered_index import ENCODER, QUERY, FilteredIndex
+from native_agreement import query_of
 from native_plugin import has_plugin, hits_of, metadata_of
 from opensearchpy.exceptions import RequestError
 from plain_index import PLAIN
@@ -118,17 +119,9 @@ def calibration(documents, **_):
 
 
 def asking(question, setting, filters=None, **more):
-    """The query of a search."""
-    query = {
-        "mode": setting.mode,
-        "vector": question.vector.tolist(),
-        "text": question.words,
-        "language": question.language,
-    }
-    query["spread" if setting.preference < 0 else "prefer_language"] = abs(setting.preference)
-    if filters:
-        query["filter"] = {"bool": {"filter": [{"terms": {name: values}} for name, values in filters.items()]}}
-    return {"langshift": query | {"one_per_group": setting.one_per_group} | more}
+    """The query of a search, with filters by terms."""
+    terms = [{"terms": {name: values}} for name, values in (filters or {}).items()]
+    return query_of(question, setting, terms, **more)
 
 
 def native(client, target, question, setting, size=20, filters=None, **more):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hmac
 import json
-import os
 import re
 import time
-import traceback
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -24,7 +22,6 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langshift.credentials import redact
 from langshift.errors import LangshiftError
 from langshift.reporting import note
 from langshift.web.api import contract, openapi
@@ -34,7 +31,7 @@ from langshift.web.api.metrics import Metrics
 from langshift.web.api.options import ApiOptions
 from langshift.web.api.service import SearchService
 from langshift.web.api.turns import AT_ONCE, Turns
-from langshift.web.context import AppContext
+from langshift.web.context import AppContext, note_unexpected
 from langshift.web.security import Access
 
 #: What an address of the interface begins with.
@@ -177,9 +174,7 @@ def _as_api_error(console: AppContext, error: Exception) -> ApiError:
     if isinstance(error, HTTPException):
         return ApiError("not_found", "There is nothing at this address: see /api/openapi.json.")
     kind = type(error).__name__
-    note(redact(f"Error: {kind}: {' '.join(str(error).split())[:300]}"))
-    if os.environ.get("LANGSHIFT_DEBUG"):
-        note(redact("".join(traceback.format_exception(error))))
+    note_unexpected(error)
     return ApiError("internal", f"An unexpected error occurred ({kind}): the service's output has the details.")
 
 
