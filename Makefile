@@ -50,7 +50,7 @@ soak: $(VENV)/.installed-dev  ## the long form of the tests of faults: KILLS (10
 
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
 evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question
-	@$(PY) -m pip install --quiet "langchain-core>=1,<2"
+	@$(PIP) "langchain-core>=1,<2" "openapi-python-client>=0.24,<0.30" "schemathesis>=4,<5"
 	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/docs/test_blocks.py tests/cluster/test_painless.py tests/paper/test_reproduction_paper.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_long.py
 
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel

@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError, require_extra
+from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError
 from langshift.model_server import trusted_origins
 from langshift.reporting import Reporter, note, report_to, reporter
 from langshift.settings import Settings
@@ -151,7 +151,6 @@ class IdleTimeoutProtocol(H11Protocol):
             self.transport.close()
 
 
-_NEEDED: Final = ("jinja2", "starlette", "uvicorn")
 # An address of 1 MiB, in which every byte may be written as three, is read whole and refused with a page.
 _MOST_HEAD: Final = 1 << 22
 # More than a few browsers need; what is silent on them is closed after some seconds.
@@ -180,9 +179,8 @@ def run(
 
     Raises:
         UsageError: the folder cannot be read, or there is no such host.
-        LangshiftError: the extra is not installed, the port is taken, or the embedded OpenSearch does not start.
+        LangshiftError: the port is taken, or the embedded OpenSearch does not start.
     """
-    require_extra("`langshift serve` needs", "console", *_NEEDED)
     settings = Settings.from_env()
     # Told now, and not only by a page that asks an embedding server.
     trusted_origins()

@@ -4,8 +4,10 @@ import base64
 import json
 import re
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import repeat
 
 import httpx
@@ -156,6 +158,7 @@ REFUSED = {
     "field": ({"json": {"index": "INDEX", "query": "y", "filters": {"colour": "red"}}}, 400, "colour"),
     "excluded": ({"json": {"index": "INDEX", "query": "y", "prefer_language": 0.1, "spread": 0.1}}, 400, "exclusive"),
     "too large": ({"json": {"index": "INDEX", "query": "y" * (9 << 20)}}, 413, "MiB"),
+    "point in time": ({"json": {"index": "INDEX", "query": "y", "from": 0, "point_in_time": "x"}}, 400, "has expired"),
 }
 
 
@@ -167,6 +170,15 @@ def test_what_cannot_be_searched_for_is_refused_as_json(api, index, case):
     answer = api.post("/api/search", **how)
     assert problem(answer)[0] == status
     assert said in answer.json()["error"]["message"]
+
+
+def test_it_is_described_with_what_it_refuses(api):
+    described = api.get("/api/openapi.json").json()
+    statuses = {"200", *map(str, STATUS.values())} - {"405"}
+    for methods in described["paths"].values():
+        for operation in methods.values():
+            assert operation["responses"].keys() == statuses
+            assert "security" not in operation
 
 
 def test_other_addresses_and_sites_are_refused_as_json(api):
@@ -196,6 +208,8 @@ def test_tokens_say_who_asks(cluster_url, tmp_path):
         )
         assert (answer.status_code, answer.headers["x-request-id"]) == (200, "mine-1")
         assert answer.headers["access-control-allow-origin"] == "https://shop.example"
+        described = asking.get("/api/openapi.json", headers=right).json()["paths"]
+        assert described["/api/search"]["post"]["security"] == [{"token": []}]
         assert asking.get("/health").json() == {"live": True, "ready": True}
         _, said = console.stop()
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
@@ -204,6 +218,7 @@ def test_tokens_say_who_asks(cluster_url, tmp_path):
         ("/api/indices", None, 401),
         ("/metrics", None, 401),
         ("/api/indices", "agents", 200),
+        ("/api/openapi.json", "agents", 200),
         ("/health", None, 200),
     ]
     assert lines[3]["request_id"] == "mine-1"
@@ -256,23 +271,29 @@ def test_a_slow_cluster_a_client_that_leaves_and_a_full_queue(cluster_url, index
         assert asking.post("/api/search", json=body).status_code == 200
         proxy.inject("_search", repeat(delayed(20)))
         assert problem(asking.post("/api/search", json=body)) == (503, "unavailable")
-        # More than are worked on at once: each has taken a turn that it keeps until the cluster's time is up.
-        with ThreadPoolExecutor(AT_ONCE) as clients:
-            waiting = [clients.submit(_left, console, body) for _ in range(AT_ONCE)]
-            until(lambda: problem_of(asking.post("/api/search", json=body)) == "busy")
-            answer = asking.post("/api/search", json=body)
-            assert answer.status_code == 503 or int(answer.headers["retry-after"]) == 1
-            assert asking.get("/health").json()["live"]
-            for one in waiting:
+        # More than are worked on at once: each takes a turn that is kept until the cluster's time is up.
+        enough = threading.Event()
+        with ThreadPoolExecutor(2 * AT_ONCE) as clients:
+            leaving = [clients.submit(_leave, console, body, enough) for _ in range(2 * AT_ONCE)]
+            try:
+                until(lambda: problem_of(asking.post("/api/search", json=body)) == "busy")
+                answer = asking.post("/api/search", json=body)
+                assert answer.status_code == 503 or int(answer.headers["retry-after"]) == 1
+                assert asking.get("/health").json()["live"]
+            finally:
+                enough.set()
+            for one in leaving:
                 one.result()
         proxy.clear()
         until(lambda: asking.post("/api/search", json=body).status_code == 200)
 
 
-def _left(console, body):
-    """Ask, and leave before the answer."""
-    with console.client() as leaving, pytest.raises(httpx.ReadTimeout):
-        leaving.post("/api/search", json=body, timeout=1)
+def _leave(console, body, enough):
+    """Ask, and leave before a search is answered, time and again."""
+    with console.client() as leaving:
+        while not enough.is_set():
+            with suppress(httpx.ReadTimeout):
+                assert problem(leaving.post("/api/search", json=body, timeout=1)) == (429, "busy")
 
 
 def problem_of(answer):

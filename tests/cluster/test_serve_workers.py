@@ -21,8 +21,12 @@ def answered(console, path="api/indices"):
 
 def workers(console):
     """The processes that serve; beside them one watches over what they share."""
-    children = psutil.Process(console.process.pid).children()
-    return [one for one in children if "spawn_main" in " ".join(one.cmdline())]
+    found = []
+    for one in psutil.Process(console.process.pid).children():
+        # One that was killed is there until it is replaced.
+        with suppress(psutil.ZombieProcess):
+            found += [one] if "spawn_main" in " ".join(one.cmdline()) else []
+    return found
 
 
 def counted(console):
