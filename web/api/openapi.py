@@ -47,9 +47,16 @@ def description(endpoints: Iterable[Endpoint], *, guarded: bool = False) -> dict
         "openapi": "3.1.0",
         "info": {"title": "langshift", "version": VERSION, "summary": "Search that is fair to every language."},
         "paths": paths,
-        "components": {"schemas": components, **schemes},
+        "components": {"schemas": _readable(components), **schemes},
     }
 
 
 def _content(what: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"description": what, "content": {JSON: {"schema": schema}}}
+
+
+def _readable(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """The schema without `items: false`, which generators of clients cannot read; `maxItems` says the same."""
+    if isinstance(schema, dict):
+        return {name: _readable(one) for name, one in schema.items() if (name, one) != ("items", False)}
+    return [_readable(one) for one in schema] if isinstance(schema, list) else schema
