@@ -68,21 +68,22 @@ def service(bodies, cluster_url, tmp_path):
 def test_every_answer_under_twice_its_load_is_right_or_says_that_it_is_busy(service, bodies):
     """50 clients, each of which asks again as soon as it has an answer, whatever that says.
 
-    A request may wait for half as long as the others that wait would take: half of all that come are refused.
+    A request may wait for a quarter of the time that the others need that wait, so that most are refused.
     """
     with service() as console:
         capacity = len(asked(console, bodies, AT_ONCE, MEASURED)) / MEASURED
-    queue = max(0.1, (CLIENTS - AT_ONCE) / capacity / 2)
+    queue = max(0.1, (CLIENTS - AT_ONCE) / capacity / 4)
     with service(queue) as console:
         told = asked(console, bodies, CLIENTS, SECONDS)
     counted = Counter(status for status, _, _ in told)
     taken = [seconds for status, _, seconds in told if status == 200]
-    print(f"\n{CLIENTS} clients, {SECONDS} s, at most {queue:.2f} s in the queue: {dict(counted)}; answers a second:")
-    print(f"{counted[200] / SECONDS:.0f}, with {AT_ONCE} clients {capacity:.0f}; seconds of an answer: median")
-    print(f"{median(taken):.2f}, p95 {quantiles(taken, n=20)[-1]:.2f}, longest {max(taken):.2f}")
+    asked_for, answered = len(told) / SECONDS, counted[200] / SECONDS
+    middle, high = median(taken), quantiles(taken, n=20)[-1]
+    print(f"\n{CLIENTS} clients, {SECONDS} s, {queue:.2f} s in the queue at most: {dict(counted)}")
+    print(f"{asked_for:.0f} requests a second, {answered:.0f} answered; {capacity:.0f} answered with {AT_ONCE} clients")
+    print(f"seconds of an answer: median {middle:.2f}, p95 {high:.2f}, longest {max(taken):.2f}")
     assert set(counted) == {200, 429}
     assert all(right for _, right, _ in told)
-    assert len(told) > 1.5 * counted[200]
     assert max(seconds for *_, seconds in told) < queue + SLACK
 
 
