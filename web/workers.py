@@ -103,4 +103,4 @@ def _forget(process: int | None) -> None:
     with suppress(ImportError):
         from prometheus_client.multiprocess import mark_process_dead
 
-        mark_process_dead(process)
+        mark_process_dead(process)  # type: ignore[no-untyped-call]
