@@ -18,6 +18,7 @@ from console_process import serving
 from embeddings_server import embeddings_server
 from fault_proxy import fault_proxy
 from faults import delayed
+from model_http import cut
 from reranking_server import reranking_server
 from same_answer import require_same
 from searched import TEXTS, a_name, documents, drop, make_index
@@ -315,6 +316,8 @@ def test_an_encoder_whose_server_has_gone_is_said(client, cluster_url, index_nam
         with serving("--api", url=cluster_url, home=tmp_path, **trusted) as console, console.client() as asking:
             body = {"index": index_name, "query": WORDS}
             assert asking.post("/api/search", json=body).status_code == 200
+            # A connection that is kept open ends, too.
+            server.always = cut
             server.shutdown()
             server.server_close()
             assert problem(asking.post("/api/search", json=body | {"query": "bread"})) == (502, "model_failed")
