@@ -38,6 +38,11 @@ def report_to(reporter: Reporter) -> Iterator[None]:
         _reporter = before
 
 
+def reporter() -> Reporter:
+    """Where what is told goes now."""
+    return _reporter
+
+
 def note(sentence: str) -> None:
     """Tell whoever runs this a sentence."""
     _reporter.note(sentence)

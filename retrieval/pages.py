@@ -10,7 +10,7 @@ from typing import Any, Final
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, TransportError
 
-from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.errors import LangshiftError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, hits, modes
@@ -186,12 +186,12 @@ def _body_at(body: Body, point_in_time: str, index: IndexInfo) -> Body:
     return at
 
 
-def expired(error: OpenSearchException | LangshiftError) -> ClusterError | None:
+def expired(error: OpenSearchException | LangshiftError) -> UsageError | None:
     """The error for a search at a point in time that is over or was never there; None where that is not why."""
     said = reason(error) if isinstance(error, TransportError) else str(error)
     if not any(words in said for words in _NONE):
         return None
-    return ClusterError(
+    return UsageError(
         "The point in time has expired, or is not one of this cluster's: ask for the first page again, without a "
         "point in time."
     )

@@ -457,8 +457,7 @@ class Searcher:
         """Say of a search that failed whether its filters are why, or its point in time.
 
         Raises:
-            UsageError: a value does not fit its field, or a query cannot be read.
-            ClusterError: the point in time is over.
+            UsageError: a value does not fit its field, a query cannot be read, or the point in time is over.
         """
         # Perhaps because a node lacks the plugin now.
         self.__dict__.pop("_native", None)

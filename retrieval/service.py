@@ -152,8 +152,8 @@ class VersionedSearcher:
 
         Raises:
             LangshiftError, OpenSearchException: as ``make`` and the plan do.
-            UsageError: a filter does not fit its field.
-            ClusterError: the point in time of the plan is over, or another index stood behind the name every time.
+            UsageError: a filter does not fit its field, or the point in time of the plan is over.
+            ClusterError: another index stood behind the name every time.
         """
         for _ in range(TRIES):
             open_version = self.current()
@@ -209,8 +209,7 @@ def result_or_raise(
     """What was found in what still stands behind the name; the error where it failed.
 
     Raises:
-        UsageError: it failed because a filter does not fit its field.
-        ClusterError: it failed because its point in time is over.
+        UsageError: it failed because a filter does not fit its field, or because its point in time is over.
     """
     if not isinstance(found, LangshiftError | OpenSearchException):
         return found

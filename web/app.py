@@ -23,14 +23,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError, require_extra
+from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError
 from langshift.model_server import trusted_origins
-from langshift.reporting import note
+from langshift.reporting import Reporter, note, report_to, reporter
 from langshift.settings import Settings
 from langshift.web.api.app import Divided, make_api
 from langshift.web.api.options import ApiOptions
 from langshift.web.context import FOLDER, AppContext, context_of, error_page, note_unexpected
 from langshift.web.security import Access, SecurityMiddleware, access
+from langshift.web.workers import serve_together
 
 # Starlette's own words, which say too little.
 _SAID: Final = {
@@ -150,7 +151,6 @@ class IdleTimeoutProtocol(H11Protocol):
             self.transport.close()
 
 
-_NEEDED: Final = ("jinja2", "starlette", "uvicorn")
 # An address of 1 MiB, in which every byte may be written as three, is read whole and refused with a page.
 _MOST_HEAD: Final = 1 << 22
 # More than a few browsers need; what is silent on them is closed after some seconds.
@@ -165,6 +165,7 @@ def run(
     results: Path | None,
     on_start: Callable[[str, str | None], None],
     api: ApiOptions | None = None,
+    workers: int = 1,
 ) -> None:
     """Serve the console until it is stopped.
 
@@ -174,12 +175,12 @@ def run(
         results: the folder of replays, which may come later; None for the usual one.
         on_start: called once the console can be reached, with its whole address and the token, if there is one.
         api: how the interface for programs is served; None for none.
+        workers: how many processes serve.
 
     Raises:
         UsageError: the folder cannot be read, or there is no such host.
-        LangshiftError: the extra is not installed, the port is taken, or the embedded OpenSearch does not start.
+        LangshiftError: the port is taken, or the embedded OpenSearch does not start.
     """
-    require_extra("`langshift serve` needs", "console", *_NEEDED)
     settings = Settings.from_env()
     # Told now, and not only by a page that asks an embedding server.
     trusted_origins()
@@ -193,7 +194,14 @@ def run(
             # As with every command; a cluster of the user's own may come later.
             _ = console.client
         allowed = access(host, port, bound=bound)
-        _serve(listener, make_app(console, allowed, api), allowed, on_start)
+        url = allowed.url if allowed.token is None else f"{allowed.url}?token={allowed.token}"
+        if workers == 1:
+            _serve(listener, console, allowed, api, lambda: on_start(url, allowed.token))
+        else:
+            console.close()
+            arguments = (reporter(), folder.absolute(), allowed, api)
+            serve_together(listener, _serve_one, arguments, workers, lambda: on_start(url, allowed.token))
+        note("The console has stopped.")
 
 
 @contextmanager
@@ -215,11 +223,26 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def _serve(listener: socket.socket, app: ASGIApp, access: Access, on_start: Callable[[str, str | None], None]) -> None:
+def _serve_one(
+    listener: socket.socket, reporter: Reporter, results: Path, access: Access, api: ApiOptions | None
+) -> None:
+    """Serve as one of several processes."""
+    with report_to(reporter):
+        _serve(listener, AppContext(Settings.from_env(), results), access, api, lambda: None)
+
+
+def _serve(
+    listener: socket.socket,
+    console: AppContext,
+    access: Access,
+    api: ApiOptions | None,
+    on_start: Callable[[], None],
+) -> None:
+    """Serve in this process until it is stopped."""
     import uvicorn
 
     config = uvicorn.Config(
-        app,
+        make_app(console, access, api),
         http=IdleTimeoutProtocol,
         loop="asyncio",
         ws="none",
@@ -238,13 +261,13 @@ def _serve(listener: socket.socket, app: ASGIApp, access: Access, on_start: Call
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             # Only from here on it is stopped in order.
-            on_start(access.url if access.token is None else f"{access.url}?token={access.token}", access.token)
+            on_start()
 
     try:
         WebServer(config).run(sockets=[listener])
     except KeyboardInterrupt:
         # It is how it is meant to end.
-        note("The console has stopped.")
+        return
     finally:
         _leave_soon()
 

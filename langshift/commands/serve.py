@@ -240,6 +240,7 @@ def _show_example(shown: DemoExample) -> None:
 )
 @flag("--metrics", "Serve /metrics, for Prometheus.")
 @flag("--mcp", "Serve /mcp, for agents.")
+@option("--workers N", "How many processes serve, each with an encoder of its own.", click.IntRange(1, 64), default=1)
 @flag("--json-log", "Write a line of JSON for each of the interface's requests.")
 @JSON
 def serve(
@@ -253,6 +254,7 @@ def serve(
     queue_seconds: float,
     metrics: bool,
     mcp: bool,
+    workers: int,
     json_log: bool,
     as_json: bool,
 ) -> None:
@@ -292,4 +294,4 @@ def serve(
             terminal.line(f"The console is at {url} (Ctrl-C stops it)")
         sys.stdout.flush()
 
-    run(host, port, results, show_address, options if api else None)
+    run(host, port, results, show_address, options if api else None, workers)

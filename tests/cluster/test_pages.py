@@ -3,7 +3,7 @@
 import pytest
 from filtered_index import QUERY, FilteredIndex
 
-from langshift.errors import ClusterError, UsageError
+from langshift.errors import UsageError
 from langshift.retrieval.settings import SearchSettings
 
 SIZE = 9
@@ -105,5 +105,5 @@ def test_what_is_no_page_is_refused(client, index):
         "The point in time has expired, or is not one of this cluster's: ask for the first page again, without a point "
         "in time."
     )
-    assert refused(ClusterError, from_=0, point_in_time=ranked.point_in_time) == over
-    assert refused(ClusterError, from_=0, point_in_time="nonsense") == over
+    assert refused(UsageError, from_=0, point_in_time=ranked.point_in_time) == over
+    assert refused(UsageError, from_=0, point_in_time="nonsense") == over

@@ -4,22 +4,38 @@ import base64
 import json
 import re
 import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import repeat
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
 from console_process import serving
+from embeddings_server import embeddings_server
+from fault_proxy import fault_proxy
+from faults import delayed
+from model_http import cut
 from reranking_server import reranking_server
 from same_answer import require_same
-from searched import TEXTS, a_name, drop, make_index
+from searched import TEXTS, a_name, documents, drop, make_index
 
+from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
+from langshift.ingest.config import build_pipeline
+from langshift.ingest.load import load
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MODES, setting_of
 from langshift.web.api.contract import ErrorAnswer, IndicesAnswer, SearchAnswer
 from langshift.web.api.errors import STATUS
+from langshift.web.api.turns import AT_ONCE
 
 WORDS = "why does the sea rise"
+# That a test waits at most.
+SECONDS = 60
 SETTING = ("mode", "prefer_language", "one_per_group", "rerank")
 
 
@@ -143,6 +159,7 @@ REFUSED = {
     "field": ({"json": {"index": "INDEX", "query": "y", "filters": {"colour": "red"}}}, 400, "colour"),
     "excluded": ({"json": {"index": "INDEX", "query": "y", "prefer_language": 0.1, "spread": 0.1}}, 400, "exclusive"),
     "too large": ({"json": {"index": "INDEX", "query": "y" * (9 << 20)}}, 413, "MiB"),
+    "point in time": ({"json": {"index": "INDEX", "query": "y", "from": 0, "point_in_time": "x"}}, 400, "has expired"),
 }
 
 
@@ -154,6 +171,15 @@ def test_what_cannot_be_searched_for_is_refused_as_json(api, index, case):
     answer = api.post("/api/search", **how)
     assert problem(answer)[0] == status
     assert said in answer.json()["error"]["message"]
+
+
+def test_it_is_described_with_what_it_refuses(api):
+    described = api.get("/api/openapi.json").json()
+    statuses = {"200", *map(str, STATUS.values())} - {"405"}
+    for methods in described["paths"].values():
+        for operation in methods.values():
+            assert operation["responses"].keys() == statuses
+            assert "security" not in operation
 
 
 def test_other_addresses_and_sites_are_refused_as_json(api):
@@ -183,6 +209,8 @@ def test_tokens_say_who_asks(cluster_url, tmp_path):
         )
         assert (answer.status_code, answer.headers["x-request-id"]) == (200, "mine-1")
         assert answer.headers["access-control-allow-origin"] == "https://shop.example"
+        described = asking.get("/api/openapi.json", headers=right).json()["paths"]
+        assert described["/api/search"]["post"]["security"] == [{"token": []}]
         assert asking.get("/health").json() == {"live": True, "ready": True}
         _, said = console.stop()
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
@@ -191,6 +219,7 @@ def test_tokens_say_who_asks(cluster_url, tmp_path):
         ("/api/indices", None, 401),
         ("/metrics", None, 401),
         ("/api/indices", "agents", 200),
+        ("/api/openapi.json", "agents", 200),
         ("/health", None, 200),
     ]
     assert lines[3]["request_id"] == "mine-1"
@@ -230,3 +259,73 @@ def test_without_it_there_is_nothing_of_it(cluster_url, tmp_path):
     with serving(url=cluster_url, home=tmp_path) as console, console.client() as asking:
         for path in ("/api/indices", "/health", "/metrics", "/v1/embeddings"):
             assert asking.get(path).status_code == 404
+
+
+def test_a_slow_cluster_a_client_that_leaves_and_a_full_queue(cluster_url, index, tmp_path):
+    """Nobody waits longer than the setting allows, and who comes afterwards is answered."""
+    with (
+        fault_proxy(cluster_url) as proxy,
+        serving("--api", "--queue-seconds", 0.5, url=proxy.url, home=tmp_path, OPENSEARCH_TIMEOUT="2") as console,
+        console.client() as asking,
+    ):
+        body = {"index": index, "query": WORDS}
+        assert asking.post("/api/search", json=body).status_code == 200
+        proxy.inject("_search", repeat(delayed(20)))
+        assert problem(asking.post("/api/search", json=body)) == (503, "unavailable")
+        # More than are worked on at once: each takes a turn that is kept until the cluster's time is up.
+        enough = threading.Event()
+        with ThreadPoolExecutor(2 * AT_ONCE) as clients:
+            leaving = [clients.submit(_leave, console, body, enough) for _ in range(2 * AT_ONCE)]
+            try:
+                until(lambda: problem_of(asking.post("/api/search", json=body)) == "busy")
+                answer = asking.post("/api/search", json=body)
+                assert answer.status_code == 503 or int(answer.headers["retry-after"]) == 1
+                assert asking.get("/health").json()["live"]
+            finally:
+                enough.set()
+            for one in leaving:
+                one.result()
+        proxy.clear()
+        until(lambda: asking.post("/api/search", json=body).status_code == 200)
+
+
+def _leave(console, body, enough):
+    """Ask, and leave before a search is answered, time and again."""
+    with console.client() as leaving:
+        while not enough.is_set():
+            with suppress(httpx.ReadTimeout):
+                assert problem(leaving.post("/api/search", json=body, timeout=1)) == (429, "busy")
+
+
+def problem_of(answer):
+    """The code of an answer's error; None where it is none."""
+    return answer.json().get("error", {}).get("code")
+
+
+def until(holds):
+    stop = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < stop
+        time.sleep(0.1)
+
+
+def test_an_encoder_whose_server_has_gone_is_said(client, cluster_url, index_name, tmp_path):
+    with embeddings_server() as server:
+        make_http_index(client, tmp_path / "corpus.jsonl", index_name, server)
+        trusted = {"LANGSHIFT_TRUSTED_HOSTS": server.url}
+        with serving("--api", url=cluster_url, home=tmp_path, **trusted) as console, console.client() as asking:
+            body = {"index": index_name, "query": WORDS}
+            assert asking.post("/api/search", json=body).status_code == 200
+            # A connection that is kept open ends, too.
+            server.always = cut
+            server.shutdown()
+            server.server_close()
+            assert problem(asking.post("/api/search", json=body | {"query": "bread"})) == (502, "model_failed")
+            assert problem(asking.post("/v1/embeddings", json={"model": index_name, "input": "x"}))[1] == "model_failed"
+            # Words need no vector.
+            assert asking.post("/api/search", json=body | {"mode": "lexical"}).status_code == 200
+
+
+def make_http_index(client, path, name, server):
+    path.write_text("".join(json.dumps(line) + "\n" for line in documents()), encoding="utf-8")
+    load(client, str(path), name, build_pipeline(open_encoder(server.name), open_detector(), None, 0))

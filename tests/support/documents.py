@@ -5,6 +5,7 @@ they printed into them, and into docs/clients.md the body that ``langshift pipel
 docs/reproduction.md, ``make paper`` runs and writes: tests/paper/test_reproduction.py.
 """
 
+import importlib.util
 import io
 import json
 import os
@@ -410,8 +411,14 @@ def renew():
     write(CLIENTS, [(block.span, _shown_body()) for block in blocks(CLIENTS) if block.mark == "as installed"])
 
 
+def can_run(block):
+    """Whether what the mark of a block to be run says that it needs is there."""
+    needed = re.fullmatch("with (.*)", block.mark or "")
+    return needed is None or importlib.util.find_spec(needed[1].replace("-", "_")) is not None
+
+
 def _renewed(block, document, folder):
-    if block.kind not in RUN:
+    if block.kind not in RUN or not can_run(block):
         return
     # By a shell as a whole: how quick things are is shown, too, and that is another matter in a process that is warm.
     python = f"python -W error -c {shlex.quote(block.text)}"

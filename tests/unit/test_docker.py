@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
+from langshift.cli import root
 from langshift.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +90,23 @@ def test_opensearch_and_dashboards_are_of_one_version(compose):
 
 def test_only_opensearch_starts_unasked(compose):
     profiles = {name: service.get("profiles") for name, service in compose["services"].items()}
-    assert profiles == {"opensearch": None, "dashboards": ["dashboards"], "langshift": ["tools"]}
+    assert profiles == {
+        "opensearch": None,
+        "dashboards": ["dashboards"],
+        "langshift": ["tools"],
+        "service": ["service"],
+    }
+
+
+def test_the_service_is_started_as_it_can_be_and_where_the_port_leads(compose, instructions):
+    service = compose["services"]["service"]
+    name, *words = shlex.split(service["command"])
+    given = root.get_command(click.Context(root), name)
+    options = given.make_parser(click.Context(given)).parse_args(list(words))[0]
+    assert (options["host"], options["tokens"]) == ("0.0.0.0", "/data/tokens")
+    assert [port.rpartition(":")[2] for port in service["ports"]] == [str(options["port"])]
+    (installed,) = [words for what, *words in instructions if what == "RUN" and "install" in words and "-m" in words]
+    assert '".[mcp]"' in installed
 
 
 def test_the_password_is_demanded_and_on_no_command_line(compose):
@@ -199,7 +217,7 @@ def test_the_image_runs_langshift_without_rights(instructions):
 def test_commands_of_the_readme_name_what_the_compose_file_has(compose):
     readme = (DOCKER / "README.md").read_text(encoding="utf-8")
     commands = [shlex.split(line, comments=True) for line in re.findall(r"(?m)^docker compose .+$", readme)]
-    assert len(commands) == 6
+    assert len(commands) == 8
     services = compose["services"]
     for command in commands:
         for flag, value in pairwise(command):

@@ -36,6 +36,10 @@ from langshift.web.security import Access
 
 #: What an address of the interface begins with.
 PATHS: Final = ("/api/", "/v1/", "/health", "/metrics", "/mcp")
+# Addresses that are counted by name.
+_COUNTED: Final = frozenset(
+    ("/health", "/health/ready", "/metrics", "/mcp", "/api/openapi.json", *(one.path for one in ENDPOINTS))
+)
 #: Bytes of a request's body: a million characters of any script, written with escapes.
 MOST_BODY: Final = 8 << 20
 # What a client may call its request.
@@ -65,8 +69,8 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> Api:
         access: where the service listens.
         options: how it is served.
     """
-    turns = Turns(options.seconds)
-    metrics = Metrics(turns)
+    metrics = Metrics()
+    turns = Turns(options.seconds, metrics.waits)
     service = SearchService(console, metrics.searched, options.rerankers)
     threads = anyio.CapacityLimiter(AT_ONCE)
 
@@ -91,7 +95,7 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> Api:
 
         return Route(one.path, handle, methods=[one.method])
 
-    routes: list[BaseRoute] = [*map(route, ENDPOINTS), *_beside(service, metrics, options)]
+    routes: list[BaseRoute] = [*map(route, ENDPOINTS), *_beside(service, metrics, access, options)]
     running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     if options.mcp:
         from langshift.web.api.agents import make_mcp
@@ -113,8 +117,9 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> Api:
     return Api(allowing, running)
 
 
-def _beside(service: SearchService, metrics: Metrics, options: ApiOptions) -> Iterator[Route]:
+def _beside(service: SearchService, metrics: Metrics, access: Access, options: ApiOptions) -> Iterator[Route]:
     """What is told of the service itself, and waits for no turn."""
+    guarded = bool(options.tokens) or access.token is not None
     # Health is asked for while all threads of the searches are taken.
     threads = anyio.CapacityLimiter(2)
 
@@ -124,7 +129,7 @@ def _beside(service: SearchService, metrics: Metrics, options: ApiOptions) -> It
         return Response(msgspec.json.encode(contract.HealthAnswer(True, ready)), status, media_type=JSON)
 
     async def described(_: Request) -> Response:
-        return Response(json.dumps(openapi.description(ENDPOINTS)), media_type=JSON)
+        return Response(json.dumps(openapi.description(ENDPOINTS, guarded=guarded)), media_type=JSON)
 
     async def measured(_: Request) -> Response:
         content, kind = metrics.exposed()
@@ -217,7 +222,8 @@ class Guard:
             told["status"] = 499
         finally:
             told["milliseconds"] = round(1000 * (time.perf_counter() - began), 1)
-            self._metrics.answered(self._place(request), told.get("status", 0), time.perf_counter() - began)
+            path = told["path"] if told["path"] in _COUNTED else "other"
+            self._metrics.answered(path, told.get("status", 0), time.perf_counter() - began)
             if self._options.json_log:
                 note(json.dumps({"time": time.time(), **told}))
 
@@ -245,11 +251,6 @@ class Guard:
         if self._access.token is not None and not self._access.admits(token):
             raise _unauthorized()
         return None
-
-    @staticmethod
-    def _place(request: Request) -> str:
-        known = {one.path for one in ENDPOINTS} | {"/health", "/health/ready", "/metrics", "/mcp", "/api/openapi.json"}
-        return request.url.path if request.url.path in known else "other"
 
 
 def _same(one: str, other: str) -> bool:

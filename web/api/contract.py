@@ -5,8 +5,10 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from langshift.plugin.metadata import ChunkPlace
+from langshift.retrieval import settings
 from langshift.retrieval.facets import FacetValue
 from langshift.retrieval.hits import Anchor, ShiftEffect
+from langshift.retrieval.pages import MOST_RANKED
 from langshift.retrieval.settings import MOST_HITS, MOST_PASSAGES, Fusion, Mode, ModeOrigin, RerankFallback
 from langshift.retrieval.snippets import Snippet
 
@@ -20,18 +22,23 @@ _Share = Annotated[float, Meta(ge=0, le=1)]
 _Hits = Annotated[int, Meta(ge=1, le=MOST_HITS)]
 _Passages = Annotated[int, Meta(ge=0, le=MOST_PASSAGES)]
 _Names = list[str]
+# What langshift's own sentences refuse better than the reader of JSON does.
+_NOT_BLANK: Final = {"pattern": r"\S"}
+_Text = Annotated[str, Meta(extra_json_schema=_NOT_BLANK)]
 
 
-def described(text: str) -> Meta:
-    """What the description says of a field."""
-    return Meta(description=text)
+def described(text: str, **said: Any) -> Meta:  # noqa: ANN401 - of JSON Schema
+    """What the description says of a field, and of its values beside what is read."""
+    return Meta(description=text, extra_json_schema=said or None)
 
 
 class SearchBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """A search; all but `index` and `query` may be left out."""
 
     index: Annotated[str, described("The index, an alias or a version.")]
-    query: Annotated[str, described("What is searched for, in any language.")]
+    query: Annotated[
+        str, described("What is searched for, in any language.", maxLength=settings.MOST_CHARACTERS, **_NOT_BLANK)
+    ]
     mode: Annotated[Mode, described("How to search; `auto` is what a calibration found to be best for the index.")] = (
         "auto"
     )
@@ -69,7 +76,8 @@ class SearchBody(Struct, kw_only=True, forbid_unknown_fields=True):
         default_factory=_Names
     )
     from_: Annotated[
-        Annotated[int, Meta(ge=0)] | None, described("The place of a page's first hit, counted from 0.")
+        Annotated[int, Meta(ge=0, le=MOST_RANKED - 1)] | None,
+        described("The place of a page's first hit, counted from 0."),
     ] = field(default=None, name="from")
     point_in_time: Annotated[str | None, described("For a page after the first: what that answered.")] = None
     facets: Annotated[str | list[str], described("Fields whose values are counted.")] = field(default_factory=_Names)
@@ -180,7 +188,7 @@ class EmbeddingsBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """Texts to be encoded, in the form of OpenAI's interface."""
 
     model: Annotated[str, described("An encoder (`e5-small`, `use-m`), or an index, whose encoder is taken.")]
-    input: Annotated[str | Annotated[list[str], Meta(min_length=1, max_length=MOST_TEXTS)], described("The texts.")]
+    input: Annotated[_Text | Annotated[list[_Text], Meta(min_length=1, max_length=MOST_TEXTS)], described("The texts.")]
     input_type: Annotated[
         Literal["query", "document"], described("Which of the encoder's prefixes is put before each text.")
     ] = "query"
@@ -218,15 +226,15 @@ class EmbeddingsAnswer(Struct, kw_only=True, forbid_unknown_fields=True):
 class RerankText(Struct, forbid_unknown_fields=True):
     """A document as an object."""
 
-    text: str
+    text: _Text
 
 
 class RerankBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """Texts to be put in order for a query."""
 
     model: Annotated[str, described("A reranker that the service was started with.")]
-    query: str
-    documents: Annotated[list[str | RerankText], Meta(min_length=1, max_length=MOST_TEXTS)]
+    query: _Text
+    documents: Annotated[list[_Text | RerankText], Meta(min_length=1, max_length=MOST_TEXTS)]
     top_n: Annotated[Annotated[int, Meta(ge=1)] | None, described("How many results; all without it.")] = None
     return_documents: bool = False
 

@@ -25,7 +25,6 @@ class Endpoint(NamedTuple):
         answer: what it answers.
         body: what it takes; None where there is no body.
         codes: of the errors that it may answer.
-        guarded: whether a token is needed, where there are tokens.
     """
 
     method: str
@@ -35,7 +34,6 @@ class Endpoint(NamedTuple):
     answer: type
     body: type | None = None
     codes: tuple[str, ...] = _REFUSED
-    guarded: bool = True
 
 
 ENDPOINTS: Final = (

@@ -1,21 +1,23 @@
 """What Prometheus is told: requests, searches, in which languages the hits are, errors, who waits."""
 
+import os
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.multiprocess import MultiProcessCollector
 
-from langshift.web.api.turns import Turns
+from langshift.web.workers import FIGURES
 
 # Seconds; a search takes some milliseconds, one with a reranker some seconds.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class Metrics:
-    """The figures of one process."""
+    """The figures of this process and, where several serve together, of all."""
 
-    def __init__(self, turns: Turns) -> None:
-        """Begin at zero; who waits for a turn is told, too."""
+    def __init__(self) -> None:
+        """Begin at zero."""
         self._registry = registry = CollectorRegistry()
         self._requests = Counter("langshift_requests", "Requests.", ["path", "status"], registry=registry)
         self._took = Histogram(
@@ -25,8 +27,12 @@ class Metrics:
         self._searches = Counter("langshift_searches", "Searches that were answered.", of_search, registry=registry)
         self._hits = Counter("langshift_hits", "Hits by their language.", ["index", "hit_language"], registry=registry)
         self._errors = Counter("langshift_errors", "Requests without an answer.", ["code"], registry=registry)
-        self._waiting = Gauge("langshift_waiting", "Requests that wait for their turn.", registry=registry)
-        self._waiting.set_function(lambda: turns.waiting)
+        told = "Requests that wait for their turn."
+        self._waiting = Gauge("langshift_waiting", told, registry=registry, multiprocess_mode="livesum")
+
+    def waits(self, change: int) -> None:
+        """So many more wait for their turn."""
+        self._waiting.inc(change)
 
     def searched(self, index: str, answer: dict[str, Any]) -> None:
         """A search was answered."""
@@ -45,4 +51,8 @@ class Metrics:
 
     def exposed(self) -> tuple[bytes, str]:
         """The figures as text, and its content type."""
-        return generate_latest(self._registry), CONTENT_TYPE_LATEST
+        registry = self._registry
+        if FIGURES in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_LATEST

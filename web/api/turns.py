@@ -1,7 +1,7 @@
 """How many requests are worked on at once, and how long one waits for its turn."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -12,15 +12,11 @@ AT_ONCE: Final = 8
 
 
 class Turns:
-    """Lets requests in one after another, in the order in which they came; who would wait too long is sent away.
+    """Lets requests in one after another, in the order in which they came; who would wait too long is sent away."""
 
-    Attributes:
-        waiting: how many wait.
-    """
-
-    def __init__(self, seconds: float, at_once: int = AT_ONCE) -> None:
-        """Let so many in at once, and nobody wait longer than so many seconds."""
-        self._seconds, self._free, self.waiting = seconds, asyncio.Semaphore(at_once), 0
+    def __init__(self, seconds: float, on_wait: Callable[[int], None]) -> None:
+        """Let nobody wait longer than so many seconds; ``on_wait`` is told how many more wait, or fewer."""
+        self._seconds, self._free, self._on_wait = seconds, asyncio.Semaphore(AT_ONCE), on_wait
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[None]:
@@ -29,14 +25,14 @@ class Turns:
         Raises:
             ApiError: it did not come in time.
         """
-        self.waiting += 1
+        self._on_wait(1)
         try:
             await asyncio.wait_for(self._free.acquire(), self._seconds)
         except asyncio.TimeoutError:
             again = {"retry-after": str(max(1, round(self._seconds)))}
             raise ApiError("busy", "The service is busy: ask again in a moment.", again) from None
         finally:
-            self.waiting -= 1
+            self._on_wait(-1)
         try:
             yield
         finally:

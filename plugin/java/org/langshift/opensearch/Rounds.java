@@ -117,8 +117,8 @@ final class Rounds {
         if (spec.mode() == Mode.ANCHORED) {
             // How many documents a shard has says nothing of all.
             SearchSpec spec = this.spec.with(new Trust(this.spec.trust().strength(), this.spec.trust().spread(), 0));
-            int each = Anchors.NEAREST + Anchors.OWN + Anchors.OTHERS;
-            sources.add(bare(spec.with(Mode.GATHER), each * facts.shards));
+            sources.add(bare(spec.with(Mode.NEAREST), Anchors.NEAREST));
+            sources.add(bare(spec.with(Mode.WORDS), (Anchors.OWN + Anchors.OTHERS) * facts.shards));
             if (Double.isNaN(spec.trust().spread())) {
                 sources.add(bare(spec.with(Mode.SAMPLE), ShardIndex.SAMPLE));
             }
@@ -150,18 +150,20 @@ final class Rounds {
         double spread = spec.trust().spread();
         if (Double.isNaN(spread)) {
             List<double[]> units = new ArrayList<>();
-            vectors(answers[2]).values().forEach(one -> units.add(Anchors.unit(one)));
+            vectors(answers[3]).values().forEach(one -> units.add(Anchors.unit(one)));
             spread = Anchors.spread(units);
         }
-        List<Entry> gathered = new ArrayList<>();
+        List<Entry> near = new ArrayList<>(), gathered = new ArrayList<>();
+        answers[1].getHits().forEach(hit -> near.add(entry(facts, hit)));
         Map<String, float[]> vectors = vectors(answers[1]);
+        vectors.putAll(vectors(answers[2]));
         int words = 1;
-        for (SearchHit hit : answers[1].getHits()) {
+        for (SearchHit hit : answers[2].getHits()) {
             gathered.add(entry(facts, hit));
             words = vectors.containsKey(hit.getId()) ? Math.max(words, (int) hit.field(VectorsFetch.WORDS).getValue()) : words;
         }
         // What has no vector has its place among the best by words all the same.
-        Map<String, Entry> chosen = chosen(gathered, vectors);
+        Map<String, Entry> chosen = chosen(near, gathered);
         List<Entry> best = List.copyOf(chosen.values());
         chosen.keySet().retainAll(vectors.keySet());
         if (chosen.isEmpty()) {
@@ -197,21 +199,15 @@ final class Rounds {
         return spec.knowsLanguage() && one.language.equals(spec.language());
     }
 
-    /** Of what all shards gathered the nearest, with a score of 0, and the best by words in the own language and in others. */
-    private Map<String, Entry> chosen(List<Entry> gathered, Map<String, float[]> vectors) {
-        double[] query = Anchors.unit(spec.vector());
-        Map<String, Double> cosines = new HashMap<>();
-        vectors.forEach((id, vector) -> cosines.put(id, Anchors.dot(query, Anchors.unit(vector))));
-        Comparator<Entry> nearest = Comparator.comparingDouble(one -> -cosines.get(one.id));
+    /** The nearest, with a score of 0, and of what all shards found by words the best in the own language and in others. */
+    private Map<String, Entry> chosen(List<Entry> near, List<Entry> gathered) {
         Map<String, Entry> chosen = new LinkedHashMap<>();
-        // What a shard did not list as near cannot be nearer than what it did.
-        gathered.stream().filter(one -> vectors.containsKey(one.id)).sorted(nearest).limit(Anchors.NEAREST).forEach(one -> {
-            Entry near = new Entry(-1, one.id, 0);
-            near.language = one.language;
-            chosen.put(one.id, near);
-        });
+        for (Entry one : near) {
+            one.score = 0;
+            chosen.put(one.id, one);
+        }
         for (boolean own : new boolean[] { true, false }) {
-            gathered.stream().filter(one -> one.score > 0 && isOwn(one) == own).sorted(Entry.BY_SCORE)
+            gathered.stream().filter(one -> isOwn(one) == own).sorted(Entry.BY_SCORE)
                 .limit(own ? Anchors.OWN : Anchors.OTHERS).forEach(one -> chosen.put(one.id, one));
         }
         return chosen;

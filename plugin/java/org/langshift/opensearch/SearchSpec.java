@@ -44,8 +44,10 @@ record SearchSpec(
     /** Those that a user may ask for, and those that follow from them. */
     enum Mode {
         AUTO, DENSE, BALANCED, ANCHORED, HYBRID,
-        /** What may answer, with its score by words. */
-        GATHER,
+        /** The few nearest by the query's own vector, which may answer. */
+        NEAREST,
+        /** What may answer by its words, with its score by these. */
+        WORDS,
         /** Documents drawn at random. */
         SAMPLE,
         /** The best document of each group that dense finds, or anchored once the query is moved. */

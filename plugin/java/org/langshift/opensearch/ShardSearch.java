@@ -41,7 +41,8 @@ final class ShardSearch {
     List<Entry> run() throws IOException {
         resolve();
         return switch (spec.mode()) {
-            case GATHER -> gather().entries();
+            case NEAREST -> near(shard.together(List.of(nearestTask())).get(0));
+            case WORDS -> shard.together(byWords(ownDocuments())).stream().flatMap(List::stream).toList();
             case SAMPLE -> shard.best(ShardIndex.sample(facts), ShardIndex.SAMPLE);
             case EXACT -> scored(shard.exact(spec.vector(), spec.filter()));
             case GIVEN -> shard.named(spec.addition().given());
@@ -246,11 +247,36 @@ final class ShardSearch {
     record Gathered(List<Entry> entries, int own) {}
 
     private Gathered gather() throws IOException {
-        String language = spec.language();
-        int own = spec.knowsLanguage() ? shard.count(language) : 0;
+        int own = ownDocuments();
         // Built one after the other, as what they are built with knows one thread, and carried out side by side.
         List<Callable<List<Entry>>> searches = new ArrayList<>();
-        searches.add(shard.nearestTask(spec.vector(), LangshiftQueryBuilder.LEAST_CANDIDATES, spec.filter()));
+        searches.add(nearestTask());
+        searches.addAll(byWords(own));
+        Map<Integer, Entry> found = new LinkedHashMap<>();
+        List<List<Entry>> made = shard.together(searches);
+        near(made.get(0)).forEach(one -> found.put(one.document, new Entry(one.document, null, 0)));
+        made.stream().skip(1).forEach(byWords -> byWords.forEach(one -> found.put(one.document, one)));
+        List<Entry> entries = new ArrayList<>(found.values());
+        shard.readLanguages(entries);
+        return new Gathered(entries, own);
+    }
+
+    private int ownDocuments() throws IOException {
+        return spec.knowsLanguage() ? shard.count(spec.language()) : 0;
+    }
+
+    private Callable<List<Entry>> nearestTask() throws IOException {
+        return shard.nearestTask(spec.vector(), LangshiftQueryBuilder.LEAST_CANDIDATES, spec.filter());
+    }
+
+    private static List<Entry> near(List<Entry> found) {
+        return Entry.ranked(found).stream().limit(Anchors.NEAREST).toList();
+    }
+
+    /** The searches for the best by words in the query's language and in others. */
+    private List<Callable<List<Entry>>> byWords(int own) throws IOException {
+        String language = spec.language();
+        List<Callable<List<Entry>>> searches = new ArrayList<>();
         QueryBuilder same = QueryBuilders.termQuery(facts.language, language);
         if (own > 0) {
             QueryBuilder words = WordsQuery.matching(facts, spec.text(), language, List.of());
@@ -265,13 +291,7 @@ final class ShardSearch {
             QueryBuilder filter = ShardIndex.all(spec.filter(), elsewhere);
             searches.add(shard.bestTask(filter == null ? words : QueryBuilders.boolQuery().must(words).filter(filter), Anchors.OTHERS));
         }
-        Map<Integer, Entry> found = new LinkedHashMap<>();
-        List<List<Entry>> made = shard.together(searches);
-        Entry.ranked(made.get(0)).stream().limit(Anchors.NEAREST).forEach(one -> found.put(one.document, new Entry(one.document, null, 0)));
-        made.stream().skip(1).forEach(byWords -> byWords.forEach(one -> found.put(one.document, one)));
-        List<Entry> entries = new ArrayList<>(found.values());
-        shard.readLanguages(entries);
-        return new Gathered(entries, own);
+        return searches;
     }
 
     private void move() throws IOException {

@@ -2,6 +2,7 @@ package org.langshift.opensearch;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.Set;
 
 import org.apache.lucene.index.FloatVectorValues;
 import org.apache.lucene.index.KnnVectorValues;
@@ -16,6 +17,10 @@ import org.opensearch.search.fetch.FetchSubPhaseProcessor;
 
 /** Brings the hits of a first round with their vectors, and with how many words the query has. */
 final class VectorsFetch implements FetchSubPhase {
+
+    private static final Set<SearchSpec.Mode> GATHERING = Set.of(
+        SearchSpec.Mode.NEAREST, SearchSpec.Mode.WORDS, SearchSpec.Mode.SAMPLE
+    );
 
     /** Fields of the hits. */
     static final String VECTOR = "langshift_vector", WORDS = "langshift_words";
@@ -46,7 +51,7 @@ final class VectorsFetch implements FetchSubPhase {
     /** The query of a first round, also within what the server puts around it; else null. */
     private static ShardQuery gathering(Query query) {
         if (query instanceof ShardQuery one) {
-            return one.spec.mode() == SearchSpec.Mode.GATHER || one.spec.mode() == SearchSpec.Mode.SAMPLE ? one : null;
+            return GATHERING.contains(one.spec.mode()) ? one : null;
         }
         if (query instanceof BooleanQuery several) {
             return several.clauses().stream().map(one -> gathering(one.query())).filter(one -> one != null).findFirst().orElse(null);
