@@ -27,9 +27,9 @@ from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Stage
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import SourceRow
+from langshift.ingest.parsing import Parser
 from langshift.ingest.progress import LoadProgress
 from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
-from langshift.ingest.sources import Parser
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.log_file import log_to

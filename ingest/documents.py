@@ -560,6 +560,10 @@ class DocumentSource(Protocol):
             LangshiftError: it was read before, and can be read only once.
         """
 
+    def place(self, line: int) -> tuple[str, int]:
+        """Where a line is: how messages name its file, and its number there."""
+        return self.shown, line
+
     def require_unchanged(self) -> None:
         """Refuse an input that has changed since it was opened; for an input that cannot, nothing is to be done.
 

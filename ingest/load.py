@@ -1,18 +1,13 @@
 """Indexing a corpus: each of its lines is then on the server or in the dead letters."""
 
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from typing import Any, TypeVar
 
 from opensearchpy import OpenSearch
 
-from langshift.corpus_file import CorpusFile, state_of
 from langshift.debias.encoders.base import is_given
-from langshift.errors import LangshiftError, UsageError
-from langshift.files import PARQUET, decompressed_stream, read_lines
+from langshift.errors import LangshiftError
 from langshift.ingest.bulk.chunked import StaleChunks
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import ChunkSender, open_bulk_writer
@@ -24,16 +19,13 @@ from langshift.ingest.bulk.verification import VerificationResult, check
 from langshift.ingest.bulk.writer import COUNT, UNDELIVERED, ActionResult
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource, Embeddings
-from langshift.ingest.parquet import ParquetRows
+from langshift.ingest.opening import open_source
 from langshift.ingest.progress import LoadObserver, LoadProgress, LoadSummary, OnStage, no_progress
 from langshift.ingest.publication import LoadNotPublished, require_publishable
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
-from langshift.ingest.sources import JsonLines, Pipe, own_fields
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.plugin import unread, version_writer
-from langshift.plugin.metadata import USUAL as USUAL_FIELDS
-from langshift.plugin.metadata import FieldNames
 from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target, version_behind
@@ -141,8 +133,8 @@ class LoadRun:
         return {**tallies, **names, f"{RESULT}resent": 0}
 
     def _begin_ledger(self) -> None:
-        base, shown = self._opened.base, self._source.shown
-        self._ledger = Ledger(self._journal, self._letters, shown, base, self._report_progress)
+        place, base = self._source.place, self._opened.base
+        self._ledger = Ledger(self._journal, self._letters, place, base, self._report_progress)
 
     def _watch_versions(self, target: Target) -> None:
         opened = self._opened
@@ -292,71 +284,9 @@ def _named(lost: list[str]) -> str:
     return f"{pluralize(len(lost), 'document')} (_id {ids}{', ...' if len(lost) > _NAMED else ''})"
 
 
-STANDARD_INPUT = "-"
-
-
-def require_readable(given: str) -> None:
-    """Refuse a corpus that is not there; see ``open_source``.
-
-    Raises:
-        UsageError: there is no such file, or it cannot be read.
-    """
-    path = Path(given)
-    if given == STANDARD_INPUT:
-        if sys.stdin is None:
-            raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
-    elif path.is_dir():
-        raise UsageError(f"{given} is a folder: name a file, such as {path / 'corpus.jsonl'}.")
-    elif not path.exists():
-        raise UsageError(f"{given}: there is no such file.")
-    elif not os.access(path, os.R_OK):
-        raise UsageError(f"{given}: permission denied; change its permissions, or copy it to a readable place.")
-
-
-@contextmanager
-def open_source(
-    given: str,
-    *,
-    embeddings: Embeddings = "refused",
-    fields: FieldNames = USUAL_FIELDS,
-    named: Mapping[str, str] | None = None,
-) -> Iterator[DocumentSource]:
-    """Open a corpus and look at its first lines.
-
-    Args:
-        given: path of a file, its first bytes tell its kind; or of a pipe; or ``-`` for standard input.
-        embeddings: what becomes of vectors that come with documents.
-        fields: the names of their fields.
-        named: fields of which each must be in one of the first documents, with the option that names it; None for those
-            of ``fields`` that are not the usual ones.
-
-    Raises:
-        UsageError: there is no such file, it holds no document, or none of its first 1,000 lines is one: then what
-            is wrong with the very first of them, so that a wrong file is refused before anything is written. Or none
-            of them has a field that was named.
-        LangshiftError: it is Parquet, and the extra is not installed.
-    """
-    require_readable(given)
-    reading = embeddings, fields, own_fields(fields) if named is None else named
-    path = Path(given)
-    with ExitStack() as stack:
-        if given == STANDARD_INPUT:
-            stdin: Any = sys.stdin.buffer
-            stream, shown = getattr(stdin, "raw", stdin), "standard input"
-        else:
-            stream, shown = stack.enter_context(path.open("rb", buffering=0)), given
-            if state_of(stream) is not None:
-                is_parquet = stream.read(len(PARQUET)) == PARQUET
-                file = CorpusFile(stream, shown, unpacks=not is_parquet)
-                yield ParquetRows(file, *reading) if is_parquet else JsonLines(file, *reading)
-                return
-        unpacked = stack.enter_context(decompressed_stream(stream))
-        yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, *reading)
-
-
 def load(
     client: OpenSearch,
-    corpus: str,
+    corpus: str | Sequence[str],
     name: str,
     pipeline: EmbeddingPipeline,
     on_stage: OnStage = no_progress,
@@ -366,7 +296,8 @@ def load(
 
     Args:
         client: the cluster.
-        corpus: path of a JSONL file (plain, gzip or zstd) or a Parquet file, or ``-`` for standard input.
+        corpus: what ``open_source`` opens: files of JSON lines (plain, gzip or zstd) or Parquet, folders of such files,
+            globs; or ``-`` for standard input.
         name: the index's name, an alias over its versions.
         pipeline: encoder, shift and detector.
         on_stage: called after each batch of each stage with the documents and seconds of that batch.

@@ -6,6 +6,7 @@ import io
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +17,18 @@ from langshift.corpus_file import CorpusFile
 from langshift.debias.parallel.tables import kind_of
 from langshift.errors import UsageError
 from langshift.files import LONGEST_LINE, LineNumbers, open_parquet, too_long
-from langshift.ingest.documents import EMBEDDING, Embeddings, InvalidRow, SourceRow
+from langshift.ingest.documents import EMBEDDING, InvalidRow, SourceRow
 from langshift.ingest.parquet_pages import require_small_pages, rows_at_a_time
-from langshift.ingest.sources import SNIFFED_BYTES, ParsedFile, sniff
-from langshift.plugin.metadata import FieldNames
+from langshift.ingest.parsing import Parser
+from langshift.ingest.sources import SNIFFED_BYTES, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
 _ROWS = 1024  # rows held at a time
+# Which rows tell what all are like: the first of each of so many row groups, evenly over the file.
+_GROUPS_DRAWN_FROM, _ROWS_OF_A_GROUP = 64, 16
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -208,43 +211,59 @@ def beginning(row: pa.RecordBatch) -> dict[str, Any]:
     return as_far_as_readable(pa.RecordBatch.from_pydict(found))
 
 
-class ParquetRows(ParsedFile):
+class ParquetRows(Rows):
     """A Parquet file.
 
     Args:
         file: the file.
-        embeddings: what becomes of vectors that come with documents.
-        fields: the names of their fields.
-        named: fields that a document must have, each with the option that names it.
+        parser: makes documents of its rows.
 
     Raises:
-        UsageError: none of the first rows is a document, a column cannot be used, or the file is damaged.
+        UsageError: a column cannot be used, or the file is damaged.
         LangshiftError: the extra is not installed.
     """
 
-    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames, named: Mapping[str, str]) -> None:
-        super().__init__(file, embeddings, fields)
+    unit = "row"
+
+    def __init__(self, file: CorpusFile, parser: Parser) -> None:
+        super().__init__(file, parser)
         with self._open() as opened:
             require_small_pages(opened.metadata, file.reader(), self.shown)
             self.total = int(opened.metadata.num_rows)
             self._schema = as_json(opened.schema_arrow, self.shown)
-        self.content = file.measure().content
-        with closing(self._rows(())) as rows:
-            self.vector_spec, self.hint = sniff(self._parser, _first_rows(rows), self.shown, named, "row")
 
     def _open(self) -> AbstractContextManager[ParquetFile]:
         return open_parquet(Path(self.shown), self._file.reader())
 
-    def read(self, skip: LineNumbers) -> Generator[SourceRow]:
-        """The rows in their order; see ``DocumentSource.read``."""
-        with self._file.watched(), closing(self._rows(skip)) as rows:
+    def first(self) -> Generator[SourceRow]:
+        """The first rows."""
+        with closing(self._rows((), 0)) as rows:
+            yield from _first_rows(rows)
+
+    def measure(self) -> None:
+        """Read its bytes; see ``Rows.measure``."""
+        self.content = self._file.measure().content
+
+    def drawn(self) -> Generator[SourceRow]:
+        """The first rows of row groups from all over the file."""
+        with self._open() as file:
+            groups = range(file.metadata.num_row_groups)
+            for number in groups[:: -(-len(groups) // _GROUPS_DRAWN_FROM) or 1]:
+                most = rows_at_a_time(file.metadata.row_group(number), self._file.reader())
+                for batch in islice(file.iter_batches(min(most, _ROWS_OF_A_GROUP), row_groups=[number]), 1):
+                    if batch.nbytes <= LONGEST_LINE:
+                        yield from self._parsed([0] * len(batch), batch.cast(self._schema, safe=False))
+
+    def read(self, skip: LineNumbers, before: int) -> Generator[SourceRow]:
+        """The rows in their order; see ``Rows.read``."""
+        with self._file.watched(), closing(self._rows(skip, before)) as rows:
             yield from rows
         # They are read here and there: which bytes were read is not known.
         self._file.require_unchanged(surely=True)
 
-    def _rows(self, skip: LineNumbers) -> Generator[SourceRow]:
+    def _rows(self, skip: LineNumbers, before: int) -> Generator[SourceRow]:
         with self._open() as file:
-            for first, batch in _batches(file, self._file.reader(), skip):
+            for first, batch in _batches(file, self._file.reader(), skip, before + 1):
                 wanted = [row for row in range(len(batch)) if first + row not in skip]
                 if not wanted:
                     continue
@@ -281,9 +300,10 @@ def _first_rows(rows: Iterator[SourceRow]) -> Iterator[SourceRow]:
             return
 
 
-def _batches(file: ParquetFile, raw: io.RawIOBase, skip: LineNumbers) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _batches(
+    file: ParquetFile, raw: io.RawIOBase, skip: LineNumbers, first: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Batches of rows with the number of their first; row groups that are skipped as a whole are not read."""
-    first = 1
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
         rows, begin = group.num_rows, first

@@ -1,143 +1,25 @@
-"""Corpora as they are read for indexing: JSON lines, Parquet, standard input, pipes; a bad line is told, not fatal."""
+"""Corpora as they are read for indexing: JSON lines, several files, pipes; a bad line is told, not fatal."""
 
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from itertools import islice
-from typing import Any, NamedTuple
-
-import numpy as np
-import orjson
-from numpy.typing import NDArray
+from hashlib import sha256
+from itertools import accumulate, islice
+from typing import NamedTuple
 
 from langshift.corpus_file import ChangedError, CorpusFile, state_of
-from langshift.debias.encoders.base import VectorSpec, have_norm_1
 from langshift.errors import LangshiftError, UsageError
-from langshift.files import PARQUET, CutLine, LineNumbers, too_long
-from langshift.ingest.documents import (
-    OPERATION,
-    Columns,
-    Delete,
-    Document,
-    DocumentSource,
-    Embeddings,
-    InvalidDocument,
-    InvalidRow,
-    Original,
-    SourceRow,
-    Update,
-    exact_object,
-    parse_fields,
-    require_dimension,
-)
-from langshift.languages import parse_tag
-from langshift.plugin.index_body import FieldTypes
-from langshift.plugin.metadata import TEXT_FIELDS, USUAL, FieldNames, value_at
-from langshift.wording import join_words
+from langshift.files import PARQUET, LineNumbers
+from langshift.ingest.documents import Document, DocumentSource, Embeddings, SourceRow, Update
+from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
+from langshift.plugin.metadata import FieldNames
 
-#: How many lines tell whether an input holds documents, and what vectors it brings; at most so many bytes of them,
-#: since those of a pipe are kept meanwhile.
-_SNIFFED_LINES = 1000
+#: At most so many bytes of the first lines are looked at, since those of a pipe are kept meanwhile.
 SNIFFED_BYTES = 64 << 20
-
-
-@dataclass
-class Parser:
-    """Makes documents of lines and rows.
-
-    Attributes:
-        embeddings: what becomes of vectors that come with documents.
-        dimension: the one that all vectors must have; None while nobody knows.
-        fields: the names of the documents' fields.
-        field_types: what ``sniff`` has seen of the documents' other fields.
-    """
-
-    embeddings: Embeddings
-    dimension: int | None = None
-    fields: FieldNames = USUAL
-
-    def __post_init__(self) -> None:
-        self.columns = Columns(self.fields)
-        self.field_types = FieldTypes(self.fields)
-
-    def line(self, numbered: tuple[int, bytes]) -> SourceRow:
-        """A line of JSON, of which the number is known."""
-        number, line = numbered
-        if isinstance(line, CutLine):
-            return SourceRow(number, InvalidRow("invalid_document", f"{too_long()}; only its beginning is kept."), line)
-        return SourceRow(number, self._content(lambda: exact_object(line)), line)
-
-    def row(self, number: int, fields: Mapping[str, Any]) -> SourceRow:
-        """A row, of which the fields are known."""
-        return SourceRow(number, self._content(lambda: fields), fields)
-
-    def _content(self, fields: Callable[[], Mapping[str, Any]]) -> Document | Delete | Update | InvalidRow:
-        try:
-            content = parse_fields(fields(), self.embeddings, self.columns)
-            if self.dimension is None or isinstance(content, Delete):
-                return content
-            if content.embedding is not None:
-                require_dimension(content.embedding, self.dimension)
-        except InvalidDocument as error:
-            return InvalidRow(error.type, error.reason)
-        return content
-
-
-def sniff(
-    parser: Parser, first: Iterable[SourceRow], shown: str, named: Mapping[str, str], unit: str = "line"
-) -> tuple[VectorSpec | None, str | None]:
-    """Look whether an input holds documents, what vectors they bring, and what fields of theirs nobody has named.
-
-    All vectors that the parser reads from now on must have the most frequent dimension.
-
-    Args:
-        parser: has made the lines.
-        first: its first lines or rows; more than are looked at may follow.
-        shown: how messages name it.
-        named: fields that a document must have, each with the option that names it.
-        unit: what messages call a line.
-
-    Returns:
-        What the vectors are, None where there are none; and a sentence on fields that look like a text or the like and
-        are not used as one, None where there are none.
-
-    Raises:
-        UsageError: there is none, or none of them can be used: what is wrong with the very first. Or no document has a
-            field that was named.
-    """
-    vectors: list[NDArray[np.float32]] = []
-    wrong, sound, looked_at = None, False, False
-    originals: list[Original] = []
-    absent = dict(named)
-    for line, content, original in islice(first, _SNIFFED_LINES):
-        if len(originals) < _LOOKED_AT:
-            originals.append(original)
-        if absent and (fields := _document(original)) is not None:
-            absent = {name: option for name, option in absent.items() if value_at(fields, name) is None}
-            looked_at = True
-        if isinstance(content, InvalidRow):
-            wrong = wrong or f"{shown}, {unit} {line}: {content.reason}"
-            continue
-        sound = True
-        if isinstance(content, Delete):
-            continue
-        parser.field_types.add(content.other)
-        if content.embedding is not None:
-            vectors.append(content.embedding)
-    if absent and looked_at:
-        raise UsageError(_absent(absent, originals, shown))
-    unused = unused_fields(originals, parser.fields)
-    hint = unused.note if unused else None
-    if not sound:
-        advice = f" {unused.advice}" if wrong and wrong.endswith(parser.columns.no_text) and unused else ""
-        raise UsageError(f"{wrong}{advice}" if wrong else f"{shown} contains no documents.")
-    if not vectors:
-        return None, hint
-    # A single vector of another model must not turn all its neighbours away.
-    ((parser.dimension, _),) = Counter(map(len, vectors)).most_common(1)
-    alike = [vector for vector in vectors if len(vector) == parser.dimension]
-    return VectorSpec(parser.dimension, have_norm_1(np.stack(alike))), hint
+# Of each file, however many there are; and of how many files all lines that were drawn are looked at.
+_LEAST_OF_A_FILE, _FILES_DRAWN_FROM = 16, 4
 
 
 def _first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -146,192 +28,138 @@ def _first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, byte
     for count, (number, line) in enumerate(lines, start=1):
         yield number, line
         size += len(line)
-        if count == _SNIFFED_LINES or size > SNIFFED_BYTES:
+        if count == SNIFFED_LINES or size > SNIFFED_BYTES:
             return
 
 
-_LOOKED_AT = 100  # lines, for fields that nobody named
-_LISTED = 20  # fields in a message
-_LONG = 150  # characters, of strings that are texts and not names or labels
-# What other systems call what a document is made of.
-_OTHER_NAMES = {
-    "id": "id uuid doc_id docid",
-    "title": "headline name subject heading",
-    "text": "body content description summary abstract passage",
-    "language": "lang locale language_code lang_code",
-    "group": "translation_group group_id translation_of",
-}
-
-
-class UnusedFields(NamedTuple):
-    """Fields that look like an id, a title, a text, a language or a group and are not used as one.
+class Rows(ABC):
+    """The lines of a file, or its rows, which can be read again and again.
 
     Attributes:
-        roles: ``id``, ``title``, ``text``, ``language`` or ``group`` -> the fields for it.
-        texts: the text fields that are used.
+        unit: what messages call one.
+        shown: how messages name the file.
+        total: how many it has, blank ones included, once it was measured.
+        content: SHA-256 of its bytes before compression, in hexadecimal, once it was measured.
     """
 
-    roles: Mapping[str, Sequence[str]]
-    texts: Sequence[str]
+    unit = "line"
+    total: int
+    content: str
 
-    @property
-    def advice(self) -> str:
-        """What to do, as a sentence."""
-        return f"If {_the(self._of(*self.roles))} {self._meant}, give {self._options}."
+    def __init__(self, file: CorpusFile, parser: Parser) -> None:
+        """Take an open file, and what makes documents of what it holds."""
+        self._file, self._parser, self.shown = file, parser, file.shown
 
-    @property
-    def note(self) -> str:
-        """What becomes of them, and what to do, as a sentence."""
-        words, others = self._of("title", "text"), self._of("id", "language", "group")
-        parts = [f"{_the(words)} stored but neither encoded nor searched by words"] if words else []
-        parts += [f"{_the(others)} stored but not used"] if others else []
-        they_are = "they are" if len(words + others) > 1 else "it is"
-        sentence = f"{', and '.join(parts)}: give {self._options} if {they_are} {self._meant}."
-        return f"{sentence[0].upper()}{sentence[1:]}"
+    @abstractmethod
+    def first(self) -> Generator[SourceRow]:
+        """The first ones, as far as one looks before anything is begun."""
 
-    def _of(self, *roles: str) -> list[str]:
-        return [name for role in roles for name in self.roles.get(role, ())]
+    @abstractmethod
+    def measure(self) -> None:
+        """Read it all, so that it is known what the file holds.
 
-    @property
-    def _options(self) -> str:
-        # Who names one text field has to name all.
-        named = {**self.roles, **({"text": [*self.texts, *self.roles["text"]]} if "text" in self.roles else {})}
-        return " ".join(f"--{role}-field {name}" for role, names in named.items() for name in names)
+        Raises:
+            UsageError: it is damaged.
+        """
 
-    @property
-    def _meant(self) -> str:
-        one, several = ("another text", "other texts") if self.texts else ("the text", "the texts")
-        text = several if len(self.roles.get("text", ())) > 1 else one
-        return join_words([text if role == "text" else f"the {role}" for role in self.roles])
+    @abstractmethod
+    def drawn(self) -> Iterable[SourceRow]:
+        """Some from all over the file, whose numbers mean nothing."""
 
-
-def _the(names: Sequence[str]) -> str:
-    return f"the field{'s' if len(names) > 1 else ''} {join_words(names)} {'are' if len(names) > 1 else 'is'}"
-
-
-def unused_fields(originals: Iterable[Original], fields: FieldNames) -> UnusedFields | None:
-    """Look for fields that have the part of one that is missing; of texts that nobody named, also for more of them.
-
-    Args:
-        originals: lines, or the fields of rows.
-        fields: the names that are used.
-    """
-    values: dict[str, list[Any]] = {}
-    for original in originals:
-        for name, value in _leaves(original):
-            values.setdefault(name, []).append(value)
-    title = fields.title_field or ""
-    used = {
-        "id": {fields.id or "_id", "_id"},
-        "title": {title},
-        "text": {*fields.text_fields} - {title},
-        "language": {fields.declared_language or "language", "language"},
-        "group": {fields.group},
-    }
-    texts = [name for name in fields.text_fields if name in values and name != title]
-    wanted = [role for role, names in used.items() if names.isdisjoint(values)]
-    if texts and not fields.by_language:
-        wanted.append("text")
-    roles: dict[str, list[str]] = {}
-    for role, others in _OTHER_NAMES.items():
-        for name in values if role in wanted else ():
-            named = name.rpartition(".")[2].lower() in others.split()
-            if not any(name in names for names in used.values()) and _fits(role, values[name], named=named):
-                roles.setdefault(role, []).append(name)
-    # A document has one id, title, language and group.
-    roles = {role: names if role == "text" else names[:1] for role, names in roles.items()}
-    taken = {name for role, names in roles.items() if role != "text" for name in names}
-    roles["text"] = [name for name in roles.get("text", ()) if name not in taken]
-    found = {role: roles[role] for role in _OTHER_NAMES if roles.get(role)}
-    return UnusedFields(found, texts) if found else None
-
-
-def own_fields(fields: FieldNames) -> dict[str, str]:
-    """Each field that is not a usual one, with the option that names it."""
-    return {name: option for name, option in fields.named_by() if name not in TEXT_FIELDS}
-
-
-def _absent(absent: Mapping[str, str], originals: Iterable[Original], shown: str) -> str:
-    """That no document has a field that was named, and which there are."""
-    there = list(dict.fromkeys(name for original in originals for name, _ in _leaves(original) if name != OPERATION))
-    more = [f"{len(there) - _LISTED:,} more"] if len(there) > _LISTED else []
-    return (
-        f"None of the first documents of {shown} has {' or '.join(absent)}, which "
-        f"{join_words(list(dict.fromkeys(absent.values())))} name{'s' * (len(absent) == 1)}: they have "
-        f"{join_words([*there[:_LISTED], *more])}."
-    )
-
-
-def _document(original: Original) -> Mapping[str, Any] | None:
-    """The fields of a line or a row; None where it is no document, or deletes or updates one."""
-    try:
-        line = orjson.loads(original) if isinstance(original, bytes) else original
-    except orjson.JSONDecodeError:
-        return None
-    return line if isinstance(line, Mapping) and OPERATION not in line else None
-
-
-def _leaves(original: Original) -> Iterator[tuple[str, Any]]:
-    """The fields of a line with their values, those within an object, too."""
-    try:
-        line = orjson.loads(original) if isinstance(original, bytes) else original
-    except orjson.JSONDecodeError:
-        return
-    for name, value in line.items() if isinstance(line, Mapping) and line.get(OPERATION) != "delete" else ():
-        for inner, one in value.items() if isinstance(value, Mapping) else (("", value),):
-            if one is not None:
-                yield f"{name}.{inner}".rstrip("."), one
-
-
-def _fits(role: str, values: Sequence[Any], *, named: bool) -> bool:
-    strings = [value for value in values if isinstance(value, str)]
-    if role in ("id", "group"):
-        return named and all(isinstance(value, str | int) for value in values)
-    if role == "language":
-        return named and 2 * sum(parse_tag(one) is not None for one in strings) >= len(values)
-    long = role == "text" and sum(len(one) for one in strings if " " in one) >= _LONG * len(values)
-    return len(strings) == len(values) and (named or long) and any(strings)
-
-
-class ParsedFile(DocumentSource):
-    """A file that can be read again, and what makes documents of its lines or rows."""
-
-    resumable = True
-
-    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames) -> None:
-        self._file, self.shown = file, file.shown
-        self._parser = Parser(embeddings, fields=fields)
-        self.field_types = self._parser.field_types
+    @abstractmethod
+    def read(self, skip: LineNumbers, before: int) -> Generator[SourceRow]:
+        """All in their order, numbered from one more than ``before``; see ``DocumentSource.read``."""
 
     def require_unchanged(self) -> None:
         """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
         self._file.require_unchanged()
 
 
-class JsonLines(ParsedFile):
-    """A file of JSON lines.
+class Later(NamedTuple):
+    """Numbers of lines of one file, as those of all files tell them.
+
+    Attributes:
+        lines: numbers over all files.
+        before: how many lines the files before it have.
+    """
+
+    lines: LineNumbers
+    before: int
+
+    def __contains__(self, line: object) -> bool:
+        return isinstance(line, int) and line + self.before in self.lines
+
+
+class JsonLines(Rows):
+    """A file of JSON lines."""
+
+    def first(self) -> Generator[SourceRow]:
+        """The first lines."""
+        with closing(self._file.first_lines()) as lines:
+            yield from map(self._parser.line, _first_lines(lines))
+
+    def measure(self) -> None:
+        """Count the lines; see ``Rows.measure``."""
+        self.total, _, self.content = self._file.measure()
+
+    def drawn(self) -> Iterable[SourceRow]:
+        """Lines from all over the file."""
+        return map(self._parser.line, enumerate(self._file.drawn))
+
+    def read(self, skip: LineNumbers, before: int) -> Generator[SourceRow]:
+        """The lines in their order; see ``Rows.read``."""
+        with closing(self._file.lines(Later(skip, before) if before else skip)) as lines:
+            yield from map(self._parser.line, ((before + number, line) for number, line in lines) if before else lines)
+
+
+class Files(DocumentSource):
+    """Files that are read one after the other, as one corpus whose lines are numbered over all of them.
 
     Args:
-        file: the file.
-        embeddings: what becomes of vectors that come with documents.
-        fields: the names of their fields.
+        files: the files, at least one.
+        parser: makes their documents.
         named: fields that a document must have, each with the option that names it.
 
     Raises:
-        UsageError: none of the first lines is a document, or the file is damaged.
+        UsageError: none of the first lines of one is a document, or it is damaged.
     """
 
-    def __init__(self, file: CorpusFile, embeddings: Embeddings, fields: FieldNames, named: Mapping[str, str]) -> None:
-        super().__init__(file, embeddings, fields)
-        with closing(file.first_lines()) as lines:
-            first = map(self._parser.line, _first_lines(lines))
-            self.vector_spec, self.hint = sniff(self._parser, first, self.shown, named)
-        self.total, _, self.content = file.measure()
+    resumable = True
+
+    def __init__(self, files: Sequence[Rows], parser: Parser, named: Mapping[str, str]) -> None:
+        self._files, self.field_types = files, parser.field_types
+        first, last = files[0].shown, files[-1].shown
+        self.shown = first if len(files) == 1 else f"{len(files):,} files ({first} to {last})"
+        sniffer, each = Sniffer(parser, named), max(_LEAST_OF_A_FILE, SNIFFED_LINES // len(files))
+        for file in files:
+            with closing(file.first()) as rows:
+                sniffer.look(rows, file.shown, file.unit, each)
+        self.vector_spec, self.hint = sniffer.tell(self.shown, "contains" if len(files) == 1 else "contain")
+        for file in files:
+            file.measure()
+            # What is in order, by language or by time, tells by its first lines only of what comes first.
+            for _, content, _ in islice(file.drawn(), 0, None, -(-len(files) // _FILES_DRAWN_FROM)):
+                if isinstance(content, Document | Update):
+                    parser.field_types.add(content.other)
+        *self._before, self.total = accumulate((file.total for file in files), initial=0)
+        contents = [file.content for file in files]
+        together = sha256(" ".join(f"{file.total} {file.content}" for file in files).encode()).hexdigest()
+        self.content = contents[0] if len(files) == 1 else together
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The lines in their order; see ``DocumentSource.read``."""
-        with closing(self._file.lines(skip)) as lines:
-            yield from map(self._parser.line, lines)
+        for file, before in zip(self._files, self._before, strict=True):
+            yield from file.read(skip, before)
+
+    def place(self, line: int) -> tuple[str, int]:
+        """The file that has a line, and the line's number there; see ``DocumentSource.place``."""
+        number = bisect_left(self._before, line) - 1
+        return self._files[number].shown, line - self._before[number]
+
+    def require_unchanged(self) -> None:
+        """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
+        for file in self._files:
+            file.require_unchanged()
 
 
 class Pipe(DocumentSource):
@@ -368,7 +196,9 @@ class Pipe(DocumentSource):
         self._was_read = False
         self._parser = Parser(embeddings, fields=fields)
         self.field_types = self._parser.field_types
-        self.vector_spec, self.hint = sniff(self._parser, map(self._parser.line, self._first), shown, named)
+        sniffer = Sniffer(self._parser, named)
+        sniffer.look(map(self._parser.line, self._first), shown)
+        self.vector_spec, self.hint = sniffer.tell(shown)
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order, once; see ``DocumentSource.read``."""

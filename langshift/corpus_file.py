@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from stat import S_ISREG
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _BLOCK = 1 << 20  # bytes
+# Where lines are taken of which one tells what all are like: so many places, evenly over the file, of so many lines.
+_PLACES, _LINES_AT_A_PLACE = 64, 16
+_PLACE = 1 << 16  # bytes
 
 
 class ChangedError(LangshiftError):
@@ -62,6 +65,7 @@ class CorpusFile:
     Attributes:
         shown: how messages name it.
         measured: what it held when it was opened; of compressed lines, what they unpack to.
+        drawn: some lines from all over it, as they are in the file.
     """
 
     def __init__(self, file: io.FileIO, shown: str, *, unpacks: bool) -> None:
@@ -77,18 +81,21 @@ class CorpusFile:
         self._state = state_of(file)
 
     def measure(self) -> Measured:
-        """Read it all, so that ``lines`` and ``require_unchanged`` know what it holds.
+        """Read it all, so that ``lines`` and ``require_unchanged`` know what it holds; draw lines from all over it.
 
         Raises:
             UsageError: it cannot be read.
         """
-        self.measured = self._measure()
+        drawn = _Drawn()
+        self.measured = self._measure(drawn.look)
+        self.drawn = drawn.lines
         return self.measured
 
-    def _measure(self) -> Measured:
+    def _measure(self, look: Callable[[bytes], None] = lambda _: None) -> Measured:
         digest, last, size = sha256(), b"\n", 0
         with readable(self.shown) as progress, self._content() as unpacked:
             while block := unpacked.read(_BLOCK):
+                look(block)
                 digest.update(block)
                 progress.line += block.count(b"\n")
                 size += len(block)
@@ -157,6 +164,40 @@ class CorpusFile:
         if not same:
             raise ChangedError.of(self.shown)
         self._state = now
+
+
+class _Drawn:
+    """Some lines from places that are evenly spread over a file, however long it turns out to be."""
+
+    def __init__(self) -> None:
+        self._number, self._step = 0, 1
+        self._places: list[list[bytes]] = []
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The lines, in their order."""
+        return [line for place in self._places for line in place]
+
+    def look(self, block: bytes) -> None:
+        """Take the whole lines at the places that lie in the next bytes of the file."""
+        for begin in range(0, len(block), _PLACE):
+            if self._number % self._step == 0:
+                self._places.append(list(self._lines_from(block, begin)))
+            self._number += 1
+            if len(self._places) > _PLACES:
+                self._places, self._step = self._places[::2], 2 * self._step
+
+    @staticmethod
+    def _lines_from(block: bytes, begin: int) -> Iterator[bytes]:
+        start = block.find(b"\n", begin) + 1
+        for _ in range(_LINES_AT_A_PLACE):
+            end = block.find(b"\n", start)
+            if not start or end < 0:
+                return
+            yield block[start:end]
+            start = end + 1
+            if start > begin + _PLACE:
+                return
 
 
 class _Reader(io.RawIOBase):

@@ -478,7 +478,7 @@ def open_parquet(path: Path, file: io.RawIOBase | None = None) -> Iterator[Parqu
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
-    if not os.access(path, os.R_OK):
+    if file is None and not os.access(path, os.R_OK):
         raise UsageError(f"{path} is not readable: change its permissions, or use a copy that you can read.")
     try:
         # By default a row group is read whole, and with pre_buffer all of them are kept until the file is closed.

@@ -440,20 +440,25 @@ class Ledger:
     """
 
     def __init__(
-        self, journal: Journal, letters: DeadLetters, corpus: str, base: int, on_progress: Callable[[int], None]
+        self,
+        journal: Journal,
+        letters: DeadLetters,
+        place: Callable[[int], tuple[str, int]],
+        base: int,
+        on_progress: Callable[[int], None],
     ) -> None:
         """Open a ledger.
 
         Args:
             journal: a journal that holds a begun load.
             letters: the dead letters.
-            corpus: how messages name the input.
+            place: tells how messages name the file that has a line, and the line's number there.
             base: the version that line 0 would have.
             on_progress: called after each change with the number of lines.
         """
         self.results: Counter[str] = Counter()
         self._journal, self._letters = journal, letters
-        self._corpus, self._base = corpus, base
+        self._place, self._base = place, base
         self._on_progress = on_progress
         self._parts = LineParts()
         self.lost = LineRanges()
@@ -471,13 +476,7 @@ class Ledger:
         if not (outcomes := self._parts.lines(outcomes)):
             return []
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        letters = [
-            DeadLetter(
-                item.original, item.line, item.id or None, kind, why, stage, now, self._corpus, self._base + item.line
-            )
-            for item, state, _, kind, why, stage, *_ in outcomes
-            if state == "dead"
-        ]
+        letters = [self._letter(one, now) for one in outcomes if one.state == "dead"]
         rows = [Acknowledged(o.item.line, o.item.id, _state(o), o.chunks) for o in outcomes]
         done = [o.item for o in outcomes if o.state == "done"]
         sampled = [Sampled(one.line, one.target or one.id, one.vector) for one in done if one.vector is not None]
@@ -491,6 +490,11 @@ class Ledger:
             self.results += results
         self._on_progress(results.total())
         return outcomes
+
+    def _letter(self, outcome: ActionResult, now: str) -> DeadLetter:
+        item, _, _, kind, why, stage, *_ = outcome
+        file, line = self._place(item.line)
+        return DeadLetter(item.original, line, item.id or None, kind, why, stage, now, file, self._base + item.line)
 
 
 def _state(outcome: ActionResult) -> State:

@@ -23,9 +23,10 @@ from langshift.ingest import progress
 from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.documents import OPERATION, Embeddings, name_fault
-from langshift.ingest.load import load_source, open_source, require_readable
+from langshift.ingest.load import load_source
+from langshift.ingest.opening import find_files, open_source
+from langshift.ingest.parsing import own_fields
 from langshift.ingest.resume import LoadOptions
-from langshift.ingest.sources import own_fields
 from langshift.output import emit_json, line, note, out
 from langshift.parameters import ENCODER_OF_INDEX, PATIENCE, Command, flag, json_or_tables, option, option_group
 from langshift.plugin import metadata
@@ -125,7 +126,7 @@ _FIELDS = option_group(
 
 
 @click.command(cls=Command)
-@click.argument("corpus")
+@click.argument("corpus", nargs=-1, required=True)
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
 @_FIELDS
 @option(
@@ -157,7 +158,7 @@ _FIELDS = option_group(
 )
 @json_or_tables
 def ingest(
-    corpus: str,
+    corpus: tuple[str, ...],
     name: str,
     fields: FieldNames | None,
     chunk: str | None,
@@ -170,10 +171,10 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is JSONL (plain, gzip or zstd), Parquet, or - for standard input: _id, title, text, language, group,
-    and any other fields. A later document with the same _id wins; "_op": "update" changes single fields, "_op":
-    "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3). After a crash or Ctrl-C,
-    repeat it with --resume.
+    CORPUS is files of JSONL (plain, gzip or zstd) or Parquet, folders of them, or - for standard input: _id, title,
+    text, language, group, and any other fields. A later document with the same _id wins; "_op": "update" changes single
+    fields, "_op": "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3). After a crash
+    or Ctrl-C, repeat it with --resume.
 
     \b
     Example:
@@ -186,7 +187,7 @@ def ingest(
     fields = _fields_of_load(there, options.if_exists, fields, chunk)
     options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
     # A corpus that cannot be read is refused before anybody is asked.
-    require_readable(corpus)
+    find_files(corpus)
     if not pipeline.encoder or options.if_exists == "append":
         made = None if (info := there()) is None else info.fingerprint
         if not pipeline.encoder and made is not None:
@@ -219,7 +220,7 @@ def ingest(
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
         opened = opened or pipeline.open(source.vector_spec or _vector_spec(there()), index_meta)
         client = cluster()
-        watch = stack.enter_context(open_reporter(client, name, corpus, pipeline))
+        watch = stack.enter_context(open_reporter(client, name, source.shown, pipeline))
         with json_where_unpublished(progress.LoadSummary.to_dict, as_json=as_json):
             summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
         last = progress.last_line(summary)

@@ -151,7 +151,7 @@ def test_missing_and_empty_corpora(client, cluster_env, index_name, tmp_path):
     missing.write_text("\n\n")
     assert refusal(ingest(cluster_env, missing, index_name)) == f"{missing} contains no documents."
     assert refusal(ingest(cluster_env, tmp_path, index_name)) == (
-        f"{tmp_path} is a folder: name a file, such as {tmp_path / 'corpus.jsonl'}."
+        f"{tmp_path} is a folder without files that end in .jsonl, .json, .parquet or the like."
     )
     assert indices(client, index_name) == []
 

@@ -81,7 +81,8 @@ def by_langshift(client, index, vectors, documents, written):
     base, likely = 1 << 40, journal_store.priority_cutoff(documents)
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "journal.sqlite") as journal:
         journal.begin({"corpus": "rows"}, {})
-        ledger = Ledger(journal, DeadLetters(Path(folder) / "dead-letters.jsonl"), "rows", base, lambda _: None)
+        letters = DeadLetters(Path(folder) / "dead-letters.jsonl")
+        ledger = Ledger(journal, letters, lambda line: ("rows", line), base, lambda _: None)
         with open_bulk_writer(client, target, ledger.settle, 60) as (stream, _):
             for line, row in enumerate(vectors, start=1):
                 name = str(line - 1)

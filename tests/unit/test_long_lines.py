@@ -14,8 +14,8 @@ from langshift.ingest import parquet as rows
 from langshift.ingest import parquet_pages
 from langshift.ingest.bulk.dead_letters import DeadLetter, from_line, to_line
 from langshift.ingest.documents import InvalidRow
-from langshift.ingest.load import open_source
-from langshift.ingest.sources import Parser
+from langshift.ingest.opening import open_source
+from langshift.ingest.parsing import Parser
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -15,7 +15,7 @@ from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import UsageError
 from langshift.ingest.bulk.journal_store import LineRanges
 from langshift.ingest.documents import Delete, InvalidRow, Update
-from langshift.ingest.load import open_source
+from langshift.ingest.opening import open_source
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -227,7 +227,7 @@ def test_a_file_without_a_document_among_its_first_1000_lines_is_refused(tmp_pat
 
 def test_what_is_no_corpus(tmp_path):
     assert refused("nowhere.jsonl") == "nowhere.jsonl: there is no such file."
-    assert refused(tmp_path) == f"{tmp_path} is a folder: name a file, such as {tmp_path / 'corpus.jsonl'}."
+    assert refused(tmp_path) == f"{tmp_path} is a folder without files that end in .jsonl, .json, .parquet or the like."
     for content in (b"", b"\n \n"):
         (tmp_path / "empty").write_bytes(content)
         assert refused(tmp_path / "empty") == f"{tmp_path / 'empty'} contains no documents."
