@@ -126,3 +126,33 @@ def test_interrupting_finishes_what_is_under_way_and_restores_the_settings(clien
     assert json.loads(out)["resumed"] == len(handled)
     assert set(handled).isdisjoint(load.asked())
     assert_nothing_lost(client, load)
+
+
+def test_a_load_of_a_folder_is_killed_in_each_of_its_files(client, index_name, cluster_env, tmp_path):
+    folder, each = tmp_path / "in", 400
+    folder.mkdir()
+    for number in range(3):
+        documents = [
+            {"_id": f"d{line}", "text": f"Document {line} of a number.", "language": "en"}
+            for line in range(number * each + 1, (number + 1) * each + 1)
+        ]
+        (folder / f"{number}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in documents))
+    with embeddings_server() as server:
+        load = ResumedLoad(server, folder, 3 * each, index_name, tmp_path / "home", cluster_env)
+        server.pause = 0.05
+        for number in range(3):
+            process = load.start()
+            load.wait_for(process, lambda number=number: any(line > number * each + 100 for line in load.asked()))
+            assert load.end(process, signal.SIGKILL)[0] == -signal.SIGKILL
+        # Another folder than what began is told, and changes nothing.
+        (folder / "0.jsonl").rename(folder / "4.jsonl")
+        code, _, err = load.end(load.start())
+        assert (code, "content" in err) == (2, True), err
+        (folder / "4.jsonl").rename(folder / "0.jsonl")
+        server.pause = 0
+        code, out, err = load.end(load.start())
+    assert code == 0, err
+    assert json.loads(out)["lines"] == 3 * each
+    client.indices.refresh(index=index_name)
+    found = {hit["_id"] for hit in helpers.scan(client, index=index_name, size=1000)}
+    assert found == {f"d{line}" for line in range(1, 3 * each + 1)}
