@@ -107,8 +107,8 @@ FAULTS = [
     Fault(
         "the password gets into a load's log",
         "langshift/commands/load_display.py",
-        "self._corpus, self._place.name)",
-        'self._corpus, [self._place.name, __import__("os").environ.get("OPENSEARCH_PASSWORD")])',
+        "self._corpus, place.name)",
+        'self._corpus, [place.name, __import__("os").environ.get("OPENSEARCH_PASSWORD")])',
         "tests/cluster/test_secrets.py",
     ),
     Fault(

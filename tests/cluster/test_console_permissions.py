@@ -109,7 +109,7 @@ def test_the_documented_permissions_are_enough_for_every_page_and_none_is_superf
     [
         ("/search", "indices:data/read/msearch", "cluster_composite_ops_ro"),
         ("/indices", "indices:admin/get", None),
-        ("/indices/{name}", "indices:monitor/settings/get", "indices_monitor"),
+        ("/indices/{name}", "indices:monitor/stats", "indices_monitor"),
         ("/languages/{name}", "indices:admin/get", None),
     ],
 )
