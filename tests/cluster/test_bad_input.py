@@ -150,8 +150,10 @@ def test_missing_and_empty_corpora(client, cluster_env, index_name, tmp_path):
     assert refusal(ingest(cluster_env, missing, index_name)) == f"{missing}: there is no such file."
     missing.write_text("\n\n")
     assert refusal(ingest(cluster_env, missing, index_name)) == f"{missing} contains no documents."
-    assert refusal(ingest(cluster_env, tmp_path, index_name)) == (
-        f"{tmp_path} is a folder without files that end in .jsonl, .json, .parquet or the like."
+    folder = tmp_path / "in"
+    folder.mkdir()
+    assert refusal(ingest(cluster_env, folder, index_name)) == (
+        f"{folder} is a folder without files that end in .jsonl, .json, .parquet or the like."
     )
     assert indices(client, index_name) == []
 
