@@ -129,8 +129,8 @@ class Sniffer:
             advice = f" {unused.advice}" if wrong.endswith(self._parser.columns.no_text) and unused else ""
             raise UsageError(f"{wrong}{advice}")
 
-    def tell(self, shown: str, verb: str = "contains") -> tuple[VectorSpec | None, str | None]:
-        """Tell what was seen; all vectors that the parser reads from now on must have the most frequent dimension.
+    def conclude(self, shown: str, verb: str = "contains") -> tuple[VectorSpec | None, str | None]:
+        """Conclude from what was seen; all vectors that the parser reads from now on must have the most frequent dimension.
 
         Args:
             shown: how messages name the whole input.

@@ -134,7 +134,7 @@ class Files(DocumentSource):
         for file in files:
             with closing(file.first()) as rows:
                 sniffer.look(rows, file.shown, file.unit, each)
-        self.vector_spec, self.hint = sniffer.tell(self.shown, "contains" if len(files) == 1 else "contain")
+        self.vector_spec, self.hint = sniffer.conclude(self.shown, "contains" if len(files) == 1 else "contain")
         for file in files:
             file.measure()
             # What is in order, by language or by time, tells by its first lines only of what comes first.
@@ -198,7 +198,7 @@ class Pipe(DocumentSource):
         self.field_types = self._parser.field_types
         sniffer = Sniffer(self._parser, named)
         sniffer.look(map(self._parser.line, self._first), shown)
-        self.vector_spec, self.hint = sniffer.tell(shown)
+        self.vector_spec, self.hint = sniffer.conclude(shown)
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order, once; see ``DocumentSource.read``."""
