@@ -130,7 +130,7 @@ class Sniffer:
             raise UsageError(f"{wrong}{advice}")
 
     def conclude(self, shown: str, verb: str = "contains") -> tuple[VectorSpec | None, str | None]:
-        """Conclude from what was seen; all vectors that the parser reads from now on must have the most frequent dimension.
+        """Conclude; all vectors that the parser reads from now on must have the dimension that most had.
 
         Args:
             shown: how messages name the whole input.
