@@ -45,7 +45,7 @@ paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: X
 	@$(PY) -m pytest $(TOGETHER) tests/paper
 
 soak: $(VENV)/.installed-dev  ## the tests of faults: processes and servers killed, KILLS (100) times in a load; wrong answers; others who write
-	@LANGSHIFT_KILLS=$(KILLS) $(PY) -m pytest $(TOGETHER) -rP tests/cluster/faults
+	@LANGSHIFT_KILLS=$(KILLS) $(PY) -m pytest $(TOGETHER) tests/cluster/faults
 
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
 evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question
