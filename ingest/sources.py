@@ -142,9 +142,9 @@ class Files(DocumentSource):
                 if isinstance(content, Document | Update):
                     parser.field_types.add(content.other)
         *self._before, self.total = accumulate((file.total for file in files), initial=0)
-        contents = [file.content for file in files]
-        together = sha256(" ".join(f"{file.total} {file.content}" for file in files).encode()).hexdigest()
-        self.content = contents[0] if len(files) == 1 else together
+        self.content = files[0].content
+        if len(files) > 1:
+            self.content = sha256(" ".join(f"{file.total} {file.content}" for file in files).encode()).hexdigest()
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The lines in their order; see ``DocumentSource.read``."""

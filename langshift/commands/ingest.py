@@ -187,7 +187,7 @@ def ingest(
     fields = _fields_of_load(there, options.if_exists, fields, chunk)
     options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
     # A corpus that cannot be read is refused before anybody is asked.
-    find_files(corpus)
+    files = find_files(corpus)
     if not pipeline.encoder or options.if_exists == "append":
         made = None if (info := there()) is None else info.fingerprint
         if not pipeline.encoder and made is not None:
@@ -209,7 +209,7 @@ def ingest(
         embeddings: Embeddings = "refused" if opened else "needed"
         # What is added to an index need not have all fields that the index has.
         named = _named_fields(metadata.USUAL if options.if_exists == "append" else fields)
-        source = stack.enter_context(open_source(corpus, embeddings=embeddings, fields=fields, named=named))
+        source = stack.enter_context(open_source(files, embeddings=embeddings, fields=fields, named=named))
         if source.hint:
             note(source.hint)
         if not source.resumable:
