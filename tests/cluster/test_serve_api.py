@@ -21,7 +21,7 @@ from faults import delayed
 from model_http import cut
 from reranking_server import reranking_server
 from same_answer import require_same
-from searched import TEXTS, a_name, documents, drop, make_index
+from searched import TEXTS, an_index, documents
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
@@ -41,10 +41,8 @@ SETTING = ("mode", "prefer_language", "one_per_group", "rerank")
 
 @pytest.fixture(scope="module")
 def index(client, tmp_path_factory):
-    name = a_name()
-    make_index(client, tmp_path_factory.mktemp("corpus") / "corpus.jsonl", name)
-    yield name
-    drop(client, name)
+    with an_index(client, tmp_path_factory.mktemp("corpus")) as name:
+        yield name
 
 
 @pytest.fixture(scope="module")

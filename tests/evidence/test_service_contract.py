@@ -10,7 +10,7 @@ import sys
 import pytest
 from console_process import serving
 from reranking_server import reranking_server
-from searched import a_name, drop, make_index
+from searched import an_index
 
 from langshift.debias.encoders import open_encoder
 from langshift.retrieval.searcher import Searcher
@@ -51,10 +51,8 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def index(client, tmp_path_factory):
-    name = a_name()
-    make_index(client, tmp_path_factory.mktemp("corpus") / "corpus.jsonl", name)
-    yield name
-    drop(client, name)
+    with an_index(client, tmp_path_factory.mktemp("corpus")) as name:
+        yield name
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from contextlib import contextmanager
 from dataclasses import replace
 
 from langshift.debias.detector import open_detector
@@ -52,3 +53,12 @@ def a_name():
 def drop(client, name):
     """Take an index away with all its versions."""
     inventory.drop_all(client, name)
+
+
+@contextmanager
+def an_index(client, folder):
+    """The name of an index of the corpus that no other test uses; it is taken away afterwards."""
+    name = a_name()
+    make_index(client, folder / "corpus.jsonl", name)
+    yield name
+    drop(client, name)
