@@ -72,6 +72,9 @@ _CAUTIOUS: Final = 0.12
 # Where as much of an index is there in every language, who asks in one finds the answer in it: what questions without
 # one would lose, of which no sample of a usual size is sure, is nobody's loss.
 ALL_TRANSLATED: Final = 0.95
+# Where fewer of the queries than these find an answer in their language, the others, which have nothing to gain, are
+# most of what is asked, and small losses of theirs add up to more than is gained: less of it is tolerated, in proportion.
+_ENOUGH_OWN: Final = 0.2
 # Standard errors to either side of a figure within which it lies with 90 % confidence.
 _SURE: Final = 1.645
 # Below that the query is not moved far enough for any hit to change.
@@ -246,7 +249,7 @@ class CalibrationRun:
         dense = figures(questions, settings.USUAL)
         found = figures(questions, settings.SearchSettings("anchored"))
         full = part_changes(questions, dense, found)
-        strength, changes = _strength(counted(full, translated)), full
+        strength, changes = _strength(counted(full, translated), translated), full
         while strength and strength < 1:
             found = figures(questions, settings.SearchSettings("anchored"), strength)
             changes = part_changes(questions, dense, found)
@@ -465,15 +468,21 @@ def _may_lose(changes: Sequence[SliceChange]) -> bool:
     return any(one.loses(TOLERATED, -_SURE) for one in changes)
 
 
-def _strength(full: Sequence[SliceChange]) -> float:
-    """The strength to try first, at which about ``TOLERATED`` is lost if losses grow as it does.
+def _strength(full: Sequence[SliceChange], translated: float = 0.0) -> float:
+    """The strength to try first, at which about as much is lost as is tolerated if losses grow as it does.
 
     It is 1 only where it is sure that no more is lost at 1, and 0 where words do not tell enough for it to be worth
     while.
+
+    Args:
+        full: what changes at strength 1.
+        translated: in how many of its languages a document is there, on average, which is how many queries have an
+            answer in their language, 0 to 1; 0 where no translations are known.
     """
     if gain(full) < WORTH_WHILE:
         return 0.0
     if not _may_lose(full):
         return 1.0
-    strength = min(_CAUTIOUS, round(TOLERATED / max(loss(full), TOLERATED), 2))
+    tolerated = TOLERATED * min(1.0, (translated or 1.0) / _ENOUGH_OWN)
+    strength = min(_CAUTIOUS, round(tolerated / max(loss(full), TOLERATED), 2))
     return strength if strength >= _LEAST_STRENGTH else 0.0

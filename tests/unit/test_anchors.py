@@ -333,6 +333,9 @@ def test_the_more_is_lost_the_less_the_strength():
     assert _strength(changed(0.1, hidden=-2 * TOLERATED)) == 0.12
     assert _strength(changed(0.1, hidden=-10 * TOLERATED)) == 0.1
     assert _strength(changed(0.1, tlr=-4 * TOLERATED)) == 0.12
+    # Where few queries have an answer in their language, the others lose less: a half where it is a tenth of them.
+    assert _strength(changed(0.1, hidden=-10 * TOLERATED), 0.1) == 0.05
+    assert _strength(changed(0.1, hidden=-10 * TOLERATED), 0.2) == 0.1
     # So little moves nothing.
     assert _strength(changed(0.5, hidden=-100 * TOLERATED)) == 0.0
 
