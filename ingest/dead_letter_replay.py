@@ -29,7 +29,7 @@ from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import SourceRow
 from langshift.ingest.parsing import Parser
 from langshift.ingest.progress import LoadProgress
-from langshift.ingest.resume import PATIENCE, ActionBuilderFactory
+from langshift.ingest.resume import ActionBuilderFactory
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.log_file import log_to
@@ -39,6 +39,7 @@ from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.versions import Target, check_name, live
 from langshift.reporting import note
+from langshift.retry import PATIENCE
 from langshift.settings import Settings
 
 

@@ -311,7 +311,7 @@ def load(
         LangshiftError: the load broke off; unless nothing was written, it can be gone on with.
     """
     embeddings: Embeddings = "needed" if is_given(pipeline.encoder.id) else "refused"
-    with open_source(corpus, embeddings=embeddings, fields=options.fields) as source:
+    with open_source(corpus, embeddings=embeddings, fields=options.fields, patience=options.patience) as source:
         return load_source(client, source, name, pipeline, on_stage, options)
 
 

@@ -1,4 +1,4 @@
-"""A corpus as people name it: files, folders of them, globs, a pipe, standard input."""
+"""A corpus as people name it: files, folders of them, globs, here or in S3, a pipe, standard input."""
 
 import glob
 import os
@@ -17,6 +17,8 @@ from langshift.ingest.parquet import ParquetRows
 from langshift.ingest.parsing import Parser, own_fields
 from langshift.ingest.sources import Files, JsonLines, Pipe
 from langshift.plugin.metadata import USUAL, FieldNames
+from langshift.remote_file import RemoteFile, find_remote_files, is_remote
+from langshift.retry import PATIENCE
 from langshift.wording import pluralize
 
 STANDARD_INPUT: Final = "-"
@@ -29,23 +31,26 @@ _ENDINGS: Final = (
 _SPARE: Final = 200
 
 
-def find_files(given: Sequence[str]) -> list[str]:
+def find_files(given: Sequence[str], patience: float = PATIENCE) -> list[str]:
     """The files that were named, in the order in which they are read.
 
     Args:
         given: paths of files; of folders, for the files in them and below that are JSON lines or Parquet by their
-            names; and globs. What a folder or a glob stands for is in the order of its paths.
+            names; and globs; or addresses of such in S3 (``s3://``) or Google Cloud Storage (``gs://``). What a folder
+            or a glob stands for is in the order of its paths.
+        patience: seconds for which a store that does not answer is waited for.
 
     Raises:
         UsageError: there is no such file, folder or match; one cannot be read, or is named twice; or standard input, or
             a pipe, is not alone.
+        LangshiftError: a store does not answer, or the extra is not installed.
     """
-    found = [path for one in given for path in _expanded(one)]
+    found = [path for one in given for path in _expanded(one, patience)]
     for path in found:
         _require_readable(path)
     if len(found) > 1:
         for path in found:
-            if path == STANDARD_INPUT or not Path(path).is_file():
+            if not _is_file(path):
                 named = "Standard input" if path == STANDARD_INPUT else path
                 raise UsageError(f"{named} can only be read alone: load it by itself, or save it to a file.")
         seen: dict[str, str] = {}
@@ -56,10 +61,16 @@ def find_files(given: Sequence[str]) -> list[str]:
     return found
 
 
-def _expanded(given: str) -> list[str]:
+def _is_file(path: str) -> bool:
+    return path != STANDARD_INPUT and (is_remote(path) or Path(path).is_file())
+
+
+def _expanded(given: str, patience: float) -> list[str]:
     path = Path(given)
     if given == STANDARD_INPUT:
         return [given]
+    if is_remote(given):
+        return find_remote_files(given, _ENDINGS, patience)
     if path.is_dir():
         below = (Path(folder, name) for folder, _, names in os.walk(path) for name in names if name[0] not in "._")
         if found := sorted(str(one) for one in below if one.name.lower().endswith(_ENDINGS)):
@@ -75,6 +86,8 @@ def _expanded(given: str) -> list[str]:
 
 def _require_readable(given: str) -> None:
     path = Path(given)
+    if is_remote(given):
+        return
     if given == STANDARD_INPUT:
         if sys.stdin is None:
             raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
@@ -91,6 +104,7 @@ def open_source(
     embeddings: Embeddings = "refused",
     fields: FieldNames = USUAL,
     named: Mapping[str, str] | None = None,
+    patience: float = PATIENCE,
 ) -> Iterator[DocumentSource]:
     """Open a corpus and look at its first lines.
 
@@ -101,20 +115,21 @@ def open_source(
         fields: the names of their fields.
         named: fields of which each must be in one of the first documents, with the option that names it; None for those
             of ``fields`` that are not the usual ones.
+        patience: seconds for which a store that does not answer is waited for, now and whenever it is read.
 
     Raises:
         UsageError: there is no such file, it holds no document, or none of its first 1,000 lines is one: then what
             is wrong with the very first of them, so that a wrong file is refused before anything is written. Or none
             of them has a field that was named.
-        LangshiftError: it is Parquet, and the extra is not installed.
+        LangshiftError: it is Parquet or in a store, and the extra is not installed; or a store does not answer.
     """
-    paths = find_files([given] if isinstance(given, str) else given)
+    paths = find_files([given] if isinstance(given, str) else given, patience)
     named = own_fields(fields) if named is None else named
     with ExitStack() as stack:
-        if len(paths) > 1 or (paths[0] != STANDARD_INPUT and Path(paths[0]).is_file()):
-            _allow_open_files(len(paths))
+        if _is_file(paths[0]):
+            _allow_open_files(sum(not is_remote(path) for path in paths))
             parser = Parser(embeddings, fields=fields)
-            streams = [(path, stack.enter_context(Path(path).open("rb", buffering=0))) for path in paths]
+            streams = [(path, _opened(path, patience, stack)) for path in paths]
             yield Files([_rows(path, stream, parser) for path, stream in streams], parser, named)
             return
         if paths[0] == STANDARD_INPUT:
@@ -126,7 +141,13 @@ def open_source(
         yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, embeddings, fields, named)
 
 
-def _rows(path: str, stream: FileIO, parser: Parser) -> ParquetRows | JsonLines:
+def _opened(path: str, patience: float, stack: ExitStack) -> FileIO | RemoteFile:
+    if is_remote(path):
+        return stack.enter_context(RemoteFile(path, patience))
+    return stack.enter_context(Path(path).open("rb", buffering=0))
+
+
+def _rows(path: str, stream: FileIO | RemoteFile, parser: Parser) -> ParquetRows | JsonLines:
     is_parquet = stream.read(len(PARQUET)) == PARQUET
     file = CorpusFile(stream, path, unpacks=not is_parquet)
     return ParquetRows(file, parser) if is_parquet else JsonLines(file, parser)

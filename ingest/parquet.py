@@ -233,7 +233,7 @@ class ParquetRows(Rows):
             self._schema = as_json(opened.schema_arrow, self.shown)
 
     def _open(self) -> AbstractContextManager[ParquetFile]:
-        return open_parquet(Path(self.shown), self._file.reader())
+        return open_parquet(self.shown, self._file.reader())
 
     def first(self) -> Generator[SourceRow]:
         """The first rows."""
@@ -242,7 +242,8 @@ class ParquetRows(Rows):
 
     def measure(self) -> None:
         """Read its bytes; see ``Rows.measure``."""
-        self.content = self._file.measure().content
+        self._file.measure()
+        self.content = self._file.content
 
     def drawn(self) -> Generator[SourceRow]:
         """The first rows of row groups from all over the file."""

@@ -10,7 +10,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.client import address
-from langshift.corpus_file import ChangedError
+from langshift.corpus_file import ChangedError, UnreachableError
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.document_versions import first_version
@@ -27,7 +27,7 @@ from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, Target, read_live, remove_impostor
 from langshift.reporting import note
-from langshift.retry import waiting
+from langshift.retry import PATIENCE, waiting
 from langshift.server_errors import failure
 from langshift.wording import join_words, pluralize
 
@@ -60,7 +60,6 @@ def noted(shape: IndexOptions) -> dict[str, Any]:
     return {"template": template, "engine": shape.engine or LUCENE, "date-field": sorted(shape.dates)}
 
 
-PATIENCE = 300.0  # seconds
 _RESUMABLE = "resumable"  # the journal's name for whether its load can be gone on with
 _PLANNED = "planned"  # the journal's name for the token of a version that is about to be made
 
@@ -73,7 +72,7 @@ class LoadOptions(NamedTuple):
         resume: whether to go on with a load that was cut off, if there is one.
         fast: whether a new index does without replicas during the load.
         max_refused: the largest share of the lines that may be refused where the new version replaces another.
-        patience: seconds for which a cluster that takes nothing is waited for.
+        patience: seconds for which a cluster that takes nothing, or a store that does not answer, is waited for.
         shape: how a version is made, where that is not as usual.
         fields: the names of the documents' fields, in the corpus and in the index.
     """
@@ -206,11 +205,16 @@ class LoadSession:
         """That the corpus has changed, whatever broke the load off: lines of two contents must never be mixed."""
         if isinstance(error, ChangedError):
             return error
+        if isinstance(error, UnreachableError):
+            return None
         try:
             if not self.read_whole:
                 self.source.require_unchanged()
         except ChangedError as changed:
             return changed
+        except UnreachableError:
+            # Who goes on with the load will see.
+            return None
         return None
 
     def _abandon(self, target: Target, error: ChangedError) -> ChangedError:

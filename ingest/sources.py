@@ -39,7 +39,8 @@ class Rows(ABC):
         unit: what messages call one.
         shown: how messages name the file.
         total: how many it has, blank ones included, once it was measured.
-        content: SHA-256 of its bytes before compression, in hexadecimal, once it was measured.
+        content: SHA-256 of its bytes before compression, or of what its store says of it, in hexadecimal, once it was
+            measured.
     """
 
     unit = "line"
@@ -100,7 +101,7 @@ class JsonLines(Rows):
 
     def measure(self) -> None:
         """Count the lines; see ``Rows.measure``."""
-        self.total, _, self.content = self._file.measure()
+        self.total, self.content = self._file.measure().lines, self._file.content
 
     def drawn(self) -> Iterable[SourceRow]:
         """Lines from all over the file."""

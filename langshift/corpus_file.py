@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _BLOCK = 1 << 20  # bytes
+_REQUEST = 8 << 20  # bytes that a store is asked for at a time, since each request takes some hundredths of a second
 # Where lines are taken of which one tells what all are like: so many places, evenly over the file, of so many lines.
 _PLACES, _LINES_AT_A_PLACE = 64, 16
 _PLACE = 1 << 16  # bytes
@@ -32,12 +34,41 @@ class ChangedError(LangshiftError):
         return cls(f"{shown} changed while it was read.")
 
 
-def state_of(stream: object) -> tuple[int, int] | None:
-    """What every change of a regular file changes, its size in bytes and the time in nanoseconds.
+class UnreachableError(LangshiftError):
+    """A store does not answer: what is there may be what it was, and be read later."""
+
+
+#: What every change of a file changes: its size in bytes, and the time; of one in a store, its ETag, too.
+FileState = tuple[int, int] | tuple[int, str, str]
+
+
+class StoredFile(io.RawIOBase):
+    """A file that another machine holds, which says at any time whether it is still the same.
+
+    Attributes:
+        opened_as: its state when it was opened.
+    """
+
+    opened_as: FileState
+
+    @abstractmethod
+    def state(self) -> FileState:
+        """What every change of it changes, as it is now.
+
+        Raises:
+            ChangedError: it is not there any more.
+            UnreachableError: it cannot be said.
+        """
+
+
+def state_of(stream: object) -> FileState | None:
+    """What every change of a regular file changes, or of one in a store.
 
     Returns:
-        None where it is no regular file.
+        None where it is none.
     """
+    if isinstance(stream, StoredFile):
+        return stream.state()
     try:
         found = os.fstat(stream.fileno())  # type: ignore[attr-defined] # what has none is no file
     except (AttributeError, OSError, ValueError):
@@ -64,11 +95,12 @@ class CorpusFile:
 
     Attributes:
         shown: how messages name it.
-        measured: what it held when it was opened; of compressed lines, what they unpack to.
+        measured: what it held when it was opened; of compressed lines, what they unpack to; of Parquet in a store, the
+            size alone, since it is not read as a whole.
         drawn: some lines from all over it, as they are in the file.
     """
 
-    def __init__(self, file: io.FileIO, shown: str, *, unpacks: bool) -> None:
+    def __init__(self, file: io.FileIO | StoredFile, shown: str, *, unpacks: bool) -> None:
         """Take an open file.
 
         Args:
@@ -78,16 +110,26 @@ class CorpusFile:
         """
         self.shown = shown
         self._file, self._lock, self._unpacks = file, Lock(), unpacks
-        self._state = state_of(file)
+        self._stored = isinstance(file, StoredFile)
+        self._state = file.opened_as if isinstance(file, StoredFile) else state_of(file)
+
+    @property
+    def content(self) -> str:
+        """A hash of what was measured, or of its state in a store, in hexadecimal: what tells it from any other."""
+        return sha256(repr(self._state).encode()).hexdigest() if self._stored else self.measured.content
 
     def measure(self) -> Measured:
         """Read it all, so that ``lines`` and ``require_unchanged`` know what it holds; draw lines from all over it.
 
         Raises:
             UsageError: it cannot be read.
+            UnreachableError: its store does not answer.
         """
         drawn = _Drawn()
-        self.measured = self._measure(drawn.look)
+        if self._stored and not self._unpacks:
+            self.measured = Measured(0, self.reader().seek(0, os.SEEK_END), "")
+        else:
+            self.measured = self._measure(drawn.look)
         self.drawn = drawn.lines
         return self.measured
 
@@ -108,7 +150,7 @@ class CorpusFile:
 
     @contextmanager
     def _content(self) -> Iterator[DecompressedFile]:
-        with io.BufferedReader(self.reader(), _BLOCK) as raw:
+        with io.BufferedReader(self.reader(), _REQUEST if self._stored else _BLOCK) as raw:
             if not self._unpacks:
                 yield raw
                 return
@@ -141,6 +183,8 @@ class CorpusFile:
         """
         try:
             yield
+        except UnreachableError:
+            raise
         except Exception:
             self.require_unchanged()
             raise
@@ -155,10 +199,11 @@ class CorpusFile:
             ChangedError: it was.
         """
         now = state_of(self._file)
-        if now == self._state and not surely:
+        # What a store says of a file is enough.
+        if now == self._state and (self._stored or not surely):
             return
         try:
-            same = self._measure() == self.measured
+            same = not self._stored and self._measure() == self.measured
         except UsageError:
             same = False
         if not same:
@@ -203,7 +248,7 @@ class _Drawn:
 class _Reader(io.RawIOBase):
     """Reads a file from the beginning, whoever else reads it, too; closing it leaves the file open."""
 
-    def __init__(self, file: io.FileIO, lock: Lock) -> None:
+    def __init__(self, file: io.FileIO | StoredFile, lock: Lock) -> None:
         self._file, self._lock, self._place = file, lock, 0
 
     def readable(self) -> bool:
@@ -224,8 +269,9 @@ class _Reader(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """As ``RawIOBase`` has it."""
-        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._place}.get(whence)
-        self._place = offset + (os.fstat(self._file.fileno()).st_size if begin is None else begin)
+        with self._lock:
+            end = self._file.seek(0, os.SEEK_END)
+        self._place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: end}[whence]
         return self._place
 
 

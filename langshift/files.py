@@ -463,7 +463,7 @@ PARQUET = b"PAR1"
 
 
 @contextmanager
-def open_parquet(path: Path, file: io.RawIOBase | None = None) -> Iterator[ParquetFile]:
+def open_parquet(path: Path | str, file: io.RawIOBase | None = None) -> Iterator[ParquetFile]:
     """Open a file; what is found damaged while it is read is told as well.
 
     Args:

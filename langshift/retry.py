@@ -21,6 +21,8 @@ from langshift.server_errors import Retryable, Unreadable, classify
 
 T = TypeVar("T")
 _LOOK_EVERY = 0.1  # seconds
+#: Seconds for which a cluster that takes nothing, or a store that does not answer, is waited for.
+PATIENCE = 300.0
 
 
 def prefetch(things: Iterator[T]) -> Generator[T, None, None]:
@@ -73,8 +75,14 @@ class RetryBudget:
         seconds: how long trouble is borne.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float, whom: str = "the cluster") -> None:
+        """Begin without trouble.
+
+        Args:
+            seconds: how long trouble is borne.
+            whom: what messages call what is waited for.
+        """
+        self.seconds, self._whom = seconds, whom
         self._since: float | None = None
         self._told = 0.0
         self._lock = threading.Lock()
@@ -96,7 +104,7 @@ class RetryBudget:
             began = datetime.now().astimezone() - timedelta(seconds=now - self._since)
         words = " ".join(str(why).split()).rstrip(".") or "no answer"
         until = began + timedelta(seconds=self.seconds)
-        note(f"Waiting for the cluster since {began:%H:%M:%S}, until {until:%H:%M:%S} at the latest: {words}.")
+        note(f"Waiting for {self._whom} since {began:%H:%M:%S}, until {until:%H:%M:%S} at the latest: {words}.")
 
     @property
     def over(self) -> bool:

@@ -21,7 +21,6 @@ from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, ope
 from langshift.ingest.adopt.transform import document_of
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Document, InvalidRow
-from langshift.ingest.resume import PATIENCE
 from langshift.ingest.transform import detect_language, full_text
 from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin import metadata, stored_shift
@@ -33,6 +32,7 @@ from langshift.plugin.stored_vector import vector_at
 from langshift.plugin.versions import live
 from langshift.retrieval.searcher import open_encoder_of
 from langshift.retrieval.settings import SearchOptions
+from langshift.retry import PATIENCE
 
 _SEED = 20_260_213
 

@@ -11,10 +11,9 @@ from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped,
 from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
 from langshift.ingest.dead_letter_replay import replay_letters, with_letters
 from langshift.ingest.progress import dead_letters_say
-from langshift.ingest.resume import PATIENCE
 from langshift.output import emit_json, line, table
 from langshift.parameters import INDEX_ENCODER, JSON, CommandGroup, json_or_tables, option
-from langshift.retry import waiting
+from langshift.retry import PATIENCE, waiting
 from langshift.settings import Settings
 from langshift.wording import pluralize
 

@@ -171,10 +171,10 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is files of JSONL (plain, gzip or zstd) or Parquet, folders of them, or - for standard input: _id, title,
-    text, language, group, and any other fields. A later document with the same _id wins; "_op": "update" changes single
-    fields, "_op": "delete" deletes. A line that cannot be indexed goes to the dead letters (exit code 3). After a crash
-    or Ctrl-C, repeat it with --resume.
+    CORPUS is files of JSONL (plain, gzip or zstd) or Parquet, folders of them, here or in S3 (s3://, gs://), or - for
+    standard input: _id, title, text, language, group, and any other fields. A later document with the same _id wins;
+    "_op": "update" changes single fields, "_op": "delete" deletes. A line that cannot be indexed goes to the dead
+    letters (exit code 3). After a crash or Ctrl-C, repeat it with --resume.
 
     \b
     Example:
@@ -187,7 +187,7 @@ def ingest(
     fields = _fields_of_load(there, options.if_exists, fields, chunk)
     options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
     # A corpus that cannot be read is refused before anybody is asked.
-    files = find_files(corpus)
+    files = find_files(corpus, options.patience)
     if not pipeline.encoder or options.if_exists == "append":
         made = None if (info := there()) is None else info.fingerprint
         if not pipeline.encoder and made is not None:
@@ -209,7 +209,9 @@ def ingest(
         embeddings: Embeddings = "refused" if opened else "needed"
         # What is added to an index need not have all fields that the index has.
         named = _named_fields(metadata.USUAL if options.if_exists == "append" else fields)
-        source = stack.enter_context(open_source(files, embeddings=embeddings, fields=fields, named=named))
+        waits = options.patience
+        opening = open_source(files, embeddings=embeddings, fields=fields, named=named, patience=waits)
+        source = stack.enter_context(opening)
         if source.hint:
             note(source.hint)
         if not source.resumable:

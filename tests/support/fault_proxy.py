@@ -20,6 +20,9 @@ _AT_ONCE = 64
 # Headers between two neighbours, which are not passed on; without the last one the real server's answers come plain.
 _NOT_PASSED = {"connection", "keep-alive", "content-length", "transfer-encoding", "host", "expect", "accept-encoding"}
 
+# Headers of an answer that the proxy writes itself.
+_NOT_SAID = {"connection", "keep-alive", "content-length", "transfer-encoding", "content-encoding", "content-type"}
+
 #: What becomes of a request.
 Fault = Callable[[Exchange], Awaitable[Reply]]
 
@@ -146,7 +149,11 @@ class FaultProxy:
 
         def request() -> Reply:
             answer = self._real.request(exchange.method, self._target + exchange.path, body=body, headers=headers)
-            return Reply(answer.status, answer.data, answer.headers.get("content-type", JSON))
+            said = {name.lower(): value for name, value in answer.headers.items()}
+            said = {name: value for name, value in said.items() if name not in _NOT_SAID}
+            of_head = exchange.method == "HEAD" and "content-length" in answer.headers
+            length = {"content-length": answer.headers["content-length"]} if of_head else {}
+            return Reply(answer.status, answer.data, answer.headers.get("content-type", JSON), headers=said | length)
 
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, request)

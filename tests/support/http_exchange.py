@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,12 +25,14 @@ class Reply:
         body: its body.
         kind: its content type.
         cut: after so many bytes of the body the connection is cut; None for never.
+        headers: what else it says, and the length of what a HEAD request asks about.
     """
 
     status: int
     body: bytes
     kind: str = JSON
     cut: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -101,6 +103,9 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
 async def send(writer: asyncio.StreamWriter, reply: Reply, *, with_body: bool) -> None:
     """Send an answer; with ``cut`` its length promises more than comes."""
     body = reply.body if with_body else b""
-    head = f"HTTP/1.1 {reply.status} X\r\nContent-Type: {reply.kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode("latin-1") + body[: reply.cut])
+    headers = {**reply.headers, "content-type": reply.kind}
+    if with_body or "content-length" not in headers:
+        headers["content-length"] = str(len(body))
+    lines = [f"HTTP/1.1 {reply.status} X", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    writer.write("\r\n".join(lines).encode("latin-1") + body[: reply.cut])
     await writer.drain()
