@@ -120,9 +120,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 def _group(item: pytest.Item) -> int:
     if "new_home" in getattr(item, "fixturenames", ()):
         return NODES  # or another's server would take the port that one of theirs had before
-    if item.path.name.startswith("test_reproduction"):
+    if item.path.name.startswith("test_reproduction") or _named(item) == "torch":
         return LONG
     return {"browser": BROWSER, "unit": UNIT}.get(item.path.parent.name, OTHERS)
+
+
+def _named(item: pytest.Item) -> str | None:
+    """The group that a file names for its tests."""
+    mark = item.get_closest_marker("xdist_group")
+    return None if mark is None else mark.args[0]
 
 
 @pytest.fixture(scope="session", autouse=True)

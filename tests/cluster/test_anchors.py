@@ -59,27 +59,54 @@ class Calibrated(NamedTuple):
     """A calibration of 30 documents by the command line, which takes thousands of searches.
 
     Attributes:
-        told: the JSON that it prints.
+        printed: what it prints, in words.
         stderr: what it says beside that.
+        told: what it writes to the index, but for when and with what that was measured.
         before: the metadata of the index before it, and
         after: after it.
         cost: what it said beforehand that it would take.
         begun: what it began, each with the number of searches.
         searches: how many were done at a time.
+        used: the permissions that it needed.
     """
 
-    told: dict[str, Any]
+    printed: str
     stderr: str
+    told: dict[str, Any]
     before: dict[str, Any]
     after: dict[str, Any]
     cost: CalibrationCost
     begun: list[tuple[str, int]]
     searches: list[int]
+    used: set[str]
 
 
 @pytest.fixture(scope="module")
-def measured(client, name, cluster_url):
-    """What was asked for by the version's name, and is not there afterwards."""
+def secured(name, cluster_url, authority):
+    """A function that runs a command as one with the role of docs for searching or loading: it, and what it used."""
+    blocks = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    searching, loading, _ = (json.loads(block.replace('"news', f'"{name}')) for block in blocks)
+    roles = {"searching": searching, "loading": loading}
+
+    def secured(role, *command):
+        guard = Guard(roles[role], USER)
+        with (
+            proxy(cluster_url, tls=authority.server, credentials=(USER, PASSWORD), refuse=guard) as (url, _),
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            variables = {"URL": url, "USERNAME": USER, "PASSWORD": PASSWORD, "CA_FILE": str(authority.file)}
+            for variable, value in variables.items():
+                patch.setenv(f"OPENSEARCH_{variable}", value)
+            done = run(*command)
+        assert guard.unknown == []
+        return done, guard.used
+
+    return secured
+
+
+@pytest.fixture(scope="module")
+def measured(client, name, secured):
+    """By one who may load, with a write block, asked for by the version's name; it is not there afterwards."""
     index, usual = versions.live(client, name).index, CalibrationRun.measure
     costs, begun, searches = [], [], []
 
@@ -93,38 +120,53 @@ def measured(client, name, cluster_url):
         )
 
     before = metadata.read_metadata(client, index)
+    client.indices.add_block(index=index, block="write")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENSEARCH_URL", cluster_url)
         patch.setattr(CalibrationRun, "measure", measure)
-        done = run("anchors", "calibrate", index, "--sample", 30, "--json")
+        done, used = secured("loading", "anchors", "calibrate", index, "--sample", 30)
+    client.indices.put_settings(index=index, body={"index.blocks.write": None})
+    assert done.exit_code == 0, done.output
     after = metadata.read_metadata(client, index)
     metadata.change(client, index, {metadata.ANCHORS: None})
-    return Calibrated(printed(done), done.stderr, before, after, *costs, begun, searches)
+    told = {part: one for part, one in after[metadata.ANCHORS].items() if part not in ("at", "measured_with")}
+    return Calibrated(done.stdout, done.stderr, told, before, after, *costs, begun, searches, set(used))
 
 
-def test_what_is_measured_is_told_and_kept_and_all_else_stays(client, plain, name, measured):
-    told, after = dict(measured.told), dict(measured.after)
+def test_what_is_measured_is_kept_and_all_else_stays(client, plain, name, measured):
+    after = dict(measured.after)
     assert measured.stderr == (
         f"Calibrating {plain.index} with 30 documents: 90 texts to encode, and about 2,520 searches.\n"
     )
     written = after.pop(metadata.ANCHORS)
     assert after == {name: part for name, part in measured.before.items() if name != metadata.ANCHORS}
-    assert told.pop("index") == plain.index
-    kept = dict(written)
-    at, measured_with = kept.pop("at"), kept.pop("measured_with")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", at)
-    assert measured_with == {
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", written["at"])
+    assert written["measured_with"] == {
         "alpha": plain.fingerprint.alpha,
         "alphas": {},
         "gamma": plain.fingerprint.gamma,
         "vectors": plain.fingerprint.vectors,
         "documents": plain.documents,
     }
-    assert kept == told
     metadata.change(client, plain.index, {metadata.ANCHORS: written})
     index = versions.live(client, name)
-    assert trust_of(client, index) == AnchorModel.from_dict(told)
+    assert trust_of(client, index) == AnchorModel.from_dict(measured.told)
     assert resolve_auto(index).origin == "calibration"
+
+
+def test_it_says_how_far_reranking_by_features_may_go(client, plain, name, measured):
+    metadata.change(client, plain.index, {metadata.ANCHORS: measured.after[metadata.ANCHORS]})
+    strength = measured.told["rerank"]["dense"]
+    assert strength in (0, 0.03, 0.1, 0.3, 1)
+    assert {one["answer"] for one in measured.told["reranked"]["dense"]} == {"own", "other"}
+    sentence = (
+        f"Reranking (--rerank features) may go {strength:g} of its way in mode dense (nDCG@20 "
+        if strength
+        else "Reranking (--rerank features) would cost answers in mode dense, so it leaves the order as it is."
+    )
+    assert sentence in measured.printed
+    words = "how do bees find their way"
+    told = printed(run("search", name, words, "--mode", "dense", "--rerank", "features", "--json"))
+    assert not [note for note in told["notes"] if "calibrated" in note]
 
 
 def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client, name, measured):
@@ -163,8 +205,7 @@ def test_on_the_way_a_person_sees_how_far_it_is(measured):
     assert (cost.documents, cost.encoded) == (30, 90)
 
 
-@pytest.mark.usefixtures("plain")
-def test_what_people_asked_tells_how_hard_questions_are(name, tmp_path):
+def test_what_people_asked_tells_how_hard_questions_are(client, plain, name, tmp_path):
     texts = [line["text"] for line in corpus(languages=["de"])[:20]]
     lines = [{"text": " ".join(text.split()[:8]), "language": "de"} for text in texts]
     lines += [{"text": f"Wozu dient eigentlich Ding {n}?"} for n in range(20)]
@@ -172,6 +213,9 @@ def test_what_people_asked_tells_how_hard_questions_are(name, tmp_path):
     done = run("anchors", "calibrate", name, "--sample", 30, "--queries", log, "--json")
     assert "with 30 documents: 130 texts to encode" in done.stderr
     told = printed(done)
+    # What is kept is what is printed as JSON.
+    kept = metadata.read_metadata(client, plain.index)[metadata.ANCHORS]
+    assert {"index": plain.index, **kept} == told | {part: kept[part] for part in ("at", "measured_with")}
     assert 0.1 < told["overlap"] < 0.7
     # Half of the queries repeat a sentence, more words of it than any query that is made up.
     parts = [(part["answer"], part["vagueness"] or part["overlap"]) for part in told["changes"]]
@@ -332,6 +376,9 @@ def test_what_a_question_was_made_of_is_found_and_with_it_hidden_is_not(client, 
     client.index(index=plain.index, id="copy", body=copy["_source"] | {"group": "other"}, refresh=True)
     passages = draw_passages(asker, 200, MOST, 0)
     asked = make_questions(asker, passages, 0)
+    # Of the same index the same is asked again.
+    again = make_questions(asker, draw_passages(asker, 200, MOST, 0), 0)
+    assert [_without_vector(one) for one in again] == [_without_vector(one) for one in asked]
     # The clearest ones, in the documents' own words.
     clear = [one for one in asked if one.overlap == "all" and one.vagueness == 1 and (one.hides or not one.elsewhere)]
     target = asker.target(SearchSettings("anchored"))
@@ -359,6 +406,11 @@ def test_what_a_question_was_made_of_is_found_and_with_it_hidden_is_not(client, 
         assert passage.group not in {groups[name] for name in mine}
 
 
+def _without_vector(question):
+    query = question.query
+    return question._replace(query=None), query.words, query.language, np.asarray(query.vector).tobytes()
+
+
 def _every(client, index):
     return client.search(index=index.index, body={"size": 1000, "_source": ["group"]})["hits"]["hits"]
 
@@ -371,48 +423,23 @@ def test_a_search_that_fails_is_told_as_it_is(client, plain):
         execute_all(Searcher(client, plain), [wrong()])
 
 
-def test_who_may_load_may_calibrate_also_with_a_write_block_and_who_may_search_may_not(
-    client, plain, name, cluster_url, authority, monkeypatch, measured
-):
-    """The same index gives the same, by any of its names."""
-    blocks = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    searching, loading, _ = (json.loads(block.replace('"news', f'"{name}')) for block in blocks)
-
-    def secured(role, *command):
-        guard = Guard(role, USER)
-        with proxy(cluster_url, tls=authority.server, credentials=(USER, PASSWORD), refuse=guard) as (url, _):
-            variables = {"URL": url, "USERNAME": USER, "PASSWORD": PASSWORD, "CA_FILE": str(authority.file)}
-            for variable, value in variables.items():
-                monkeypatch.setenv(f"OPENSEARCH_{variable}", value)
-            done = run(*command)
-        assert guard.unknown == []
-        return done, guard.used
-
-    calibrate = ("anchors", "calibrate", name, "--sample", 30)
-    done, used = secured(searching, *calibrate)
+def test_who_may_load_may_calibrate_and_who_may_search_may_not(client, plain, name, secured, measured):
+    done, used = secured("searching", "anchors", "calibrate", name, "--sample", 30)
     assert "indices:admin/mapping/put" in str(done.exception)
     # That is known before the minutes that it takes.
     assert not any("msearch" in one for one in used)
     assert metadata.ANCHORS not in metadata.read_metadata(client, plain.index)
-    client.indices.add_block(index=plain.index, block="write")
-    try:
-        done, used = secured(loading, *calibrate)
-    finally:
-        client.indices.put_settings(index=plain.index, body={"index.blocks.write": None})
-    assert done.exit_code == 0, done.output
-    kept = metadata.read_metadata(client, plain.index)[metadata.ANCHORS]
-    assert {"index": plain.index, **kept} == measured.told | {part: kept[part] for part in ("at", "measured_with")}
-    assert_told_in_words(done, name, plain.index, kept)
+    metadata.change(client, plain.index, {metadata.ANCHORS: measured.after[metadata.ANCHORS]})
     (row,) = re.findall(r"^\| `anchors calibrate` \|(.*)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     usual = {"cluster:monitor/main", "cluster:monitor/state", "cluster:monitor/nodes/info"}
-    assert set(used) - usual == set(re.findall(r"`([^`]*)`", row))
-    done, _ = secured(searching, "search", name, "Meer", "--mode", "anchored", "--size", 1)
+    assert measured.used - usual == set(re.findall(r"`([^`]*)`", row))
+    done, _ = secured("searching", "search", name, "Meer", "--mode", "anchored", "--size", 1)
     assert (done.exit_code, done.stderr) == (0, "")
 
 
-def assert_told_in_words(done, name, index, kept):
-    """What a calibration of 30 documents prints."""
-    lines = done.stdout.splitlines()
+def test_it_prints_what_it_found_in_words(plain, name, measured):
+    kept, index = measured.told, plain.index
+    lines = measured.printed.splitlines()
     heads = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR@20"]
     assert re.split(r"  +", lines[0]) == heads
     assert [re.split(r"  +", line)[:4] for line in lines[1:7]] == [

@@ -32,16 +32,6 @@ def kept(client, name):
     return metadata.read_metadata(client, versions.live(client, name).index).get(metadata.ANCHORS)
 
 
-def test_without_groups_the_nearest_in_other_languages_stand_for_translations(client, index_name, tmp_path):
-    lines = corpus(grouped=False, languages=["de", "th"])
-    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=lines)
-    told = printed(calibrate(index_name, "--sample", "30", "--json"))
-    # Where the document is there, it is the one answer, and none in another language is known.
-    assert [(one["answer"], one["questions"], one["tlr"] is None) for one in told["changes"]] == [
-        *[("own", 90, True)] * 3, *[("other", 90, False)] * 3
-    ]  # fmt: skip
-
-
 def test_one_language_is_not_enough(client, index_name, tmp_path):
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=["de"]))
     told = f"{index_name} has documents in one language only (de): anchored search needs two languages or more."
@@ -120,7 +110,7 @@ def test_an_adopted_index_is_calibrated_by_its_own_fields(client, index_name, tm
     adopted = run("adopt", old, "--name", index_name, *fields, "--encoder", "use-m")
     assert adopted.exit_code == 0, adopted.output
     told = printed(calibrate(index_name, "--sample", "30", "--json"))
-    # Its field of the groups' name is another thing.
+    # Its field of the groups' name is another thing: without groups the nearest in other languages are asked for.
     own, other = ([one for one in told["changes"] if one["answer"] == answer] for answer in ("own", "other"))
     assert [(one["questions"], one["tlr"]) for one in own] == [(90, None)] * 3
     # For a document that stands alone nothing in another language is asked.

@@ -294,22 +294,6 @@ def test_asynchronous_searches_rerank_alike(name):
     assert [hit.id for hit in asyncio.run(_asked(name)).hits] == [hit.id for hit in expected.hits]
 
 
-def test_calibration_says_how_far_features_may_go(client, name):
-    done = run("anchors", "calibrate", name, "--sample", "30")
-    kept = metadata.read_metadata(client, versions.live(client, name).index)[metadata.ANCHORS]
-    strength = kept["rerank"]["dense"]
-    assert strength in (0, 0.03, 0.1, 0.3, 1)
-    assert {one["answer"] for one in kept["reranked"]["dense"]} == {"own", "other"}
-    sentence = (
-        f"Reranking (--rerank features) may go {strength:g} of its way in mode dense (nDCG@20 "
-        if strength
-        else "Reranking (--rerank features) would cost answers in mode dense, so it leaves the order as it is."
-    )
-    assert sentence in done.stdout
-    told = printed(run("search", name, QUERY, "--mode", "dense", "--rerank", "features", "--json"))
-    assert not [note for note in told["notes"] if "calibrated" in note]
-
-
 def test_where_no_translation_is_known_questions_are_asked_in_another_language(client, name, index_name, tmp_path):
     lines = [{key: value for key, value in one.items() if key != "group"} for one in corpus()]
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=lines)

@@ -17,6 +17,7 @@ from tiny_model import LEARNS, require_transformers, save_tiny_cross_encoder
 from langshift.errors import LangshiftError, UsageError
 
 require_transformers()
+pytestmark = pytest.mark.xdist_group("torch")
 
 # Questions are asked about half of the groups, whose texts begin alike: that is learnt from few examples.
 DOCUMENTS = corpus(languages=("de", "th"))

@@ -169,10 +169,13 @@ def test_the_console_starts_as_it_is_shown(cluster_url, tmp_path):
     assert command == "langshift serve"
     env = {"OPENSEARCH_URL": cluster_url, "LANGSHIFT_HOME": str(tmp_path)}
     # Somebody may use the usual port here.
-    with subprocess.Popen([LANGSHIFT, "serve", "--port", "0"], env=env, stdout=subprocess.PIPE) as process:
+    command = [LANGSHIFT, "serve", "--port", "0"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         told = process.stdout.readline().decode()
         process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1].decode()
     assert re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:8365", told).strip() == shown
+    assert (process.returncode, said) == (0, "The console has stopped.\n")
 
 
 def test_every_block_is_run_or_known_not_to_be():

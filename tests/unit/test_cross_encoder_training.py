@@ -17,6 +17,7 @@ from langshift.evaluate.rerank.cross_encoder_training import (
 from langshift.retrieval.rerank.rerankers import open_reranker
 
 require_transformers()
+pytestmark = pytest.mark.xdist_group("torch")
 
 RIGHT = [f"aaaa aaaa {line}" for line in made_up_lines(20, seed=1)]
 WRONG = made_up_lines(60, seed=2)

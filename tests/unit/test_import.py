@@ -16,6 +16,7 @@ from langshift.debias.import_torch import read_pt, require_model_of, with_encode
 from langshift.errors import LangshiftError, UsageError
 
 require_transformers()
+pytestmark = pytest.mark.xdist_group("torch")
 
 MODEL = "intfloat/multilingual-e5-large"
 GOOD = {

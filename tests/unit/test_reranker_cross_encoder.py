@@ -8,6 +8,7 @@ from langshift.errors import UsageError
 from langshift.retrieval.rerank.rerankers import open_reranker
 
 require_transformers()
+pytestmark = pytest.mark.xdist_group("torch")
 
 TEXTS = made_up_lines(40)
 
