@@ -74,6 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # In the background of a script an interrupt is ignored, and by all that is started there: tests interrupt commands.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     told = getattr(config, "workerinput", None)
+    # Under nohup a hangup is, which tests send, too: what is started there is to hear it, and the run itself is not.
+    if told or signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
     config.stash[SHARED] = Path(told["shared"]) if told else _new_folder()
 
 

@@ -73,7 +73,7 @@ _CAUTIOUS: Final = 0.12
 # one would lose, of which no sample of a usual size is sure, is nobody's loss.
 ALL_TRANSLATED: Final = 0.95
 # Where fewer of the queries than these find an answer in their language, the others, which have nothing to gain, are
-# most of what is asked, and small losses of theirs add up to more than is gained: less of it is tolerated, in proportion.
+# most of what is asked, and small losses of theirs add up to more than is gained: less is tolerated, in proportion.
 _ENOUGH_OWN: Final = 0.2
 # Standard errors to either side of a figure within which it lies with 90 % confidence.
 _SURE: Final = 1.645
