@@ -86,7 +86,10 @@ def test_a_results_folder_that_may_not_be_read(tmp_path):
 def test_without_its_extra_it_says_how_to_get_it(tmp_path, monkeypatch, module):
     find = errors.find_spec
     monkeypatch.setattr(errors, "find_spec", lambda name: None if name == module else find(name))
-    assert refused(tmp_path) == "`langshift serve` needs an extra: pip install 'langshift[console]'."
+    # Were it not refused, it would find no port, and end.
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = refused(tmp_path, "--port", taken.getsockname()[1])
+    assert said == "`langshift serve` needs an extra: pip install 'langshift[console]'."
 
 
 def test_a_cluster_that_is_away_at_the_start_is_waited_for(cluster_url, tmp_path):
