@@ -269,9 +269,11 @@ class _Reader(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """As ``RawIOBase`` has it."""
-        with self._lock:
-            end = self._file.seek(0, os.SEEK_END)
-        self._place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: end}[whence]
+        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._place}.get(whence)
+        if begin is None:
+            with self._lock:
+                begin = self._file.seek(0, os.SEEK_END)
+        self._place = offset + begin
         return self._place
 
 
