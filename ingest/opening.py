@@ -31,7 +31,11 @@ _ENDINGS: Final = (
 _SPARE: Final = 200
 
 
-def find_files(given: Sequence[str], patience: float = PATIENCE) -> list[str]:
+class FoundFiles(list[str]):
+    """Paths and addresses of files that are there, which need not be looked for again."""
+
+
+def find_files(given: Sequence[str], patience: float = PATIENCE) -> FoundFiles:
     """The files that were named, in the order in which they are read.
 
     Args:
@@ -45,7 +49,7 @@ def find_files(given: Sequence[str], patience: float = PATIENCE) -> list[str]:
             a pipe, is not alone.
         LangshiftError: a store does not answer, or the extra is not installed.
     """
-    found = [path for one in given for path in _expanded(one, patience)]
+    found = FoundFiles(path for one in given for path in _expanded(one, patience))
     for path in found:
         _require_readable(path)
     if len(found) > 1:
@@ -109,8 +113,8 @@ def open_source(
     """Open a corpus and look at its first lines.
 
     Args:
-        given: what ``find_files`` takes, or one of them: the first bytes of a file tell its kind; or a pipe; or ``-``
-            for standard input.
+        given: what ``find_files`` takes or has found, or one of them: the first bytes of a file tell its kind; or a
+            pipe; or ``-`` for standard input.
         embeddings: what becomes of vectors that come with documents.
         fields: the names of their fields.
         named: fields of which each must be in one of the first documents, with the option that names it; None for those
@@ -123,7 +127,10 @@ def open_source(
             of them has a field that was named.
         LangshiftError: it is Parquet or in a store, and the extra is not installed; or a store does not answer.
     """
-    paths = find_files([given] if isinstance(given, str) else given, patience)
+    listed = [given] if isinstance(given, str) else given
+    paths = given if isinstance(given, FoundFiles) else find_files(listed, patience)
+    for path in paths:
+        _require_readable(path)
     named = own_fields(fields) if named is None else named
     with ExitStack() as stack:
         if _is_file(paths[0]):

@@ -96,6 +96,20 @@ def test_files_here_and_there_are_one_corpus(store, tmp_path):
         assert source.place(15) == (there, 5)
 
 
+def test_files_that_were_found_are_not_looked_for_again(store, tmp_path):
+    here = tmp_path / "a.jsonl"
+    here.write_bytes(lines(documents(0, 10)))
+    store.put("in/b.jsonl", lines(documents(10, 10)))
+    found = find_files([str(here), store.uri("in")])
+    store.put("in/c.jsonl", b"{}\n")
+    with open_source(found) as source:
+        assert len(ids(source)) == 20
+    for removed in (lambda: store.remove("in/b.jsonl"), here.unlink):
+        removed()
+        with pytest.raises(UsageError, match="there is no such file"), open_source(found):
+            pass
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", [cut_before, cut_midway])
 def test_a_store_that_breaks_off_is_read_on_at_the_same_place(store, kind, fault):
