@@ -55,13 +55,6 @@ SHARED = pytest.StashKey[Path]()
 QuickJava = Callable[..., AbstractContextManager[None]]
 LEAST_MEMORY = 8 << 30  # bytes
 MOST_PROCESSES = 4
-#: What makes Java compile code again for speed: four times what it usually takes.
-RARELY_AGAIN = [
-    "-XX:Tier4InvocationThreshold=20000",
-    "-XX:Tier4MinInvocationThreshold=2400",
-    "-XX:Tier4CompileThreshold=60000",
-    "-XX:Tier4BackEdgeThreshold=160000",
-]
 #: What would be written with every change of an index, for the case that a node comes back without its cluster's state.
 UNWATCHED = {"gateway.write_dangling_indices_info": False}
 #: Groups of tests, in the order in which they begin: what takes minutes one after the other comes first, lest the other
@@ -207,14 +200,14 @@ def _tables_can_be_wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_java() -> QuickJava:
     """A function that gives a context in which servers start that live for the tests only.
 
-    They compile their code once, and not again for speed, on which a server that lives for a minute spends half of
-    its processor time. One that lasts for a whole run gains by it where code runs most, and compiles that alone again.
+    They compile their code once, and not again for speed: most of what tests run is run a few times, and a server of a
+    minute would spend half of its processor time on it, that of a whole run a quarter.
     Nor, unless it is asked for, does OpenSearch's agent look at the whole stack whenever a file is opened or deleted:
     of making and dropping a small index, a third.
     """
 
     @contextmanager
-    def quickly(*, agent: bool = False, lasting: bool = False) -> Iterator[None]:
+    def quickly(*, agent: bool = False) -> Iterator[None]:
         usual = Node.command
 
         def command(node: Node, java: Java) -> list[str]:
@@ -224,7 +217,7 @@ def quick_java() -> QuickJava:
                 options = [one for one in options if not one.startswith("-javaagent:")]
                 options[options.index("lib/*")] = f"lib/*{os.pathsep}agent/*"
             options[options.index("-XX:+UseG1GC")] = "-XX:+UseSerialGC"
-            return [program, *(RARELY_AGAIN if lasting else ["-XX:TieredStopAtLevel=1"]), *options]
+            return [program, "-XX:TieredStopAtLevel=1", *options]
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Node, "command", command)
@@ -247,7 +240,7 @@ def cluster_url(pytestconfig: pytest.Config, quick_java: QuickJava) -> str:
         else:
             _share_downloads(shared)
             install_plugin(shared, pytestconfig.cache.mkdir("langshift"))
-            with quick_java(lasting=True):
+            with quick_java():
                 url = embedded.up(shared, {**encoder_settings(), **UNWATCHED}).url
         (shared / "url").write_text(url)
     return url
