@@ -175,8 +175,8 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         *([_TRANSLATED] if calibration.translated >= ALL_TRANSLATED else ()),
     ):
         line(sentence)
-    if calibration.mode != "dense":
-        by_language = [one for one in calibration.predicted if one.language]
+    by_language = [one for one in calibration.predicted if one.language]
+    if by_language and calibration.mode != "dense":
         rows = [[str(one.language), f"{one.questions:,}", *_ends(one)] for one in by_language]
         columns = ["language", "queries", "from", "to"]
         table("\nChange of nDCG@20 by mode auto", columns, rows, right=set(columns[1:]))

@@ -124,7 +124,9 @@ class CalibrationPassage(NamedTuple):
 
 
 def draw_passages(searcher: Searcher, sample: int, window: int, seed: int) -> list[CalibrationPassage]:
-    """Documents with a vector and a sentence to ask by, the same each time; of chunks one of each document.
+    """Documents with a vector and a sentence to ask by, in the order of language and id; of chunks one of each document.
+
+    Of one index they are the same each time; of another with the same documents, too, where all of them are drawn.
 
     Args:
         searcher: over the index.
@@ -138,7 +140,8 @@ def draw_passages(searcher: Searcher, sample: int, window: int, seed: int) -> li
         for one in execute(searcher.client, index.index, _draw(index, language, share, window, seed)):
             # Another chunk of the document may be in another language.
             found.setdefault(one.document, one if grouped else one._replace(group=None))
-    return list(found.values())
+    # What is drawn for one passage goes by those before it.
+    return sorted(found.values(), key=lambda one: (one.language, one.id))
 
 
 def _documents_by_language(searcher: Searcher) -> Mapping[str, int]:
