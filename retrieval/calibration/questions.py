@@ -124,7 +124,7 @@ class CalibrationPassage(NamedTuple):
 
 
 def draw_passages(searcher: Searcher, sample: int, window: int, seed: int) -> list[CalibrationPassage]:
-    """Documents with a vector and a sentence to ask by, in the order of language and id; of chunks one of each document.
+    """Documents with a vector and a sentence to ask by, in the order of language and id; one chunk of each document.
 
     Of one index they are the same each time; of another with the same documents, too, where all of them are drawn.
 
