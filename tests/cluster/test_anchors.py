@@ -375,8 +375,8 @@ def test_what_a_question_was_made_of_is_found_and_with_it_hidden_is_not(client, 
     # Of all documents the same is asked, however they were loaded.
     make_index(client, tmp_path / "reversed.jsonl", f"{index_name}-reversed", lines=corpus()[::-1])
     other = Searcher(client, versions.live(client, f"{index_name}-reversed"))
-    all_asked = [_without_vector(one) for one in make_questions(asker, draw_passages(asker, MOST, MOST, 0), 0)]
-    assert [_without_vector(one) for one in make_questions(other, draw_passages(other, MOST, MOST, 0), 0)] == all_asked
+    first, second = (make_questions(each, draw_passages(each, MOST, MOST, 0), 0) for each in (asker, other))
+    assert [_without_vector(one) for one in first] == [_without_vector(one) for one in second]
     copy = client.search(index=plain.index, body={"size": 1, "query": {"term": {"language": "de"}}})["hits"]["hits"][0]
     client.index(index=plain.index, id="copy", body=copy["_source"] | {"group": "other"}, refresh=True)
     passages = draw_passages(asker, 200, MOST, 0)
