@@ -87,7 +87,7 @@ bench: $(VENV)/.installed-dev  ## benchmarks: candidates in turn, median and spr
 	@$(PY) -m pytest -p no:randomly -s tests/bench
 
 bench-bulk: $(VENV)/.installed-dev  ## the benchmark of bulk indexing alone, beside the client library's helpers
-	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_bulk.py tests/bench/bench_overlap.py tests/bench/bench_million.py
+	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_bulk.py tests/bench/bench_overlap.py tests/bench/bench_state.py tests/bench/bench_million.py
 
 bench-search: $(VENV)/.installed-dev  ## the benchmarks of the search modes, the plugin and the console, query by query in turn
 	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_search.py tests/bench/bench_native.py tests/bench/bench_console.py

@@ -15,19 +15,20 @@ from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
 from langshift.debias.encoders.base import AS_KNOWN, VectorSpec, is_given
-from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
 from langshift.ingest.bulk.chunked import Ended, LineParts, StaleChunks, left_by
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters
 from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.bulk.document_versions import VersionWatch
-from langshift.ingest.bulk.journal import Journal
+from langshift.ingest.bulk.journal import IDENTITY, SUMMARY, Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace, load_workspaces
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Stage
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import SourceRow
 from langshift.ingest.parsing import Parser
+from langshift.ingest.parts.folder import StateFolder
+from langshift.ingest.parts.journal import DEAD, borrowed_letters
 from langshift.ingest.progress import LoadProgress
 from langshift.ingest.resume import ActionBuilderFactory
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
@@ -37,7 +38,7 @@ from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.unfinished import require_unblocked
-from langshift.plugin.versions import Target, check_name, live
+from langshift.plugin.versions import IndexInfo, Target, check_name, live
 from langshift.reporting import note
 from langshift.retry import PATIENCE
 from langshift.settings import Settings
@@ -169,13 +170,13 @@ class LettersReplayed(NamedTuple):
         total: how many there were.
         indexed: how many the server has taken.
         superseded: how many came too late, as the index has a later version of the document.
-        file: where those are that are left; None where there were none.
+        file: the file, or the folder, with those that are left; empty where there were none.
     """
 
     total: int
     indexed: int = 0
     superseded: int = 0
-    file: Path | None = None
+    file: str = ""
 
     @property
     def left(self) -> int:
@@ -184,7 +185,10 @@ class LettersReplayed(NamedTuple):
 
 
 def replay_letters(
-    name: str, encoder: str | None, display: Callable[[int], AbstractContextManager[LoadProgress]]
+    name: str,
+    encoder: str | None,
+    display: Callable[[int], AbstractContextManager[LoadProgress]],
+    state: StateFolder | None = None,
 ) -> LettersReplayed:
     """Send the dead letters of an index again.
 
@@ -192,54 +196,69 @@ def replay_letters(
         name: the index.
         encoder: where its encoder is now; None for where it was in the last load.
         display: shows how far this is, given the number of letters.
+        state: the state of the load that they are of; None for those of this machine's loads.
 
     Raises:
         UsageError: a load into the index was cut off; the letters' file is damaged; how documents were made is not
             known any more.
         FingerprintError: the index holds vectors of another making.
         ClusterError: there is no such index.
-        LangshiftError: a load is at work; the cluster or the encoder fails.
+        LangshiftError: a load is at work; the cluster, the encoder or the state's store fails.
     """
     found = with_letters(name)
-    if not found:
+    if state is None and not found:
         return LettersReplayed(0)
     client = open_cluster()
     place = LoadWorkspace.of(Settings.from_env().home, client, name)
-    if place not in found:
+    if state is None and place not in found:
         note(f"The dead letters in {found[0].dead_letters} belong to another cluster.")
         return LettersReplayed(0)
-    letters = DeadLetters(place.dead_letters)
     with ExitStack() as stack:
+        place.make()
         # Also keeps loads away, which would write to the file of letters.
         journal = stack.enter_context(Journal(place.journal))
         if journal.begun and journal.fact("resumable"):
-            corpus = journal.identity.get("corpus")
-            raise UsageError(f"The load of {corpus} into {name} was interrupted: continue it with --resume first.")
+            raise _interrupted(journal.identity, name)
+        letters, options, shown = DeadLetters(place.dead_letters), place.pipeline_options, str(place.dead_letters)
+        if state is not None:
+            facts, letters, options = stack.enter_context(borrowed_letters(state))
+            shown = f"{state.shown}/{DEAD}"
+            if (loaded := facts[IDENTITY]["index"]) != name:
+                raise UsageError(f"{state.shown} is the state of a load into {loaded}, not into {name}.")
+            if SUMMARY not in facts:
+                raise _interrupted(facts[IDENTITY], name)
         index = live(client, name)
         require_unblocked(client, name, index.index, metadata.read_settings(client, index.index), appending=True)
-        pipeline = _open_pipeline(place, encoder, index.fingerprint, metadata.read_metadata(client, index.index))
+        if not (total := letters.total()):
+            return LettersReplayed(0)
+        pipeline = _open_pipeline(options, shown, encoder, index, metadata.read_metadata(client, index.index))
         pipeline = pipeline.for_fields(index.fields)
         index.fingerprint.require_same(
             pipeline.fingerprint(), name, "load these documents again with the settings the index was built with"
         )
         stack.enter_context(log_to(place.log))
-        total = letters.total()
         progress = stack.enter_context(display(total))
         target = Target(name, index.index, "", created=False, live=index.index, if_exists="append", fields=index.fields)
         verdicts = replay(client, letters, target, pipeline, progress)
-    return LettersReplayed(total, verdicts.indexed, verdicts.superseded, place.dead_letters)
+    return LettersReplayed(total, verdicts.indexed, verdicts.superseded, shown)
+
+
+def _interrupted(identity: Mapping[str, Any], name: str) -> UsageError:
+    corpus = identity.get("corpus")
+    return UsageError(f"The load of {corpus} into {name} was interrupted: continue it with --resume first.")
 
 
 def _open_pipeline(
-    place: LoadWorkspace, encoder: str | None, made: Fingerprint, meta: Mapping[str, Any]
+    file: Path, letters: str, encoder: str | None, index: IndexInfo, meta: Mapping[str, Any]
 ) -> EmbeddingPipeline:
-    """How the last load into the index made its documents, with the shift that the index has now."""
+    """How the load made its documents by whose options in a file, with the shift that the index has now."""
+    made = index.fingerprint
     try:
-        options = PipelineOptions.read(place.pipeline_options)
+        options = PipelineOptions.read(file)
     except (OSError, ValueError, msgspec.DecodeError) as error:
         raise UsageError(
-            f"{place.pipeline_options} does not show how the documents of {place.name} are built: load those in "
-            f"{place.dead_letters} again with `langshift ingest`."
+            f"{file} does not show how the documents of {index.name} are built: load those in {letters} again with "
+            "`langshift ingest`."
         ) from error
     options = replace(options, languages=options.languages or made.languages)
     if encoder:

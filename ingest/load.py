@@ -1,6 +1,7 @@
 """Indexing a corpus: each of its lines is then on the server or in the dead letters."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, TypeVar
 
@@ -16,9 +17,9 @@ from langshift.ingest.bulk.final_pipeline import final_pipeline, refused
 from langshift.ingest.bulk.journal import RESULT, Journal, Ledger
 from langshift.ingest.bulk.journal_store import LoadWorkspace, priority_cutoff, sample_priority
 from langshift.ingest.bulk.verification import VerificationResult, check
-from langshift.ingest.bulk.writer import COUNT, UNDELIVERED, ActionResult
+from langshift.ingest.bulk.writer import COUNT, UNDELIVERED, ActionResult, BulkAction
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import DocumentSource, Embeddings
+from langshift.ingest.documents import DocumentSource, Embeddings, SourceRow
 from langshift.ingest.opening import open_source
 from langshift.ingest.progress import LoadObserver, LoadProgress, LoadSummary, OnStage, no_progress
 from langshift.ingest.publication import LoadNotPublished, require_publishable
@@ -41,6 +42,87 @@ _NAMED = 10  # ids in a message
 _LOST = "lost"  # the journal's name for lines that the server had confirmed, and lost
 
 
+class RowWriter:
+    """Makes documents of lines, and writes them into a version.
+
+    Attributes:
+        stale: removes chunks that an earlier form of a document has left; None where documents are no chunks.
+    """
+
+    def __init__(self, opened: LoadSession, target: Target, on_stage: OnStage) -> None:
+        """Take a load and the version that it writes to; ``on_stage`` is called after each batch of each stage."""
+        self._opened, self._target, self._on_stage = opened, target, on_stage
+        self._retries = 0
+        self._sender: ChunkSender | None = None
+        client, base = opened.client, opened.base
+        chunked = opened.pipeline.chunking is not None
+        self.stale = StaleChunks(client, target.index, base, target.fields) if chunked else None
+        # Nobody else writes to a version that this load has made.
+        watched = not target.created
+        self._versions = VersionWatch(client, target.index, base, opened.options.patience) if watched else None
+
+    @property
+    def retries(self) -> int:
+        """Requests that were sent again."""
+        return self._retries + (self._sender.retries if self._sender else 0)
+
+    @property
+    def at_once(self) -> int:
+        """Requests that may be under way at once."""
+        return self._sender.limit.at_once if self._sender else 0
+
+    def write(
+        self,
+        rows: Iterator[SourceRow],
+        journal: Journal,
+        ledger: Ledger,
+        doubtful: int,
+        hold: Callable[[list[BulkAction]], list[BulkAction]] | None = None,
+    ) -> None:
+        """Write lines; each has come to an end when this returns.
+
+        Args:
+            rows: the lines.
+            journal: keeps what becomes of them.
+            ledger: settles them in it.
+            doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
+            hold: takes the operations of a batch, and gives back those that are to be written now.
+
+        Raises:
+            VersionsAhead: the index holds versions of which nobody knew.
+            LangshiftError: a stage fails.
+        """
+        opened, target = self._opened, self._target
+        cutoff = priority_cutoff(opened.source.total)
+
+        def settle(outcomes: Sequence[ActionResult]) -> None:
+            if self._versions is not None:
+                self._versions.require_known(outcomes)
+            ended = ledger.settle(outcomes)
+            # Nobody searches a version that this load has made.
+            if self.stale is not None and not target.created:
+                self.stale.remove_at_once(ended)
+
+        def wants(line: int) -> bool:
+            return sample_priority(line) <= cutoff and journal.wants(line)
+
+        def builder() -> ActionBuilder:
+            return opened.kind.builder_factory(opened.pipeline, settle, opened.base, wants, fields=target.fields)
+
+        encoded = encoded_batches(rows, builder(), self._on_stage)
+        # Whatever ends this, nothing is read any more before the source is closed.
+        with ExitStack() as stack, closing(encoded):
+            kind = Updater if opened.pipeline.chunking is None else ChunkUpdater
+            updater = kind(opened.client, target.index, opened.pipeline, opened.base, stack, target.fields)
+            opening = open_bulk_writer(opened.client, target, settle, opened.options.patience, doubtful, updater.merge)
+            with opening as (writer, self._sender):
+                now = writer.write if hold is None else lambda batch: writer.write(hold(batch))
+                index_batches(encoded, builder(), now, self._on_stage)
+            seconds = self._sender.limit.seconds
+            self._retries, self._sender = self.retries, None
+        self._on_stage("write", 0, seconds)
+
+
 class LoadRun:
     """One run of a load."""
 
@@ -57,10 +139,9 @@ class LoadRun:
             self._ledger.lost.add(first, last)
         # The last line that may have been sent without the journal's knowing.
         self._doubtful = self._journal.last_line() + UNDELIVERED * COUNT if opened.goes_on else 0
-        self._stale: StaleChunks | None = None
-        self._versions: VersionWatch | None = None
-        self._chunk_sender: ChunkSender | None = None
+        self._rows: RowWriter
         self._progress: LoadProgress | None = None
+        self._handled, self._dead = opened.resumed, 0
         self._counted: dict[str, int] = {}
 
     def run(self) -> LoadSummary:
@@ -69,7 +150,7 @@ class LoadRun:
         if target is None:
             return self._done_before()
         self._summary.index, place = target.index, self._opened.place
-        self._watch_versions(target)
+        self._begin_writing(target)
         try:
             if self._watch:
                 self._progress = self._watch.begin(place, self._source.total, self._opened.resumed)
@@ -129,20 +210,16 @@ class LoadRun:
         doubtful = any(f"{RESULT}{name}" in tallies for name in ("updated", "resent", "not_found"))
         if not doubtful or not self._journal.fact("created") or self._opened.kind.keeps_versions:
             return tallies
-        names = {f"{RESULT}{name}": count for name, count in self._journal.results().items()}
+        results = sum((Counter(journal.results()) for journal in self._journals()), Counter[str]())
+        names = {f"{RESULT}{name}": results[name] for name in ("updated", "created", "deleted", "not_found")}
         return {**tallies, **names, f"{RESULT}resent": 0}
 
     def _begin_ledger(self) -> None:
         place, base = self._source.place, self._opened.base
         self._ledger = Ledger(self._journal, self._letters, place, base, self._report_progress)
 
-    def _watch_versions(self, target: Target) -> None:
-        opened = self._opened
-        if opened.pipeline.chunking is not None:
-            self._stale = StaleChunks(self._client, target.index, opened.base, target.fields)
-        # Nobody else writes to a version that this load has made.
-        if not target.created:
-            self._versions = VersionWatch(self._client, target.index, opened.base, opened.options.patience)
+    def _begin_writing(self, target: Target) -> None:
+        self._rows = RowWriter(self._opened, target, self._stage)
 
     def _done_before(self) -> LoadSummary:
         assert self._journal.finished is not None  # noqa: S101 - what `LoadSession.open` found
@@ -185,38 +262,19 @@ class LoadRun:
         self._opened.begin_again(base)
         self._opened.keep_letters(lambda version: not first < version <= first + last)
         self._summary.resumed = 0
+        self._handled, self._dead = 0, 0
         self._begin_ledger()
-        self._watch_versions(target)
+        self._begin_writing(target)
 
-    def _write(self, target: Target) -> None:
+    # What a load is that keeps its journal in parts: these three, and ``_journals``, are its own.
+    def _write(self, target: Target) -> None:  # noqa: ARG002 - ``_rows`` knows it, too
         """Write every line that the journal does not have."""
-        opened, cutoff = self._opened, priority_cutoff(self._source.total)
+        rows = self._source.read(self._journal.handled())
+        self._rows.write(rows, self._journal, self._ledger, self._doubtful)
 
-        def settle(outcomes: Sequence[ActionResult]) -> None:
-            if self._versions is not None:
-                self._versions.require_known(outcomes)
-            ended = self._ledger.settle(outcomes)
-            # Nobody searches a version that this load has made.
-            if self._stale is not None and not target.created:
-                self._stale.remove_at_once(ended)
-
-        def wants(line: int) -> bool:
-            return sample_priority(line) <= cutoff and self._journal.wants(line)
-
-        def builder() -> ActionBuilder:
-            return opened.kind.builder_factory(opened.pipeline, settle, opened.base, wants, fields=target.fields)
-
-        encoded = encoded_batches(self._source.read(self._journal.handled()), builder(), self._stage)
-        # Whatever ends this, nothing is read any more before the source is closed.
-        with ExitStack() as stack, closing(encoded):
-            kind = Updater if opened.pipeline.chunking is None else ChunkUpdater
-            updater = kind(self._client, target.index, opened.pipeline, opened.base, stack, target.fields)
-            opening = open_bulk_writer(
-                self._client, target, settle, opened.options.patience, self._doubtful, updater.merge
-            )
-            with opening as (writer, self._chunk_sender):
-                index_batches(encoded, builder(), writer.write, self._stage)
-        self._stage("write", 0, self._chunk_sender.limit.seconds)
+    def _journals(self) -> Iterable[Journal]:
+        """What became of all lines; each document's are in one of them."""
+        return [self._journal]
 
     def _checked(self, target: Target) -> VerificationResult:
         """The final check; what was lost is written once more where that is possible."""
@@ -226,7 +284,7 @@ class LoadRun:
             lost = list(dict.fromkeys(one.document for one in (*checked.missing, *checked.differing)))
             if not lost:
                 if checked.surplus:
-                    noun = "document" if self._stale is None else "chunk"
+                    noun = "document" if self._rows.stale is None else "chunk"
                     note(
                         f"{target.index} holds {pluralize(checked.surplus, noun)} that this load did not write: "
                         "another process has written to it."
@@ -234,7 +292,7 @@ class LoadRun:
                 return checked
             if checked.differing and (name := self._patiently(lambda: final_pipeline(self._client, target.index))):
                 raise refused(target.index, name, f"has changed {_named([one.document for one in checked.differing])}")
-            self._forget(self._journal.written_by(lost))
+            self._forget([line for journal in self._journals() for line in journal.written_by(lost)])
             problem = f"The final check found that the cluster has lost {_named(lost)} that it had confirmed"
             # In an index that people use, somebody may have deleted them.
             if not left or not target.created or not self._source.resumable:
@@ -246,12 +304,12 @@ class LoadRun:
 
     def _verified(self, target: Target, base: int | None) -> VerificationResult:
         """What the check finds, once no chunk is there that an earlier form of its document has left."""
-        checked = check(self._client, target, self._journal, base)
+        checked, stale = check(self._client, target, self._journals, base), self._rows.stale
         # A version that this load has made has some only if the corpus writes a document several times.
         suspected = checked.surplus > 0 if target.created else True
-        if self._stale is None or not suspected or not self._stale.remove(self._journal.ended()):
+        if stale is None or not suspected or not sum(stale.remove(journal.ended()) for journal in self._journals()):
             return checked
-        return check(self._client, target, self._journal, base)
+        return check(self._client, target, self._journals, base)
 
     def _forget(self, lines: list[int]) -> None:
         """Have lines written once more, by this run or another, without counting them again."""
@@ -268,14 +326,12 @@ class LoadRun:
         self._summary.seconds[stage] += seconds
         self._on_stage(stage, documents, seconds)
 
-    def _report_progress(self, lines: int) -> None:
-        chunk_sender = self._chunk_sender
-        self._summary.retries = chunk_sender.retries if chunk_sender else 0
+    def _report_progress(self, lines: int, dead: int) -> None:
+        self._handled, self._dead = self._handled + lines, self._dead + dead
+        self._summary.retries = self._rows.retries
         self._on_stage("write", lines, 0.0)
         if self._progress:
-            handled = self._opened.resumed + self._ledger.results.total()
-            at_once = chunk_sender.limit.at_once if chunk_sender else 0
-            self._progress.update(handled, self._summary.retries, self._ledger.results["dead"], at_once)
+            self._progress.update(self._handled, self._summary.retries, self._dead, self._rows.at_once)
 
 
 def _named(lost: list[str]) -> str:

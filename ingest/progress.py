@@ -103,9 +103,10 @@ class LoadSummary:
         resumed: lines that earlier runs had handled.
         retries: requests that were sent again in this run.
         seconds: time spent in each stage of this run; stages overlap.
-        dead_letters: the file of dead letters.
+        dead_letters: the file of dead letters, or their folder.
         log: the log.
         published: whether the alias stands for the version.
+        state: the folder that the load keeps its journal in; empty for one of this machine's.
     """
 
     name: str
@@ -144,6 +145,7 @@ class LoadSummary:
     dead_letters: str = ""
     log: str = ""
     published: bool = True
+    state: str = ""
 
     def count(self, tallies: Mapping[str, int]) -> None:
         """Take over what the journal has counted."""
@@ -173,7 +175,7 @@ class LoadSummary:
         """As ``langshift ingest --json`` prints it; of how documents are made, some only where it is not usual."""
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
-        unusual = ("chunks", "resent", "long", "vectorless", "parentless", "no_tag", "no_tag_example")
+        unusual = ("chunks", "resent", "long", "vectorless", "parentless", "no_tag", "no_tag_example", "state")
         for name in (*unusual, "lookalikes"):
             if not counted[name]:
                 counted.pop(name)
@@ -200,14 +202,14 @@ def last_line(summary: LoadSummary) -> str:
         parts.append(f"{summary.resent:,} sent again after a lost answer, so whether they replaced one is not known")
     if summary.dead:
         parts.append(pluralize(summary.dead, "dead letter"))
-    why = f" ({dead_letters_say(summary.name)})" if summary.dead else ""
+    why = f" ({dead_letters_say(summary.name, summary.state)})" if summary.dead else ""
     all_ = "The 1 line of {} is" if summary.lines == 1 else f"All {summary.lines:,} lines of {{}} are"
     return f"{all_.format(summary.corpus)} accounted for: {', '.join(parts)}{why}."
 
 
-def dead_letters_say(name: str) -> str:
-    """Where to read why documents of an index went to the dead letters."""
-    return f"langshift dead-letters list --index {name} shows why"
+def dead_letters_say(name: str, state: str = "") -> str:
+    """Where to read why documents of an index went to the dead letters, which may be in the state of a load."""
+    return f"langshift dead-letters list {f'--state {state}' if state else f'--index {name}'} shows why"
 
 
 def unfinished_versions(client: OpenSearch, name: str) -> list[str]:

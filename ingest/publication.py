@@ -63,7 +63,8 @@ def require_publishable(client: OpenSearch, target: Target, summary: LoadSummary
 def _refused(summary: LoadSummary) -> str:
     """Such as ``3 of 10 lines were refused``, with where the reasons are."""
     were = "was" if summary.dead == 1 else "were"
-    return f"{summary.dead:,} of {pluralize(summary.lines, 'line')} {were} refused ({dead_letters_say(summary.name)})"
+    shows = dead_letters_say(summary.name, summary.state)
+    return f"{summary.dead:,} of {pluralize(summary.lines, 'line')} {were} refused ({shows})"
 
 
 def _documents(client: OpenSearch, index: str, fields: FieldNames | None = None) -> int:

@@ -89,6 +89,10 @@ class LoadOptions(NamedTuple):
 USUAL = LoadOptions()
 
 
+class OwnershipLost(LangshiftError):
+    """Another process goes on with the load: this one leaves all as it is."""
+
+
 @dataclass
 class LoadSession:
     """A load that is under way; nobody else can open one into its index from this machine meanwhile.
@@ -167,9 +171,11 @@ class LoadSession:
 
     def _cleaned_up(self, target: Target, error: BaseException) -> BaseException:
         client, source = self.client, self.source
+        if isinstance(error, OwnershipLost):
+            return error
         if changed := self._changed(error):
             return self._abandon(target, changed)
-        handled = sum(self.journal.counts().values())
+        handled = self.journal.handled_lines()
         sentences = []
         may_go_on = True
         try:
@@ -219,7 +225,7 @@ class LoadSession:
 
     def _abandon(self, target: Target, error: ChangedError) -> ChangedError:
         """Leave a load whose corpus has changed: nobody can go on with it, and what can be undone is undone."""
-        name, handled = target.name, sum(self.journal.counts().values())
+        name, handled = target.name, self.journal.handled_lines()
         self.journal.set_fact(_RESUMABLE, False)
         try:
             self._undo(target)
@@ -261,7 +267,7 @@ class LoadSession:
             option_names = " and ".join(differing)
             raise UsageError(
                 f"The load into {self.place.name} that was interrupted created its version with another "
-                f"{option_names}: leave {option_names} out to resume it, or remove {self.place.journal} to abandon it."
+                f"{option_names}: leave {option_names} out to resume it, or remove {self.journal.shown} to abandon it."
             )
 
     def _resume(self, identity: dict[str, Any]) -> None:
@@ -273,7 +279,7 @@ class LoadSession:
         self.target = version_writer.reopen(self.client, name, index, uuid, fast=journal.fact("fast"))
         meta = metadata.read_metadata(self.client, index)
         self.pipeline = self.pipeline.of_index(meta, index)
-        self.base, self.goes_on, self.resumed = journal.fact("base"), True, sum(journal.counts().values())
+        self.base, self.goes_on, self.resumed = journal.fact("base"), True, journal.handled_lines()
         note(f"Resuming the load into {name} ({index}): {pluralize(self.resumed, 'line')} already handled.")
 
     def _is_finished(self, identity: dict[str, Any]) -> bool:
@@ -289,6 +295,7 @@ class LoadSession:
 
     def _begin(self, identity: dict[str, Any]) -> None:
         journal, options = self.journal, self.options
+        journal.require_free()
         name, appending = self.place.name, options.if_exists == "append"
         # An index that is there is refused otherwise, whatever it is.
         if options.if_exists != "fail" and (live := read_live(self.client, name)) is not None:
@@ -363,13 +370,13 @@ class LoadSession:
         """
         client, journal, name = self.client, self.journal, self.place.name
         index, corpus = journal.fact("index"), journal.identity.get("corpus")
-        handled = pluralize(sum(journal.counts().values()), "line")
+        handled = pluralize(journal.handled_lines(), "line")
         version_writer.restore(client, index)
         there = version_writer.may_reopen(client, name, index, journal.fact("uuid"))
         if journal.fact(_RESUMABLE) and there and self.options.if_exists not in ("replace", "new-version"):
             raise UsageError(
                 f"A load of {corpus} into {name} was interrupted after {handled}: continue it with --resume, "
-                f"or remove {self.place.journal} to abandon it."
+                f"or remove {self.journal.shown} to abandon it."
             )
         if journal.fact("created"):
             version_writer.discard(client, Target(name, index, journal.fact("uuid"), True, None, "fail"))

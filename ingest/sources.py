@@ -12,7 +12,7 @@ from typing import NamedTuple
 from langshift.corpus_file import ChangedError, CorpusFile, state_of
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import PARQUET, LineNumbers
-from langshift.ingest.documents import Document, DocumentSource, Embeddings, SourceRow, Update
+from langshift.ingest.documents import Document, DocumentSource, Embeddings, Original, SourceRow, Update
 from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
 from langshift.plugin.metadata import FieldNames
 
@@ -128,7 +128,7 @@ class Files(DocumentSource):
     resumable = True
 
     def __init__(self, files: Sequence[Rows], parser: Parser, named: Mapping[str, str]) -> None:
-        self._files, self.field_types = files, parser.field_types
+        self._files, self._parser, self.field_types = files, parser, parser.field_types
         first, last = files[0].shown, files[-1].shown
         self.shown = first if len(files) == 1 else f"{len(files):,} files ({first} to {last})"
         sniffer, each = Sniffer(parser, named), max(_LEAST_OF_A_FILE, SNIFFED_LINES // len(files))
@@ -151,6 +151,10 @@ class Files(DocumentSource):
         """The lines in their order; see ``DocumentSource.read``."""
         for file, before in zip(self._files, self._before, strict=True):
             yield from file.read(skip, before)
+
+    def parsed(self, line: int, original: Original) -> SourceRow:
+        """A line that ``read`` has given, once more."""
+        return self._parser.line((line, original)) if isinstance(original, bytes) else self._parser.row(line, original)
 
     def place(self, line: int) -> tuple[str, int]:
         """The file that has a line, and the line's number there; see ``DocumentSource.place``."""

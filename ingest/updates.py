@@ -149,7 +149,7 @@ class Updater:
         if self._is_superseded(item, stored) or (item.target and not stored.found):
             return ActionResult(item, "superseded", there=stored.version)
         if not stored.found:
-            raise InvalidDocument(_missing(update.id), "missing_document")
+            raise InvalidDocument(missing_document(update.id), "missing_document")
         merging = _Merging(item, update, stored, {})
         if update.texts or update.told or update.embedding is not None:
             merging.source = parse_source(stored.source)
@@ -273,7 +273,8 @@ def _key(item: BulkAction) -> tuple[int, str]:
     return item.line, item.target
 
 
-def _missing(name: str) -> str:
+def missing_document(name: str) -> str:
+    """Why an update is none, whose document is not there."""
     return f"there is no document {name!r} to update: leave '_op' out to add it"
 
 
@@ -318,7 +319,7 @@ class ChunkUpdater(Updater):
                 elif item.update is None:
                     made += self._deletes(item, head)
                 elif not head.found:
-                    raise InvalidDocument(_missing(item.id), "missing_document")
+                    raise InvalidDocument(missing_document(item.id), "missing_document")
                 elif item.update.texts.keys() - {self.fields.title_field}:
                     cuts.append(self._cut(item, item.update, head))
                 else:

@@ -3,52 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
 from glob import has_magic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from langshift.corpus_file import ChangedError, FileState, StoredFile, UnreachableError
-from langshift.errors import LangshiftError, UsageError, require_extra
-from langshift.retry import RetryBudget, retry_until_available
+from langshift.errors import UsageError
+from langshift.remote_store import DeniedError, MissingError, Store
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from typing_extensions import Buffer
 
 T = TypeVar("T")
-
-S3: Final = "s3://"
-GCS: Final = "gs://"
-# Seconds, and how often pyarrow itself asks: what takes longer is borne outside it, for as long as a person wants.
-_CONNECT, _ANSWER, _TRIES, _TRYING = 5, 30, 2, 5
-# What the stores say of who may not do something, which waiting does not change.
-_REFUSALS = (
-    "ACCESS_DENIED",
-    "INVALID_ACCESS_KEY_ID",
-    "INVALID_CLIENT_TOKEN_ID",
-    "SIGNATURE",
-    "EXPIRED_TOKEN",
-    "UNRECOGNIZED_CLIENT",
-    "UNAUTHENTICATED",
-    "PERMISSION_DENIED",
-    "Permission denied",
-    "OAuth2 access token",
-    "HTTP status 401",
-    "HTTP status 403",
-)
-_NOT_THERE = ("NO_SUCH_BUCKET", "NO_SUCH_KEY", "NOT_FOUND", "HTTP status 404")
-_ELSEWHERE = "configured region"
-
-
-def is_remote(given: str) -> bool:
-    """Whether it names something in a store, not on this machine."""
-    return given.startswith((S3, GCS))
 
 
 def find_remote_files(given: str, endings: Sequence[str], patience: float) -> list[str]:
@@ -65,7 +33,7 @@ def find_remote_files(given: str, endings: Sequence[str], patience: float) -> li
     """
     from pyarrow.fs import FileType
 
-    store = _Store.of(given, patience)
+    store = Store.of(given, patience)
     kind = store.ask(given, lambda files: files.get_file_info(store.path(given)).type)
     if kind == FileType.File:
         return [given]
@@ -114,7 +82,7 @@ class RemoteFile(StoredFile):
             UsageError: there is none, or it may not be read.
             LangshiftError: the store does not answer, or the extra is not installed.
         """
-        self._uri, self._store, self._place = uri, _Store.of(uri, patience), 0
+        self._uri, self._store, self._place = uri, Store.of(uri, patience), 0
         opened = self._store.ask(uri, self._opened)
         self._file: Any = opened.file
         self._size, self.opened_as = opened.state[0], opened.state
@@ -182,9 +150,9 @@ class RemoteFile(StoredFile):
     def _ask(self, question: Callable[[FileSystem], T]) -> T:
         try:
             return self._store.ask(self._uri, question)
-        except _Missing as error:
+        except MissingError as error:
             raise ChangedError(f"{self._uri} was removed while it was read.") from error
-        except _Denied as error:
+        except DeniedError as error:
             # Credentials expire: with new ones the load goes on.
             raise UnreachableError(error.sentence) from error
 
@@ -195,136 +163,6 @@ class RemoteFile(StoredFile):
         super().close()
 
 
-class _Missing(UsageError):
-    pass
-
-
-class _Denied(UsageError):
-    pass
-
-
 class _Opened(NamedTuple):
     file: Any
     state: FileState
-
-
-class _Store(NamedTuple):
-    """A store and how it is asked.
-
-    Attributes:
-        files: how pyarrow reaches it.
-        scheme: what its addresses begin with.
-        name: what messages call it.
-        patience: seconds for which it is waited for.
-    """
-
-    files: FileSystem
-    scheme: str
-    name: str
-    patience: float
-
-    @classmethod
-    def of(cls, uri: str, patience: float) -> _Store:
-        """The store of an address."""
-        scheme = S3 if uri.startswith(S3) else GCS
-        name = "S3" if scheme == S3 else "Google Cloud Storage"
-        require_extra(f"{uri} is in {name}, which needs", "s3", "pyarrow")
-        bucket = uri[len(scheme) :].partition("/")[0]
-        if not bucket:
-            raise UsageError(f"{uri}: name a bucket, as in {scheme}bucket/folder.")
-        if scheme == GCS:
-            return cls(_gcs(os.environ.get("STORAGE_EMULATOR_HOST")), scheme, name, patience)
-        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-        if region is None and endpoint is None:
-            from pyarrow.fs import resolve_s3_region
-
-            region = _ask(uri, name, patience, lambda: resolve_s3_region(bucket))
-        return cls(_s3(region or "us-east-1", endpoint), scheme, name, patience)
-
-    def path(self, uri: str) -> str:
-        """An address as pyarrow has it, with the bucket first."""
-        return uri[len(self.scheme) :]
-
-    def below(self, folder: str, shown: str) -> list[str]:
-        """The paths of all files in a folder and below, sorted."""
-        from pyarrow.fs import FileSelector
-
-        selector = FileSelector(folder, allow_not_found=True, recursive=True)
-        return sorted(one.path for one in self.ask(shown, lambda files: files.get_file_info(selector)) if one.is_file)
-
-    def ask(self, uri: str, question: Callable[[FileSystem], T]) -> T:
-        """Ask until an answer comes.
-
-        Raises:
-            UsageError: there is no such file, or it may not be read.
-            UnreachableError: patience is over.
-        """
-        return _ask(uri, self.name, self.patience, lambda: question(self.files))
-
-
-def _ask(uri: str, name: str, patience: float, question: Callable[[], T]) -> T:
-    def attempt() -> T:
-        with _refusals(uri):
-            return question()
-
-    budget = RetryBudget(patience, name)
-    try:
-        return retry_until_available(attempt, budget, passes=lambda error: isinstance(error, OSError))
-    except OSError as error:
-        raise UnreachableError(f"{uri} cannot be read, because {name} does not answer: {_reason(error)}.") from error
-
-
-@contextmanager
-def _refusals(uri: str) -> Iterator[None]:
-    """Tell what waiting does not change.
-
-    Raises:
-        UsageError: it is such.
-    """
-    try:
-        yield
-    except OSError as error:
-        reason = str(error)
-        if isinstance(error, FileNotFoundError) or any(sign in reason for sign in _NOT_THERE):
-            raise _Missing(f"{uri}: there is no such file.") from error
-        if _ELSEWHERE in reason:
-            raise LangshiftError(f"{uri}: {_reason(error)}: set AWS_REGION.") from error
-        if any(sign in reason for sign in _REFUSALS):
-            named = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE,"
-            named = named if uri.startswith(S3) else "GOOGLE_APPLICATION_CREDENTIALS"
-            raise _Denied(
-                f"{uri}: access denied ({_reason(error)}): set {named} to credentials that may read and list it."
-            ) from error
-        raise
-
-
-def _reason(error: OSError) -> str:
-    """What pyarrow says, without ids of requests, and without what was underneath."""
-    return re.split(r" \(Request ID| error_info=|\. The request was not sent", str(error))[0].rstrip(".")
-
-
-@cache
-def _s3(region: str, endpoint: str | None) -> FileSystem:
-    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
-
-    # pyarrow takes the address of another service in two parts.
-    other = urlsplit(endpoint) if endpoint else None
-    given = (
-        {} if other is None else {"scheme": other.scheme, "endpoint_override": other.netloc + other.path.rstrip("/")}
-    )
-    retrying = AwsStandardS3RetryStrategy(max_attempts=_TRIES)
-    return S3FileSystem(
-        region=region, connect_timeout=_CONNECT, request_timeout=_ANSWER, retry_strategy=retrying, **given
-    )
-
-
-@cache
-def _gcs(emulator: str | None) -> FileSystem:
-    from pyarrow.fs import GcsFileSystem
-
-    other = urlsplit(emulator) if emulator else None
-    given: dict[str, Any] = {}
-    if other is not None:
-        given = {"scheme": other.scheme, "endpoint_override": other.netloc, "anonymous": True}
-    return GcsFileSystem(retry_time_limit=timedelta(seconds=_TRYING), **given)

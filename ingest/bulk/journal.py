@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import orjson
 
@@ -58,7 +58,8 @@ def _changed(begun: Identity, now: Identity) -> Iterator[str]:
             yield shown if name == "content" else f"{shown} ({shown_value(old)}, not {shown_value(new)})"
 
 
-_IDENTITY, _SUMMARY = "identity", "summary of the finished load"
+#: The names of what a load began with, and of what it had done once it was complete.
+IDENTITY, SUMMARY = "identity", "summary of the finished load"
 _ADD = "INSERT INTO tallies VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count"
 # The border of a range is a line without the line before it, or after it. So only borders come to Python.
 _BORDERS = """
@@ -120,6 +121,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     Attributes:
         path: the file.
+        shown: how messages name what is to be removed, to abandon the load.
     """
 
     def __init__(self, path: Path) -> None:
@@ -129,7 +131,7 @@ class Journal(AbstractContextManager["Journal"]):
             LangshiftError: another process is at it; it is damaged, or no journal, or of another version; it cannot
                 be written.
         """
-        self.path = path
+        self.path, self.shown = path, str(path)
         self._lock = threading.RLock()
         try:
             # SQLite would make it by the umask; its -wal file takes this one's mode.
@@ -195,13 +197,16 @@ class Journal(AbstractContextManager["Journal"]):
     @property
     def finished(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """What a finished load began with, and its summary; None where it holds none."""
-        summary = self.fact(_SUMMARY)
+        summary = self.fact(SUMMARY)
         return None if summary is None else (self.identity, summary)
 
     @property
     def identity(self) -> dict[str, Any]:
         """What the load began with; empty where none was begun."""
-        return self.fact(_IDENTITY) or {}
+        return self.fact(IDENTITY) or {}
+
+    def require_free(self) -> None:
+        """Refuse to begin a load in place of the one that it holds; any may be."""
 
     def begin(self, identity: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Begin a load; what the journal holds of an earlier one goes.
@@ -210,7 +215,7 @@ class Journal(AbstractContextManager["Journal"]):
             identity: what makes two loads the same, as JSON; see ``langshift.ingest.bulk.journal``.
             facts: what else is to be kept, as JSON.
         """
-        self._begin_anew({**facts, _IDENTITY: identity})
+        self._begin_anew({**facts, IDENTITY: identity})
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Say that the load is complete: ``identity`` and a summary stay, and all else goes.
@@ -218,7 +223,7 @@ class Journal(AbstractContextManager["Journal"]):
         Args:
             summary: what ``finished`` is to give, as JSON.
         """
-        self._begin_anew({_IDENTITY: self.identity, _SUMMARY: summary})
+        self._begin_anew({IDENTITY: self.identity, SUMMARY: summary})
         # The room of what was deleted goes back to the disk, as far as that can be done.
         with self._lock, suppress(sqlite3.Error):
             self._database.execute("VACUUM")
@@ -233,7 +238,7 @@ class Journal(AbstractContextManager["Journal"]):
         if changed := list(_changed(begun, orjson.loads(orjson.dumps(identity)))):
             raise UsageError(
                 f"The load of {begun.get('corpus')} into {begun.get('index')} cannot be resumed, because "
-                f"{join_words(changed)} changed: run it as it was begun, or remove {self.path} to abandon it."
+                f"{join_words(changed)} changed: run it as it was begun, or remove {self.shown} to abandon it."
             )
 
     def _row(self, query: str, *values: str) -> Any:  # noqa: ANN401 (a row of anything)
@@ -294,12 +299,9 @@ class Journal(AbstractContextManager["Journal"]):
         """The highest number among the lines that came to an end; 0 where none has."""
         return int(self._row("SELECT coalesce(max(line), 0) FROM lines")[0])
 
-    def counts(self) -> dict[str, int]:
-        """How many lines of this load have each state, earlier runs included. Reads the whole journal."""
-        states = get_args(State)
-        sums = ", ".join("total(state = ?)" for _ in states)
-        row = self._row(f"SELECT {sums} FROM lines", *states)  # noqa: S608 (placeholders)
-        return {state: int(count) for state, count in zip(states, row, strict=True)}
+    def handled_lines(self) -> int:
+        """How many lines of this load came to an end, earlier runs included."""
+        return int(self._row("SELECT count(*) FROM lines")[0])
 
     def tallies(self) -> Counter[str]:
         """What was added up over all runs of this load."""
@@ -435,7 +437,6 @@ class Ledger:
     that dies in between writes it once more rather than never.
 
     Attributes:
-        results: lines by what became of them in this run: the server's word (``created`` …), ``superseded``, ``dead``.
         lost: lines that were settled before and that the server has lost: they are counted already.
     """
 
@@ -445,7 +446,7 @@ class Ledger:
         letters: DeadLetters,
         place: Callable[[int], tuple[str, int]],
         base: int,
-        on_progress: Callable[[int], None],
+        on_progress: Callable[[int, int], None],
     ) -> None:
         """Open a ledger.
 
@@ -454,9 +455,8 @@ class Ledger:
             letters: the dead letters.
             place: tells how messages name the file that has a line, and the line's number there.
             base: the version that line 0 would have.
-            on_progress: called after each change with the number of lines.
+            on_progress: called after each change with the number of lines, and of dead ones among them.
         """
-        self.results: Counter[str] = Counter()
         self._journal, self._letters = journal, letters
         self._place, self._base = place, base
         self._on_progress = on_progress
@@ -487,8 +487,7 @@ class Ledger:
             if letters:
                 self._letters.add(letters)
             self._journal.acknowledge(rows, sampled, counted)
-            self.results += results
-        self._on_progress(results.total())
+        self._on_progress(results.total(), results["dead"])
         return outcomes
 
     def _letter(self, outcome: ActionResult, now: str) -> DeadLetter:

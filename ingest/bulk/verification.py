@@ -1,6 +1,6 @@
 """The final check: what the cluster has confirmed is there, by count and by comparing a sample."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -38,8 +38,10 @@ class VerificationResult(NamedTuple):
     surplus: int
 
 
-def check(client: OpenSearch, target: Target, journal: Journal, base: int | None) -> VerificationResult:
-    """Compare the index with the journal; only reads, but for a refresh.
+def check(
+    client: OpenSearch, target: Target, journals: Callable[[], Iterable[Journal]], base: int | None
+) -> VerificationResult:
+    """Compare the index with what the cluster has confirmed; only reads, but for a refresh.
 
     What somebody else has updated since counts as there. What somebody else has deleted since counts as missing:
     the server tells no difference to a loss.
@@ -47,7 +49,7 @@ def check(client: OpenSearch, target: Target, journal: Journal, base: int | None
     Args:
         client: the cluster.
         target: the version.
-        journal: what the cluster has confirmed.
+        journals: gives what the cluster has confirmed; all lines of a document are in one journal.
         base: a line's version less its number; None where documents have versions, and routing, of their own.
 
     Raises:
@@ -57,19 +59,26 @@ def check(client: OpenSearch, target: Target, journal: Journal, base: int | None
     require_there(client, target)
     client.indices.refresh(index=target.index)
     index = _Index(client, target, base)
-    documents, entries = journal.documents()
     held = index.count({"match_all": {}}) if target.created else None
-    differing, any_lost = index.compare(journal.sample())
+    documents = entries = 0
+    differing: list[Entry] = []
+    any_lost = False
+    for journal in journals():
+        counts, (other, lost) = journal.documents(), index.compare(journal.sample())
+        documents, entries = documents + counts[0], entries + counts[1]
+        differing, any_lost = differing + other, any_lost or lost
     missing: list[Entry] = []
     if any_lost or held != entries:
-        every = journal.entries()
-        while batch := list(islice(every, _COUNTED)):
-            # Once a write is known to be lost, an older version of it may stand for each of the others.
-            short = len(batch) if any_lost else len(batch) - index.count({"ids": {"values": [one.id for one in batch]}})
-            missing += index.missing(batch, short)
+        for journal in journals():
+            every = journal.entries()
+            while batch := list(islice(every, _COUNTED)):
+                there = {"ids": {"values": [one.id for one in batch]}}
+                # Once a write is known to be lost, an older version of it may stand for each of the others.
+                short = len(batch) if any_lost else len(batch) - index.count(there)
+                missing += index.missing(batch, short)
     surplus = 0 if held is None else max(0, held - (entries - len(missing)))
-    lost = set(missing)
-    return VerificationResult(documents, entries, missing, [each for each in differing if each not in lost], surplus)
+    absent = set(missing)
+    return VerificationResult(documents, entries, missing, [each for each in differing if each not in absent], surplus)
 
 
 class _Index:

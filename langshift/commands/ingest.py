@@ -26,7 +26,9 @@ from langshift.ingest.documents import OPERATION, Embeddings, name_fault
 from langshift.ingest.load import load_source
 from langshift.ingest.opening import find_files, open_source
 from langshift.ingest.parsing import own_fields
+from langshift.ingest.parts.run import load_in_parts
 from langshift.ingest.resume import LoadOptions
+from langshift.ingest.sources import Files
 from langshift.output import emit_json, line, note, out
 from langshift.parameters import ENCODER_OF_INDEX, PATIENCE, Command, flag, json_or_tables, option, option_group
 from langshift.plugin import metadata
@@ -148,6 +150,7 @@ _FIELDS = option_group(
     MAX_REFUSED,
     PATIENCE,
 )
+@option("--state URI", "Folder, here or s3://, to resume it from anywhere.", dest="state", rare=True)
 @option("--date-field F", "A field that must hold dates; can be repeated.", dest="dates", multiple=True, rare=True)
 @option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
 @option(
@@ -164,6 +167,7 @@ def ingest(
     chunk: str | None,
     pipeline: PipelineOptions,
     options: LoadOptions,
+    state: str | None,
     dates: tuple[str, ...],
     template: Path | None,
     engine: Engine | None,
@@ -217,14 +221,17 @@ def ingest(
         if not source.resumable:
             # While there is still a choice.
             message = f"{source.shown[:1].upper()}{source.shown[1:]} cannot be resumed"
-            if options.resume:
-                raise UsageError(f"{message}: give a file, or leave --resume out.")
+            if options.resume or state is not None:
+                raise UsageError(f"{message}: give a file, or leave {'--resume' if options.resume else '--state'} out.")
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
         opened = opened or pipeline.open(source.vector_spec or _vector_spec(there()), index_meta)
         client = cluster()
         watch = stack.enter_context(open_reporter(client, name, source.shown, pipeline))
         with json_where_unpublished(progress.LoadSummary.to_dict, as_json=as_json):
-            summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
+            if state is not None and isinstance(source, Files):
+                summary = load_in_parts(client, source, name, opened, state, options, watch)
+            else:
+                summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
         last = progress.last_line(summary)
         _log.info("%s", last)
     if as_json:

@@ -3,14 +3,21 @@
 import json
 
 import pytest
+from command_line import langshift
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
+from opensearchpy import helpers
+from parted import letters_of
+from s3_store import s3_store
 from small_dataset import index_of, write_small_dataset
 from tls_proxy import Authority, client_of
 
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.plugin import shift_script
+from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.plugin import shift_script, versions
 from langshift.plugin.inventory import drop_all
+from langshift.settings import Settings
 
 
 @pytest.fixture(scope="session")
@@ -103,3 +110,44 @@ def corpus(tmp_path):
         return str(path)
 
     return write
+
+
+@pytest.fixture(scope="module")
+def _running_store():
+    with s3_store() as running:
+        yield running
+
+
+@pytest.fixture
+def store(_running_store):
+    """An empty S3."""
+    yield _running_store
+    _running_store.proxy.clear()
+    for found in _running_store.client.list_objects_v2(Bucket="corpora").get("Contents", ()):
+        _running_store.remove(found["Key"])
+
+
+@pytest.fixture
+def became(client, cluster_url, index_name):
+    """A function that loads corpora into an index of their own, and gives what has become of them."""
+    names = []
+
+    def load(*given, state=None, options=(), codes=(0, 3), name=None):
+        names.append(name := name or f"{index_name}-{len(names)}")
+        command = ("ingest", *given, "--index", name, "--encoder", "use-m", "--max-refused", 1, "--json", *options)
+        command += () if state is None else ("--state", state)
+        done = langshift(*command, url=cluster_url)
+        assert done.returncode in codes, done.stderr
+        return json.loads(done.stdout), *left(name, state)
+
+    def left(name, state):
+        place = LoadWorkspace.of(Settings.from_env().home, client, name)
+        letters = list(DeadLetters(place.dead_letters)) if state is None else letters_of(state)
+        client.indices.refresh(index=name)
+        found = {hit["_id"]: hit["_source"] for hit in helpers.scan(client, index=name)}
+        return found, letters, versions.live(client, name).fingerprint
+
+    load.left = left
+    yield load
+    for name in names:
+        drop_all(client, name)

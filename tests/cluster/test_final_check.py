@@ -38,7 +38,7 @@ class Load:
 
     def check(self):
         """The final check."""
-        return check(self.client, self.target, self.journal, BASE)
+        return check(self.client, self.target, lambda: [self.journal], BASE)
 
 
 def action(index, identifier, line, vector, operation="index"):

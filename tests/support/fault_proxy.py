@@ -122,7 +122,7 @@ class FaultProxy:
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether another may follow on this connection."""
-        exchange = await read_request(reader, self._forward)
+        exchange = await read_request(reader, writer, self._forward)
         reply = await (self._bulk(exchange) if exchange.bulk else self._fault(exchange)(exchange))
         await send(writer, reply, with_body=exchange.method != "HEAD")
         return reply.cut is None and not exchange.last

@@ -74,7 +74,7 @@ class Exchange:
 
 
 async def read_request(
-    reader: asyncio.StreamReader, send_on: Callable[[Exchange, bytes], Awaitable[Reply]]
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, send_on: Callable[[Exchange, bytes], Awaitable[Reply]]
 ) -> Exchange:
     """The next request of a connection.
 
@@ -85,6 +85,9 @@ async def read_request(
     method, path, _ = head[0].split(" ")
     fields = (line.partition(":") for line in head[1:] if line)
     headers = {name.strip().lower(): value.strip() for name, _, value in fields}
+    if headers.pop("expect", "").lower() == "100-continue":
+        # Who is not given leave waits for a second.
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     return Exchange(method, path, headers, await _body(reader, headers), send_on)
 
 

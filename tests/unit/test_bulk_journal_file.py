@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections import Counter
 
 import killed_load
 import pytest
@@ -58,7 +59,8 @@ def test_a_kill_at_any_moment_takes_nothing_back_that_was_promised(tmp_path):
         with Journal(tmp_path / "journal.sqlite") as journal:
             handled = journal.handled()
             assert [line for line in promised if line not in handled] == []
-            counts = journal.counts()
+            with journal.reading() as database:
+                counts = Counter(dict(database.execute("SELECT state, count(*) FROM lines GROUP BY state")))
             assert journal.documents()[0] == counts["index"] == len(handled) - counts["dead"]
             assert len(journal.sample()) <= 200
         letters = list(DeadLetters(tmp_path / "dead-letters.jsonl"))

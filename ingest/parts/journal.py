@@ -1,0 +1,367 @@
+"""The journal of a load that is kept in parts, each of which says what became of some of its lines."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import orjson
+
+from langshift.errors import LangshiftError, UsageError
+from langshift.ingest.bulk.dead_letters import DeadLetters
+from langshift.ingest.bulk.journal import IDENTITY, RESULT, SUMMARY, Journal
+from langshift.ingest.bulk.journal_store import Acknowledged, LineRanges, Sampled
+from langshift.ingest.bulk.writer import Operation
+from langshift.ingest.documents import Original
+from langshift.ingest.parts.folder import Columns, StateFolder
+from langshift.ingest.resume import OwnershipLost
+from langshift.reporting import note
+
+#: The file of a state that says which load it is.
+LOAD = "load.json"
+#: The file of a finished one that says how its documents were made.
+OPTIONS = "making.json"
+DEAD, _PARTS, _LATE = "dead", "parts", "late"
+_FORMAT, _RUN = "format", "run"
+_THIS_FORMAT = 1
+# The letters that are left once they were sent again.
+_LEFT = "left.jsonl"
+# Names of parts: lines first to last, late lines of a bucket, lines that were written once more; each ends with the
+# number of lines that it has counted. By their names, what was written later comes later.
+_LATE_PART, _REPAIR_PART = "late-{:06}", "repair-{:06}"
+
+
+class LateLine(NamedTuple):
+    """A delete, or an update of single fields, which waits for all whole documents.
+
+    Attributes:
+        line: its number.
+        id: the document's ``_id``.
+        operation: which of the two it is.
+        original: the line as the input had it.
+    """
+
+    line: int
+    id: str
+    operation: Operation
+    original: Original
+
+
+class StateJournal(Journal):
+    """A load's journal in a state folder.
+
+    The facts are in ``load.json``. What became of lines is in ``parts/``; under the same names, ``late/`` has the lines
+    that wait, and ``dead/`` the dead letters: a part is written last, and says that the others are there.
+    """
+
+    def __init__(self, path: Path, folder: StateFolder, buckets: int) -> None:
+        """Open the state, which may be new.
+
+        Args:
+            path: a file for this process alone.
+            folder: the state's folder.
+            buckets: into how many parts the ids are divided, each of which fits into a journal.
+
+        Raises:
+            UsageError: the folder holds something else.
+            LangshiftError: it cannot be read.
+        """
+        super().__init__(path)
+        self.folder, self.buckets, self.shown = folder, buckets, folder.shown
+        facts = _facts(folder)
+        if facts is None and folder.names():
+            raise UsageError(f"{folder.shown} holds no state of a load, but other files: give a folder of its own.")
+        self._own, self._owner = uuid4().hex, (facts or {}).get(_RUN)
+        with self.writing() as database:
+            kept = [(name, orjson.dumps(value)) for name, value in (facts or {}).items()]
+            database.executemany("INSERT INTO facts VALUES (?, ?)", kept)
+        self._parts: dict[str, Mapping[str, int] | None] = {}
+        if self.begun:
+            self._parts = dict.fromkeys(name.removesuffix(".parquet") for name in folder.names(_PARTS))
+
+    def require_free(self) -> None:
+        """Refuse to begin a load where another one is.
+
+        Raises:
+            UsageError: there is one, which is finished.
+        """
+        if self.finished is not None:
+            corpus, index = (self.identity.get(name) for name in ("corpus", "index"))
+            raise UsageError(
+                f"{self.shown} is the state of the load of {corpus} into {index}, which is complete: give another "
+                "folder with --state, or remove this one once its dead letters are not needed any more."
+            )
+
+    def require_own(self) -> None:
+        """Stop where another process goes on with the load.
+
+        Raises:
+            OwnershipLost: one does, or somebody has removed the state.
+        """
+        facts = _facts(self.folder)
+        if facts is None and self._owner is not None:
+            raise OwnershipLost(f"The state {self.shown} was removed while the load ran: it was not completed.")
+        if (facts or {}).get(_RUN) != self._owner:
+            raise OwnershipLost(f"Another process has taken over the load with the state {self.shown}: this one stops.")
+
+    def take_over(self) -> None:
+        """Have every other process that is at this load stop.
+
+        Raises:
+            OwnershipLost: another one has done so since the state was opened.
+            LangshiftError: the state cannot be written.
+        """
+        self.require_own()
+        with self.reading() as database:
+            facts = {name: orjson.loads(value) for name, value in database.execute("SELECT name, value FROM facts")}
+        facts |= {_FORMAT: _THIS_FORMAT, _RUN: self._own}
+        self.folder.put(LOAD, orjson.dumps(facts, option=orjson.OPT_INDENT_2))
+        self._owner = self._own
+
+    def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401 (JSON is anything)
+        """Keep a JSON value under a name; see ``Journal.set_fact``."""
+        super().set_fact(name, value)
+        self.take_over()
+
+    def begin(self, identity: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Begin a load; see ``Journal.begin``."""
+        self._clear(_PARTS, _LATE, DEAD)
+        super().begin(identity, facts)
+        self.take_over()
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Say that the load is complete; the dead letters stay."""
+        for name in self.folder.names(DEAD):
+            if name.removesuffix(".jsonl") not in self._parts:
+                self.folder.remove(f"{DEAD}/{name}")
+        super().finish(summary)
+        self.take_over()
+        self._clear(_PARTS, _LATE)
+
+    def remove(self) -> None:
+        """Remove the state, as far as that is possible."""
+        try:
+            self.require_own()
+            self._clear(_PARTS, _LATE, DEAD)
+            self.folder.remove(LOAD)
+        except LangshiftError as error:
+            note(f"The state of the load stays: {error}")
+        super().remove()
+
+    def _clear(self, *folders: str) -> None:
+        for folder in folders:
+            for name in self.folder.names(folder):
+                self.folder.remove(f"{folder}/{name}")
+        self._parts = {}
+
+    def handled(self) -> LineRanges:
+        """The lines that need not be read again."""
+        lines = LineRanges()
+        for name in self._parts:
+            if _is_run(name):
+                first, last, _ = map(int, name.split("-"))
+                lines.add(first, last)
+        return lines
+
+    def handled_lines(self) -> int:
+        """How many lines came to an end."""
+        return sum(int(name.rpartition("-")[2]) for name in self._parts)
+
+    def last_line(self) -> int:
+        """The highest number among the lines that were read; 0 where none was."""
+        return max((last for _, last in self.handled().ranges()), default=0)
+
+    def tallies(self) -> Counter[str]:
+        """What was added up over all parts."""
+        sums, created = Counter[str](), self.fact("created")
+        for name, known in self._parts.items():
+            if (tallies := known) is None:
+                found = self.folder.metadata(f"{_PARTS}/{name}.parquet")
+                self._parts[name] = tallies = orjson.loads(found[b"tallies"])
+            counted = Counter(tallies)
+            if created and _is_run(name):
+                # Nobody else writes to the version: a whole document that came too late was written, and replaced,
+                # by a process that was killed before its part.
+                counted[f"{RESULT}resent"] += counted.pop(f"{RESULT}superseded", 0)
+            sums.update(counted)
+        return sums
+
+    @contextmanager
+    def recording(self) -> Iterator[tuple[Journal, DeadLetters]]:
+        """A journal and dead letters of their own for some lines, until ``commit`` keeps what they hold."""
+        with TemporaryDirectory() as scratch, Journal(Path(scratch, "lines.sqlite")) as journal:
+            yield journal, DeadLetters(Path(scratch, "dead-letters.jsonl"))
+
+    def commit_run(self, first: int, last: int, journal: Journal, letters: DeadLetters, late: list[LateLine]) -> None:
+        """Keep what became of all lines from ``first`` to ``last``, but of those that wait."""
+        self._commit(f"{first:012}-{last:012}", journal, letters, late)
+
+    def commit_late(self, bucket: int, journal: Journal, letters: DeadLetters) -> None:
+        """Keep what became of the lines of a bucket that had waited."""
+        self._commit(_LATE_PART.format(bucket), journal, letters)
+
+    def commit_repair(self, journal: Journal, letters: DeadLetters) -> None:
+        """Keep what became of lines that were written once more."""
+        number = sum(name.startswith("repair") for name in self._parts)
+        self._commit(_REPAIR_PART.format(number), journal, letters, counts=False)
+
+    def _commit(
+        self, name: str, journal: Journal, letters: DeadLetters, late: Sequence[LateLine] = (), *, counts: bool = True
+    ) -> None:
+        import pyarrow as pa
+
+        with journal.reading() as database:
+            lines = [(_text(id), *rest) for id, *rest in database.execute("SELECT id, line, state, chunks FROM lines")]
+            sample = {
+                line: (id, vector) for line, id, vector in database.execute("SELECT line, id, vector FROM sample")
+            }
+        name, tallies = f"{name}-{len(lines) if counts else 0}", journal.tallies()
+        self.require_own()
+        if letters.path.exists():
+            self.folder.put(f"{DEAD}/{name}.jsonl", letters.path.read_bytes())
+        if late:
+            rows = sorted(((self._bucket(one.id), *one) for one in late), key=lambda row: row[:2])
+            written = [row[4] if isinstance(row[4], bytes) else _json(row[4]) for row in rows]
+            columns: Columns = {
+                "bucket": (pa.int32(), [row[0] for row in rows]),
+                "line": (pa.int64(), [row[1] for row in rows]),
+                "id": (pa.large_string(), [row[2] for row in rows]),
+                "operation": (pa.string(), [row[3] for row in rows]),
+                "is_line": (pa.bool_(), [isinstance(row[4], bytes) for row in rows]),
+                "original": (pa.large_binary(), written),
+            }
+            self.folder.put_table(f"{_LATE}/{name}.parquet", columns, {})
+        rows = sorted((self._bucket(id), line, id, *rest) for id, line, *rest in lines)
+        sampled = [sample.get(row[1], (None, None)) for row in rows]
+        columns = {
+            "bucket": (pa.int32(), [row[0] for row in rows]),
+            "line": (pa.int64(), [row[1] for row in rows]),
+            "id": (pa.large_string(), [row[2] for row in rows]),
+            "state": (pa.string(), [row[3] for row in rows]),
+            "chunks": (pa.int32(), [row[4] for row in rows]),
+            "sampled": (pa.large_string(), [id for id, _ in sampled]),
+            "vector": (pa.binary(), [vector for _, vector in sampled]),
+        }
+        self.folder.put_table(f"{_PARTS}/{name}.parquet", columns, {"tallies": orjson.dumps(tallies)})
+        self._parts[name] = tallies
+
+    def _bucket(self, id: str) -> int:
+        return zlib.crc32(id.encode()) % self.buckets
+
+    def late_buckets(self) -> list[int]:
+        """The buckets whose late lines are not done; none where no line is late."""
+        if not self._late_files():
+            return []
+        done = {name.rpartition("-")[0] for name in self._parts}
+        return [bucket for bucket in range(self.buckets) if _LATE_PART.format(bucket) not in done]
+
+    def late_ids(self, bucket: int) -> Iterator[tuple[int, str, Operation]]:
+        """Number, ``_id`` and operation of each late line of a bucket."""
+        for name in self._late_files():
+            yield from self.folder.rows(name, bucket, ["line", "id", "operation"])
+
+    def late(self, bucket: int) -> Iterator[tuple[int, Original]]:
+        """The late lines of a bucket in the order of the corpus, each with its number."""
+        for name in self._late_files():
+            for line, is_line, original in self.folder.rows(name, bucket, ["line", "is_line", "original"]):
+                yield line, original if is_line else orjson.loads(original)
+
+    def _late_files(self) -> list[str]:
+        # What a process has left that was killed before its part belongs to none.
+        names = (name for name in self.folder.names(_LATE) if name.removesuffix(".parquet") in self._parts)
+        return [f"{_LATE}/{name}" for name in names]
+
+    def of_bucket(self, bucket: int, path: Path) -> Journal:
+        """What became of the lines of a bucket, as a journal in a new file; who asks closes it."""
+        journal, created = Journal(path), self.fact("created")
+        try:
+            for name in sorted(self._parts):
+                rows, sampled = [], []
+                columns = ["line", "id", "state", "chunks", "sampled", "vector"]
+                for line, id, state, chunks, entry, vector in self.folder.rows(
+                    f"{_PARTS}/{name}.parquet", bucket, columns
+                ):
+                    # See ``tallies``.
+                    written = created and state == "superseded" and _is_run(name)
+                    rows.append(Acknowledged(line, id, "index" if written else state, chunks))
+                    if vector is not None:
+                        sampled.append(Sampled(line, entry, vector))
+                journal.acknowledge(rows, sampled)
+        except BaseException:
+            journal.remove()
+            raise
+        return journal
+
+
+@contextmanager
+def borrowed_letters(folder: StateFolder) -> Iterator[tuple[Mapping[str, Any], DeadLetters, Path]]:
+    """The dead letters of a load, for a while in a file of this machine's; what changes there changes in the state.
+
+    Args:
+        folder: the state's folder.
+
+    Yields:
+        What the load began with, its dead letters, and a file with the options of its pipeline, where it is finished.
+
+    Raises:
+        UsageError: it holds no state of a load.
+        LangshiftError: it cannot be read, or written.
+    """
+    if (facts := _facts(folder)) is None or IDENTITY not in facts:
+        raise UsageError(f"{folder.shown} holds no state of a load: give the folder that a load had with --state.")
+    names = folder.names(DEAD)
+    if SUMMARY not in facts:
+        # A process that was killed has left others, whose lines are not handled.
+        parts = {name.removesuffix(".parquet") for name in folder.names(_PARTS)}
+        names = [name for name in names if name.removesuffix(".jsonl") in parts]
+    with TemporaryDirectory() as scratch:
+        letters, options = DeadLetters(Path(scratch, "dead-letters.jsonl")), Path(scratch, OPTIONS)
+        before = b"".join(folder.get(f"{DEAD}/{name}") or b"" for name in names)
+        if before:
+            letters.path.write_bytes(before)
+        if SUMMARY in facts:
+            options.write_bytes(folder.get(OPTIONS) or b"")
+        try:
+            yield facts, letters, options
+        finally:
+            after = letters.path.read_bytes() if letters.path.exists() else b""
+            if after != before:
+                if after:
+                    folder.put(f"{DEAD}/{_LEFT}", after)
+                for name in set(names) - ({_LEFT} if after else set()):
+                    folder.remove(f"{DEAD}/{name}")
+
+
+def _is_run(name: str) -> bool:
+    return name[0].isdigit()
+
+
+def _text(id: str) -> str:
+    """An id that can be written; only that of a dead line is changed by this."""
+    return id.encode(errors="replace").decode()
+
+
+def _json(row: Original) -> bytes:
+    return orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _facts(folder: StateFolder) -> dict[str, Any] | None:
+    content = folder.get(LOAD)
+    if content is None:
+        return None
+    try:
+        facts = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        facts = None
+    if not isinstance(facts, dict) or facts.get(_FORMAT) != _THIS_FORMAT:
+        raise UsageError(
+            f"{folder.shown}/{LOAD} is damaged, or was written by another version of langshift: give another folder "
+            "with --state."
+        )
+    return facts
