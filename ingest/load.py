@@ -199,10 +199,13 @@ class LoadRun:
         """Let the journal keep that the load is complete, but its version not live; or nothing, where that is gone."""
         self._summary.index, self._summary.published = error.version or "", False
         if error.version is None:
-            self._journal.remove()
+            self._leave_nothing(target, error.why)
         else:
             self._finish(target, unpublished=error.why)
         return LoadNotPublished(str(error), self._summary)
+
+    def _leave_nothing(self, target: Target, why: str) -> None:  # noqa: ARG002 - for others
+        self._journal.remove()
 
     def _tallies(self) -> dict[str, int]:
         """What the journal has counted, but for what the server says of a delivery that was not the first."""
@@ -266,7 +269,7 @@ class LoadRun:
         self._begin_ledger()
         self._begin_writing(target)
 
-    # What a load is that keeps its journal in parts: these three, and ``_journals``, are its own.
+    # A load that keeps its journal in parts has ways of its own to write, to forget, and to end.
     def _write(self, target: Target) -> None:  # noqa: ARG002 - ``_rows`` knows it, too
         """Write every line that the journal does not have."""
         rows = self._source.read(self._journal.handled())

@@ -40,6 +40,11 @@ class StateFolder:
         self.shown = uri.rstrip("/") or uri
         self._store = Store.of(uri, patience) if is_remote(uri) else None
 
+    def stop_waiting(self) -> None:
+        """Ask a store that does not answer no second time from now on."""
+        if self._store is not None:
+            self._store = self._store._replace(patience=0)
+
     def put(self, name: str, content: bytes) -> None:
         """Write a file, in place of what is there.
 

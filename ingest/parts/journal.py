@@ -98,6 +98,11 @@ class StateJournal(Journal):
                 "folder with --state, or remove this one once its dead letters are not needed any more."
             )
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this process has begun the load that the state is of, or gone on with it."""
+        return self._owner == self._own
+
     def require_own(self) -> None:
         """Stop where another process goes on with the load.
 
@@ -145,7 +150,8 @@ class StateJournal(Journal):
         self._clear(_PARTS, _LATE)
 
     def remove(self) -> None:
-        """Remove the state, as far as that is possible."""
+        """Remove the state, as far as that is possible at once."""
+        self.folder.stop_waiting()
         try:
             self.require_own()
             self._clear(_PARTS, _LATE, DEAD)

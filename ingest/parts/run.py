@@ -147,6 +147,10 @@ class PartedRun(LoadRun):
         for line in lines:
             self._lost.add(line, line)
 
+    def _leave_nothing(self, target: Target, why: str) -> None:
+        # The dead letters stay.
+        self._finish(target, unpublished=why)
+
     def _finish(self, target: Target, **more: str) -> None:
         # Dead letters are sent again by these, wherever that is.
         self._journal.folder.put(OPTIONS, self._opened.place.pipeline_options.read_bytes())
@@ -233,7 +237,7 @@ def load_in_parts(
     with ExitStack() as stack:
         # Nobody else loads into the index from this machine meanwhile.
         own = stack.enter_context(Journal(place.journal))
-        if own.begun:
+        if own.begun and own.fact("resumable"):
             raise UsageError(
                 f"A load of {own.identity.get('corpus')} into {name} without --state was interrupted: continue it with "
                 f"--resume and without --state, or remove {own.shown} to abandon it."
@@ -247,7 +251,7 @@ def load_in_parts(
         try:
             opened.open()
         except BaseException:
-            if not journal.identity:
+            if journal.is_own and not journal.identity:
                 journal.remove()
             raise
         if opened.target is not None:

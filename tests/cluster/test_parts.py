@@ -26,13 +26,12 @@ def _short_parts(monkeypatch):
     monkeypatch.setattr(run, "_LINES_OF_A_BUCKET", 40)
 
 
-JSON = ("--max-refused", 1, "--json")
-
-
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("options", [(), ("--chunk", "sentences:1")])
 def test_it_becomes_what_a_plain_load_becomes(became, tmp_path, seed, options):
     files, _ = written(tmp_path / "in", made_lines(seed))
+    # In another order, too, in which others are the later ones.
+    files = files[::-1] if seed else files
     plain, expected, others, likewise = became(*files, options=options)
     said, documents, letters, made = became(*files, state=tmp_path / "state", options=options)
     require_same(documents, expected)
@@ -144,7 +143,7 @@ def refused(cluster_url, index_name, corpus, monkeypatch):
     monkeypatch.setattr(run, "_LINES", 25)
 
     def last_line(state, *options, given=corpus, name=index_name, stdin=None):
-        load = ("ingest", given, "--index", name, *GIVEN, *JSON, "--state", state, *options)
+        load = ("ingest", given, "--index", name, *GIVEN, "--state", state, *options)
         done = langshift(*load, url=cluster_url, stdin=stdin)
         assert (done.returncode in (1, 2), done.stdout) == (True, ""), done.stderr
         return done.stderr.splitlines()[-1].removeprefix("Error: ")
@@ -187,7 +186,7 @@ def test_what_is_no_state_of_this_load_is_refused(
         f"{part} is damaged: remove it, and its lines are loaded again. 100 lines of {corpus} handled: continue with "
         "--resume."
     )
-    load = ("ingest", corpus, "--index", index_name, *GIVEN, *JSON, "--state", state, "--resume")
+    load = ("ingest", corpus, "--index", index_name, *GIVEN, "--state", state, "--resume")
     part.unlink()
     done = langshift(*load, url=cluster_url)
     assert done.returncode == 3, done.stderr
@@ -223,6 +222,16 @@ def test_its_dead_letters_are_listed_and_sent_again(client, cluster_url, became,
     nothing = langshift("dead-letters", "list", "--state", tmp_path / "nowhere")
     assert nothing.returncode == 2
     assert f"{tmp_path / 'nowhere'} holds no state of a load: " in nothing.stderr
+
+
+def test_of_a_load_that_makes_no_index_the_dead_letters_stay(refused, corpus, tmp_path, index_name):
+    corpus.write_bytes(b'{"_op": "update", "_id": "a", "year": 1}')
+    state = tmp_path / "state"
+    assert refused(state, "--encoder", "use-m") == (
+        f"No index {index_name} was created, because it would hold no document: 1 of 1 line was refused (langshift "
+        f"dead-letters list --state {state} shows why)."
+    )
+    assert [one.type for one in letters_of(state)] == ["missing_document"]
 
 
 def test_a_state_that_may_not_be_written_is_refused_before_anything_is(client, refused, store, index_name):

@@ -47,9 +47,9 @@ def process(cluster_url, index_name, tmp_path):
 
 
 @pytest.fixture
-def corpus(tmp_path):
+def corpus(tmp_path, request):
     path = tmp_path / "corpus.jsonl"
-    path.write_bytes(b"\n".join(map(orjson.dumps, vectored(made_lines(5)))))
+    path.write_bytes(b"\n".join(map(orjson.dumps, vectored(made_lines(getattr(request, "param", 5))))))
     return path
 
 
@@ -87,6 +87,7 @@ KILLS = [
 ]
 
 
+@pytest.mark.parametrize("corpus", [5, 6], indirect=True)
 def test_killed_anywhere_it_is_resumed_from_another_home(process, became, plain, store, index_name, corpus, client):
     state = store.uri("state")
     for pattern, after in KILLS:
