@@ -135,7 +135,7 @@ class StateFolder:
         wanted = [("bucket", "=", bucket)]
         table = self._read(name, lambda file: parquet.read_table(file, columns=columns, filters=wanted))
         if table is None:
-            raise self._gone(name)
+            raise self._unusable(name, "missing")
         return zip(*(column.to_pylist() for column in table.select(columns).columns), strict=True)
 
     def metadata(self, name: str) -> dict[bytes, bytes]:
@@ -148,7 +148,7 @@ class StateFolder:
 
         schema = self._read(name, parquet.read_schema)
         if schema is None:
-            raise self._gone(name)
+            raise self._unusable(name, "missing")
         return dict(schema.metadata or {})
 
     def _read(self, name: str, question: Callable[[Any], T]) -> T | None:
@@ -168,10 +168,12 @@ class StateFolder:
         except MissingError:
             return None
         except ArrowInvalid as error:
-            raise LangshiftError(f"{self._uri(name)} is damaged: remove it, and its lines are loaded again.") from error
+            raise self._unusable(name, "damaged") from error
 
-    def _gone(self, name: str) -> LangshiftError:
-        return LangshiftError(f"{self._uri(name)} is gone: its lines are loaded again with --resume.")
+    def _unusable(self, name: str, why: str) -> LangshiftError:
+        # Beside a part that says that its lines are handled, what it needs may be what is missing.
+        part = f"{self.shown}/parts/{name.rpartition('/')[2]}"
+        return LangshiftError(f"{self._uri(name)} is {why}: remove {part}, and its lines are loaded again.")
 
     def _uri(self, name: str) -> str:
         return f"{self.shown}/{name}"

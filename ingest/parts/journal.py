@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +29,14 @@ LOAD = "load.json"
 #: The file of a finished one that says how its documents were made.
 OPTIONS = "making.json"
 DEAD, _PARTS, _LATE = "dead", "parts", "late"
-_FORMAT, _RUN = "format", "run"
+_FORMAT, _RUN, _BUCKETS = "format", "run", "buckets"
 _THIS_FORMAT = 1
 # The letters that are left once they were sent again.
 _LEFT = "left.jsonl"
 # Names of parts: lines first to last, late lines of a bucket, lines that were written once more; each ends with the
 # number of lines that it has counted. By their names, what was written later comes later.
 _LATE_PART, _REPAIR_PART = "late-{:06}", "repair-{:06}"
+_PART = re.compile(r"((?:\d{12}-\d{12}|late-\d{6}|repair-\d{6})-\d+)\.parquet")
 
 
 class LateLine(NamedTuple):
@@ -51,6 +53,18 @@ class LateLine(NamedTuple):
     id: str
     operation: Operation
     original: Original
+
+
+class PartCounts(NamedTuple):
+    """What a part has counted.
+
+    Attributes:
+        tallies: as ``Journal.tallies`` has them.
+        late: how many of its lines wait.
+    """
+
+    tallies: Mapping[str, int]
+    late: int
 
 
 class StateJournal(Journal):
@@ -73,17 +87,18 @@ class StateJournal(Journal):
             LangshiftError: it cannot be read.
         """
         super().__init__(path)
-        self.folder, self.buckets, self.shown = folder, buckets, folder.shown
+        self.folder, self.shown = folder, folder.shown
         facts = _facts(folder)
+        self.buckets = (facts or {}).get(_BUCKETS, buckets)
         if facts is None and folder.names():
             raise UsageError(f"{folder.shown} holds no state of a load, but other files: give a folder of its own.")
         self._own, self._owner = uuid4().hex, (facts or {}).get(_RUN)
         with self.writing() as database:
             kept = [(name, orjson.dumps(value)) for name, value in (facts or {}).items()]
             database.executemany("INSERT INTO facts VALUES (?, ?)", kept)
-        self._parts: dict[str, Mapping[str, int] | None] = {}
+        self._parts: dict[str, PartCounts | None] = {}
         if self.begun:
-            self._parts = dict.fromkeys(name.removesuffix(".parquet") for name in folder.names(_PARTS))
+            self._parts = dict.fromkeys(found[1] for name in folder.names(_PARTS) if (found := _PART.fullmatch(name)))
 
     def require_free(self) -> None:
         """Refuse to begin a load where another one is.
@@ -125,7 +140,7 @@ class StateJournal(Journal):
         self.require_own()
         with self.reading() as database:
             facts = {name: orjson.loads(value) for name, value in database.execute("SELECT name, value FROM facts")}
-        facts |= {_FORMAT: _THIS_FORMAT, _RUN: self._own}
+        facts |= {_FORMAT: _THIS_FORMAT, _RUN: self._own, _BUCKETS: self.buckets}
         self.folder.put(LOAD, orjson.dumps(facts, option=orjson.OPT_INDENT_2))
         self._owner = self._own
 
@@ -186,17 +201,20 @@ class StateJournal(Journal):
     def tallies(self) -> Counter[str]:
         """What was added up over all parts."""
         sums, created = Counter[str](), self.fact("created")
-        for name, known in self._parts.items():
-            if (tallies := known) is None:
-                found = self.folder.metadata(f"{_PARTS}/{name}.parquet")
-                self._parts[name] = tallies = orjson.loads(found[b"tallies"])
-            counted = Counter(tallies)
+        for name in self._parts:
+            counted = Counter(self._counts(name).tallies)
             if created and _is_run(name):
                 # Nobody else writes to the version: a whole document that came too late was written, and replaced,
                 # by a process that was killed before its part.
                 counted[f"{RESULT}resent"] += counted.pop(f"{RESULT}superseded", 0)
             sums.update(counted)
         return sums
+
+    def _counts(self, name: str) -> PartCounts:
+        if (known := self._parts[name]) is None:
+            found = self.folder.metadata(f"{_PARTS}/{name}.parquet")
+            self._parts[name] = known = PartCounts(*orjson.loads(found[b"counts"]))
+        return known
 
     @contextmanager
     def recording(self) -> Iterator[tuple[Journal, DeadLetters]]:
@@ -227,7 +245,7 @@ class StateJournal(Journal):
             sample = {
                 line: (id, vector) for line, id, vector in database.execute("SELECT line, id, vector FROM sample")
             }
-        name, tallies = f"{name}-{len(lines) if counts else 0}", journal.tallies()
+        name, counted = f"{name}-{len(lines) if counts else 0}", PartCounts(journal.tallies(), len(late))
         self.require_own()
         if letters.path.exists():
             self.folder.put(f"{DEAD}/{name}.jsonl", letters.path.read_bytes())
@@ -254,8 +272,8 @@ class StateJournal(Journal):
             "sampled": (pa.large_string(), [id for id, _ in sampled]),
             "vector": (pa.binary(), [vector for _, vector in sampled]),
         }
-        self.folder.put_table(f"{_PARTS}/{name}.parquet", columns, {"tallies": orjson.dumps(tallies)})
-        self._parts[name] = tallies
+        self.folder.put_table(f"{_PARTS}/{name}.parquet", columns, {"counts": orjson.dumps([*counted])})
+        self._parts[name] = counted
 
     def _bucket(self, id: str) -> int:
         return zlib.crc32(id.encode()) % self.buckets
@@ -279,9 +297,7 @@ class StateJournal(Journal):
                 yield line, original if is_line else orjson.loads(original)
 
     def _late_files(self) -> list[str]:
-        # What a process has left that was killed before its part belongs to none.
-        names = (name for name in self.folder.names(_LATE) if name.removesuffix(".parquet") in self._parts)
-        return [f"{_LATE}/{name}" for name in names]
+        return [f"{_LATE}/{name}.parquet" for name in sorted(self._parts) if self._counts(name).late]
 
     def of_bucket(self, bucket: int, path: Path) -> Journal:
         """What became of the lines of a bucket, as a journal in a new file; who asks closes it."""

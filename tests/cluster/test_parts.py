@@ -182,10 +182,12 @@ def test_what_is_no_state_of_this_load_is_refused(
     part = sorted((state / "parts").iterdir())[0]
     content = part.read_bytes()
     part.write_bytes(content[:-9])
-    assert refused(state, "--resume") == (
-        f"{part} is damaged: remove it, and its lines are loaded again. 100 lines of {corpus} handled: continue with "
-        "--resume."
-    )
+    again = f"remove {part}, and its lines are loaded again. 100 lines of {corpus} handled: continue with --resume."
+    assert refused(state, "--resume") == f"{part} is damaged: {again}"
+    part.write_bytes(content)
+    late = state / "late" / part.name
+    late.rename(tmp_path / "late")
+    assert refused(state, "--resume") == f"{late} is missing: {again}"
     load = ("ingest", corpus, "--index", index_name, *GIVEN, "--state", state, "--resume")
     part.unlink()
     done = langshift(*load, url=cluster_url)
