@@ -89,7 +89,7 @@ class StateJournal(Journal):
         super().__init__(path)
         self.folder, self.shown = folder, folder.shown
         facts = _facts(folder)
-        self.buckets = (facts or {}).get(_BUCKETS, buckets)
+        self.buckets: int = (facts or {}).get(_BUCKETS, buckets)
         if facts is None and folder.names():
             raise UsageError(f"{folder.shown} holds no state of a load, but other files: give a folder of its own.")
         self._own, self._owner = uuid4().hex, (facts or {}).get(_RUN)
