@@ -455,7 +455,8 @@ class Ledger:
             letters: the dead letters.
             place: tells how messages name the file that has a line, and the line's number there.
             base: the version that line 0 would have.
-            on_progress: called after each change with the number of lines, and of dead ones among them.
+            on_progress: called after each change with the number of lines, and of dead ones among them, in one
+                thread at a time.
         """
         self._journal, self._letters = journal, letters
         self._place, self._base = place, base
@@ -487,7 +488,7 @@ class Ledger:
             if letters:
                 self._letters.add(letters)
             self._journal.acknowledge(rows, sampled, counted)
-        self._on_progress(results.total(), results["dead"])
+            self._on_progress(results.total(), results["dead"])
         return outcomes
 
     def _letter(self, outcome: ActionResult, now: str) -> DeadLetter:
