@@ -112,7 +112,8 @@ class StateFolder:
         import pyarrow as pa
         from pyarrow import parquet
 
-        table = pa.table({column: pa.array(values, kind) for column, (kind, values) in columns.items()})
+        arrays = {column: pa.array(values, kind) for column, (kind, values) in columns.items()}
+        table = pa.Table.from_pydict(arrays)
         table = table.replace_schema_metadata(more)
         buckets = table.column(0).to_pylist()
         content = io.BytesIO()
