@@ -15,10 +15,7 @@ def letters_of(state):
 
 
 def told(letters, names=lambda name: name):
-    """Dead letters but for the server's own words, which depend on when it has mapped a field."""
-    types = {"illegal_argument_exception": "mapper_parsing_exception"}
-    each = ((names(one.corpus), one.line, one.id, types.get(one.type, one.type), one) for one in letters)
-    return sorted((*head, one.stage, one.document) for *head, one in each)
+    return sorted((names(one.corpus), one.line, one.id, one.type, one.stage, one.document) for one in letters)
 
 
 def counted(said):

@@ -20,14 +20,15 @@ def made_lines(seed):
     for number in range(120):
         name, tag = f"d{chance.randrange(40)}", chance.choice(list(TEXTS))
         kind = chance.choice(["write"] * 6 + ["delete", "update", "no text", "refused"])
-        document = {"_id": name, "text": f"{TEXTS[tag]} {number}", "year": number}
+        # No whole number, so that the field has its type before the first document is written.
+        document = {"_id": name, "text": f"{TEXTS[tag]} {number}", "year": number + 0.5}
         lines.append(
             {
                 "write": document,
                 "delete": {"_op": "delete", "_id": name},
                 "update": {"_op": "update", "_id": name, "year": 1000 + number},
                 "no text": {"_id": name, "year": number},
-                # The field is one of numbers by then.
+                # The field is one of numbers.
                 "refused": document | {"year": [{"of": "no number"}]},
             }[kind]
         )
@@ -48,7 +49,8 @@ def written(folder, lines):
 
 
 def require_same(one, other):
-    assert one.keys() == other.keys()
+    apart = sorted(one.keys() ^ other.keys())
+    assert not apart, apart
     for name, source in one.items():
         vectors = [np.array(each["embedding"], np.float32) for each in (source, other[name])]
         assert np.abs(vectors[0] - vectors[1]).max() < 1e-6
