@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from opensearchpy import OpenSearch
 
 from langshift.errors import UsageError
+from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal import Journal, Ledger
 from langshift.ingest.bulk.journal_store import LineRanges, LoadWorkspace
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Operation
@@ -19,7 +20,7 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import SourceRow
 from langshift.ingest.load import LoadRun
 from langshift.ingest.parts.folder import StateFolder
-from langshift.ingest.parts.journal import OPTIONS, LateLine, StateJournal
+from langshift.ingest.parts.journal import DEAD, OPTIONS, LateLine, StateJournal
 from langshift.ingest.progress import LoadObserver, LoadSummary, no_progress
 from langshift.ingest.resume import DOCUMENTS, LoadOptions, LoadSession
 from langshift.ingest.sources import Files
@@ -70,7 +71,7 @@ class PartedRun(LoadRun):
     def __init__(self, opened: LoadSession, watch: LoadObserver | None, scratch: Path) -> None:
         super().__init__(opened, no_progress, watch)
         self._summary.state = self._journal.shown
-        self._summary.dead_letters = f"{self._journal.shown}/dead"
+        self._summary.dead_letters = f"{self._journal.shown}/{DEAD}"
         # What a process has sent that was killed before its part is known to nobody.
         self._doubtful = self._source.total or 0 if opened.goes_on else 0
         self._scratch, self._lost = scratch, LineRanges()
@@ -91,6 +92,15 @@ class PartedRun(LoadRun):
             self._write_late(bucket, target)
         self._forget_buckets()
 
+    @contextmanager
+    def _recording(self) -> Iterator[tuple[Journal, DeadLetters, Ledger]]:
+        with self._journal.recording() as (journal, letters):
+            yield (
+                journal,
+                letters,
+                Ledger(journal, letters, self._source.place, self._opened.base, self._report_progress),
+            )
+
     def _write_run(self, run: Run) -> None:
         late: list[LateLine] = []
 
@@ -99,16 +109,14 @@ class PartedRun(LoadRun):
             late.extend(LateLine(one.line, one.id, one.operation, one.original) for one in waits)
             return [one for one in batch if one.operation == "index"] if waits else batch
 
-        with self._journal.recording() as (journal, letters):
-            ledger = Ledger(journal, letters, self._source.place, self._opened.base, self._report_progress)
+        with self._recording() as (journal, letters, ledger):
             self._rows.write(run, journal, ledger, self._doubtful, hold)
             self._journal.commit_run(run.first, run.last, journal, letters, late)
 
     def _write_late(self, bucket: int, target: Target) -> None:
         with self._bucket(bucket) as known:
             missing, void = too_early(self._journal.late_ids(bucket), known, created=target.created)
-        with self._journal.recording() as (journal, letters):
-            ledger = Ledger(journal, letters, self._source.place, self._opened.base, self._report_progress)
+        with self._recording() as (journal, letters, ledger):
 
             def hold(batch: list[BulkAction]) -> list[BulkAction]:
                 ended = [ActionResult(one, "superseded") for one in batch if one.line in void]
@@ -124,8 +132,7 @@ class PartedRun(LoadRun):
             self._journal.commit_late(bucket, journal, letters)
 
     def _repair(self, lost: LineRanges) -> None:
-        with self._journal.recording() as (journal, letters):
-            ledger = Ledger(journal, letters, self._source.place, self._opened.base, self._report_progress)
+        with self._recording() as (journal, letters, ledger):
             ledger.lost = lost
             self._rows.write(self._source.read(_AllBut(lost)), journal, ledger, self._doubtful)
             self._journal.commit_repair(journal, letters)

@@ -8,24 +8,12 @@ import os
 import subprocess
 import time
 
-import numpy as np
-import orjson
 import psutil
 from command_line import LANGSHIFT
+from large_corpus import write_given
 
 DOCUMENTS, DIMENSION = 1_000_000, 64
-BLOCK = 10_000
 LOOK_EVERY = 0.5  # seconds
-
-
-def write_corpus(path):
-    made = np.random.default_rng(0)
-    with path.open("wb") as file:
-        for first in range(0, DOCUMENTS, BLOCK):
-            vectors = made.standard_normal((BLOCK, DIMENSION), np.float32)
-            for number, vector in enumerate(vectors, start=first):
-                document = {"_id": f"d{number}", "text": f"Document {number}.", "language": "en", "embedding": vector}
-                file.write(orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))
 
 
 def written(client, name):
@@ -35,7 +23,7 @@ def written(client, name):
 
 def test_a_million_documents(client, cluster_env, index_name, tmp_path):
     corpus = tmp_path / "corpus.jsonl"
-    write_corpus(corpus)
+    write_given(corpus, DOCUMENTS, DIMENSION)
     command = [LANGSHIFT, "ingest", corpus, "--index", index_name, "--encoder", "given", "--alpha", "0", "--json"]
     env = {**os.environ, "LANGSHIFT_HOME": str(tmp_path / "home"), "OPENSEARCH_URL": cluster_env}
     began = time.perf_counter()

@@ -8,25 +8,13 @@ import os
 import shutil
 from statistics import median
 
-import numpy as np
-import orjson
 from command_line import LANGSHIFT
+from large_corpus import write_given
 from measured_process import measured
 
 from langshift.plugin.inventory import drop_all
 
 DOCUMENTS, DIMENSION, REPETITIONS = int(os.environ.get("LANGSHIFT_LINES", "20000")), 64, 5
-BLOCK = 10_000
-
-
-def write_corpus(path):
-    made = np.random.default_rng(0)
-    with path.open("wb") as file:
-        for first in range(0, DOCUMENTS, BLOCK):
-            vectors = made.standard_normal((min(BLOCK, DOCUMENTS - first), DIMENSION), np.float32)
-            for number, vector in enumerate(vectors, start=first):
-                document = {"_id": f"d{number}", "text": f"Document {number}.", "language": "en", "embedding": vector}
-                file.write(orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))
 
 
 def shown(values, form):
@@ -35,7 +23,7 @@ def shown(values, form):
 
 def test_a_load_with_its_state_in_a_folder(client, cluster_env, index_name, tmp_path):
     corpus, state = tmp_path / "corpus.jsonl", tmp_path / "state"
-    write_corpus(corpus)
+    write_given(corpus, DOCUMENTS, DIMENSION)
     command = [LANGSHIFT, "ingest", corpus, "--index", index_name, "--encoder", "given", "--alpha", "0", "--json"]
     seconds, memory = {"plain": [], "state": []}, {"plain": [], "state": []}
     for turn in range(REPETITIONS):

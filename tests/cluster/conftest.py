@@ -122,9 +122,7 @@ def _running_store():
 def store(_running_store):
     """An empty S3."""
     yield _running_store
-    _running_store.proxy.clear()
-    for found in _running_store.client.list_objects_v2(Bucket="corpora").get("Contents", ()):
-        _running_store.remove(found["Key"])
+    _running_store.empty()
 
 
 @pytest.fixture

@@ -70,3 +70,17 @@ class LargeCorpus:
     def _drawn(self, name, count):
         vocabulary = self._vocabularies[name]
         return [vocabulary[place] for place in np.searchsorted(self._zipf, self._numbers.random(count))]
+
+
+_BLOCK = 10_000
+
+
+def write_given(path, count, dimension):
+    """Write short documents with random vectors, a block at a time."""
+    made = np.random.default_rng(0)
+    with path.open("wb") as file:
+        for first in range(0, count, _BLOCK):
+            vectors = made.standard_normal((min(_BLOCK, count - first), dimension), np.float32)
+            for number, vector in enumerate(vectors, start=first):
+                document = {"_id": f"d{number}", "text": f"Document {number}.", "language": "en", "embedding": vector}
+                file.write(orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))

@@ -37,6 +37,12 @@ class S3Store:
         """Remove a file."""
         self.client.delete_object(Bucket=BUCKET, Key=key)
 
+    def empty(self) -> None:
+        """Remove every file, and pass every request from now on."""
+        self.proxy.clear()
+        for found in self.client.list_objects_v2(Bucket=BUCKET).get("Contents", ()):
+            self.remove(found["Key"])
+
     @staticmethod
     def uri(key: str) -> str:
         """Its address."""
@@ -73,8 +79,7 @@ def s3_store() -> Iterator[S3Store]:
             for name, value in store.environment.items():
                 patch.setenv(name, value)
             yield store
-            for found in client.list_objects_v2(Bucket=BUCKET).get("Contents", ()):
-                client.delete_object(Bucket=BUCKET, Key=found["Key"])
+            store.empty()
             client.close()
     finally:
         server.stop()

@@ -53,9 +53,7 @@ def running():
 @pytest.fixture
 def store(running):
     yield running
-    running.proxy.clear()
-    for found in running.client.list_objects_v2(Bucket="corpora").get("Contents", ()):
-        running.remove(found["Key"])
+    running.empty()
 
 
 def ids(source):
