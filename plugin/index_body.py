@@ -224,7 +224,9 @@ _RECOGNISED_DATE = {
 }
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 # Strings that a field of numbers takes for a number, or for none.
-_NUMBERS, _READ_AS_NUMBERS = {"whole", "fraction"}, {"numeric", "empty"}
+_READ_AS_NUMBERS = {"numeric", "empty"}
+_WHOLE, _FRACTION = {"type": "long", "coerce": False}, {"type": "double"}
+_OTHERS = {bool: "boolean", int: "whole", float: "fraction", dict: "object"}
 
 
 class FieldTypes:
@@ -236,7 +238,8 @@ class FieldTypes:
 
     def __init__(self, fields: metadata.FieldNames = metadata.USUAL) -> None:
         self._known = fields.mapped.union(own_mappings()["properties"])
-        self._seen: dict[str, set[str]] = {}
+        # Field -> the kinds of its values, in the order in which they came.
+        self._seen: dict[str, dict[str, None]] = {}
 
     def add(self, fields: Mapping[str, Any], place: str = "") -> None:
         """Look at the fields of a document, and at those within them."""
@@ -245,35 +248,48 @@ class FieldTypes:
             if path in self._known:
                 continue
             for one in value if isinstance(value, list) else [value]:
+                if (kind := _kind(one)) is not None:
+                    self._seen.setdefault(path, {})[kind] = None
                 if isinstance(one, Mapping):
                     self.add(one, f"{path}.")
-                elif (kind := _kind(one)) is not None:
-                    self._seen.setdefault(path, set()).add(kind)
 
     @property
     def dates(self) -> list[str]:
         """The fields of which all values look like dates."""
-        return [path for path, kinds in self._seen.items() if kinds - {"empty"} == {"date"}]
+        return [path for path, kinds in self._seen.items() if kinds.keys() - {"empty"} == {"date"}]
 
     def mappings(self) -> dict[str, Mapping[str, Any]]:
-        """Field -> how it is mapped, where the server would go by the first value alone and get others wrong."""
-        numbers = [
-            path
-            for path, kinds in self._seen.items()
-            if kinds & _NUMBERS and kinds != {"whole"} and kinds <= _NUMBERS | _READ_AS_NUMBERS
-        ]
-        return {**{path: {"type": "double"} for path in numbers}, **dict.fromkeys(self.dates, _RECOGNISED_DATE)}
+        """Field -> how it is mapped, where the server would go by the value that happens to reach it first."""
+        found = {path: _mapping(list(kinds)) for path, kinds in self._seen.items()}
+        return {
+            **{path: mapping for path, mapping in found.items() if mapping is not None},
+            **dict.fromkeys(self.dates, _RECOGNISED_DATE),
+        }
 
     def __contains__(self, path: str) -> bool:
         return path in self._seen
 
 
 def _kind(value: object) -> str | None:
-    """What a value is, where that matters; None for what the server knows by itself."""
+    """What a value is; None for no value, and for a list within a list."""
     if isinstance(value, str):
         kinds = {"empty": not value, "date": _DATE.fullmatch(value), "numeric": _NUMBER.fullmatch(value)}
         return next((kind for kind, fits in kinds.items() if fits), "string")
-    return {int: "whole", float: "fraction"}.get(type(value))
+    return _OTHERS.get(type(value))
+
+
+def _mapping(kinds: list[str]) -> Mapping[str, Any] | None:
+    """How a field of these kinds of values, in their order, is mapped; None where any of them gives the same."""
+    numbers = {"whole", "fraction"}.intersection(kinds)
+    if numbers and numbers | _READ_AS_NUMBERS >= {*kinds}:
+        return None if kinds == ["whole"] else _FRACTION
+    types = [kind if kind in _OTHERS.values() else "string" for kind in kinds]
+    types = ["number" if kind in numbers else kind for kind in types]
+    if len({*types}) == 1:
+        return None
+    # Values of several types do not fit into one field: the first counts, as if documents came one by one.
+    number = _WHOLE if {"fraction", *_READ_AS_NUMBERS}.isdisjoint(kinds) else _FRACTION
+    return {"number": number, "string": _KEYWORD}.get(types[0], {"type": types[0]})
 
 
 # What langshift itself writes into every document.

@@ -231,6 +231,7 @@ def test_killed_while_it_replays_nothing_is_lost(client, load):
     lines = [line(f"d{n}", number="none") for n in range(2500)]
     write(load, line("first", number=0), *lines)
     assert load.run().returncode == 3
+    assert len(load.letters()) == 2500
     mend(load, **{f"d{n}": line(f"d{n}", number=n) for n in range(2500)})
     before = load.place.dead_letters.read_bytes()
     load.proxy.inject("_bulk", [delayed(0), *repeat(delayed(2), 10)])

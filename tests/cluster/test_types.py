@@ -58,6 +58,28 @@ def test_numbers_and_dates_are_mapped_by_the_first_documents(client, cluster_url
     assert [{name: one[name] for name in own} for one, own in zip(found, MIXED, strict=True)] == MIXED
 
 
+def test_of_values_of_several_types_the_first_counts(client, cluster_url, index_name, tmp_path):
+    first = {"n": 1, "word": "x", "part": {"w": "x"}, "sure": True, "mixed": 2, "code": "7"}
+    other = {"n": "none", "word": 1, "part": 1, "sure": "maybe", "mixed": "2.5", "code": {"a": 1}}
+    corpus = write_lines(tmp_path / "corpus.jsonl", documents(first, *({name: other[name]} for name in other)))
+    done = langshift("ingest", corpus, "--index", index_name, *GIVEN, url=cluster_url)
+    assert done.returncode == 3
+    ((_, found),) = client.indices.get_mapping(index=index_name).items()
+    templates = {path: one["mapping"] for each in found["mappings"]["dynamic_templates"] for path, one in each.items()}
+    types = {path: templates[f"type of {path}"]["type"] for path in other}
+    assert types == {
+        "n": "long",
+        "word": "keyword",
+        "part": "object",
+        "sure": "boolean",
+        "mixed": "double",
+        "code": "keyword",
+    }
+    assert sorted(letter.id for letter in letters(client, index_name)) == ["1", "3", "4", "6"]
+    properties = found["mappings"]["properties"]
+    assert {path: properties[path].get("type", "object") for path in other} == types
+
+
 def test_what_does_not_fit_later_is_a_dead_letter_that_says_why(client, cluster_url, index_name, tmp_path):
     first = documents({"views": 1, "published": "2024-05-01", "day": "2024-05-01"})
     corpus = write_lines(tmp_path / "first.jsonl", first)
