@@ -183,8 +183,9 @@ def document_key(hit: Mapping[str, Any]) -> dict[str, Any]:
 
 T = TypeVar("T")
 
-# Of documents to a bulk request inside the cluster; a throttled task waits after each.
-_BATCH = 1000
+# Of documents to a bulk request inside the cluster; a throttled task waits after each. One node holds those of all
+# slices: of more than eight, which each have a thousand, all together have no more.
+_BATCH, _AT_ONCE = 1000, 8000
 # So few documents are copied by one task for all shards, though some of them may be there already.
 _FEW = 5000
 
@@ -225,7 +226,7 @@ def _copy_all_by_task(run: Transfer, report_progress: Callable[[CopyCounts], Non
         nonlocal going
         task, going = going, None
         if task is None:
-            task = reindex_tasks.start(run, _body(run, {}, "external"), **_params(run, run.slices))
+            task = reindex_tasks.start(run, _body(run, {}, "external", run.slices), **_params(run, run.slices))
             run.retry(run.mark.note, task=task)
         reindex_tasks.wait_for_task(run, task, report_progress)
 
@@ -269,7 +270,7 @@ def _copy_some(run: Transfer, source: Mapping[str, Any]) -> int:
 def _pass(run: Transfer, source: Mapping[str, Any]) -> CopyCounts:
     if isinstance(run.transform, ClientTransform):
         return copy_here(run, run.transform, source, "external_gte", lambda _: run.patience.taken())
-    task = reindex_tasks.start(run, _body(run, source, "external_gte"), **_params(run, None))
+    task = reindex_tasks.start(run, _body(run, source, "external_gte", 1), **_params(run, 1))
     return reindex_tasks.wait_for_task(run, task, lambda _: None)
 
 
@@ -291,9 +292,9 @@ def _since(checkpoint: int) -> dict[str, Any]:
     return {"range": {"_seq_no": {"gt": checkpoint}}}
 
 
-def _body(run: Transfer, source: Mapping[str, Any], version_type: str) -> dict[str, Any]:
+def _body(run: Transfer, source: Mapping[str, Any], version_type: str, slices: int) -> dict[str, Any]:
     assert isinstance(run.transform, ScriptTransform)  # noqa: S101 - what has no script is not copied by tasks
-    batch = min(_BATCH, window(run.settings(run.source)))
+    batch = min(_BATCH, max(1, _AT_ONCE // slices), window(run.settings(run.source)))
     size = batch if run.throttle is None else max(1, min(batch, round(run.throttle)))
     return {
         "conflicts": "proceed",
@@ -304,8 +305,8 @@ def _body(run: Transfer, source: Mapping[str, Any], version_type: str) -> dict[s
     }
 
 
-def _params(run: Transfer, slices: int | None) -> dict[str, Any]:
-    params: dict[str, Any] = {} if slices is None or slices == 1 else {"slices": slices}
+def _params(run: Transfer, slices: int) -> dict[str, Any]:
+    params: dict[str, Any] = {} if slices == 1 else {"slices": slices}
     if run.throttle is not None:
         params["requests_per_second"] = run.throttle
     return params

@@ -185,7 +185,7 @@ def _remove_impostor(run: Transfer) -> None:
 APART = {"gc_deletes": "0s", "final_pipeline": "_none"}
 # Of as many slices as there are shards, each is one shard. Of one shard (5,000 documents, 512 dimensions, two cores in
 # demand) two slices took 0.6 to 0.8 of one slice's time, four 0.5 of it, with as much work for the processors.
-_LEAST_SLICES, _MOST_SLICES = 2, 8
+_LEAST_SLICES = 2
 
 
 def transfer(
@@ -283,7 +283,7 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
         note = (run.retry(metadata.unfinished, client, target) or {})[plan.kind]
         run.checkpoint = tuple(note["checkpoint"])
         _open(run, note)
-    run.slices = plan.slices or max(_LEAST_SLICES, min(len(run.checkpoint), _MOST_SLICES))
+    run.slices = plan.slices or max(_LEAST_SLICES, len(run.checkpoint))
     return run
 
 

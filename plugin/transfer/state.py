@@ -197,7 +197,7 @@ class TransferPlan(NamedTuple):
         requested: JSON that says what is being made; only a run that asks for the same goes on with what another left.
         transform: how a document becomes one of the new version.
         kind: what makes it.
-        slices: how many parts are copied at a time; None for one a shard, at least two and at most eight.
+        slices: how many parts are copied at a time; None for one a shard, and at least two.
         throttle: documents a second at most; None for as many as the cluster manages.
     """
 

@@ -54,6 +54,15 @@ def name(index_name, corpus, tmp_path):
     return index_name
 
 
+def test_an_index_of_sixteen_shards_is_retuned_as_one_of_one(client, index_name, corpus, tmp_path):
+    (tmp_path / "own.json").write_text('{"settings": {"number_of_shards": 16}}')
+    options = ("--vectors", saved(tmp_path, KNOWN), "--template", tmp_path / "own.json")
+    corpus.ingest(index_name, *options)
+    done = printed(run("retune", index_name, "--alpha", 0.6, "--json"))
+    assert metadata.read_settings(client, done["index"])["number_of_shards"] == "16"
+    require_vectors(client, index_name, corpus, KNOWN, 0.6)
+
+
 def test_scales_of_all_languages_and_of_single_ones_there_and_back(client, name, corpus):
     require_vectors(client, name, corpus, KNOWN, 0.75, {"th": 0.5})
     done = run("retune", name, "--alpha", 0.6, "--alpha-for", "tha=.3")

@@ -14,11 +14,12 @@ from transferring import (
     plan,
     unfinished,
     unwatched,
+    way,
 )
 
 from langshift.plugin import metadata
 from langshift.plugin.metadata import uuid_of
-from langshift.plugin.transfer.run import APART, transfer
+from langshift.plugin.transfer.run import APART, roll_back, transfer
 
 PATIENCE = 60.0
 
@@ -126,6 +127,27 @@ def test_an_index_that_gives_few_documents_at_once_is_copied_too(client, index_n
     for version in (old.index, done.index):
         client.indices.put_settings(index=version, body={"index": {"max_result_window": None}})
     assert everything(client, done.index) == moved(everything(client, old.index))
+
+
+def test_sixteen_slices_make_what_one_makes(client, index_name, monkeypatch):
+    begun, reindex = [], client.reindex
+
+    def noted(**request):
+        begun.append((request["params"].get("slices", 1), request["body"]["source"]["size"]))
+        return reindex(**request)
+
+    monkeypatch.setattr(client, "reindex", noted)
+    old = index(client, index_name, 400, number_of_shards=16)
+    expected = moved(everything(client, old.index))
+    one, many = (plan(client, index_name, **slices) for slices in ({"slices": 1}, {}))
+    first = transfer(client, one, watch=unwatched, patience=PATIENCE)
+    assert everything(client, first.index) == expected
+    roll_back(client, index_name, way(client, -0.25), watch=unwatched, patience=PATIENCE)
+    second = transfer(client, many, watch=unwatched, patience=PATIENCE)
+    assert (second.documents, second.index != first.index) == (400, True)
+    assert everything(client, second.index) == expected
+    # Each slice is a shard; together they hold no more documents than eight.
+    assert begun == [(1, 1000), (16, 500)]
 
 
 @pytest.mark.parametrize("stage", STAGES)
