@@ -280,6 +280,11 @@ class Document:
     no_tag: str | None = None
 
 
+def content_bytes(document: Document) -> int:
+    """How many bytes a document's texts and other fields have, as JSON."""
+    return len(orjson.dumps([document.title, document.text, document.other], option=orjson.OPT_SERIALIZE_NUMPY))
+
+
 class Delete(NamedTuple):
     """A line that takes a document out of the index: ``{"_op": "delete", "_id": "x"}``."""
 
@@ -538,6 +543,8 @@ class DocumentSource(Protocol):
         hint: sentences on fields that look like a text or the like and are not used as one, and on those that were
             named and that no document has; None where there are none.
         field_types: what they tell of the types of other fields.
+        document_bytes: how many bytes the texts and other fields of a document have, on average over some from all over
+            it; None where that is not known.
     """
 
     shown: str
@@ -547,6 +554,7 @@ class DocumentSource(Protocol):
     vector_spec: VectorSpec | None
     hint: str | None = None
     field_types: FieldTypes | None = None
+    document_bytes: float | None = None
 
     def read(self, skip: LineNumbers) -> Iterator[SourceRow]:
         """The lines in their order; blank ones are passed over.
