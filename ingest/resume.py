@@ -23,6 +23,7 @@ from langshift.ingest.transform import ActionBuilder
 from langshift.plugin import metadata, stored_shift, version_writer
 from langshift.plugin.index_body import LUCENE
 from langshift.plugin.metadata import FieldNames
+from langshift.plugin.sizing import shards_of_corpus
 from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, Target, read_live, remove_impostor
@@ -302,6 +303,9 @@ class LoadSession:
             require_unblocked(self.client, name, live.name, live.settings, appending=appending)
             if appending:
                 self.pipeline = self.pipeline.of_index(live.meta, live.name)
+        made, source = self.pipeline.fingerprint(), self.source
+        engine = options.shape.engine or LUCENE
+        shards = shards_of_corpus(source.total, made.dimension, engine, source.document_bytes)
         token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias)
         # Who is killed between the two leaves a version that the next run knows for its own.
         journal.set_fact(_PLANNED, token)
@@ -309,16 +313,16 @@ class LoadSession:
             self.target = target = version_writer.open_for_writing(
                 self.client,
                 name,
-                self.pipeline.fingerprint(),
+                made,
                 shift_metadata,
                 if_exists=options.if_exists,
                 fast=options.fast,
                 token=token,
                 body=self.kind.body,
                 during=self.kind.during,
-                shape=options.shape,
+                shape=options.shape._replace(shards=shards),
                 fields=options.fields,
-                field_types=self.source.field_types,
+                field_types=source.field_types,
             )
         except (LangshiftError, RequestError):
             # Refused: nothing was made.
@@ -328,6 +332,7 @@ class LoadSession:
             self._keep_languages(target.index)
         elif self.kind.body is None:
             self._say_types()
+            self._say_shards(target.index, shards)
         self.base = first_version(self.client, target, _last(journal), options.patience)
         facts = {"index": target.index, "uuid": target.uuid, "created": target.created, "fast": options.fast}
         facts |= {"shape": noted(options.shape), "base": self.base, _RESUMABLE: self.source.resumable}
@@ -352,6 +357,15 @@ class LoadSession:
         if dates := [path for path in found.dates if path not in declared]:
             named = join_words([f"{path}.date" for path in dates])
             note(f"{join_words(dates)} {_have(dates)} dates, by the first documents: {named} can be searched by range.")
+
+    def _say_shards(self, index: str, shards: int) -> None:
+        """Say that an index has more than one shard, unless a person has said how many it has."""
+        template = self.options.shape.template
+        if shards > 1 and not (template and "number_of_shards" in template.settings):
+            note(
+                f"{index} has {shards:,} shards, by the size of the corpus (as `langshift plan` says); "
+                "number_of_shards in a --template sets another number."
+            )
 
     def _keep_languages(self, index: str) -> None:
         """Have an index keep the languages that detection is limited to from now on, where that is new."""

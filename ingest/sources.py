@@ -12,7 +12,15 @@ from typing import NamedTuple
 from langshift.corpus_file import ChangedError, CorpusFile, state_of
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import PARQUET, LineNumbers
-from langshift.ingest.documents import Document, DocumentSource, Embeddings, Original, SourceRow, Update
+from langshift.ingest.documents import (
+    Document,
+    DocumentSource,
+    Embeddings,
+    Original,
+    SourceRow,
+    Update,
+    content_bytes,
+)
 from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
 from langshift.plugin.metadata import FieldNames
 
@@ -136,12 +144,16 @@ class Files(DocumentSource):
             with closing(file.first()) as rows:
                 sniffer.look(rows, file.shown, file.unit, each)
         self.vector_spec, self.hint = sniffer.conclude(self.shown, "contains" if len(files) == 1 else "contain")
+        sizes = []
         for file in files:
             file.measure()
             # What is in order, by language or by time, tells by its first lines only of what comes first.
             for _, content, _ in islice(file.drawn(), 0, None, -(-len(files) // _FILES_DRAWN_FROM)):
                 if isinstance(content, Document | Update):
                     parser.field_types.add(content.other)
+                if isinstance(content, Document):
+                    sizes.append(content_bytes(content))
+        self.document_bytes = sum(sizes) / len(sizes) if sizes else None
         *self._before, self.total = accumulate((file.total for file in files), initial=0)
         self.content = files[0].content
         if len(files) > 1:

@@ -304,21 +304,23 @@ class Template(NamedTuple):
 
 
 class IndexOptions(NamedTuple):
-    """How a version is made, where a person says so; nothing of it counts for one that is there.
+    """How a version is made; nothing of it counts for one that is there.
 
     Attributes:
-        template: settings and mappings of their own.
+        template: settings and mappings of a person's own.
         engine: what indexes the vectors; None for Lucene.
         dates: fields that hold dates.
+        shards: into how many it is cut, where the template does not say it.
     """
 
     template: Template | None = None
     engine: Engine | None = None
     dates: tuple[str, ...] = ()
+    shards: int = 1
 
     @property
     def given(self) -> list[str]:
-        """The options that say it."""
+        """The options with which a person says it."""
         options = {"--template": self.template, "--engine": self.engine, "--date-field": self.dates or None}
         return [name for name, value in options.items() if value is not None]
 
@@ -339,6 +341,7 @@ class IndexOptions(NamedTuple):
             embedding["compression_level"] = COMPRESSION[self.engine]
             # What is read would have norm 1 otherwise, and every later change of alpha would be wrong without a word.
             body["settings"]["index"][DERIVED] = False
+        body["settings"]["index"]["number_of_shards"] = self.shards
         if self.template is not None:
             self.template.merge_into(body)
         return body
