@@ -37,6 +37,7 @@ NAVIGATION = {
         "docs/clients",
         "docs/plugin",
         "docs/service",
+        "docs/scale",
         "docker/README",
     ],
     "Look up": [

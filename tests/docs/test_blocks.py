@@ -29,6 +29,7 @@ from documents import (
     REPRODUCTION,
     ROOT,
     RUN,
+    SCALE,
     SEARCH,
     SEARCH_PAGE,
     SERVICE,
@@ -59,6 +60,7 @@ DONE = {
     SEARCH: {"sh", "python"},
     SEARCH_PAGE: {"sh", "python", "js"},
     SERVICE: {"sh", "python"},
+    SCALE: {"sh"},
     REPRODUCTION: {"sh"},  # tests/paper/test_reproduction.py
     DEMO: {"console"},
     DOCS / "operations.md": {"console"},
@@ -101,7 +103,7 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
             if block.shown is not None:
                 assert differences(printed, block.shown.text, lambda _: near) == [], block.text
                 shown += 1
-    assert shown == {README: 2, INGEST: 6, ADOPT: 9, VECTORS: 2, SEARCH: 18}[document]
+    assert shown == {README: 2, INGEST: 6, ADOPT: 9, VECTORS: 2, SEARCH: 18, SCALE: 1}[document]
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 REFERENCE = DOCS / "reference"
 SEARCH, CLIENTS, CONSOLE = DOCS / "search.md", DOCS / "clients.md", DOCS / "console.md"
-SEARCH_PAGE, SERVICE = DOCS / "search-page.md", DOCS / "service.md"
+SEARCH_PAGE, SERVICE, SCALE = DOCS / "search-page.md", DOCS / "service.md", DOCS / "scale.md"
 INGEST, ADOPT, VECTORS = DOCS / "ingest.md", DOCS / "adopt-and-retune.md", DOCS / "encoders-and-vectors.md"
 DEMO, REPRODUCTION = DOCS / "demo.md", DOCS / "reproduction.md"
 DOCUMENTS = (README, *sorted(DOCS.rglob("*.md")))
@@ -54,6 +54,7 @@ NAMES = {
     SEARCH: ("news", "manual"),
     SEARCH_PAGE: ("gazette",),
     SERVICE: ("almanac",),
+    SCALE: (),
 }
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
 RUN = ("sh", "python", "js")
