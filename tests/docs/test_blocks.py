@@ -78,6 +78,7 @@ KNOWN = {
     CONSOLE: {"nginx"},  # test_statements.py sends what it makes of a request
     REFERENCE / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles
     SERVICE: {"json"},  # tests/cluster/test_agents.py starts that command
+    SCALE: {"yaml"},  # test_statements.py reads it
     DOCS / "rag.md": {"sh"},  # needs a model; tests/cluster/test_rag.py runs it with a chat server
     REFERENCE / "cli.md": {"text"},  # tools/generate_pages.py writes it
     REFERENCE / "format.md": {"json", "text"},  # test_format.py reads it

@@ -1,15 +1,19 @@
 """What README.md and docs say of options, limits, pages, extras and pictures is so."""
 
 import re
+import shlex
 import subprocess
 import sys
 from importlib.metadata import metadata
+from itertools import pairwise
 
 import pytest
+import yaml
 from console_process import serving
-from documents import CONSOLE, DOCUMENTS, README, SERVICE, console_commands
+from documents import CONSOLE, DOCUMENTS, README, SCALE, SERVICE, blocks, console_commands
 from screenshots import IMAGES, MOST_BYTES, PICTURES
 
+from langshift.cli import root
 from langshift.commands.serve import serve
 from langshift.web.security import MOST_ADDRESS
 
@@ -69,6 +73,21 @@ def test_what_it_says_to_a_reverse_proxy_is_what_the_console_asks_for(console):
 def test_the_extras_that_it_names_are_there(document):
     named = re.findall(r"""pip install ['"](?:langshift|\.)\[([\w-]+)\]['"]""", document.read_text(encoding="utf-8"))
     assert set(named) <= set(metadata("langshift").get_all("Provides-Extra"))
+
+
+def test_the_job_for_kubernetes_runs_a_command_that_there_is():
+    (shown,) = [block.text for block in blocks(SCALE) if block.kind == "yaml"]
+    job = yaml.safe_load(shown)
+    program, name, *options = shlex.split(job["spec"]["entrypoint"])
+    command = root.get_command(None, name)
+    given = command.make_context(name, [*options]).params
+    assert (program, given["corpus"], given["name"]) == ("langshift", ("s3://bucket/corpus/*.parquet",), "news")
+    (workers,) = job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    # As many workers as the command has, each with what it asks for.
+    asked = dict(pairwise(options))
+    assert {str(workers[count]) for count in ("replicas", "minReplicas", "maxReplicas")} == {asked["--workers"]}
+    (container,) = workers["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == asked["--gpus-per-worker"]
 
 
 def test_packages_are_installed_in_a_virtual_environment():
