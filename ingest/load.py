@@ -66,6 +66,10 @@ class RowWriter:
         """Requests that were sent again."""
         return self._retries + (self._sender.retries if self._sender else 0)
 
+    def add_retries(self, count: int) -> None:
+        """Count requests that another process has sent again."""
+        self._retries += count
+
     @property
     def at_once(self) -> int:
         """Requests that may be under way at once."""
@@ -114,7 +118,10 @@ class RowWriter:
         with ExitStack() as stack, closing(encoded):
             kind = Updater if opened.pipeline.chunking is None else ChunkUpdater
             updater = kind(opened.client, target.index, opened.pipeline, opened.base, stack, target.fields)
-            opening = open_bulk_writer(opened.client, target, settle, opened.options.patience, doubtful, updater.merge)
+            options = opened.options
+            opening = open_bulk_writer(
+                opened.client, target, settle, options.patience, doubtful, updater.merge, options.requests
+            )
             with opening as (writer, self._sender):
                 now = writer.write if hold is None else lambda batch: writer.write(hold(batch))
                 index_batches(encoded, builder(), now, self._on_stage)

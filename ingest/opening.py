@@ -137,8 +137,7 @@ def open_source(
         if _is_file(paths[0]):
             _allow_open_files(sum(not is_remote(path) for path in paths))
             parser = Parser(embeddings, fields=fields)
-            streams = [(path, _opened(path, patience, stack)) for path in paths]
-            yield Files([_rows(path, stream, parser) for path, stream in streams], parser, named)
+            yield Files([open_rows(path, patience, parser, stack)[1] for path in paths], parser, named)
             return
         if paths[0] == STANDARD_INPUT:
             stdin: Any = sys.stdin.buffer
@@ -149,16 +148,33 @@ def open_source(
         yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, embeddings, fields, named)
 
 
-def _opened(path: str, patience: float, stack: ExitStack) -> FileIO | RemoteFile:
+def open_rows(
+    path: str, patience: float, parser: Parser, stack: ExitStack
+) -> tuple[FileIO | RemoteFile, ParquetRows | JsonLines]:
+    """Open a file of a corpus, which ``stack`` closes.
+
+    Args:
+        path: its path or address; its first bytes tell its kind.
+        patience: seconds for which a store that does not answer is waited for, now and whenever it is read.
+        parser: makes its documents.
+        stack: closes it.
+
+    Returns:
+        The file, and its lines or rows.
+
+    Raises:
+        UsageError: it is not there, may not be read, or is damaged.
+        LangshiftError: it is Parquet or in a store, and the extra is not installed; or the store does not answer.
+    """
+    stream: FileIO | RemoteFile
     if is_remote(path):
-        return stack.enter_context(RemoteFile(path, patience))
-    return stack.enter_context(Path(path).open("rb", buffering=0))
-
-
-def _rows(path: str, stream: FileIO | RemoteFile, parser: Parser) -> ParquetRows | JsonLines:
+        stream = stack.enter_context(RemoteFile(path, patience))
+    else:
+        _require_readable(path)
+        stream = stack.enter_context(FileIO(path))
     is_parquet = stream.read(len(PARQUET)) == PARQUET
     file = CorpusFile(stream, path, unpacks=not is_parquet)
-    return ParquetRows(file, parser) if is_parquet else JsonLines(file, parser)
+    return stream, ParquetRows(file, parser) if is_parquet else JsonLines(file, parser)
 
 
 def _allow_open_files(count: int) -> None:

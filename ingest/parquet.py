@@ -6,14 +6,14 @@ import io
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from decimal import Decimal
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
-from langshift.corpus_file import CorpusFile
+from langshift.corpus_file import CorpusFile, Start
 from langshift.debias.parallel.tables import kind_of
 from langshift.errors import UsageError
 from langshift.files import LONGEST_LINE, LineNumbers, open_parquet, too_long
@@ -230,6 +230,7 @@ class ParquetRows(Rows):
         with self._open() as opened:
             require_small_pages(opened.metadata, file.reader(), self.shown)
             self.total = int(opened.metadata.num_rows)
+            self._groups = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
             self._schema = as_json(opened.schema_arrow, self.shown)
 
     def _open(self) -> AbstractContextManager[ParquetFile]:
@@ -262,9 +263,19 @@ class ParquetRows(Rows):
         # They are read here and there: which bytes were read is not known.
         self._file.require_unchanged(surely=True)
 
-    def _rows(self, skip: LineNumbers, before: int) -> Generator[SourceRow]:
+    @property
+    def starts(self) -> Sequence[Start]:
+        """The first row of each row group; see ``Rows.starts``."""
+        return [Start(1 + rows, 0) for rows in accumulate(self._groups[:-1], initial=0)]
+
+    def part(self, start: Start, last: int, skip: LineNumbers, before: int) -> Generator[SourceRow]:
+        """Some rows; see ``Rows.part``."""
+        with closing(self._rows(skip, before, range(start.line, last + 1))) as rows:
+            yield from rows
+
+    def _rows(self, skip: LineNumbers, before: int, only: range | None = None) -> Generator[SourceRow]:
         with self._open() as file:
-            for first, batch in _batches(file, self._file.reader(), skip, before + 1):
+            for first, batch in _batches(file, self._file.reader(), skip, before, only or range(1, self.total + 1)):
                 wanted = [row for row in range(len(batch)) if first + row not in skip]
                 if not wanted:
                     continue
@@ -302,14 +313,17 @@ def _first_rows(rows: Iterator[SourceRow]) -> Iterator[SourceRow]:
 
 
 def _batches(
-    file: ParquetFile, raw: io.RawIOBase, skip: LineNumbers, first: int
+    file: ParquetFile, raw: io.RawIOBase, skip: LineNumbers, before: int, only: range
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of rows with the number of their first; row groups that are skipped as a whole are not read."""
+    """Batches of rows with the number of their first; of row groups those alone that begin at one of some rows.
+
+    Groups that are skipped as a whole are not read.
+    """
+    begin, end = before + 1, before + 1
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
-        rows, begin = group.num_rows, first
-        first += rows
-        if not rows or all(row in skip for row in range(begin, first)):
+        begin, end = end, end + group.num_rows
+        if begin - before not in only or all(row in skip for row in range(begin, end)):
             continue
         for batch in file.iter_batches(rows_at_a_time(group, raw), row_groups=[number]):
             yield begin, batch

@@ -16,6 +16,7 @@ from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.document_versions import first_version
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.bulk.writer import MOST
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource
 from langshift.ingest.publication import MAX_REFUSED
@@ -76,6 +77,7 @@ class LoadOptions(NamedTuple):
         patience: seconds for which a cluster that takes nothing, or a store that does not answer, is waited for.
         shape: how a version is made, where that is not as usual.
         fields: the names of the documents' fields, in the corpus and in the index.
+        requests: how many bulk requests a process may have under way at once.
     """
 
     if_exists: IfExists = "fail"
@@ -85,6 +87,7 @@ class LoadOptions(NamedTuple):
     patience: float = PATIENCE
     shape: IndexOptions = DEFAULT_INDEX_OPTIONS
     fields: FieldNames = metadata.USUAL
+    requests: int = MOST
 
 
 USUAL = LoadOptions()

@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from hashlib import sha256
-from itertools import accumulate, islice
+from itertools import accumulate, islice, takewhile
 from typing import NamedTuple
 
-from langshift.corpus_file import ChangedError, CorpusFile, state_of
+from langshift.corpus_file import ChangedError, CorpusFile, FileState, Start, state_of
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import PARQUET, LineNumbers
 from langshift.ingest.documents import (
@@ -59,6 +59,11 @@ class Rows(ABC):
         """Take an open file, and what makes documents of what it holds."""
         self._file, self._parser, self.shown = file, parser, file.shown
 
+    @property
+    def state(self) -> FileState | None:
+        """What every change of the file changes, as it was when it was opened."""
+        return self._file.state
+
     @abstractmethod
     def first(self) -> Generator[SourceRow]:
         """The first ones, as far as one looks before anything is begun."""
@@ -78,6 +83,15 @@ class Rows(ABC):
     @abstractmethod
     def read(self, skip: LineNumbers, before: int) -> Generator[SourceRow]:
         """All in their order, numbered from one more than ``before``; see ``DocumentSource.read``."""
+
+    @property
+    @abstractmethod
+    def starts(self) -> Sequence[Start]:
+        """Places from which it can be read, once it was measured."""
+
+    @abstractmethod
+    def part(self, start: Start, last: int, skip: LineNumbers, before: int) -> Generator[SourceRow]:
+        """Those from one of ``starts`` to the one numbered ``last`` in this file, which need not have been measured."""
 
     def require_unchanged(self) -> None:
         """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
@@ -120,8 +134,65 @@ class JsonLines(Rows):
         with closing(self._file.lines(Later(skip, before) if before else skip)) as lines:
             yield from map(self._parser.line, ((before + number, line) for number, line in lines) if before else lines)
 
+    @property
+    def starts(self) -> Sequence[Start]:
+        """Where lines begin; see ``Rows.starts``."""
+        return self._file.starts
 
-class Files(DocumentSource):
+    def part(self, start: Start, last: int, skip: LineNumbers, before: int) -> Generator[SourceRow]:
+        """Some lines; see ``Rows.part``."""
+        with closing(self._file.lines_from(start, Later(skip, before))) as lines:
+            for number, line in takewhile(lambda one: one[0] <= last, lines):
+                yield self._parser.line((before + number, line))
+
+
+class Split(NamedTuple):
+    """Lines in a row, which can be read alone.
+
+    Attributes:
+        file: the number of their file, from 0.
+        start: where they begin there.
+        first: the number of the first one over all files.
+        last: that of the last one.
+    """
+
+    file: int
+    start: Start
+    first: int
+    last: int
+
+
+class NumberedFiles(DocumentSource):
+    """Files whose lines are numbered over all of them.
+
+    Args:
+        parser: makes their documents.
+        names: how messages name them.
+    """
+
+    def __init__(self, parser: Parser, names: Sequence[str]) -> None:
+        self._parser, self._names = parser, names
+        self.shown = names[0] if len(names) == 1 else f"{len(names):,} files ({names[0]} to {names[-1]})"
+
+    @abstractmethod
+    def read(self, skip: LineNumbers) -> Generator[SourceRow]:
+        """The lines in their order; see ``DocumentSource.read``."""
+
+    def _number(self, totals: Iterable[int]) -> None:
+        """Number the lines, of which each file has so many."""
+        *self._before, self.total = accumulate(totals, initial=0)
+
+    def parsed(self, line: int, original: Original) -> SourceRow:
+        """A line that was read, once more."""
+        return self._parser.line((line, original)) if isinstance(original, bytes) else self._parser.row(line, original)
+
+    def place(self, line: int) -> tuple[str, int]:
+        """The file that has a line, and the line's number there; see ``DocumentSource.place``."""
+        number = bisect_left(self._before, line) - 1
+        return self._names[number], line - self._before[number]
+
+
+class Files(NumberedFiles):
     """Files that are read one after the other, as one corpus whose lines are numbered over all of them.
 
     Args:
@@ -136,9 +207,8 @@ class Files(DocumentSource):
     resumable = True
 
     def __init__(self, files: Sequence[Rows], parser: Parser, named: Mapping[str, str]) -> None:
-        self._files, self._parser, self.field_types = files, parser, parser.field_types
-        first, last = files[0].shown, files[-1].shown
-        self.shown = first if len(files) == 1 else f"{len(files):,} files ({first} to {last})"
+        super().__init__(parser, [file.shown for file in files])
+        self._files, self.field_types = files, parser.field_types
         sniffer, each = Sniffer(parser, named), max(_LEAST_OF_A_FILE, SNIFFED_LINES // len(files))
         for file in files:
             with closing(file.first()) as rows:
@@ -154,7 +224,7 @@ class Files(DocumentSource):
                 if isinstance(content, Document):
                     sizes.append(content_bytes(content))
         self.document_bytes = sum(sizes) / len(sizes) if sizes else None
-        *self._before, self.total = accumulate((file.total for file in files), initial=0)
+        self._number(file.total for file in files)
         self.content = files[0].content
         if len(files) > 1:
             self.content = sha256(" ".join(f"{file.total} {file.content}" for file in files).encode()).hexdigest()
@@ -164,14 +234,29 @@ class Files(DocumentSource):
         for file, before in zip(self._files, self._before, strict=True):
             yield from file.read(skip, before)
 
-    def parsed(self, line: int, original: Original) -> SourceRow:
-        """A line that ``read`` has given, once more."""
-        return self._parser.line((line, original)) if isinstance(original, bytes) else self._parser.row(line, original)
+    @property
+    def parser(self) -> Parser:
+        """What makes their documents, once it has seen what vectors they bring."""
+        return self._parser
 
-    def place(self, line: int) -> tuple[str, int]:
-        """The file that has a line, and the line's number there; see ``DocumentSource.place``."""
-        number = bisect_left(self._before, line) - 1
-        return self._files[number].shown, line - self._before[number]
+    @property
+    def files(self) -> Sequence[Rows]:
+        """The files."""
+        return self._files
+
+    def splits(self, lines: int) -> list[Split]:
+        """All lines in splits of about so many; more where the files cannot be read from as many places."""
+        found = []
+        for number, (file, before) in enumerate(zip(self._files, self._before, strict=True)):
+            starts = [file.starts[0]]
+            for start in file.starts[1:]:
+                if start.line - starts[-1].line >= lines:
+                    starts.append(start)
+            ends = [*(start.line - 1 for start in starts[1:]), file.total]
+            found += [
+                Split(number, start, before + start.line, before + end) for start, end in zip(starts, ends, strict=True)
+            ]
+        return [split for split in found if split.first <= split.last]
 
     def require_unchanged(self) -> None:
         """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""

@@ -23,6 +23,8 @@ _REQUEST = 8 << 20  # bytes that a store is asked for at a time, since each requ
 # Where lines are taken of which one tells what all are like: so many places, evenly over the file, of so many lines.
 _PLACES, _LINES_AT_A_PLACE = 64, 16
 _PLACE = 1 << 16  # bytes
+# Of so many places of a file it is known at most which line begins there.
+_STARTS = 4096
 
 
 class ChangedError(LangshiftError):
@@ -76,6 +78,18 @@ def state_of(stream: object) -> FileState | None:
     return (found.st_size, found.st_mtime_ns) if S_ISREG(found.st_mode) else None
 
 
+class Start(NamedTuple):
+    """A place in a file from which it can be read.
+
+    Attributes:
+        line: the number of the line, or row, that begins there.
+        offset: how many bytes come before it.
+    """
+
+    line: int
+    offset: int
+
+
 class Measured(NamedTuple):
     """What a file holds.
 
@@ -98,6 +112,7 @@ class CorpusFile:
         measured: what it held when it was opened; of compressed lines, what they unpack to; of Parquet in a store, the
             size alone, since it is not read as a whole.
         drawn: some lines from all over it, as they are in the file.
+        starts: places evenly over a file of lines from which it can be read; of a compressed one its beginning alone.
     """
 
     def __init__(self, file: io.FileIO | StoredFile, shown: str, *, unpacks: bool) -> None:
@@ -114,6 +129,11 @@ class CorpusFile:
         self._state = file.opened_as if isinstance(file, StoredFile) else state_of(file)
 
     @property
+    def state(self) -> FileState | None:
+        """What every change of it changes, as it was when it was opened; see ``state_of``."""
+        return self._state
+
+    @property
     def content(self) -> str:
         """A hash of what was measured, or of its state in a store, in hexadecimal: what tells it from any other."""
         return sha256(repr(self._state).encode()).hexdigest() if self._stored else self.measured.content
@@ -125,33 +145,36 @@ class CorpusFile:
             UsageError: it cannot be read.
             UnreachableError: its store does not answer.
         """
-        drawn = _Drawn()
+        drawn, starts = _Drawn(), _Starts()
         if self._stored and not self._unpacks:
             self.measured = Measured(0, self.reader().seek(0, os.SEEK_END), "")
         else:
-            self.measured = self._measure(drawn.look)
-        self.drawn = drawn.lines
+            self.measured = self._measure(starts, drawn.look)
+        self.drawn, self.starts = drawn.lines, starts.found
         return self.measured
 
-    def _measure(self, look: Callable[[bytes], None] = lambda _: None) -> Measured:
-        digest, last, size = sha256(), b"\n", 0
+    def _measure(self, starts: _Starts, look: Callable[[bytes], None] = lambda _: None) -> Measured:
+        digest, last = sha256(), b"\n"
         with readable(self.shown) as progress, self._content() as unpacked:
+            # Where a line begins in what a compressed file unpacks to is no place from which that can be read.
+            starts.wanted = isinstance(unpacked, io.BufferedReader)
             while block := unpacked.read(_BLOCK):
                 look(block)
                 digest.update(block)
-                progress.line += block.count(b"\n")
-                size += len(block)
+                starts.look(block)
+                progress.line = starts.lines
                 last = block[-1:]
-        return Measured(progress.line + (last != b"\n"), size, digest.hexdigest())
+        return Measured(progress.line + (last != b"\n"), starts.size, digest.hexdigest())
 
     def reader(self) -> io.RawIOBase:
         """Its bytes from the beginning, as they are now: none of them is kept."""
         return _Reader(self._file, self._lock)
 
     @contextmanager
-    def _content(self) -> Iterator[DecompressedFile]:
+    def _content(self, offset: int = 0) -> Iterator[DecompressedFile]:
         with io.BufferedReader(self.reader(), _REQUEST if self._stored else _BLOCK) as raw:
-            if not self._unpacks:
+            raw.seek(offset)
+            if not self._unpacks or offset:
                 yield raw
                 return
             with decompressed(raw) as unpacked:
@@ -161,6 +184,11 @@ class CorpusFile:
         """The lines as ``read_lines`` gives them, those that are too long cut; nobody checks what they are."""
         with self._content() as unpacked:
             yield from read_lines(unpacked, self.shown, cut=True)
+
+    def lines_from(self, start: Start, skip: LineNumbers) -> Generator[tuple[int, bytes]]:
+        """The lines from one of the file's ``starts``; nobody checks what they are."""
+        with self._content(start.offset) as unpacked:
+            yield from read_lines(unpacked, self.shown, skip, cut=True, start=start.line)
 
     def lines(self, skip: LineNumbers) -> Generator[tuple[int, bytes]]:
         """The lines as ``read_lines`` gives them, those that are too long cut.
@@ -203,12 +231,44 @@ class CorpusFile:
         if now == self._state and (self._stored or not surely):
             return
         try:
-            same = not self._stored and self._measure() == self.measured
+            same = not self._stored and self._measure(_Starts()) == self.measured
         except UsageError:
             same = False
         if not same:
             raise ChangedError.of(self.shown)
         self._state = now
+
+
+class _Starts:
+    """Counts the lines of a file, and takes note of where some begin, evenly over it, however long it turns out to be.
+
+    Attributes:
+        wanted: whether any but the first is of use.
+        found: those places, in their order.
+        lines: how many line breaks there are so far.
+        size: how many bytes.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.found = [Start(1, 0)]
+        self.lines = self.size = 0
+        self._apart = self._next = _PLACE
+
+    def look(self, block: bytes) -> None:
+        """Take the next bytes of the file."""
+        counted = 0
+        while self.wanted and self._next < self.size + len(block):
+            begin = block.find(b"\n", max(self._next - self.size, counted)) + 1
+            if not begin or begin == len(block):
+                break
+            self.lines += block.count(b"\n", counted, begin)
+            self.found.append(Start(self.lines + 1, self.size + begin))
+            if len(self.found) > _STARTS:
+                self.found, self._apart = self.found[::2], 2 * self._apart
+            counted, self._next = begin, self.found[-1].offset + self._apart
+        self.lines += block.count(b"\n", counted)
+        self.size += len(block)
 
 
 class _Drawn:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,10 +28,22 @@ class LangshiftError(Exception):
 
     def reworded(self, sentence: str) -> Self:
         """Return the same error with another sentence, whatever its class is made of."""
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        LangshiftError.__init__(made, sentence, log=self.log)
-        return made
+        return _again(type(self), {**self.__dict__, "sentence": sentence})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it gets to another process."""
+        return _again, (type(self), self.__dict__)
+
+
+E = TypeVar("E", bound=LangshiftError)
+
+
+def _again(kind: type[E], attributes: Mapping[str, Any]) -> E:
+    """The error of these attributes, whatever its class is made of."""
+    made = kind.__new__(kind)
+    made.__dict__.update(attributes)
+    LangshiftError.__init__(made, attributes["sentence"], log=attributes["log"])
+    return made
 
 
 class UsageError(LangshiftError):

@@ -377,6 +377,7 @@ def read_lines(
     blank: bool = False,
     cut: bool = False,
     damaged: str = _DAMAGED,
+    start: int = 1,
 ) -> Generator[tuple[int, bytes]]:
     """Lines without their line breaks, and without the byte order mark that some programs begin a file with.
 
@@ -387,15 +388,16 @@ def read_lines(
         blank: whether blank lines are among them; else they are passed over.
         cut: whether a line that is longer than ``LONGEST_LINE`` comes as a ``CutLine``; else it is refused.
         damaged: what is said of damaged data.
+        start: the number of the first line.
 
     Yields:
-        Each line with its number from 1.
+        Each line with its number.
 
     Raises:
         UsageError: it can be read no further.
     """
     with readable(shown, damaged) as progress:
-        for number, line in enumerate(_bounded(unpacked), start=1):
+        for number, line in enumerate(_bounded(unpacked), start=start):
             progress.line = number
             if number in skip:
                 continue

@@ -20,6 +20,7 @@ from langshift.errors import ClusterError
 from langshift.ingest.bulk.final_pipeline import FinalPipelineCheck, refused
 from langshift.ingest.bulk.response import BulkResponse, MalformedResponse, RenamedDocument, parse_bulk_response
 from langshift.ingest.bulk.writer import (
+    MOST,
     SIZE,
     ActionResult,
     AdaptiveLimit,
@@ -450,7 +451,13 @@ class _OnBlock:
 
 @contextmanager
 def open_bulk_writer(
-    client: OpenSearch, target: Target, settle: Settle, patience: float, doubtful: int = 0, merge: Merge = tuple
+    client: OpenSearch,
+    target: Target,
+    settle: Settle,
+    patience: float,
+    doubtful: int = 0,
+    merge: Merge = tuple,
+    requests: int = MOST,
 ) -> Iterator[tuple[BulkWriter, ChunkSender]]:
     """Open a writer; when the block ends all it took is settled, or after an error nothing is under way any more.
 
@@ -461,6 +468,7 @@ def open_bulk_writer(
         patience: seconds for which trouble is borne.
         doubtful: up to this line an earlier run may have sent lines whose answers it did not live to see.
         merge: makes of updates what is to be written.
+        requests: how many may be under way at once.
 
     Returns:
         The writer, and what sends its chunks and counts.
@@ -475,6 +483,7 @@ def open_bulk_writer(
         on_block = _OnBlock(client, target, min(_ABANDONED, patience / 2), budget)
         chunk_sender = ChunkSender(sending, target.index, settle, budget, stopping, doubtful, on_block, merge)
         chunk_sender.pipeline_check = FinalPipelineCheck(sending, target)
-        with BulkWriter(chunk_sender.deliver, stopping) as writer:
+        chunk_sender.limit = AdaptiveLimit(requests)
+        with BulkWriter(chunk_sender.deliver, stopping, requests) as writer:
             yield writer, chunk_sender
             writer.drain()

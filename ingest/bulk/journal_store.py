@@ -73,6 +73,11 @@ class LineRanges:
         place = bisect_right(self._firsts, line) - 1
         return place >= 0 and line <= self._lasts[place]
 
+    def covers(self, first: int, last: int) -> bool:
+        """Whether it holds all lines from ``first`` to ``last``, both included."""
+        place = bisect_right(self._firsts, first) - 1
+        return place >= 0 and last <= self._lasts[place]
+
     def __len__(self) -> int:
         return sum(last - first + 1 for first, last in self.ranges())
 

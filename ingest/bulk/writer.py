@@ -282,12 +282,13 @@ class BulkWriter(AbstractContextManager["BulkWriter"]):
     delivered, or nothing is under way any more.
     """
 
-    def __init__(self, deliver: Callable[[BulkChunk], None], stopping: threading.Event) -> None:
+    def __init__(self, deliver: Callable[[BulkChunk], None], stopping: threading.Event, most: int = MOST) -> None:
         """Start the threads.
 
         Args:
             deliver: delivers a chunk; called from several threads at once.
             stopping: set here when nothing is to be sent any more.
+            most: how many threads.
         """
         self._deliver = deliver
         self._stopping = stopping
@@ -297,7 +298,7 @@ class BulkWriter(AbstractContextManager["BulkWriter"]):
         self._error: BaseException | None = None
         self._closed = False
         self._changed = threading.Condition()
-        self._threads = [threading.Thread(target=self._work, name=f"bulk-{n}", daemon=True) for n in range(MOST)]
+        self._threads = [threading.Thread(target=self._work, name=f"bulk-{n}", daemon=True) for n in range(most)]
         for thread in self._threads:
             thread.start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import zlib
 from collections import Counter
@@ -28,7 +29,7 @@ from langshift.reporting import note
 LOAD = "load.json"
 #: The file of a finished one that says how its documents were made.
 OPTIONS = "making.json"
-DEAD, _PARTS, _LATE = "dead", "parts", "late"
+DEAD, _PARTS, _LATE, _ATTEMPTS = "dead", "parts", "late", "attempts"
 _FORMAT, _RUN, _BUCKETS = "format", "run", "buckets"
 _THIS_FORMAT = 1
 # The letters that are left once they were sent again.
@@ -37,6 +38,7 @@ _LEFT = "left.jsonl"
 # number of lines that it has counted. By their names, what was written later comes later.
 _LATE_PART, _REPAIR_PART = "late-{:06}", "repair-{:06}"
 _PART = re.compile(r"((?:\d{12}-\d{12}|late-\d{6}|repair-\d{6})-\d+)\.parquet")
+_ATTEMPT = re.compile(r"(\d{12})-(\d{12})-[0-9a-f]{32}")
 
 
 class LateLine(NamedTuple):
@@ -98,7 +100,17 @@ class StateJournal(Journal):
             database.executemany("INSERT INTO facts VALUES (?, ?)", kept)
         self._parts: dict[str, PartCounts | None] = {}
         if self.begun:
-            self._parts = dict.fromkeys(found[1] for name in folder.names(_PARTS) if (found := _PART.fullmatch(name)))
+            self.look_again()
+
+    def look_again(self) -> None:
+        """Take note of the parts that other processes have written."""
+        there = [found[1] for name in self.folder.names(_PARTS) if (found := _PART.fullmatch(name))]
+        self._parts = {name: self._parts.get(name) for name in there}
+
+    @property
+    def owner(self) -> str | None:
+        """Names the process that is at the load, or was last; processes that work for it know it."""
+        return self._owner
 
     def require_free(self) -> None:
         """Refuse to begin a load where another one is.
@@ -151,7 +163,9 @@ class StateJournal(Journal):
 
     def begin(self, identity: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Begin a load; see ``Journal.begin``."""
-        self._clear(_PARTS, _LATE, DEAD)
+        self._clear(_PARTS, _LATE, DEAD, _ATTEMPTS)
+        # Whoever still works for the load as it was before stops.
+        self._own = uuid4().hex
         super().begin(identity, facts)
         self.take_over()
 
@@ -162,14 +176,14 @@ class StateJournal(Journal):
                 self.folder.remove(f"{DEAD}/{name}")
         super().finish(summary)
         self.take_over()
-        self._clear(_PARTS, _LATE)
+        self._clear(_PARTS, _LATE, _ATTEMPTS)
 
     def remove(self) -> None:
         """Remove the state, as far as that is possible at once."""
         self.folder.stop_waiting()
         try:
             self.require_own()
-            self._clear(_PARTS, _LATE, DEAD)
+            self._clear(_PARTS, _LATE, DEAD, _ATTEMPTS)
             self.folder.remove(LOAD)
         except LangshiftError as error:
             note(f"The state of the load stays: {error}")
@@ -193,6 +207,21 @@ class StateJournal(Journal):
     def handled_lines(self) -> int:
         """How many lines came to an end."""
         return sum(int(name.rpartition("-")[2]) for name in self._parts)
+
+    @contextmanager
+    def attempt(self, first: int, last: int) -> Iterator[None]:
+        """Let the state say meanwhile that these lines are tried, of which the process may die."""
+        name = f"{_ATTEMPTS}/{first:012}-{last:012}-{uuid4().hex}"
+        self.folder.put(name, f"{platform.node()}\n".encode())
+        try:
+            yield
+        finally:
+            self.folder.remove(name)
+
+    def attempts(self) -> list[tuple[int, int]]:
+        """First and last line of each attempt that goes on, or that a process did not live to end."""
+        names = (_ATTEMPT.fullmatch(name) for name in self.folder.names(_ATTEMPTS))
+        return [(int(found[1]), int(found[2])) for found in names if found]
 
     def last_line(self) -> int:
         """The highest number among the lines that were read; 0 where none was."""

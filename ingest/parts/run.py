@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -23,13 +23,14 @@ from langshift.ingest.parts.folder import StateFolder
 from langshift.ingest.parts.journal import DEAD, OPTIONS, LateLine, StateJournal
 from langshift.ingest.progress import LoadObserver, LoadSummary, no_progress
 from langshift.ingest.resume import DOCUMENTS, LoadOptions, LoadSession
-from langshift.ingest.sources import Files
+from langshift.ingest.sources import Files, NumberedFiles
 from langshift.ingest.updates import missing_document
 from langshift.plugin.versions import Target
 from langshift.settings import Settings
 
-# What a process that is killed does in vain at most: so many lines, seconds, or bytes of lines, which may all wait.
-_LINES, _SECONDS, _BYTES = 50_000, 60.0, 64 << 20
+#: What a process that is killed does in vain at most: so many lines, seconds, or bytes of lines, which may all wait.
+LINES = 50_000
+_SECONDS, _BYTES = 60.0, 64 << 20
 # Lines whose journal is some 80 MB.
 _LINES_OF_A_BUCKET = 2_000_000
 
@@ -42,10 +43,10 @@ class Run(Iterator[SourceRow]):
         last: that of the last one that was read.
     """
 
-    def __init__(self, begin: SourceRow, rows: Iterator[SourceRow]) -> None:
-        """Take the first line, and what gives those after it."""
+    def __init__(self, begin: SourceRow, rows: Iterator[SourceRow], most: int = LINES) -> None:
+        """Take the first line, what gives those after it, and how many there may be."""
         self.first = self.last = begin.line
-        self._rows = self._until(begin, rows)
+        self._rows = self._until(begin, rows, most)
 
     def __next__(self) -> SourceRow:
         row = next(self._rows)
@@ -53,9 +54,9 @@ class Run(Iterator[SourceRow]):
         return row
 
     @staticmethod
-    def _until(begin: SourceRow, rows: Iterator[SourceRow]) -> Iterator[SourceRow]:
+    def _until(begin: SourceRow, rows: Iterator[SourceRow], most: int) -> Iterator[SourceRow]:
         end, size = time.monotonic() + _SECONDS, 0
-        for row in chain([begin], islice(rows, _LINES - 1)):
+        for row in chain([begin], islice(rows, most - 1)):
             yield row
             size += row.size
             if time.monotonic() > end or size > _BYTES:
@@ -65,10 +66,11 @@ class Run(Iterator[SourceRow]):
 class PartedRun(LoadRun):
     """One run of a load whose journal is a ``StateJournal``."""
 
-    _source: Files
+    _source: NumberedFiles
     _journal: StateJournal
 
     def __init__(self, opened: LoadSession, watch: LoadObserver | None, scratch: Path) -> None:
+        """Take a load that is open, who looks on, and a folder for this process alone."""
         super().__init__(opened, no_progress, watch)
         self._summary.state = self._journal.shown
         self._summary.dead_letters = f"{self._journal.shown}/{DEAD}"
@@ -83,14 +85,22 @@ class PartedRun(LoadRun):
         if lost.ranges():
             self._repair(lost)
             return
+        self._write_whole_documents()
+        if buckets := self._journal.late_buckets():
+            self._write_buckets(buckets, target)
+        self._forget_buckets()
+
+    # Where others do the work, they are given it here.
+    def _write_whole_documents(self) -> None:
         with closing(self._source.read(self._journal.handled())) as rows:
             for begin in rows:
                 self._journal.require_own()
-                self._write_run(Run(begin, rows))
-        for bucket in self._journal.late_buckets():
+                self.write_run(Run(begin, rows))
+
+    def _write_buckets(self, buckets: Iterable[int], target: Target) -> None:
+        for bucket in buckets:
             self._journal.require_own()
-            self._write_late(bucket, target)
-        self._forget_buckets()
+            self.write_late(bucket, target)
 
     @contextmanager
     def _recording(self) -> Iterator[tuple[Journal, DeadLetters, Ledger]]:
@@ -101,7 +111,8 @@ class PartedRun(LoadRun):
                 Ledger(journal, letters, self._source.place, self._opened.base, self._report_progress),
             )
 
-    def _write_run(self, run: Run) -> None:
+    def write_run(self, run: Run) -> None:
+        """Write the whole documents of some lines, and leave a part that says so."""
         late: list[LateLine] = []
 
         def hold(batch: list[BulkAction]) -> list[BulkAction]:
@@ -113,7 +124,8 @@ class PartedRun(LoadRun):
             self._rows.write(run, journal, ledger, self._doubtful, hold)
             self._journal.commit_run(run.first, run.last, journal, letters, late)
 
-    def _write_late(self, bucket: int, target: Target) -> None:
+    def write_late(self, bucket: int, target: Target) -> None:
+        """Write the lines of a bucket that have waited, and leave a part that says so."""
         with self._bucket(bucket) as known:
             missing, void = too_early(self._journal.late_ids(bucket), known, created=target.created)
         with self._recording() as (journal, letters, ledger):
@@ -222,6 +234,7 @@ def load_in_parts(
     state: str,
     options: LoadOptions,
     watch: LoadObserver,
+    make_run: Callable[[LoadSession, LoadObserver, Path], PartedRun] = PartedRun,
 ) -> LoadSummary:
     """Index a source that is open, with its journal in a state folder; see ``langshift.ingest.load.load``.
 
@@ -233,6 +246,7 @@ def load_in_parts(
         state: the folder's path or address.
         options: how it is done.
         watch: looks on.
+        make_run: makes the run of it.
 
     Raises:
         UsageError: also where the folder is another load's, or holds something else.
@@ -263,4 +277,4 @@ def load_in_parts(
             raise
         if opened.target is not None:
             journal.take_over()
-        return PartedRun(opened, watch, scratch).run()
+        return make_run(opened, watch, scratch).run()

@@ -1,10 +1,10 @@
 """The command ``ingest``."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import permutations
 from pathlib import Path
 
@@ -20,17 +20,29 @@ from langshift.debias.encoders.base import VectorSpec, is_given
 from langshift.debias.vectors import shipped
 from langshift.errors import ClusterError, UsageError
 from langshift.ingest import progress
+from langshift.ingest.bulk.writer import MOST
 from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.documents import OPERATION, Embeddings, name_fault
 from langshift.ingest.load import load_source
-from langshift.ingest.opening import find_files, open_source
+from langshift.ingest.opening import STANDARD_INPUT, find_files, open_source
 from langshift.ingest.parsing import own_fields
-from langshift.ingest.parts.run import load_in_parts
+from langshift.ingest.parts.run import PartedRun, load_in_parts
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import Files
+from langshift.ingest.workers.engine import RayEngine, Workers
+from langshift.ingest.workers.run import WorkersRun
 from langshift.output import emit_json, line, note, out
-from langshift.parameters import ENCODER_OF_INDEX, PATIENCE, Command, flag, json_or_tables, option, option_group
+from langshift.parameters import (
+    ENCODER_OF_INDEX,
+    PATIENCE,
+    Command,
+    FiniteRange,
+    flag,
+    json_or_tables,
+    option,
+    option_group,
+)
 from langshift.plugin import metadata
 from langshift.plugin.index_body import ENGINES, RESERVED_FIELDS, Engine, own_mappings
 from langshift.plugin.metadata import CHUNK, PARENT, FieldNames
@@ -127,13 +139,50 @@ _FIELDS = option_group(
 )
 
 
+_RUNNER = "--runner ray"
+
+
+def _workers(
+    runner: str | None, address: str | None, count: int | None, gpus: float | None, requests: int | None
+) -> Workers | None:
+    """The workers that are asked for; None for this process alone.
+
+    Raises:
+        UsageError: something is said of workers, and nobody asked for any.
+    """
+    given = {"--address": address, "--workers": count, "--gpus-per-worker": gpus, "--requests": requests}
+    if runner is None:
+        for name, value in given.items():
+            if value is not None:
+                raise UsageError(f"{name} concerns the workers of {_RUNNER}: give that, too.")
+        return None
+    return Workers(address, count, gpus or 0.0, MOST if requests is None else requests)
+
+
+_WORKERS = option_group(
+    "workers",
+    _workers,
+    option("--runner NAME", "ray: by several workers.", click.Choice(["ray"]), dest="runner", rare=True),
+    option("--address HOST:PORT", "Of a Ray cluster, or auto. [default: this machine]", dest="address", rare=True),
+    option("--workers N", "How many. [default: one a processor, or GPU]", click.IntRange(1), dest="count", rare=True),
+    option("--gpus-per-worker N", "How many, or what share of one.", FiniteRange(0), dest="gpus", rare=True),
+    option(
+        "--requests N",
+        "Bulk requests of all workers at once. [default: 8]",
+        click.IntRange(1),
+        dest="requests",
+        rare=True,
+    ),
+)
+
+
 @click.command(cls=Command)
 @click.argument("corpus", nargs=-1, required=True)
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
 @_FIELDS
 @option(
     "--chunk HOW",
-    "Cut texts: auto, paragraphs, sentences:N, words:N or off. [default: as in the index, else off]",
+    "Cut texts: auto, paragraphs, sentences:N, words:N, off.",
 )
 @pipeline_options(ENCODER_OF_INDEX)
 @option_group(
@@ -151,11 +200,12 @@ _FIELDS = option_group(
     PATIENCE,
 )
 @option("--state URI", "Folder, here or s3://, to resume it from anywhere.", dest="state", rare=True)
+@_WORKERS
 @option("--date-field F", "A field that must hold dates; can be repeated.", dest="dates", multiple=True, rare=True)
 @option("--template FILE", "JSON with analyzers, mappings or settings of your own.", rare=True)
 @option(
     "--engine NAME",
-    "lucene (the default), faiss, faiss-fp16 or faiss-on-disk.",
+    "lucene (default), faiss, faiss-fp16 or faiss-on-disk.",
     click.Choice(ENGINES),
     rare=True,
 )
@@ -168,6 +218,7 @@ def ingest(
     pipeline: PipelineOptions,
     options: LoadOptions,
     state: str | None,
+    workers: Workers | None,
     dates: tuple[str, ...],
     template: Path | None,
     engine: Engine | None,
@@ -175,10 +226,9 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is files of JSONL (plain, gzip or zstd) or Parquet, folders of them, here or in S3 (s3://, gs://), or - for
-    standard input: _id, title, text, language, group, and any other fields. A later document with the same _id wins;
-    "_op": "update" changes single fields, "_op": "delete" deletes. A line that cannot be indexed goes to the dead
-    letters (exit code 3). After a crash or Ctrl-C, repeat it with --resume.
+    CORPUS is files of JSONL (plain, gzip, zstd) or Parquet, folders, here or in S3, or - for standard input:
+    _id, title, text, language, group, and any other fields. Of two with one _id the later wins; "_op": "update"
+    changes fields, "_op": "delete" deletes. Bad lines go to the dead letters (exit code 3).
 
     \b
     Example:
@@ -210,6 +260,7 @@ def ingest(
     # Vectors that come with the corpus are known when it is read, everything else before.
     opened = None if is_given(pipeline.encoder) else pipeline.open(None, index_meta)
     with ExitStack() as stack:
+        ray = None if workers is None else stack.enter_context(_connected(workers, files, state))
         embeddings: Embeddings = "refused" if opened else "needed"
         # What is added to an index need not have all fields that the index has.
         named = _named_fields(metadata.USUAL if options.if_exists == "append" else fields)
@@ -229,7 +280,8 @@ def ingest(
         watch = stack.enter_context(open_reporter(client, name, source.shown, pipeline))
         with json_where_unpublished(progress.LoadSummary.to_dict, as_json=as_json):
             if state is not None and isinstance(source, Files):
-                summary = load_in_parts(client, source, name, opened, state, options, watch)
+                make_run = PartedRun if ray is None else partial(WorkersRun, engine=ray)
+                summary = load_in_parts(client, source, name, opened, state, options, watch, make_run)
             else:
                 summary = load_source(client, source, name, opened, progress.no_progress, options, watch)
         last = progress.last_line(summary)
@@ -241,6 +293,19 @@ def ingest(
     code = report_end(summary, opened, last, as_json=as_json)
     note_calibration_due(client, name, pipeline.encoder)
     click.get_current_context().exit(code)
+
+
+def _connected(workers: Workers, files: Sequence[str], state: str | None) -> RayEngine:
+    """Ray, once it is known that its workers can read the corpus and write the state.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    if state is None:
+        raise UsageError(f"{_RUNNER} keeps the state of the load where all workers can write it: give --state.")
+    if STANDARD_INPUT in files:
+        raise UsageError(f"Standard input cannot be read by several workers: give a file, or leave {_RUNNER} out.")
+    return RayEngine(workers, [*files, state])
 
 
 def _named_fields(existing: FieldNames) -> dict[str, str]:

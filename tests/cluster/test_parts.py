@@ -22,7 +22,7 @@ from langshift.plugin.inventory import drop_all
 @pytest.fixture(autouse=True)
 def _short_parts(monkeypatch):
     """Parts of seven lines, and buckets of forty."""
-    monkeypatch.setattr(run, "_LINES", 7)
+    monkeypatch.setattr(run, "LINES", 7)
     monkeypatch.setattr(run, "_LINES_OF_A_BUCKET", 40)
 
 
@@ -92,7 +92,7 @@ def test_corpus_and_state_in_s3(became, store, monkeypatch, tmp_path):
     for file in files:
         store.put(f"in/{file.name}", file.read_bytes())
     plain, expected, others, likewise = became(*files)
-    monkeypatch.setattr(run, "_LINES", 25)
+    monkeypatch.setattr(run, "LINES", 25)
     # Every ninth request breaks off.
     store.proxy.inject("", itertools.cycle([*[None] * 8, cut_before]))
     said, documents, letters, made = became(store.uri("in/*.jsonl*"), state=store.uri("state"))
@@ -140,7 +140,7 @@ def broken_off(*_):
 
 @pytest.fixture
 def refused(cluster_url, index_name, corpus, monkeypatch):
-    monkeypatch.setattr(run, "_LINES", 25)
+    monkeypatch.setattr(run, "LINES", 25)
 
     def last_line(state, *options, given=corpus, name=index_name, stdin=None):
         load = ("ingest", given, "--index", name, *GIVEN, "--state", state, *options)
@@ -165,7 +165,7 @@ def test_what_is_no_state_of_this_load_is_refused(
     assert refused(tmp_path / "file").startswith(f"The state {tmp_path / 'file'} cannot be written (")
     assert not client.indices.exists(index=index_name)
     with monkeypatch.context() as patch:
-        patch.setattr(run.PartedRun, "_write_late", broken_off)
+        patch.setattr(run.PartedRun, "write_late", broken_off)
         assert refused(state).startswith("Out. ")
     lines = re.escape(f"A load of {corpus} into {index_name} was interrupted after ") + r"\d+ lines: "
     assert re.fullmatch(f"{lines}continue it with --resume, or remove {state} to abandon it\\.", refused(state))

@@ -6,6 +6,6 @@ from langshift import cli
 from langshift.ingest.parts import run
 
 if __name__ == "__main__":
-    run._LINES, run._LINES_OF_A_BUCKET = int(sys.argv[1]), int(sys.argv[2])
+    run.LINES, run._LINES_OF_A_BUCKET = int(sys.argv[1]), int(sys.argv[2])
     sys.argv[1:3] = []
     cli.main()

@@ -24,6 +24,7 @@ from langshift.commands import (
     evaluate,
     labelling,
     offline,
+    plan,
     rag,
     rerank,
     run_tables,
@@ -38,7 +39,9 @@ from langshift.evaluate.offline.encoding import LanguageSource
 from langshift.evaluate.rerank.laura import FIGURES, LabelComparison, LauraRow
 from langshift.evaluate.rerank.pools import RerankSlice
 from langshift.evaluate.tune.tune import COST, MEASURES, TARGET, MeasureChange, TuningSettings
+from langshift.plugin.index_body import ENGINES
 from langshift.plugin.metadata import ChunkPlace
+from langshift.plugin.sizing import index_size
 from langshift.retrieval.calibration.calibrate import CalibrationCost
 from langshift.retrieval.calibration.changes import Prediction, SliceChange
 from langshift.retrieval.facets import Facet, FacetValue
@@ -319,6 +322,14 @@ SITES = {
     for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", None)) in CALLS
 }
+
+
+@case
+def plans():
+    sizes = [index_size(10**12, 16_000, engine, 1e6) for engine in ENGINES]
+    for measured in (None, plan.CorpusSample(COUNT, 123_456.789, 1e9)):
+        plan._show_sizes(sizes, measured)
+        plan._show_hours(10**12, measured)
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ def test_killed_anywhere_it_is_resumed_from_another_home(process, became, plain,
 
 
 def test_a_store_that_stays_away_for_a_while_is_waited_for(became, plain, store, corpus, monkeypatch):
-    monkeypatch.setattr(run, "_LINES", 25)
+    monkeypatch.setattr(run, "LINES", 25)
     back, seen = [0.0], set()
 
     async def away(exchange):
@@ -136,7 +136,7 @@ def test_a_store_that_stays_away_for_a_while_is_waited_for(became, plain, store,
 def test_a_store_that_stays_away_for_good_takes_nothing_back(
     client, cluster_url, became, plain, store, corpus, index_name, monkeypatch
 ):
-    monkeypatch.setattr(run, "_LINES", 25)
+    monkeypatch.setattr(run, "LINES", 25)
     state = store.uri("state")
     load = ("ingest", corpus, "--index", index_name, *GIVEN, *JSON, "--state", state)
     # Before the first part nothing is left, after it all is.

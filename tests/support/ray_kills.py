@@ -1,0 +1,64 @@
+"""A load by the workers of a Ray cluster, some of which are killed at random, as are a machine and the load itself."""
+
+import asyncio
+import json
+import random
+from contextlib import ExitStack
+
+from http_exchange import Cut
+from many_lines import write_many_lines
+from parted import GIVEN, require_became
+from ray_nodes import loading, until
+
+KINDS = ("worker", "writer", "machine", "driver")
+
+
+def ray_options(index, state, nodes):
+    return ("--index", index, *GIVEN, "--max-refused", 1, "--json", "--state", state, "--address", nodes.address)
+
+
+def require_same_through_kills(became, proxy, nodes, index, folder, kills, lines):
+    """Load a corpus so; what it becomes must be what a plain load makes of it."""
+    corpus, chance = write_many_lines(folder / "corpus.jsonl", lines), random.Random(kills)
+    plain, state = became(corpus, options=GIVEN), folder / "state"
+    kinds = [kind for _ in range(0, kills, len(KINDS)) for kind in chance.sample(KINDS, len(KINDS))]
+    armed = []
+
+    async def written(exchange):
+        await asyncio.sleep(0.2)
+        reply = await exchange.forward()
+        if armed:
+            armed.clear()
+            await asyncio.to_thread(nodes.kill_workers)
+            raise Cut
+        return reply
+
+    def endless():
+        while True:
+            yield written
+
+    proxy.inject("_bulk", endless())
+    with ExitStack() as stack:
+
+        def start():
+            load = (corpus, *ray_options(index, state, nodes), "--resume", "--requests", 4)
+            return stack.enter_context(loading(*load, OPENSEARCH_URL=proxy.url))
+
+        running = start()
+        for number, kind in enumerate(kinds[:kills]):
+            due = len(proxy.bulks) + chance.randint(1, 3)
+            assert until(lambda due=due: len(proxy.bulks) >= due and nodes.workers(), running), (number, running.poll())
+            if kind == "driver":
+                running.kill()
+                running.wait()
+                running = start()
+            elif kind == "machine":
+                nodes.kill_second()
+            elif kind == "writer":
+                armed.append(kind)
+                until(lambda: not armed, running)
+            else:
+                nodes.kill_workers(1)
+        out, err = running.communicate(timeout=600)
+    assert running.returncode == 3, err
+    require_became(json.loads(out), became.left(index, state), plain)
