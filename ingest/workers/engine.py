@@ -9,7 +9,8 @@ import pickle
 import re
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,9 @@ _log = logging.getLogger(__name__)
 
 _HOST_AND_PORT = re.compile(r"(?:ray://)?(.+):(\d+)")
 _SECONDS = 10.0
+_STORE = 100 << 20  # bytes
+# For which workers of a cluster may go on whose load is gone.
+_DYING = 3.0
 
 
 class Workers(NamedTuple):
@@ -67,15 +71,12 @@ class RayEngine(AbstractContextManager["RayEngine"]):
 
         self._ray: Any = ray
         self._workers, self.requests = workers, workers.requests
-        options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-        if workers.address is None:
-            options["include_dashboard"] = False
         with ExitStack() as stack:
             # What it says of machines that are gone would get between the results, and between sentences.
             stack.enter_context(redirect_stdout(_Log()))
             stack.enter_context(_own_stderr())
             stack.callback(ray.shutdown)
-            self._connect(options)
+            self._connect()
             self._require_reachable(places)
             self.count = self._count()
             self._stack = stack.pop_all()
@@ -83,8 +84,12 @@ class RayEngine(AbstractContextManager["RayEngine"]):
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def _connect(self, options: Mapping[str, Any]) -> None:
+    def _connect(self) -> None:
         address = self._workers.address
+        options: dict[str, Any] = {"configure_logging": False, "log_to_driver": False}
+        if address is None:
+            # Of its own it takes a third of the memory; no document of a load gets there.
+            options |= {"include_dashboard": False, "object_store_memory": _STORE}
         try:
             if address is not None and (found := _HOST_AND_PORT.fullmatch(address)):
                 # Ray itself tries for minutes.
@@ -129,18 +134,29 @@ class RayEngine(AbstractContextManager["RayEngine"]):
         fitting = (each for each in range(most, 0, -1) if sum(room(has, each) for has in machines) >= self.count)
         return next(fitting, 1)
 
-    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[Done]:
-        """Have tasks done, in any order.
+    def run(self, job: Job, tasks: Sequence[Task]) -> Generator[Done]:
+        """Have tasks done, in any order; after an error, no worker does anything any more.
 
         Raises:
             LangshiftError: one broke off, or the workers cannot run.
         """
+        if not self._ray.is_initialized():
+            self._connect()
+        try:
+            yield from self._run(job, tasks)
+        except BaseException:
+            self._ray.shutdown()
+            if self._workers.address is not None:
+                time.sleep(_DYING)
+            raise
+
+    def _run(self, job: Job, tasks: Sequence[Task]) -> Iterator[Done]:
         from ray.data import ActorPoolStrategy, DataContext, from_items
         from ray.exceptions import RayError
 
         context = DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         count = min(self.count, len(tasks))
         items = [{"task": pickle.dumps(task)} for task in tasks]
         done = from_items(items, override_num_blocks=len(items)).map_batches(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from langshift.client import address
@@ -49,12 +50,13 @@ class WorkersRun(PartedRun):
     def _do(self, tasks: Sequence[Task], target: Target) -> None:
         if not tasks:
             return
-        for done in self._engine.run(self._job(target), tasks):
-            self._journal.require_own()
-            self._rows.add_retries(done.retries)
-            for stage, seconds in done.seconds.items():
-                self._stage(stage, 0, seconds)
-            self._report_progress(done.lines, done.dead)
+        with closing(self._engine.run(self._job(target), tasks)) as finished:
+            for done in finished:
+                self._journal.require_own()
+                self._rows.add_retries(done.retries)
+                for stage, seconds in done.seconds.items():
+                    self._stage(stage, 0, seconds)
+                self._report_progress(done.lines, done.dead)
         self._journal.look_again()
 
     def _job(self, target: Target) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from contextlib import ExitStack, closing
@@ -29,6 +30,8 @@ from langshift.plugin import metadata
 from langshift.plugin.versions import Target
 from langshift.server_errors import failure
 from langshift.settings import VERSION
+
+_log = logging.getLogger(__name__)
 
 # How many lines are tried at once, by how many workers had died of them before: then each one alone, so that none but
 # the one that is to blame is given up.
@@ -119,6 +122,11 @@ class Worker:
             return self._report(failure(error, self._job.environment["OPENSEARCH_URL"]))
         except LangshiftError as error:
             return self._report(error)
+        except OSError as error:
+            return self._report(LangshiftError(f"{error}."))
+        except Exception as error:  # a mistake of ours, to be shown as any other
+            _log.exception("a mistake")
+            return Done(error=error)
 
     @staticmethod
     def _report(error: LangshiftError) -> Done:

@@ -3,6 +3,7 @@
 import itertools
 import json
 
+import orjson
 import pytest
 from command_line import langshift, program, refusal
 from fault_proxy import fault_proxy
@@ -14,9 +15,11 @@ from ray_nodes import Nodes, loading, until
 from server_words import pressed
 from several_files import made_lines, written
 
+from langshift.ingest.workers import run
+from langshift.plugin import versions
 from langshift.plugin.inventory import drop_all
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +87,31 @@ def test_all_workers_together_keep_to_the_requests(proxy, nodes, index, tmp_path
     assert running.returncode == 3, err
     assert max(bulk.under_way for bulk in proxy.bulks) in (1, 2, 3)
     assert len(proxy.bulks) > 20
+
+
+def other_making(job):
+    return job._replace(making=orjson.dumps(orjson.loads(job.making) | {"encoder": "st:nowhere/at-all"}))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda job: job._replace(version="0.0.1"), "is installed there, and 0.0.1 here: install the same on every"),
+        (lambda job: job._replace(fingerprint={**job.fingerprint, "revision": "x"}), "install the same model on every"),
+        (other_making, "st:"),
+    ],
+)
+def test_a_worker_that_cannot_do_it_says_why(change, why, nodes, index, client, cluster_url, tmp_path, monkeypatch):
+    corpus = write_many_lines(tmp_path / "corpus.jsonl", 20)
+    usual = run.WorkersRun._job
+    monkeypatch.setattr(run.WorkersRun, "_job", lambda *given: change(usual(*given)))
+    load = ("ingest", corpus, *ray_options(index, tmp_path / "state", nodes), "--runner", "ray")
+    said = refusal(langshift(*load, url=cluster_url))
+    assert said.startswith("A worker on ")
+    assert why in said
+    # Nothing was written, so that nothing is left.
+    assert versions.unfinished(client, index) == {}
+    assert not (tmp_path / "state" / "load.json").exists()
 
 
 def test_what_cannot_be_is_refused(nodes, index, cluster_url, tmp_path):
