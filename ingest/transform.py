@@ -308,7 +308,6 @@ def unusable_vector(item: BulkAction, encoder: Encoder) -> ActionResult:
     return ActionResult(item, "dead", "", "unusable_vector", why, "encode")
 
 
-_BATCH = 256
 _BATCH_BYTES = 8 << 20
 
 
@@ -341,7 +340,7 @@ def encoded_batches(
     Raises:
         LangshiftError: a stage fails.
     """
-    for batch in prefetch(_read(rows, on_stage)):
+    for batch in prefetch(_read(rows, builder.pipeline.encoder.batch, on_stage)):
         documents = [row.content for row in batch if isinstance(row.content, Document)]
         with _timed("detect", documents, on_stage):
             detections = [detect_language(document, builder.pipeline) for document in documents]
@@ -402,13 +401,13 @@ def index_batches(
         write(builder.actions(batch.rows, iter(batch.chunks), encoded))
 
 
-def _read(rows: Iterator[SourceRow], on_stage: OnStage) -> Iterator[list[SourceRow]]:
+def _read(rows: Iterator[SourceRow], most: int, on_stage: OnStage) -> Iterator[list[SourceRow]]:
     batch: list[SourceRow] = []
     size, begun = 0, time.perf_counter()
     for row in rows:
         batch.append(row)
         size += row.size
-        if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+        if len(batch) >= most or size >= _BATCH_BYTES:
             on_stage("read", len(batch), time.perf_counter() - begun)
             yield batch
             batch, size, begun = [], 0, time.perf_counter()

@@ -122,6 +122,7 @@ class Encoder(Protocol):
         max_tokens: how many tokens it reads where that is not the usual number; None likewise.
         longest: how many characters of a text are read; None where all are, as it is if nothing else is said.
         window: how many tokens of a text are read at a time; None where nobody knows, as it is likewise.
+        batch: how many documents it is best given at a time.
     """
 
     id: str
@@ -134,6 +135,7 @@ class Encoder(Protocol):
     max_tokens: int | None = None
     longest: int | None = None
     window: int | None = None
+    batch: int = 256
 
     def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401 - the protocol's
         """Have no encoder, and no caller, forget the normal form."""

@@ -269,7 +269,8 @@ class SentenceTransformersEncoder(Encoder):
         if reading.pooling is None and not reading.recorded and not (folder / "modules.json").is_file():
             used = next((ours for ours, theirs in _POOLINGS.items() if theirs in _modes(self._model)), "mean")
             note_once(f"{self.id} has no modules.json: {used} pooling is used (--pooling).")
-        self._batch = 64 if self._model.device.type == "cuda" else 32
+        # What fills a GPU (tests/bench/RESULTS.md).
+        self._batch, self.batch = (128, 1024) if self._model.device.type == "cuda" else (32, self.batch)
         lengths = {reader.max_seq_length for reader in _readers(self._model)}
         # Of a copy, which cuts nothing, and which no thread that encodes is at.
         self._tokenizer: Any = deepcopy(getattr(self._model.tokenizer, "backend_tokenizer", None))

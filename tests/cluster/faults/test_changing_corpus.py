@@ -11,7 +11,7 @@ from command_line import langshift
 from nothing_lost import read_letters
 
 from langshift import corpus_file
-from langshift.ingest import transform
+from langshift.debias.encoders.base import Encoder
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.load import LoadRun
 from langshift.plugin import versions
@@ -139,7 +139,7 @@ def name(client):
 def corpus(tmp_path, monkeypatch):
     """A function that writes a corpus, of which little is read ahead."""
     monkeypatch.setattr(corpus_file, "_BLOCK", 4096)
-    monkeypatch.setattr(transform, "_BATCH", 50)
+    monkeypatch.setattr(Encoder, "batch", 50)
 
     def write(form, found):
         path = tmp_path / f"corpus.{form}"
