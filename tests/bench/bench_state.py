@@ -1,13 +1,16 @@
-"""The same file with its journal on this machine, and in parts in a folder: processor time and memory of the client.
+"""The same file with its journal on this machine, in parts in a folder, and by a worker: processor time and memory.
 
-Run with ``make bench-bulk``. The two are loaded in turn; LANGSHIFT_LINES gives another number of documents.
+Run with ``make bench-bulk``. The three are loaded in turn, as is a file of a few lines, which tells what the start
+takes; LANGSHIFT_LINES gives another number of documents. The worker is in the client's process, without Ray.
 """
 
 import json
 import os
 import shutil
+import sys
 from statistics import median
 
+import worker_here
 from command_line import LANGSHIFT
 from large_corpus import write_given
 from measured_process import measured
@@ -22,21 +25,38 @@ def shown(values, form):
 
 
 def test_a_load_with_its_state_in_a_folder(client, cluster_env, index_name, tmp_path):
-    corpus, state = tmp_path / "corpus.jsonl", tmp_path / "state"
-    write_given(corpus, DOCUMENTS, DIMENSION)
-    command = [LANGSHIFT, "ingest", corpus, "--index", index_name, "--encoder", "given", "--alpha", "0", "--json"]
-    seconds, memory = {"plain": [], "state": []}, {"plain": [], "state": []}
+    state, few = tmp_path / "state", 40
+    corpora = {count: tmp_path / f"corpus-{count}.jsonl" for count in (few, DOCUMENTS)}
+    for count, corpus in corpora.items():
+        write_given(corpus, count, DIMENSION)
+    own, kept = [LANGSHIFT], ["--state", state]
+    ways = {
+        "plain": (own, []),
+        "state": (own, kept),
+        "worker": ([sys.executable, worker_here.__file__], [*kept, "--runner", "ray"]),
+    }
+    seconds = {(kind, count): [] for kind in ways for count in corpora}
+    memory = {kind: [] for kind in ways}
     for turn in range(REPETITIONS):
-        for kind in ("plain", "state") if turn % 2 else ("state", "plain"):
-            more = ["--state", state] if kind == "state" else []
-            said, figures = measured(*command, *more, OPENSEARCH_URL=cluster_env)
-            assert json.loads(said)["present"] == DOCUMENTS
-            seconds[kind].append(figures["cpu"])
+        for kind in list(ways)[:: 1 if turn % 2 else -1]:
+            program, more = ways[kind]
+            for count, corpus in corpora.items():
+                load = ["ingest", corpus, "--index", index_name, "--encoder", "given", "--alpha", "0", "--json", *more]
+                said, figures = measured(*program, *load, OPENSEARCH_URL=cluster_env)
+                assert json.loads(said)["present"] == count
+                seconds[kind, count].append(figures["cpu"])
+                drop_all(client, index_name)
+                shutil.rmtree(state, ignore_errors=True)
             memory[kind].append(figures["megabytes"])
-            drop_all(client, index_name)
-            shutil.rmtree(state, ignore_errors=True)
     print(f"\n{DOCUMENTS:,} documents of {DIMENSION} dimensions, {REPETITIONS} times in turn; the client's processes")
-    for kind in seconds:
-        print(f"{kind:6} CPU {shown(seconds[kind], '.2f')} s, peak memory {shown(memory[kind], ',.0f')} MB")
-    ratios = [one / other for one, other in zip(seconds["state"], seconds["plain"], strict=True)]
-    print(f"CPU with the state beside plain: {shown(ratios, '.2f')}")
+    lines = {}
+    for kind in ways:
+        start, whole = seconds[kind, few], seconds[kind, DOCUMENTS]
+        lines[kind] = [(one - other) / (DOCUMENTS - few) * 1e6 for one, other in zip(whole, start, strict=True)]
+        print(
+            f"{kind:6} CPU {shown(whole, '.2f')} s, of which the start {shown(start, '.2f')}, each line "
+            f"{shown(lines[kind], '.0f')} us; peak memory {shown(memory[kind], ',.0f')} MB"
+        )
+    for kind, other in (("state", "plain"), ("worker", "state"), ("worker", "plain")):
+        ratios = [mine / theirs for mine, theirs in zip(lines[kind], lines[other], strict=True)]
+        print(f"CPU a line, {kind} beside {other}: {shown(ratios, '.2f')}")
