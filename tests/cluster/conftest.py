@@ -8,6 +8,7 @@ from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
 from opensearchpy import helpers
 from parted import letters_of
+from ray_nodes import Nodes
 from s3_store import s3_store
 from small_dataset import index_of, write_small_dataset
 from tls_proxy import Authority, client_of
@@ -149,3 +150,19 @@ def became(client, cluster_url, index_name):
     yield load
     for name in names:
         drop_all(client, name)
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """Two machines of a Ray cluster."""
+    pytest.importorskip("ray", reason="needs the extra ray")
+    made = Nodes()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def index(client, index_name):
+    """``index_name``, all of whose versions are removed afterwards."""
+    yield index_name
+    drop_all(client, index_name)
