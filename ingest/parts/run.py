@@ -43,10 +43,10 @@ class Run(Iterator[SourceRow]):
         last: that of the last one that was read.
     """
 
-    def __init__(self, begin: SourceRow, rows: Iterator[SourceRow], most: int = LINES) -> None:
-        """Take the first line, what gives those after it, and how many there may be."""
+    def __init__(self, begin: SourceRow, rows: Iterator[SourceRow], most: int | None = None) -> None:
+        """Take the first line, what gives those after it, and how many there may be; ``LINES`` where that is None."""
         self.first = self.last = begin.line
-        self._rows = self._until(begin, rows, most)
+        self._rows = self._until(begin, rows, most or LINES)
 
     def __next__(self) -> SourceRow:
         row = next(self._rows)
