@@ -21,12 +21,13 @@ class Nodes:
         address: of the cluster.
     """
 
-    def __init__(self):
+    def __init__(self, **second):
+        """Start them; the second one with options of its own."""
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         from ray.cluster_utils import Cluster
 
         self._cluster = Cluster(initialize_head=True, head_node_args={**_NODE, "include_dashboard": False})
-        self._second = self._cluster.add_node(**_NODE)
+        self._second = self._cluster.add_node(**_NODE, **second)
         self.address = self._cluster.address
 
     def workers(self):

@@ -12,7 +12,7 @@ from faults import cut_before, delayed, whole
 from many_lines import write_many_lines
 from parted import GIVEN, letters_of, require_became
 from ray_kills import ray_options, require_same_through_kills
-from ray_nodes import loading, until
+from ray_nodes import Nodes, loading, until
 from server_words import pressed
 from several_files import made_lines, written
 
@@ -119,3 +119,16 @@ def test_a_worker_that_cannot_do_it_says_why(change, why, nodes, index, client, 
     # Nothing was written, so that nothing is left.
     assert versions.unfinished(client, index) == {}
     assert not (tmp_path / "state" / "load.json").exists()
+
+
+def test_what_is_on_this_machine_is_refused_where_there_are_others(index, cluster_url, tmp_path):
+    corpus = write_many_lines(tmp_path / "corpus.jsonl", 20)
+    others = Nodes(node_ip_address="127.0.0.2")
+    try:
+        load = ("ingest", corpus, *ray_options(index, "s3://bucket/state", others), "--runner", "ray")
+        said = refusal(program(*load, url=cluster_url))
+    finally:
+        others.close()
+    assert said == (
+        f"{corpus} is on this machine, and the Ray cluster has others: give an address in a store (s3://, gs://)."
+    )
