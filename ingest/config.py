@@ -176,6 +176,21 @@ class PipelineOptions:
         made = build_pipeline(encoder, detector, self.vectors, self.alpha, self.least_confidence, gamma=self.gamma)
         return replace(made, default_shift=self.default_shift)
 
+    def open_for(self, made: Fingerprint, meta: Mapping[str, Any]) -> EmbeddingPipeline:
+        """Open them for documents of an index, with the shift that it has.
+
+        Args:
+            made: how the index's vectors are made.
+            meta: its whole ``_meta``.
+
+        Raises:
+            UsageError: see ``open``, as for ``LangshiftError``.
+        """
+        reading = AS_KNOWN.of(made, self.encoder)
+        options = replace(self, languages=self.languages or made.languages, reading=reading)
+        own = meta if StoredShift.from_meta(meta) is not None else None
+        return options.open(VectorSpec(made.dimension, made.normalised), own)
+
     @property
     def default_shift(self) -> bool:
         """Whether nothing is asked for that concerns the shift."""

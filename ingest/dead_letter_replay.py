@@ -14,7 +14,7 @@ import msgspec
 from opensearchpy import OpenSearch
 
 from langshift.client import open_cluster
-from langshift.debias.encoders.base import AS_KNOWN, VectorSpec, is_given
+from langshift.debias.encoders.base import is_given
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.adopt.transform import StoredDocumentBuilder, document_of
 from langshift.ingest.bulk.chunked import Ended, LineParts, StaleChunks, left_by
@@ -36,7 +36,6 @@ from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.log_file import log_to
 from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames
-from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.versions import IndexInfo, Target, check_name, live
 from langshift.reporting import note
@@ -252,7 +251,6 @@ def _open_pipeline(
     file: Path, letters: str, encoder: str | None, index: IndexInfo, meta: Mapping[str, Any]
 ) -> EmbeddingPipeline:
     """How the load made its documents by whose options in a file, with the shift that the index has now."""
-    made = index.fingerprint
     try:
         options = PipelineOptions.read(file)
     except (OSError, ValueError, msgspec.DecodeError) as error:
@@ -260,12 +258,9 @@ def _open_pipeline(
             f"{file} does not show how the documents of {index.name} are built: load those in {letters} again with "
             "`langshift ingest`."
         ) from error
-    options = replace(options, languages=options.languages or made.languages)
     if encoder:
         options = replace(options, encoder=encoder, named_by="")
-    options = replace(options, reading=AS_KNOWN.of(made, options.encoder))
-    own = meta if StoredShift.from_meta(meta) is not None else None
-    return options.open(VectorSpec(made.dimension, made.normalised), own)
+    return options.open_for(index.fingerprint, meta)
 
 
 def with_letters(name: str | None) -> list[LoadWorkspace]:

@@ -6,7 +6,6 @@ import logging
 import os
 import platform
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -14,7 +13,6 @@ from typing import NamedTuple
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.client import open_cluster
-from langshift.debias.encoders.base import VectorSpec
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import LangshiftError
 from langshift.ingest.bulk.journal_store import LoadWorkspace
@@ -149,9 +147,7 @@ class Worker:
         # Written where it is read: the options know a file alone.
         (scratch / OPTIONS).write_bytes(job.making)
         meta, made = metadata.read_metadata(client, job.target.index), Fingerprint.from_dict(job.fingerprint)
-        options = PipelineOptions.read(scratch / OPTIONS)
-        options = replace(options, languages=options.languages or made.languages)
-        pipeline = options.open(VectorSpec(made.dimension, made.normalised), meta).for_fields(job.options.fields)
+        pipeline = PipelineOptions.read(scratch / OPTIONS).open_for(made, meta).for_fields(job.options.fields)
         made.require_same(pipeline.fingerprint(), job.target.name, "install the same model on every machine")
         place = LoadWorkspace(scratch, job.target.name)
         opened = LoadSession(client, SplitFiles(job), pipeline, job.options, DOCUMENTS, place, journal)
