@@ -1,20 +1,23 @@
 """A load by the workers of a Ray cluster, some of which are killed at random, as are a machine and the load itself."""
 
 import asyncio
+import itertools
 import json
 import random
 from contextlib import ExitStack
 
+from command_line import started
 from http_exchange import Cut
 from many_lines import write_many_lines
 from parted import GIVEN, require_became
-from ray_nodes import loading, until
+from ray_nodes import until
 
 KINDS = ("worker", "writer", "machine", "driver")
 
 
 def ray_options(index, state, nodes):
-    return ("--index", index, *GIVEN, "--max-refused", 1, "--json", "--state", state, "--address", nodes.address)
+    own = ("--index", index, *GIVEN, "--max-refused", 1, "--json", "--state", state)
+    return (*own, "--runner", "ray", "--address", nodes.address)
 
 
 def require_same_through_kills(became, proxy, nodes, index, folder, kills, lines):
@@ -33,16 +36,12 @@ def require_same_through_kills(became, proxy, nodes, index, folder, kills, lines
             raise Cut
         return reply
 
-    def endless():
-        while True:
-            yield written
-
-    proxy.inject("_bulk", endless())
+    proxy.inject("_bulk", itertools.repeat(written))
     with ExitStack() as stack:
 
         def start():
-            load = (corpus, *ray_options(index, state, nodes), "--resume", "--requests", 4)
-            return stack.enter_context(loading(*load, OPENSEARCH_URL=proxy.url))
+            load = ("ingest", corpus, *ray_options(index, state, nodes), "--resume", "--requests", 4)
+            return stack.enter_context(started(*load, OPENSEARCH_URL=proxy.url))
 
         running = start()
         for number, kind in enumerate(kinds[:kills]):

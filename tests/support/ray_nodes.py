@@ -1,15 +1,11 @@
-"""Machines of a Ray cluster, imitated here; and loads by their workers, of which some are killed."""
+"""Machines of a Ray cluster, imitated here, and their workers."""
 
 import os
-import subprocess
-import sys
 import time
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 
 import psutil
 
-LANGSHIFT = Path(sys.executable).with_name("langshift")
 # Ray takes a third of the memory otherwise; no document of a load gets there.
 _NODE = {"num_cpus": 1, "object_store_memory": 100 << 20}
 
@@ -61,19 +57,6 @@ def _name(process):
     with suppress(psutil.NoSuchProcess):
         return " ".join(process.cmdline())
     return ""
-
-
-@contextmanager
-def loading(*arguments, **variables):
-    """A load under way, in a process of its own; killed at the end where it still runs."""
-    command = [LANGSHIFT, "ingest", *map(str, arguments), "--runner", "ray"]
-    piped = subprocess.PIPE
-    with subprocess.Popen(command, env=os.environ | variables, stdout=piped, stderr=piped, text=True) as process:
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
 
 
 def until(condition, process=None, seconds=300):

@@ -7,12 +7,12 @@ import time
 
 import orjson
 import pytest
-from command_line import langshift, program, refusal
+from command_line import langshift, program, refusal, started
 from faults import cut_before, delayed, whole
 from many_lines import write_many_lines
 from parted import GIVEN, letters_of, require_became
 from ray_kills import ray_options, require_same_through_kills
-from ray_nodes import Nodes, loading, until
+from ray_nodes import Nodes, until
 from server_words import pressed
 from several_files import made_lines, written
 
@@ -42,8 +42,8 @@ def test_a_store_that_stays_away_for_a_while_is_waited_for(became, cluster_url, 
 
     store.put("corpus.jsonl", corpus.read_bytes())
     store.proxy.inject("", itertools.repeat(away))
-    load = (store.uri("corpus.jsonl"), *ray_options(index, state, nodes))
-    with loading(*load, OPENSEARCH_URL=cluster_url) as running:
+    load = ("ingest", store.uri("corpus.jsonl"), *ray_options(index, state, nodes))
+    with started(*load, OPENSEARCH_URL=cluster_url) as running:
         out, err = running.communicate(timeout=600)
     assert running.returncode == 3, err
     assert len(seen) == 5
@@ -56,7 +56,7 @@ def test_several_files_whose_lines_are_numbered_over_all(became, cluster_url, no
     files, _ = written(tmp_path / "in", made_lines(3))
     plain = became(*files)
     options = [one for one in ray_options(index, tmp_path / "state", nodes) if one not in GIVEN]
-    done = program("ingest", *files, *options, "--encoder", "use-m", "--runner", "ray", url=cluster_url)
+    done = program("ingest", *files, *options, "--encoder", "use-m", url=cluster_url)
     assert done.returncode == 3, done.stderr
     require_became(json.loads(done.stdout), became.left(index, tmp_path / "state"), plain)
 
@@ -70,7 +70,9 @@ def test_a_line_that_ends_its_workers_is_given_up(proxy, nodes, index, tmp_path)
         found = {one.name for one in (state / "attempts").glob("0*")} - seen
         return {one for one in found if int(one.split("-")[0]) <= line <= int(one.split("-")[1])}
 
-    with loading(corpus, *ray_options(index, state, nodes), "--workers", 1, OPENSEARCH_URL=proxy.url) as running:
+    with started(
+        "ingest", corpus, *ray_options(index, state, nodes), "--workers", 1, OPENSEARCH_URL=proxy.url
+    ) as running:
         while until(tries, running):
             seen |= tries()
             until(nodes.kill_workers, running)
@@ -88,8 +90,8 @@ def test_a_line_that_ends_its_workers_is_given_up(proxy, nodes, index, tmp_path)
 def test_all_workers_together_keep_to_the_requests(proxy, nodes, index, tmp_path):
     corpus = write_many_lines(tmp_path / "corpus.jsonl", 6000)
     proxy.inject("_bulk", [*itertools.repeat(delayed(0.2, whole(pressed())), 6), *itertools.repeat(delayed(0.2), 200)])
-    load = (corpus, *ray_options(index, tmp_path / "state", nodes), "--requests", 3)
-    with loading(*load, OPENSEARCH_URL=proxy.url) as running:
+    load = ("ingest", corpus, *ray_options(index, tmp_path / "state", nodes), "--requests", 3)
+    with started(*load, OPENSEARCH_URL=proxy.url) as running:
         _, err = running.communicate(timeout=300)
     assert running.returncode == 3, err
     assert max(bulk.under_way for bulk in proxy.bulks) in (1, 2, 3)
@@ -112,7 +114,7 @@ def test_a_worker_that_cannot_do_it_says_why(change, why, nodes, index, client, 
     corpus = write_many_lines(tmp_path / "corpus.jsonl", 20)
     usual = run.WorkersRun._job
     monkeypatch.setattr(run.WorkersRun, "_job", lambda *given: change(usual(*given)))
-    load = ("ingest", corpus, *ray_options(index, tmp_path / "state", nodes), "--runner", "ray")
+    load = ("ingest", corpus, *ray_options(index, tmp_path / "state", nodes))
     said = refusal(langshift(*load, url=cluster_url))
     assert said.startswith("A worker on ")
     assert why in said
@@ -125,7 +127,7 @@ def test_what_is_on_this_machine_is_refused_where_there_are_others(index, cluste
     corpus = write_many_lines(tmp_path / "corpus.jsonl", 20)
     others = Nodes(node_ip_address="127.0.0.2")
     try:
-        load = ("ingest", corpus, *ray_options(index, "s3://bucket/state", others), "--runner", "ray")
+        load = ("ingest", corpus, *ray_options(index, "s3://bucket/state", others))
         said = refusal(program(*load, url=cluster_url))
     finally:
         others.close()
