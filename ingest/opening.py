@@ -130,8 +130,6 @@ def open_source(
     """
     listed = [given] if isinstance(given, str) else given
     paths = given if isinstance(given, FoundFiles) else find_files(listed, patience)
-    for path in paths:
-        _require_readable(path)
     named = own_fields(fields) if named is None else named
     with ExitStack() as stack:
         if _is_file(paths[0]):
@@ -139,6 +137,7 @@ def open_source(
             parser = Parser(embeddings, fields=fields)
             yield Files([open_rows(path, patience, parser, stack)[1] for path in paths], parser, named)
             return
+        _require_readable(paths[0])
         if paths[0] == STANDARD_INPUT:
             stdin: Any = sys.stdin.buffer
             stream, shown = getattr(stdin, "raw", stdin), "standard input"

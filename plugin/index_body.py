@@ -283,8 +283,7 @@ def _mapping(kinds: list[str]) -> Mapping[str, Any] | None:
     numbers = {"whole", "fraction"}.intersection(kinds)
     if numbers and numbers | _READ_AS_NUMBERS >= {*kinds}:
         return None if kinds == ["whole"] else _FRACTION
-    types = [kind if kind in _OTHERS.values() else "string" for kind in kinds]
-    types = ["number" if kind in numbers else kind for kind in types]
+    types = ["number" if kind in numbers else kind if kind in _OTHERS.values() else "string" for kind in kinds]
     if len({*types}) == 1:
         return None
     # Values of several types do not fit into one field: the first counts, as if documents came one by one.

@@ -70,8 +70,7 @@ class LineRanges:
         self._lasts = array("q")
 
     def __contains__(self, line: int) -> bool:
-        place = bisect_right(self._firsts, line) - 1
-        return place >= 0 and line <= self._lasts[place]
+        return self.covers(line, line)
 
     def covers(self, first: int, last: int) -> bool:
         """Whether it holds all lines from ``first`` to ``last``, both included."""

@@ -24,7 +24,7 @@ from langshift.wording import pluralize
 
 # Of a corpus that is measured: so many documents are read, and encoded for so long. The first few together, then twice
 # as many each time, up to as many as a load has: an encoder may take seconds for a few.
-_READ, _SECONDS, _FEW, _AT_ONCE = 1024, 10.0, 16, 256
+_READ, _SECONDS, _FEW = 1024, 10.0, 16
 _MOST = 1e12  # documents
 
 
@@ -129,7 +129,7 @@ def _encoded(encoder: Encoder, documents: list[Document]) -> tuple[int, float]:
     while done < len(documents) and seconds < _SECONDS:
         batch = documents[done : done + size]
         document_vectors(encoder, batch)
-        done, seconds, size = done + len(batch), time.perf_counter() - begin, min(2 * size, _AT_ONCE)
+        done, seconds, size = done + len(batch), time.perf_counter() - begin, min(2 * size, encoder.batch)
     return done, seconds
 
 
