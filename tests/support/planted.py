@@ -57,6 +57,7 @@ class PlantedEncoder:
     document_prefix = ""
     longest = None
     window = None
+    batch = 256
 
     def __init__(self, documents, queries=None, noise=1.0):
         """Offsets by language, of documents and of queries (the same if not given)."""

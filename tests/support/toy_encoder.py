@@ -16,6 +16,7 @@ class ToyEncoder:
     document_prefix = "passage: "
     longest = 40
     window = None
+    batch = 256
 
     def __init__(self, norm=7.0):
         self.norm = norm
