@@ -38,8 +38,11 @@ TOGETHER := -n auto --dist loadgroup --no-loadscope-reorder
 # How many times `make soak` kills a load, and a retune; a reencode of many documents is killed twice.
 KILLS ?= 100
 
-test: $(VENV)/.installed-dev  ## run the tests, those against a real OpenSearch included, but for the faults of make soak
-	@$(PY) -m pytest $(TOGETHER) --ignore=tests/cluster/faults
+test: $(VENV)/.installed-dev  ## the tests of what documents and searches go through, those against a real OpenSearch included
+	@$(PY) -m pytest $(TOGETHER) tests/unit tests/cluster/test_*.py
+
+test-more: $(VENV)/.installed-dev  ## the tests of what is around it: access, calibration and training, console and service, plugin, pages
+	@$(PY) -m pytest $(TOGETHER) tests/cluster/access tests/cluster/calibration tests/cluster/console tests/cluster/native tests/browser tests/docs
 
 paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: XQuAD, docs/reproduction.md, which it writes, the demo
 	@$(PY) -m pytest $(TOGETHER) tests/paper

@@ -109,14 +109,14 @@ FAULTS = [
         "langshift/commands/load_display.py",
         "self._corpus, place.name)",
         'self._corpus, [place.name, __import__("os").environ.get("OPENSEARCH_PASSWORD")])',
-        "tests/cluster/test_secrets.py",
+        "tests/cluster/access/test_secrets.py",
     ),
     Fault(
         "the console answers under any name",
         "web/security.py",
         'if not self._access.serves(request.headers.get("host", "")):',
         'if not self._access.serves(request.headers.get("host", "")) and not request.url:',
-        "tests/unit/test_console*.py tests/cluster/test_console_access.py",
+        "tests/unit/test_console*.py tests/cluster/console/test_console_access.py",
     ),
     Fault(
         "a template may change the vector field",

@@ -67,7 +67,7 @@ DONE = {
     DOCS / "architecture.md": {"console"},
     CLIENTS: {"sh", "json", "python"},
     CONSOLE: {"console"},
-    DOCS / "plugin.md": {"json", "sh", "js", "python"},  # tests/cluster/test_native_*.py
+    DOCS / "plugin.md": {"json", "sh", "js", "python"},  # tests/cluster/native
 }
 KNOWN = {
     README: {"text"},  # from docs/demo.md
@@ -77,7 +77,7 @@ KNOWN = {
     CLIENTS: {"text", "yaml", "java"},  # Logstash, Data Prepper, Spark, Java
     CONSOLE: {"nginx"},  # test_statements.py sends what it makes of a request
     REFERENCE / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles
-    SERVICE: {"json"},  # tests/cluster/test_agents.py starts that command
+    SERVICE: {"json"},  # tests/cluster/console/test_agents.py starts that command
     SCALE: {"yaml"},  # test_statements.py reads it
     DOCS / "rag.md": {"sh"},  # needs a model; tests/cluster/test_rag.py runs it with a chat server
     REFERENCE / "cli.md": {"text"},  # tools/generate_pages.py writes it

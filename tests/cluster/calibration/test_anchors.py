@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from anchored_corpus import corpus
 from command_line import langshift
+from documents import REFERENCE
 from given_data import run, write_lines
 from searched import drop, make_index
 from security_plugin import Guard
@@ -27,7 +27,7 @@ from langshift.retrieval.dsl import MOST
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import USUAL_STRENGTH, AnchorModel, SearchRequest, SearchSettings
 
-DOCS = Path(__file__).parents[2] / "docs" / "reference" / "permissions.md"
+DOCS = REFERENCE / "permissions.md"
 USER, PASSWORD = "loader", "s3cret"
 
 
