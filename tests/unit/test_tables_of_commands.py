@@ -307,23 +307,6 @@ def gated():
     compare_tables.show_gate(gate.GateResult(*versions, Verdict("too few", SENTENCE), [], False, []))
 
 
-CALLS = ("table", "show_table")
-#: What prints tables that are looked at as their commands print them, in ``test_tables_through_commands.py``.
-THROUGH_COMMANDS = {
-    f"langshift/commands/{name}.py"
-    for name in ("adopt", "dataset", "dead_letters", "doctor", "index", "load_display", "vectors")
-}
-#: (File, line) -> last line of each call that prints a table.
-SITES = {
-    (str(path), call.lineno): call.end_lineno
-    for room in ROOMS
-    for path in sorted((ROOT / room).rglob("*.py"))
-    if str(path.relative_to(ROOT)) not in THROUGH_COMMANDS
-    for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", None)) in CALLS
-}
-
-
 @case
 def plans():
     sizes = [index_size(10**12, 16_000, engine, 1e6) for engine in ENGINES]
@@ -332,8 +315,29 @@ def plans():
         plan._show_hours(10**12, measured)
 
 
+CALLS = ("table", "show_table")
+#: What prints tables that are looked at as their commands print them, in ``test_tables_through_commands.py``.
+THROUGH_COMMANDS = {
+    f"langshift/commands/{name}.py"
+    for name in ("adopt", "dataset", "dead_letters", "doctor", "index", "load_display", "vectors")
+}
+
+
+@pytest.fixture(scope="module")
+def sites():
+    """(File, line) -> last line of each call that prints a table."""
+    files = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+    return {
+        (str(path), call.lineno): call.end_lineno
+        for path in files
+        if str(path.relative_to(ROOT)) not in THROUGH_COMMANDS
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", None)) in CALLS
+    }
+
+
 @pytest.fixture
-def called(monkeypatch):
+def called(monkeypatch, sites):
     """The places of the calls that print a table; each table is looked at, as narrow as a usual terminal and whole."""
     places = set()
     monkeypatch.setattr(output.out, "width", COLUMNS)
@@ -341,7 +345,7 @@ def called(monkeypatch):
     def note_place():
         frame = sys._getframe(2)
         name, line = str(Path(frame.f_code.co_filename).resolve()), frame.f_lineno
-        places.update(site for site, last in SITES.items() if site[0] == name and site[1] <= line <= last)
+        places.update(site for site, last in sites.items() if site[0] == name and site[1] <= line <= last)
 
     def looked_at(table):
         def checked(*given, **how):
@@ -364,8 +368,8 @@ def called(monkeypatch):
     return places
 
 
-def test_at_80_columns_no_table_of_any_command_is_broken_and_what_is_hidden_is_said(called):
+def test_at_80_columns_no_table_of_any_command_is_broken_and_what_is_hidden_is_said(called, sites):
     for shown in CASES:
         shown()
-    forgotten = {f"{Path(name).relative_to(ROOT)}:{line}" for name, line in set(SITES) - called}
+    forgotten = {f"{Path(name).relative_to(ROOT)}:{line}" for name, line in set(sites) - called}
     assert not forgotten
