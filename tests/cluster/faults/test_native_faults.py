@@ -1,8 +1,11 @@
 """Searches of the plugin that are cancelled, too slow, or many: none hangs, and none leaves anything behind."""
 
+import json
 import threading
 import time
 from contextlib import contextmanager, suppress
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
 
 import pytest
 from filtered_index import ENCODER, QUERY, FilteredIndex
@@ -13,8 +16,8 @@ from langshift.client import make_client
 from langshift.settings import Settings
 
 VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()
-# A filter that takes a thousandth of a second or more for each document, also on a quick machine.
-SLOW = {"script": {"script": "double x = 1; for (int i = 0; i < 300000; ++i) { x = Math.sqrt(x + i); } return x > 0;"}}
+# How often a filter draws a root: a thousandth of a second or more for each document, also on a quick machine.
+ROOTS = 300_000
 SEARCHES = {"query": "indices:data/read/search", "rest": "indices:data/read/langshift/search"}
 MANY = 200
 PATIENCE = 20
@@ -31,6 +34,12 @@ def index(client):
     made = FilteredIndex(client, chunked=False, count=800, shards=2)
     yield made
     made.drop()
+
+
+def slow(roots=ROOTS):
+    """A filter that takes long."""
+    steps = f"double x = 1; for (int i = 0; i < {roots}; ++i) {{ x = Math.sqrt(x + i); }} return x > 0;"
+    return {"script": {"script": steps}}
 
 
 def ask(client, index, door, filters=None, mode="anchored", **more):
@@ -51,7 +60,7 @@ def running(cluster_url, index, door):
     def search():
         with make_client(Settings.from_env(), cluster_url) as own:
             try:
-                ask(own, index, door, filters=SLOW)
+                ask(own, index, door, filters=slow())
                 errors.append(None)
             except OpenSearchException as error:
                 errors.append(error)
@@ -63,10 +72,11 @@ def running(cluster_url, index, door):
     assert not thread.is_alive()
 
 
-def tasks(client, index, actions="indices:data/read/*"):
-    """The tasks of the index: others search the cluster, too."""
+def tasks(client, index, actions="indices:data/read/*", *, cancelled=False):
+    """The tasks of the index, or those that are cancelled alone: others search the cluster, too."""
     found = client.tasks.list(params={"actions": actions, "detailed": "true"})["nodes"].values()
-    return [name for node in found for name, task in node["tasks"].items() if index.name in task["description"]]
+    of_index = {name: one for node in found for name, one in node["tasks"].items() if index.name in one["description"]}
+    return [name for name, one in of_index.items() if one["cancelled"] or not cancelled]
 
 
 def wait_for(condition):
@@ -87,9 +97,21 @@ def test_a_search_that_is_cancelled_ends(client, cluster_url, index, door):
     wait_for(lambda: not tasks(client, index))
 
 
+def test_a_search_whose_client_goes_away_is_cancelled(client, cluster_url, index):
+    place = urlsplit(cluster_url)
+    gone = HTTPConnection(place.hostname, place.port)
+    asked = {"text": QUERY, "vector": VECTOR, "language": "en", "mode": "anchored", "dsl_filter": slow(5 * ROOTS)}
+    path, headers = f"/_plugins/_langshift/{index.name}/search", {"Content-Type": "application/json"}
+    gone.request("POST", path, json.dumps(asked), headers)
+    wait_for(lambda: tasks(client, index, SEARCHES["rest"]))
+    gone.close()
+    wait_for(lambda: tasks(client, index, SEARCHES["rest"], cancelled=True))
+    wait_for(lambda: not tasks(client, index))
+
+
 def test_a_first_round_that_takes_too_long_is_an_error(client, index):
     with pytest.raises(TransportError) as late:
-        ask(client, index, "query", filters=SLOW, timeout="50ms")
+        ask(client, index, "query", filters=slow(), timeout="50ms")
     wanted = f"[langshift] Not all shards of {index.name}-v0001 answered in time: try again."
     assert (late.value.status_code, late.value.info["error"]["reason"]) == (503, wanted)
 
