@@ -109,21 +109,23 @@ final class Rounds {
     // Where the query is moved.
 
     private void move(Client client, ActionListener<SearchSpec> then) {
-        List<SearchSourceBuilder> sources = new ArrayList<>();
-        sources.add(
-            new SearchSourceBuilder().size(0).trackTotalHits(true)
-                .aggregation(AggregationBuilders.terms("languages").field(facts.language).size(1000))
+        List<SearchRequest> requests = new ArrayList<>();
+        requests.add(
+            ofAll(
+                new SearchSourceBuilder().size(0).trackTotalHits(true)
+                    .aggregation(AggregationBuilders.terms("languages").field(facts.language).size(1000))
+            )
         );
         if (spec.mode() == Mode.ANCHORED) {
             // How many documents a shard has says nothing of all.
             SearchSpec spec = this.spec.with(new Trust(this.spec.trust().strength(), this.spec.trust().spread(), 0));
-            sources.add(bare(spec.with(Mode.NEAREST), Anchors.NEAREST));
-            sources.add(bare(spec.with(Mode.WORDS), (Anchors.OWN + Anchors.OTHERS) * facts.shards));
+            requests.add(request(bare(spec.with(Mode.NEAREST), Anchors.NEAREST)));
+            requests.add(request(bare(spec.with(Mode.WORDS), (Anchors.OWN + Anchors.OTHERS) * facts.shards)));
             if (Double.isNaN(spec.trust().spread())) {
-                sources.add(bare(spec.with(Mode.SAMPLE), ShardIndex.SAMPLE));
+                requests.add(ofAll(bare(spec.with(Mode.SAMPLE), ShardIndex.SAMPLE)));
             }
         }
-        ask(client, sources, ActionListener.wrap(answers -> then.onResponse(moved(answers)), then::onFailure));
+        ask(client, requests, ActionListener.wrap(answers -> then.onResponse(moved(answers)), then::onFailure));
     }
 
     private SearchSourceBuilder bare(SearchSpec of, int size) {
@@ -285,8 +287,8 @@ final class Rounds {
 
         /** Carries out searches; of chunks the best of each document is handed on. */
         private void find(List<SearchSpec> searches, int size, Consumer<List<List<Entry>>> next) {
-            List<SearchSourceBuilder> sources = searches.stream().map(one -> source(one, size)).toList();
-            ask(client, sources, ActionListener.wrap(answers -> {
+            List<SearchRequest> requests = searches.stream().map(one -> request(source(one, size))).toList();
+            ask(client, requests, ActionListener.wrap(answers -> {
                 List<List<Entry>> found = new ArrayList<>();
                 for (int i = 0; i < answers.length; i++) {
                     found.add(entries(answers[i], searches.get(i), i == 0));
@@ -359,9 +361,9 @@ final class Rounds {
         return first == null ? otherwise : first.toString();
     }
 
-    /** Sends searches where the search itself goes; whole answers are handed on, anything else is a failure. */
-    private void ask(Client client, List<SearchSourceBuilder> sources, ActionListener<SearchResponse[]> then) {
-        SearchResponse[] whole = new SearchResponse[sources.size()];
+    /** Sends searches; whole answers are handed on, anything else is a failure. */
+    private void ask(Client client, List<SearchRequest> requests, ActionListener<SearchResponse[]> then) {
+        SearchResponse[] whole = new SearchResponse[requests.size()];
         // Not as one _msearch, for which a user needs another permission.
         GroupedActionListener<Void> all = new GroupedActionListener<>(
             ActionListener.wrap(none -> then.onResponse(whole), then::onFailure),
@@ -369,7 +371,7 @@ final class Rounds {
         );
         for (int i = 0; i < whole.length; i++) {
             int place = i;
-            client.search(request(sources.get(i)), ActionListener.wrap(answer -> {
+            client.search(requests.get(i), ActionListener.wrap(answer -> {
                 Requests.requireWhole(facts.index, answer);
                 whole[place] = answer;
                 all.onResponse(null);
@@ -377,19 +379,28 @@ final class Rounds {
         }
     }
 
+    /** A search of the whole index, whatever an alias leaves out: what is reckoned with is the same by every name. */
+    private SearchRequest ofAll(SearchSourceBuilder source) {
+        return sent(new SearchRequest(new String[] { facts.index }, source).preference(like.preference()));
+    }
+
+    /** A search that goes where the search itself goes. */
     private SearchRequest request(SearchSourceBuilder source) {
         SearchSourceBuilder outer = like.source();
         SearchRequest made = new SearchRequest(like.indices(), source);
-        if (outer != null && outer.timeout() != null) {
-            source.timeout(outer.timeout());
-        }
         if (outer != null && outer.pointInTimeBuilder() != null) {
             source.pointInTimeBuilder(outer.pointInTimeBuilder());
         } else {
             made.indicesOptions(like.indicesOptions()).routing(like.routing()).preference(like.preference());
         }
+        return sent(made);
+    }
+
+    private SearchRequest sent(SearchRequest made) {
+        if (like.source() != null && like.source().timeout() != null) {
+            made.source().timeout(like.source().timeout());
+        }
         // Not through the index's default pipeline.
-        made.pipeline("_none");
-        return made;
+        return made.pipeline("_none");
     }
 }
