@@ -147,6 +147,7 @@ def test_a_full_disk_of_a_worker_ends_the_load_and_it_is_gone_on_with(became, pr
     assert "the disk" in said
     assert said.endswith(f" lines of {corpus} handled: continue with --resume.")
     assert [one.name for one in state.rglob("*") if one.suffix not in ("", ".json", ".jsonl", ".parquet")] == []
+    proxy.clear()
     done = program(*load, "--resume", OPENSEARCH_URL=proxy.url)
     assert done.returncode == 3, done.stderr
     require_became(json.loads(done.stdout), became.left(index, state), plain)
