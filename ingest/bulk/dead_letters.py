@@ -111,7 +111,8 @@ def _plain(value: object) -> object:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-_NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+#: What a write to a full disk fails with.
+NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _BLOCK = 64 * 1024
 
 
@@ -217,7 +218,7 @@ class DeadLetters:
         try:
             yield
         except OSError as error:
-            first = "free space on the disk" if error.errno in _NO_ROOM else "make it writable"
+            first = "free space on the disk" if error.errno in NO_ROOM else "make it writable"
             raise LangshiftError(f"{self.path} cannot be written ({error.strerror}): {first}, and {remedy}.") from error
 
 

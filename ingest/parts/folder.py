@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from langshift.errors import LangshiftError, UsageError, require_extra
 from langshift.files import write_bytes
+from langshift.ingest.bulk.dead_letters import NO_ROOM
 from langshift.remote_store import MissingError, Store, is_remote
 
 T = TypeVar("T")
@@ -189,6 +190,10 @@ class StateFolder:
             yield
         except OSError as error:
             reason = error.strerror or error
+            if error.errno in NO_ROOM:
+                raise LangshiftError(
+                    f"The state {self.shown} cannot be {done} ({reason}): free space on the disk."
+                ) from error
             raise UsageError(
                 f"The state {self.shown} cannot be {done} ({reason}): give a writable folder with --state."
             ) from error

@@ -38,7 +38,7 @@ _LEFT = "left.jsonl"
 # number of lines that it has counted. By their names, what was written later comes later.
 _LATE_PART, _REPAIR_PART = "late-{:06}", "repair-{:06}"
 _PART = re.compile(r"((?:\d{12}-\d{12}|late-\d{6}|repair-\d{6})-\d+)\.parquet")
-_ATTEMPT = re.compile(r"(\d{12})-(\d{12})-[0-9a-f]{32}")
+_ATTEMPT = re.compile(r"((?:late-\d{6}-)?)(\d{12})-(\d{12})-[0-9a-f]{32}")
 
 
 class LateLine(NamedTuple):
@@ -209,19 +209,29 @@ class StateJournal(Journal):
         return sum(int(name.rpartition("-")[2]) for name in self._parts)
 
     @contextmanager
-    def attempt(self, first: int, last: int) -> Iterator[None]:
-        """Let the state say meanwhile that these lines are tried, of which the process may die."""
-        name = f"{_ATTEMPTS}/{first:012}-{last:012}-{uuid4().hex}"
+    def attempt(self, first: int, last: int, bucket: int | None = None) -> Iterator[None]:
+        """Let the state say meanwhile that lines, or late ones of a bucket, are tried, of which the process may die."""
+        name = f"{_ATTEMPTS}/{_of_bucket(bucket)}{first:012}-{last:012}-{uuid4().hex}"
         self.folder.put(name, f"{platform.node()}\n".encode())
         try:
             yield
         finally:
             self.folder.remove(name)
 
-    def attempts(self) -> list[tuple[int, int]]:
+    def attempts(self, bucket: int | None = None) -> list[tuple[int, int]]:
         """First and last line of each attempt that goes on, or that a process did not live to end."""
-        names = (_ATTEMPT.fullmatch(name) for name in self.folder.names(_ATTEMPTS))
-        return [(int(found[1]), int(found[2])) for found in names if found]
+        return [lines for _, lines in self._attempts(bucket)]
+
+    def forget_attempts(self, line: int, bucket: int | None = None) -> None:
+        """Have a line tried as if no process had died of it."""
+        for name, (first, last) in self._attempts(bucket):
+            if first <= line <= last:
+                self.folder.remove(f"{_ATTEMPTS}/{name}")
+
+    def _attempts(self, bucket: int | None) -> Iterator[tuple[str, tuple[int, int]]]:
+        for name in self.folder.names(_ATTEMPTS):
+            if (found := _ATTEMPT.fullmatch(name)) and found[1] == _of_bucket(bucket):
+                yield name, (int(found[2]), int(found[3]))
 
     def last_line(self) -> int:
         """The highest number among the lines that were read; 0 where none was."""
@@ -387,6 +397,10 @@ def borrowed_letters(folder: StateFolder) -> Iterator[tuple[Mapping[str, Any], D
                     folder.put(f"{DEAD}/{_LEFT}", after)
                 for name in set(names) - ({_LEFT} if after else set()):
                     folder.remove(f"{DEAD}/{name}")
+
+
+def _of_bucket(bucket: int | None) -> str:
+    return "" if bucket is None else f"{_LATE_PART.format(bucket)}-"
 
 
 def _is_run(name: str) -> bool:

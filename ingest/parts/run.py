@@ -139,9 +139,13 @@ class PartedRun(LoadRun):
                     ledger.settle(ended)
                 return [one for one in batch if one.line not in void and one.line not in missing]
 
-            rows = (self._source.parsed(*one) for one in self._journal.late(bucket))
-            self._rows.write(rows, journal, ledger, self._doubtful, hold)
+            for rows in self._late_runs(bucket):
+                self._rows.write(rows, journal, ledger, self._doubtful, hold)
             self._journal.commit_late(bucket, journal, letters)
+
+    # Whoever may die of a line divides them.
+    def _late_runs(self, bucket: int) -> Iterator[Iterator[SourceRow]]:
+        yield (self._source.parsed(*one) for one in self._journal.late(bucket))
 
     def _repair(self, lost: LineRanges) -> None:
         with self._recording() as (journal, letters, ledger):

@@ -43,6 +43,10 @@ class WorkersRun(PartedRun):
         splits = self._source.splits(max(_LEAST_LINES, min(LINES, lines)))
         handled = self._journal.handled()
         self._do([Task(split) for split in splits if not handled.covers(split.first, split.last)], target)
+        handled = self._journal.handled()
+        put_off = [first for first, last in self._journal.attempts() if first == last and first not in handled]
+        again = [split for split in splits if any(split.first <= line <= split.last for line in put_off)]
+        self._do([Task(split, last=True) for split in again], target)
 
     def _write_buckets(self, buckets: Iterable[int], target: Target) -> None:
         self._do([Task(None, bucket) for bucket in buckets], target)
@@ -50,14 +54,17 @@ class WorkersRun(PartedRun):
     def _do(self, tasks: Sequence[Task], target: Target) -> None:
         if not tasks:
             return
-        with closing(self._engine.run(self._job(target), tasks)) as finished:
-            for done in finished:
-                self._journal.require_own()
-                self._rows.add_retries(done.retries)
-                for stage, seconds in done.seconds.items():
-                    self._stage(stage, 0, seconds)
-                self._report_progress(done.lines, done.dead)
-        self._journal.look_again()
+        try:
+            with closing(self._engine.run(self._job(target), tasks)) as finished:
+                for done in finished:
+                    self._journal.require_own()
+                    self._rows.add_retries(done.retries)
+                    for stage, seconds in done.seconds.items():
+                        self._stage(stage, 0, seconds)
+                    self._report_progress(done.lines, done.dead)
+        finally:
+            # Whatever ends this, what workers have done is not discarded.
+            self._journal.look_again()
 
     def _job(self, target: Target) -> Job:
         opened = self._opened

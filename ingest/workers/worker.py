@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import platform
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -31,9 +33,10 @@ from langshift.settings import VERSION
 
 _log = logging.getLogger(__name__)
 
-# How many lines are tried at once, by how many workers had died of them before: then each one alone, so that none but
-# the one that is to blame is given up.
-_TRIED = (LINES, 1000, 30)
+# How many lines are tried at once, by how many workers had died of them before; then each one alone. A worker may die
+# by chance even then: such a line is tried once more, after all others.
+_TRIED = (LINES, 200)
+_ALONE = 2
 
 
 class Task(NamedTuple):
@@ -42,10 +45,12 @@ class Task(NamedTuple):
     Attributes:
         split: a split of the corpus; None for the late lines of a bucket.
         bucket: the bucket.
+        last: whether lines are tried, too, at which a worker has died that tried nothing else.
     """
 
     split: Split | None
     bucket: int = 0
+    last: bool = False
 
 
 class WorkerRun(PartedRun):
@@ -70,7 +75,7 @@ class WorkerRun(PartedRun):
         # What others have done since, or a worker that died of this task.
         self._journal.look_again()
         if task.split is not None:
-            self._write_split(task.split)
+            self._write_split(task.split, last=task.last)
         else:
             self._journal.require_own()
             self.write_late(task.bucket, self._target)
@@ -78,27 +83,59 @@ class WorkerRun(PartedRun):
         spent = {stage: now - seconds[stage] for stage, now in self._summary.seconds.items()}
         return Done(self._handled, self._dead, self._rows.retries - before, spent)
 
-    def _write_split(self, split: Split) -> None:
-        """Write the lines of a split that no part has.
-
-        Lines at which a worker has died are tried in ever smaller runs, in the end each alone; one at which a worker
-        dies even so goes to the dead letters.
-        """
-        attempts = self._journal.attempts()
-        with closing(self._source.read_split(split, self._journal.handled())) as rows:
-            for begin in rows:
+    def _write_split(self, split: Split, *, last: bool) -> None:
+        """Write the lines of a split that no part has; each attempt is noted before its first line is read."""
+        attempts, handled = self._journal.attempts(), self._journal.handled()
+        with closing(self._source.read_split(split, handled)) as rows:
+            line, begin = split.first, None
+            while line := next((one for one in range(line, split.last + 1) if one not in handled), 0):
                 self._journal.require_own()
-                lengths = [last - first + 1 for first, last in attempts if first <= begin.line <= last]
-                if len(lengths) > len(_TRIED) and 1 in lengths:
-                    self.write_run(Run(_give_up(begin, len(lengths)), rows, 1))
-                    continue
-                most = _TRIED[len(lengths)] if len(lengths) < len(_TRIED) else 1
-                with self._journal.attempt(begin.line, begin.line + most - 1):
-                    self.write_run(Run(begin, rows, most))
+                deaths = self._deaths(attempts, line)
+                with self._journal.attempt(line, line + _most(deaths) - 1):
+                    if (begin := begin or next(rows, None)) is None:
+                        return
+                    if begin.line > line:
+                        # Blank lines are before it.
+                        line = begin.line
+                        continue
+                    if last or 1 not in deaths:
+                        run = Run(_unless_deadly(begin, deaths), rows, _most(deaths))
+                        self.write_run(run)
+                        line = run.last
+                line, begin = line + 1, None
+
+    def _late_runs(self, bucket: int) -> Iterator[Iterator[SourceRow]]:
+        attempts, late = self._journal.attempts(bucket), self._journal.late(bucket)
+        for line, original in late:
+            self._journal.require_own()
+            deaths = self._deaths(attempts, line, bucket)
+            lines = [(line, original), *islice(late, _most(deaths) - 1)]
+            with self._journal.attempt(line, lines[-1][0], bucket):
+                yield (_unless_deadly(self._source.parsed(*one), deaths) for one in lines)
+
+    def _deaths(self, attempts: Sequence[tuple[int, int]], line: int, bucket: int | None = None) -> list[int]:
+        """For each worker that died at a line, how many lines it tried."""
+        deaths = [last - first + 1 for first, last in attempts if first <= line <= last]
+        if deaths.count(1) > _ALONE:
+            # Whoever goes on with the load has given them more of what they lacked.
+            self._journal.forget_attempts(line, bucket)
+            file, number = self._source.place(line)
+            raise LangshiftError(
+                f"Line {number} of {file} has ended {len(deaths)} workers, the last one as it was read: give workers "
+                "more memory, or load the corpus without that line."
+            )
+        return deaths
 
 
-def _give_up(row: SourceRow, deaths: int) -> SourceRow:
-    why = f"has ended {deaths} workers, one of which did nothing else."
+def _most(deaths: Sequence[int]) -> int:
+    return _TRIED[len(deaths)] if len(deaths) < len(_TRIED) else 1
+
+
+def _unless_deadly(row: SourceRow, deaths: Sequence[int]) -> SourceRow:
+    """The line; as one that cannot be used where workers have died of it alone."""
+    if deaths.count(1) < _ALONE:
+        return row
+    why = f"has ended {len(deaths)} workers, two of which did nothing else."
     return row._replace(content=InvalidRow("worker_died", why, getattr(row.content, "id", None)))
 
 

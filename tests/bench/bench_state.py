@@ -1,7 +1,8 @@
 """The same file with its journal on this machine, in parts in a folder, and by a worker: processor time and memory.
 
 Run with ``make bench-bulk``. The three are loaded in turn, as is a file of a few lines, which tells what the start
-takes; LANGSHIFT_LINES gives another number of documents. The worker is in the client's process, without Ray.
+takes; LANGSHIFT_LINES gives another number of documents. The worker is in the client's process, without Ray. A second
+test loads LANGSHIFT_MANY documents by it, and ten times as many.
 """
 
 import json
@@ -18,6 +19,8 @@ from measured_process import measured
 from langshift.plugin.inventory import drop_all
 
 DOCUMENTS, DIMENSION, REPETITIONS = int(os.environ.get("LANGSHIFT_LINES", "20000")), 64, 5
+MANY, SMALL = int(os.environ.get("LANGSHIFT_MANY", "100000")), 8
+WORKER = [sys.executable, worker_here.__file__]
 
 
 def shown(values, form):
@@ -33,7 +36,7 @@ def test_a_load_with_its_state_in_a_folder(client, cluster_env, index_name, tmp_
     ways = {
         "plain": (own, []),
         "state": (own, kept),
-        "worker": ([sys.executable, worker_here.__file__], [*kept, "--runner", "ray"]),
+        "worker": (WORKER, [*kept, "--runner", "ray"]),
     }
     seconds = {(kind, count): [] for kind in ways for count in corpora}
     memory = {kind: [] for kind in ways}
@@ -60,3 +63,17 @@ def test_a_load_with_its_state_in_a_folder(client, cluster_env, index_name, tmp_
     for kind, other in (("state", "plain"), ("worker", "state"), ("worker", "plain")):
         ratios = [mine / theirs for mine, theirs in zip(lines[kind], lines[other], strict=True)]
         print(f"CPU a line, {kind} beside {other}: {shown(ratios, '.2f')}")
+
+
+def test_the_memory_of_driver_and_worker(client, cluster_env, index_name, tmp_path):
+    held = {}
+    for count in (MANY, 10 * MANY):
+        write_given(corpus := tmp_path / "corpus.jsonl", count, SMALL)
+        state = tmp_path / f"state-{count}"
+        load = ["ingest", corpus, "--index", index_name, "--encoder", "given", "--alpha", "0", "--json"]
+        said, figures = measured(*WORKER, *load, "--runner", "ray", "--state", state, OPENSEARCH_URL=cluster_env)
+        assert json.loads(said)["present"] == count
+        held[count] = figures["megabytes"]
+        print(f"{count:,} documents of {SMALL} dimensions: driver and worker hold {held[count]:,.0f} MB at most")
+        drop_all(client, index_name)
+    print(f"ratio {held[10 * MANY] / held[MANY]:.2f}, goal at most 1.2")

@@ -127,7 +127,7 @@ def store(_running_store):
 
 
 @pytest.fixture
-def became(client, cluster_url, index_name):
+def became(client, cluster_env, index_name):
     """A function that loads corpora into an index of their own, and gives what has become of them."""
     names = []
 
@@ -135,7 +135,7 @@ def became(client, cluster_url, index_name):
         names.append(name := name or f"{index_name}-{len(names)}")
         command = ("ingest", *given, "--index", name, "--encoder", "use-m", "--max-refused", 1, "--json", *options)
         command += () if state is None else ("--state", state)
-        done = langshift(*command, url=cluster_url)
+        done = langshift(*command, url=cluster_env)
         assert done.returncode in codes, done.stderr
         return json.loads(done.stdout), *left(name, state)
 

@@ -11,6 +11,9 @@ from http_exchange import Cut
 from many_lines import write_many_lines
 from parted import GIVEN, require_became
 from ray_nodes import until
+from same_answer import require_same
+
+from langshift import open_index
 
 KINDS = ("worker", "writer", "machine", "driver")
 
@@ -20,10 +23,23 @@ def ray_options(index, state, nodes):
     return (*own, "--runner", "ray", "--address", nodes.address)
 
 
+def searched(name):
+    """What searches find: among all documents, and among the few that an update has changed."""
+    chance, found = random.Random(0), []
+    with open_index(name) as index:
+        for filters in (None, {"year": {"lt": 1100}}):
+            for mode, language in (("dense", None), ("dense", "de"), ("balanced", "th")):
+                vector = [chance.gauss(0, 1) for _ in range(8)]
+                answer = index.search("Text", vector=vector, mode=mode, language=language, filters=filters)
+                found.append([[hit.id, hit.score] for hit in answer.hits])
+    assert all(map(len, found))
+    return found
+
+
 def require_same_through_kills(became, proxy, nodes, index, folder, kills, lines):
     """Load a corpus so; what it becomes must be what a plain load makes of it."""
     corpus, chance = write_many_lines(folder / "corpus.jsonl", lines), random.Random(kills)
-    plain, state = became(corpus, options=GIVEN), folder / "state"
+    plain, state = became(corpus, options=GIVEN, name=f"{index}-plain"), folder / "state"
     kinds = [kind for _ in range(0, kills, len(KINDS)) for kind in chance.sample(KINDS, len(KINDS))]
     armed = []
 
@@ -61,3 +77,4 @@ def require_same_through_kills(became, proxy, nodes, index, folder, kills, lines
         out, err = running.communicate(timeout=600)
     assert running.returncode == 3, err
     require_became(json.loads(out), became.left(index, state), plain)
+    require_same(searched(index), searched(f"{index}-plain"), within=1e-5)

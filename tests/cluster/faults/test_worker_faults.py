@@ -1,20 +1,24 @@
 """Loads by the workers of a Ray cluster: killed anywhere, without a store, by lines that end workers, and refused."""
 
+import asyncio
 import itertools
 import json
 import os
+import re
+import resource
 import time
 
 import orjson
 import pytest
 from command_line import langshift, program, refusal, started
 from faults import cut_before, delayed, whole
+from http_exchange import Cut
 from many_lines import write_many_lines
-from parted import GIVEN, letters_of, require_became
+from parted import GIVEN, require_became, told
 from ray_kills import ray_options, require_same_through_kills
-from ray_nodes import Nodes, until
+from ray_nodes import Nodes
 from server_words import pressed
-from several_files import made_lines, written
+from several_files import made_lines, require_same, written
 
 from langshift.ingest.workers import run
 from langshift.plugin import versions
@@ -61,41 +65,110 @@ def test_several_files_whose_lines_are_numbered_over_all(became, cluster_url, no
     require_became(json.loads(done.stdout), became.left(index, tmp_path / "state"), plain)
 
 
-def test_a_line_that_ends_its_workers_is_given_up(proxy, nodes, index, tmp_path):
-    corpus, state, line = write_many_lines(tmp_path / "corpus.jsonl", 1200), tmp_path / "state", 100
-    proxy.inject("_bulk", itertools.repeat(delayed(0.3)))
-    seen = set()
+def test_hundreds_of_documents_that_are_encoded(became, cluster_url, nodes, index, tmp_path):
+    corpus, encoder = tmp_path / "corpus.jsonl", ("--encoder", "e5-small")
+    lines = [{**line, "_id": f"{seed}-{line['_id']}"} for seed in range(10) for line in made_lines(seed)]
+    assert sum("text" in line for line in lines) > 600
+    corpus.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    plain = became(corpus, options=encoder)
+    options = [one for one in ray_options(index, tmp_path / "state", nodes) if one not in GIVEN]
+    done = program("ingest", corpus, *options, *encoder, url=cluster_url)
+    assert done.returncode == 3, done.stderr
+    require_became(json.loads(done.stdout), became.left(index, tmp_path / "state"), plain)
 
-    def tries():
-        found = {one.name for one in (state / "attempts").glob("0*")} - seen
-        return {one for one in found if int(one.split("-")[0]) <= line <= int(one.split("-")[1])}
 
-    with started(
-        "ingest", corpus, *ray_options(index, state, nodes), "--workers", 1, OPENSEARCH_URL=proxy.url
-    ) as running:
-        while until(tries, running):
-            seen |= tries()
-            until(nodes.kill_workers, running)
-        out, err = running.communicate()
-    assert running.returncode == 3, err
-    assert sum(one.startswith(f"{line:012}-{line:012}") for one in seen) == 1
-    (given_up,) = (one for one in letters_of(state) if one.type == "worker_died")
-    assert (given_up.line, given_up.reason) == (
-        line,
-        "has ended 4 workers, one of which did nothing else.",
+def deadly(nodes, here):
+    """Kills the workers where something is in a request; whatever has sent it has no answer."""
+
+    async def fault(exchange):
+        if here(exchange) and nodes.workers():
+            await asyncio.to_thread(nodes.kill_workers)
+            raise Cut
+        return await exchange.forward()
+
+    return itertools.repeat(fault)
+
+
+def test_lines_that_end_their_workers_are_given_up(became, proxy, nodes, index, tmp_path):
+    corpus, state = write_many_lines(tmp_path / "corpus.jsonl", 1200), tmp_path / "state"
+    plain = became(corpus, options=GIVEN)
+    document = {"text": "A text.", "language": "de", "year": 2000, "note": "", "embedding": [0.5] * 8}
+    more = [document | {"_id": "deadly", "text": "deadly"}, document | {"_id": "good"}]
+    late = [{"_id": "good", "_op": "update", "note": "deadly"}, {"_id": "good", "_op": "update", "year": 2001}]
+    with corpus.open("ab") as file:
+        file.writelines(orjson.dumps(one) + b"\n" for one in [*more, *late])
+    proxy.inject("_bulk", deadly(nodes, lambda exchange: b'"deadly"' in exchange.body))
+    load = ("ingest", corpus, *ray_options(index, state, nodes), "--workers", 1)
+    done = program(*load, OPENSEARCH_URL=proxy.url)
+    assert done.returncode == 3, done.stderr
+    documents, letters, _ = became.left(index, state)
+    assert documents.pop("good")["year"] == 2001
+    require_same(documents, plain[1])
+    given_up = [one for one in letters if one.type == "worker_died"]
+    why = "has ended 4 workers, two of which did nothing else."
+    assert [(one.line, one.id, one.reason) for one in given_up] == [(1201, "deadly", why), (1203, "good", why)]
+    assert told([one for one in letters if one not in given_up]) == told(plain[2])
+    assert json.loads(done.stdout)["lines"] == 1204
+
+
+def test_a_line_that_ends_its_workers_when_it_is_read_ends_the_load(became, cluster_url, store, nodes, index, tmp_path):
+    corpora = [write_many_lines(tmp_path / f"{name}.jsonl", 1000, seed=name) for name in ("good", "deadly")]
+    plain, state = became(*corpora, options=GIVEN), tmp_path / "state"
+    addresses = [store.put(one.name, one.read_bytes()) for one in corpora]
+    store.proxy.inject("deadly", deadly(nodes, lambda exchange: exchange.method == "GET"))
+    load = ("ingest", *addresses, *ray_options(index, state, nodes), "--workers", 1)
+    said = refusal(program(*load, url=cluster_url))
+    assert re.sub("on [^ ]+ stopped", "on X stopped", said) == (
+        f"A worker on X stopped: Line 1 of {addresses[1]} has ended 5 workers, the last one as it was read: "
+        "give workers more memory, or load the corpus without that line. 964 lines of 2 files "
+        f"({addresses[0]} to {addresses[1]}) handled: continue with --resume."
     )
-    assert json.loads(out)["lines"] == 1200
+    store.proxy.clear()
+    done = program(*load, "--resume", url=cluster_url)
+    assert done.returncode == 3, done.stderr
+    documents, letters, made = became.left(index, state)
+    letters = [one._replace(corpus=str(tmp_path / one.corpus.rpartition("/")[2])) for one in letters]
+    require_became(json.loads(done.stdout), (documents, letters, made), plain)
+
+
+def test_a_full_disk_of_a_worker_ends_the_load_and_it_is_gone_on_with(became, proxy, nodes, index, tmp_path):
+    corpus, state = write_many_lines(tmp_path / "corpus.jsonl", 6000), tmp_path / "state"
+    plain = became(corpus, options=GIVEN)
+
+    async def full(exchange):
+        for one in nodes.workers():
+            resource.prlimit(one.pid, resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
+        return await exchange.forward()
+
+    proxy.inject("_bulk", [*itertools.repeat(delayed(0.1), 15), *itertools.repeat(full, 100)])
+    load = ("ingest", corpus, *ray_options(index, state, nodes))
+    said = refusal(program(*load, OPENSEARCH_URL=proxy.url))
+    assert re.match(r"A worker on [^ ]+ stopped: /[^ ]+ cannot be (read or )?written \(", said), said
+    assert "the disk" in said
+    assert said.endswith(f" lines of {corpus} handled: continue with --resume.")
+    assert [one.name for one in state.rglob("*") if one.suffix not in ("", ".json", ".jsonl", ".parquet")] == []
+    proxy.clear()
+    done = program(*load, "--resume", OPENSEARCH_URL=proxy.url)
+    assert done.returncode == 3, done.stderr
+    require_became(json.loads(done.stdout), became.left(index, state), plain)
 
 
 def test_all_workers_together_keep_to_the_requests(proxy, nodes, index, tmp_path):
     corpus = write_many_lines(tmp_path / "corpus.jsonl", 6000)
-    proxy.inject("_bulk", [*itertools.repeat(delayed(0.2, whole(pressed())), 6), *itertools.repeat(delayed(0.2), 200)])
+    begun, refused = [], delayed(0.2, whole(pressed()))
+
+    async def busy(exchange):
+        begun.append(time.monotonic())
+        return await (refused if begun[-1] < begun[0] + 20 else delayed(0.2))(exchange)
+
+    proxy.inject("_bulk", itertools.repeat(busy))
     load = ("ingest", corpus, *ray_options(index, tmp_path / "state", nodes), "--requests", 3)
     with started(*load, OPENSEARCH_URL=proxy.url) as running:
         _, err = running.communicate(timeout=300)
     assert running.returncode == 3, err
     assert max(bulk.under_way for bulk in proxy.bulks) in (1, 2, 3)
-    assert len(proxy.bulks) > 20
+    assert sum(bulk.status == 429 for bulk in proxy.bulks) > 4
+    assert sum(bulk.status == 200 for bulk in proxy.bulks) > 15
 
 
 def other_making(job):
