@@ -48,6 +48,7 @@ def make_app(console: AppContext, access: Access, api: ApiOptions | None = None)
         access: who may ask.
         api: how the interface for programs is served; None for none.
     """
+    from langshift.web.evaluations.judging import ROUTES as JUDGING
     from langshift.web.evaluations.results import ROUTES as EVALUATIONS
     from langshift.web.indices import ROUTES as INDICES
     from langshift.web.language_map.view import ROUTES as LANGUAGES
@@ -66,7 +67,7 @@ def make_app(console: AppContext, access: Access, api: ApiOptions | None = None)
             # The search page is where everything begins.
             Route("/", lambda _: RedirectResponse("/search", 303)),
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
-            *(*SEARCH, *INDICES, *LANGUAGES, *EVALUATIONS),
+            *(*SEARCH, *INDICES, *LANGUAGES, *EVALUATIONS, *JUDGING),
         ],
         middleware=[Middleware(SecurityMiddleware, access=access, unforeseen=unexpected_error_page)],
         exception_handlers={

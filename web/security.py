@@ -186,16 +186,20 @@ class SecurityMiddleware:
 def _from_here(request: Request) -> bool:
     """Whether a request was made by a page of the console, or by a person who opens one of them.
 
-    Another port of this machine is another origin, but the same site: it is refused too. No page takes anything but
-    GET and HEAD, so that nothing can be sent to the console.
+    Another port of this machine is another origin, but the same site: it is refused too. What writes must come from a
+    page of the console, as the browser says itself: by Sec-Fetch-Site, or, where it does not send that, by Origin.
     """
     headers = request.headers
-    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    own = origin is not None and origin.lower() == f"{request.scope['scheme']}://{headers['host'].lower()}"
+    if request.method not in ("GET", "HEAD"):
+        # Behind a proxy Origin has the proxy's name.
+        return own if site is None else site == "same-origin"
+    if site not in (None, "none", "same-origin"):
         opened = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
         if not opened:
             return False
-    origin = headers.get("origin")
-    return origin is None or origin.lower() == f"{request.scope['scheme']}://{headers['host'].lower()}"
+    return origin is None or own
 
 
 def _address_without_token(scope: Scope) -> str:

@@ -198,9 +198,9 @@ def test_the_embedded_server(browser, client, cluster_url, index, way):
 @pytest.mark.parametrize("way", range(3), ids=["by address", "another port", "rebound"])
 def test_the_console(browser, served, way):
     address, root = pages_of(served.url)[way]
-    change = [f"{root}/evaluations"]
+    change = [f"{root}/evaluations", f"{root}/evaluations/judging?run=a&run=b"]
     read = [f"{root}/indices", f"{root}/static/style.css"]
-    told, statuses = attacked(browser, address, CHANGES, change, {})
+    told, statuses = attacked(browser, address, CHANGES, change, {"do": "begin"})
     assert statuses <= {403, 421}
     seen, statuses = attacked(browser, address, READS, read, {})
     assert statuses <= {403, 421}

@@ -1,1 +1,1 @@
-"""Replays started and watched, runs and their reports."""
+"""Runs, their reports, and the judging of two of them side by side."""

@@ -57,14 +57,14 @@ class Reports:
             raise LangshiftError("Another report is being generated, one at a time: reload this page in a minute.")
         try:
             return self._made.of(
-                _state(places, dataset), lambda: html(build(findings(compare_places(places, None), HITS)))
+                files_state(places, dataset), lambda: html(build(findings(compare_places(places, None), HITS)))
             )
         finally:
             self._build_lock.release()
 
 
-def _state(places: Sequence[Path], dataset: Path | None) -> Hashable:
-    """What a report was made of: other files, other contents or another order are another report."""
+def files_state(places: Sequence[Path], dataset: Path | None) -> Hashable:
+    """What is read of runs and their dataset: other files, other contents or another order are another state."""
     files = [place / name for place in places for name in _FILES]
     files += [dataset / name for name in (CORPUS, QUERIES, QRELS)] if dataset else []
     return tuple((str(path), *_stamp(path)) for path in files)

@@ -163,6 +163,22 @@ function prefetch({ dataset: { prefetch: address } }) {
   fetch(address, { priority: "low" }).catch(() => prefetched.delete(address));
 }
 
+// 5. <button aria-keyshortcuts="KEY">: pressed by that key, once for each page and not while it is held down.
+
+let chosen = false;
+document.addEventListener("keydown", (event) => {
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea, dialog")) return;
+  const key = event.key.toLowerCase();
+  const button = [...document.querySelectorAll("button[aria-keyshortcuts]")].find(
+    (one) => one.getAttribute("aria-keyshortcuts").toLowerCase() === key,
+  );
+  if (!button) return;
+  event.preventDefault();
+  if (!chosen) button.click();
+  chosen = true;
+});
+addEventListener("pageshow", () => { chosen = false; });
+
 /** Begin what an element and those in it ask for. */
 function look(root) {
   const all = (what) => [...(root.matches?.(what) ? [root] : []), ...root.querySelectorAll(what)];

@@ -130,7 +130,7 @@ def test_pages_are_opened_by_links_from_elsewhere_and_nothing_else(served, brows
         assert (answer.status_code, sentence(answer)) == (403, REFUSED), changed
 
 
-def test_nothing_can_be_sent_to_it(served, browser):
+def test_nothing_can_be_sent_to_pages_that_only_read(served, browser):
     own = {"origin": served.url.rstrip("/")}
     for headers in (
         LINK | {"origin": "https://evil.example"},
@@ -198,6 +198,8 @@ def test_bound_elsewhere_nobody_is_let_in_without_the_token(elsewhere):
             assert sentence(answer) == (
                 "This console requires its token: open the address that `langshift serve` printed, which contains it."
             )
+        own = here | {"origin": f"http://{here['host']}"}
+        assert stranger.post("/evaluations/judging", headers=own, data={"do": "begin"}).status_code == 401
         assert stranger.get("/static/style.css", headers=here).status_code == 200
 
 
