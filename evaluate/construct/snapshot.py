@@ -13,10 +13,10 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.errors import UsageError
-from langshift.ingest.adopt.reader import find_index, open_reader
+from langshift.ingest.adopt.reader import OldIndex, open_reader
 from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
-from langshift.plugin.metadata import CHUNK, FieldNames, value_at
+from langshift.plugin.metadata import CHUNK, FieldNames, read_mappings_and_settings, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.calibration.questions import has_groups
@@ -92,7 +92,9 @@ class IndexSnapshot:
         snapshot = cls()
         try:
             grouped = has_groups(client, index)
-            with open_reader(client, find_index(client, index.index), fields.vector, PATIENCE) as reader:
+            mappings, settings = read_mappings_and_settings(client, index.index)
+            there = OldIndex(index.name, index.index, settings["index.uuid"], mappings, settings)
+            with open_reader(client, there, fields.vector, PATIENCE) as reader:
                 entries = (_entry(hit, fields, grouped=grouped) for hit in reader.documents())
                 while batch := list(islice(entries, _AT_ONCE)):
                     snapshot._file.executemany(_INSERT, batch)

@@ -29,8 +29,6 @@ CHAT: Final = "/v1/chat/completions"
 GENERATION_SERVER: Final = ServerKind(
     "generation server", KEY, CHAT, "http:http://localhost:8000#Qwen/Qwen2.5-7B-Instruct", "every answer"
 )
-# The same prompt is to give the same answer.
-_PARAMETERS: Final = {"temperature": 0, "seed": 0}
 # An answer is a sentence or two.
 _TOKENS: Final = 128
 # What a model thinks aloud: cut off where it does not come to an end, and without its beginning where the model's
@@ -75,7 +73,8 @@ class Generator:
         listed = entries(self._server.get("/v1/models", needed=model is None), "data")
         self._model = self._server.chosen(model, [str(one["id"]) for one in listed if "id" in one])
         self.name = f"http:{root}#{self._model}"
-        self.parameters = {**_PARAMETERS, "max_tokens": max_tokens}
+        # The same prompt is to give the same answer.
+        self.parameters: Final = {"temperature": 0, "max_tokens": max_tokens, "seed": 0}
         self._retry = FIRST
 
     def answer(self, prompt: str) -> Answer:
