@@ -80,22 +80,21 @@ def make(
         raise UsageError(f"--rerank {rerank} reads no texts: name st:NAME_OR_PATH or http:URL#MODEL.")
     detector = open_detector()
     languages = _languages(translations or [], detector)
+    cache = out.absolute().with_name(f"{out.absolute().name}.answers.sqlite")
     report: dict[str, Any] = {}
 
     # Nothing is opened before it is clear that OUT can be written.
     def read() -> PoolSource:
-        model, reranker = (
-            Generator(generator, MOST_TOKENS),
-            open_reranker(rerank, trust_remote_code=search.trust_remote_code),
-        )
         client = open_cluster()
         searcher = Searcher(client, name, search)
+        model = Generator(generator, MOST_TOKENS)
+        reranker = open_reranker(rerank, trust_remote_code=search.trust_remote_code)
         with progress() as bars:
             task = bars.add_task(f"Reading {name}", total=None, rate="")
             snapshot = IndexSnapshot.of(client, searcher.index, partial(bars.advance, task))
         passages = draw_passages(snapshot, name, count, seed)
-        note(f"{pluralize(len(passages), 'document')} drawn: as many prompts, and those of translations.")
-        generate = generate_shown(model, out.with_name(f"{out.name}.answers.sqlite"), resumable=True)
+        note(f"{pluralize(len(passages), 'document')} drawn: a prompt for each, and one for each translation.")
+        generate = generate_shown(model, cache, resumable=True)
         tally = QuestionTally(len(passages))
         written = write_questions(passages, generate, detector, tally)
         with progress() as bars:
