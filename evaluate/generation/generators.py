@@ -29,8 +29,8 @@ CHAT: Final = "/v1/chat/completions"
 GENERATION_SERVER: Final = ServerKind(
     "generation server", KEY, CHAT, "http:http://localhost:8000#Qwen/Qwen2.5-7B-Instruct", "every answer"
 )
-#: The same prompt is to give the same answer, of a sentence or two.
-PARAMETERS: Final = {"temperature": 0, "max_tokens": 128, "seed": 0}
+# An answer is a sentence or two.
+_TOKENS: Final = 128
 # What a model thinks aloud: cut off where it does not come to an end, and without its beginning where the model's
 # template puts that into the prompt, as DeepSeek-R1's does.
 _THINKING: Final = re.compile(r"(?:\A(?:(?!<think>).)*?|<think>.*?)</think>|<think>.*\Z", re.DOTALL)
@@ -54,10 +54,15 @@ class Generator:
 
     Attributes:
         name: ``http:URL#MODEL``, as files name it.
+        parameters: what every prompt is sent with.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, max_tokens: int = _TOKENS) -> None:
         """Find the model.
+
+        Args:
+            name: ``http:URL`` or ``http:URL#MODEL``.
+            max_tokens: how long an answer may be.
 
         Raises:
             UsageError: the name is no address, or leaves open which of several models is meant.
@@ -68,6 +73,8 @@ class Generator:
         listed = entries(self._server.get("/v1/models", needed=model is None), "data")
         self._model = self._server.chosen(model, [str(one["id"]) for one in listed if "id" in one])
         self.name = f"http:{root}#{self._model}"
+        # The same prompt is to give the same answer.
+        self.parameters: Final = {"temperature": 0, "max_tokens": max_tokens, "seed": 0}
         self._retry = FIRST
 
     def answer(self, prompt: str) -> Answer:
@@ -77,7 +84,7 @@ class Generator:
             LangshiftError: the server fails, the prompt is too long for it, or what it sends is no answer.
         """
         message = {"role": "user", "content": prompt}
-        answer = self._server.ask(CHAT, self._retry, {"model": self._model, "messages": [message], **PARAMETERS})
+        answer = self._server.ask(CHAT, self._retry, {"model": self._model, "messages": [message], **self.parameters})
         if answer.status in TOO_MUCH:
             raise LangshiftError(
                 f"{self._server.shown} rejects a prompt of {len(prompt):,} characters ({self._server.why(answer)}): "
@@ -213,7 +220,7 @@ class AnswerCache(AbstractContextManager["AnswerCache"]):
 
 
 def _key(generator: Generator, prompt: str) -> str:
-    return sha256(orjson.dumps([generator.name, prompt, PARAMETERS])).hexdigest()
+    return sha256(orjson.dumps([generator.name, prompt, generator.parameters])).hexdigest()
 
 
 def answer_prompt(question: str, passages: Sequence[str], language: str) -> str:

@@ -1,4 +1,4 @@
-"""The commands ``dataset convert`` and ``dataset check``."""
+"""The commands ``dataset convert`` and ``dataset check``, and the group with ``dataset make``."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from langshift.commands.constructing import make
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
 from langshift.evaluate.convert.beir import read_beir
@@ -33,6 +34,9 @@ def dataset() -> None:
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
       langshift dataset check xquad8
     """
+
+
+dataset.add_command(make)
 
 
 _NAMED = 10

@@ -21,6 +21,7 @@ from langshift.commands import (
     anchors,
     audit,
     compare_tables,
+    constructing,
     evaluate,
     labelling,
     offline,
@@ -34,6 +35,7 @@ from langshift.commands import (
 )
 from langshift.evaluate.compare import gate
 from langshift.evaluate.compare.verdict import Verdict
+from langshift.evaluate.construct.questions import REASONS
 from langshift.evaluate.measures.base import MeasureCell, MeasureTable, Scores
 from langshift.evaluate.offline.encoding import LanguageSource
 from langshift.evaluate.rerank.laura import FIGURES, LabelComparison, LauraRow
@@ -305,6 +307,11 @@ def gated():
         for number in range(2)
     ]
     compare_tables.show_gate(gate.GateResult(*versions, Verdict("too few", SENTENCE), [], False, []))
+
+
+@case
+def constructed():
+    constructing._show("questions", {"prompts": COUNT, "questions": COUNT, "dropped": dict.fromkeys(REASONS, COUNT)})
 
 
 @case

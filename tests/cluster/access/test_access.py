@@ -11,6 +11,7 @@ from typing import Any
 import command_line
 import pytest
 import trustme
+from chat_server import chat_server
 from cluster_templates import index_templates
 from security_plugin import Guard, documented_roles, with_every_index
 from tls_proxy import proxy
@@ -237,6 +238,11 @@ def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, f
     make_old(client, index_name, f"{index_name}-old")
     works(searching, "search", index_name, "Ebbe und Flut")
     works(searching, "evaluate", "replay", folder, "--index", index_name, "--output", tmp_path / "out")
+    # The model refuses all, after the documents were read.
+    with chat_server(lambda _: "") as model, secured(searching) as (url, _):
+        models = ("--generator", model.name, "--rerank", model.name)
+        _, _, err = langshift("dataset", "make", index_name, tmp_path / "made", *models, OPENSEARCH_URL=url)
+    assert "Error: None of the 15 questions can be used, and nothing was written: the model refused" in err
     works(everything, "retune", index_name, "--alpha", "0.5", "--throttle", "1000")
     works(everything, "rollback", index_name)
     works(everything, "reencode", index_name, "--encoder", "use-m", "--alpha", "0.25")

@@ -108,6 +108,7 @@ ASKING = {
     "rerank fit": lambda it: [it.data, "--index", it.index, "--output", it.folder / "own.json"],
     "rerank label": lambda it: [it.data, "--index", it.index, "--generator", it.generator,
                                 "--output", it.folder / "labels"],
+    "dataset make": lambda it: [it.index, it.folder / "made", "--generator", it.generator, "--rerank", it.generator],
     "vectors check": lambda it: [it.vectors, "--pairs", it.pairs],
     "vectors tune": lambda it: [it.vectors, "--pairs", it.pairs, "--sample", 100],
     "dead-letters replay": lambda it: ["--index", it.index],
