@@ -7,6 +7,7 @@ import stat
 import pytest
 from command_line import langshift
 
+from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.datasets.logs import FORMS
 
 HOSTILE = "<script>alert(1)</script> \x1b[31mFlut\x1b[0m"
@@ -141,3 +142,27 @@ def test_a_log_calibrates_and_is_audited_with(cluster_url, indices, tmp_path):
     empty.write_text("\n")
     refused = langshift("anchors", "calibrate", indices[1], "--queries", empty, url=cluster_url)
     assert (refused.returncode, refused.stderr) == (2, f"Error: {empty} is empty: give a log, which is {FORMS}.\n")
+
+
+def test_judgements_go_to_the_workbench_and_back_and_figures_to_mteb(cluster_url, folder, indices, tmp_path):
+    run, workbench, back = tmp_path / "run", tmp_path / "workbench", tmp_path / "back"
+    done("evaluate", "replay", folder, "--index", indices[1], "--output", run, url=cluster_url)
+    done("dataset", "export", "srw", folder, workbench, url=cluster_url)
+    (workbench / "judgments.json").unlink()
+    (workbench / "corpus.jsonl").write_bytes((folder / "corpus.jsonl").read_bytes())
+    done("dataset", "convert", "srw", workbench, back, url=cluster_url)
+    before, after = load_dataset(folder), load_dataset(back)
+    assert after.qrels == before.qrels
+    assert {one.id: one.text for one in after.queries} == {one.id: one.text for one in before.queries}
+    again = json.loads(
+        done(
+            "evaluate", "replay", back, "--index", indices[1], "--measures", "nDCG@10", "--json", url=cluster_url
+        ).stdout
+    )
+    compare = ["evaluate", "compare", run, "--measures", "nDCG@10", "--mteb", tmp_path / "mteb.json", "--json"]
+    found = json.loads(done(*compare, url=cluster_url).stdout)["sections"]["all"]["nDCG@10"]
+    assert again["measures"]["nDCG@10"] == pytest.approx(found["means"]["a"])
+    subsets = json.loads((tmp_path / "mteb.json").read_text())["scores"]["test"]
+    assert [one["languages"] for one in subsets] == [["deu-Latn"], ["eng-Latn"]]
+    # As many questions in either language.
+    assert sum(one["main_score"] for one in subsets) / 2 == pytest.approx(found["means"]["a"])
