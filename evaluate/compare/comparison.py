@@ -209,7 +209,9 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
             )
         if unanswered := sum(not candidate.run.get(query.id) for query in dataset.queries):
             messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
-        messages += [f"{candidate.label}: {said}" for said in unknown_documents(candidate.run, dataset)]
+        # Without judgements only the first documents of each answer are known.
+        if dataset.qrels:
+            messages += [f"{candidate.label}: {said}" for said in unknown_documents(candidate.run, dataset)]
     return messages
 
 
