@@ -15,6 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from langshift.progress_display import ProgressDisplay
 from langshift.reporting import Reporter
 from langshift.wording import UNSAFE, escape, escaped, printable
 
@@ -76,8 +77,9 @@ class TerminalReporter(Reporter):
 
     @contextmanager
     def download(self, name: str, size: int) -> Iterator[Callable[[int], None]]:
-        """A bar with the bytes and their speed; nothing where nobody looks on."""
-        with progress(bars.BarColumn(), bars.DownloadColumn(), bars.TransferSpeedColumn()) as shown:
+        """A bar with the bytes and their speed, or lines; see ``progress``."""
+        columns = (bars.BarColumn(), bars.DownloadColumn(), bars.TransferSpeedColumn())
+        with progress(*columns, unit="bytes") as shown:
             task = shown.add_task(name, total=size)
             yield lambda count: shown.advance(task, count)
 
@@ -201,16 +203,17 @@ def _fitting(columns: Sequence[_Column]) -> list[int]:
     return widths
 
 
-def progress(*columns: bars.ProgressColumn) -> bars.Progress:
-    """A progress display on standard error; silent where that is not a terminal.
+def progress(*columns: bars.ProgressColumn, unit: str = "") -> ProgressDisplay:
+    """A progress display on standard error; where that is not a terminal, a line every ten seconds.
 
     Args:
         columns: what follows the description; a bar, the count, the time and the task's ``rate`` where none are given.
+        unit: what lines call what is counted; empty where the description says it.
     """
     rate = _DataColumn("{task.fields[rate]}")
     usual = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), rate)
     shown = (bars.SpinnerColumn(), _DataColumn("{task.description}"), *(columns or usual))
-    return bars.Progress(*shown, console=err, transient=True, disable=not err.is_terminal)
+    return ProgressDisplay(*shown, console=err, unit=unit)
 
 
 class _DataColumn(bars.TextColumn):

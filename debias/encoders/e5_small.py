@@ -5,14 +5,16 @@ returns their mean, weighted by their tokens.
 """
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from multiprocessing.pool import ThreadPool
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from langshift.debias.encoders.base import LONGEST, Encoder, Matrix, package_digest, processors
+from langshift.debias.encoders.base import LONGEST, Encoder, Matrix, note_once, package_digest, processors
 from langshift.errors import LangshiftError, installed
 
 NAME = "e5-small"
@@ -53,6 +55,7 @@ class E5Small(Encoder):
         self.revision = package_digest(*WEIGHTS)
         self._threads = processors()
         self._model, self._one_each = _model(self._threads)
+        self._pace = Pace()
 
     def encode_documents(self, texts: Sequence[str]) -> Matrix:
         """Vectors of norm 1, shape (len(texts), 384), float32, of texts with the document prefix."""
@@ -72,13 +75,54 @@ class E5Small(Encoder):
         Threads at one text wait for each other a hundred times a text, which takes long where other programs run, too.
         """
         read = [text[:LONGEST].translate(_SPELT) for text in texts]
-        if self._threads == 1 or len(read) < self._threads:
+        if len(read) < self._threads:
+            return encode(read)
+        encode = partial(self._timed, encode)
+        if self._threads == 1:
             return encode(read)
         size = min(_AT_A_TIME, -(-len(read) // self._threads))
         parts = [read[begin : begin + size] for begin in range(0, len(read), size)]
         # Unlike an executor's, its threads keep nobody waiting who has interrupted the command.
         with ThreadPool(self._threads, self._one_each) as pool:
             return np.concatenate(pool.map(encode, parts, chunksize=1))
+
+    def _timed(self, encode: Callable[[list[str]], Matrix], read: list[str]) -> Matrix:
+        """Encode texts by one thread, and take note of how long that takes."""
+        began = time.perf_counter()
+        vectors = encode(read)
+        self._pace.add(sum(len(text.encode()) + _MARKS for text in read), time.perf_counter() - began)
+        return vectors
+
+
+# Tokens a second and processor: what is usual, and what is far below it. A token takes about so many bytes of UTF-8.
+USUAL, FAR_BELOW = 1_000, 200
+_BYTES = 4.3
+# The prefix of a text, and the marks of its begin and end, are as much as so many bytes.
+_MARKS = 20
+# Seconds of encoding after which the rate is looked at.
+_EARLY = 20.0
+
+
+class Pace:
+    """How fast texts are encoded, of which is said once, early, if that is far below what is usual."""
+
+    def __init__(self) -> None:
+        self._lock, self._bytes, self._seconds = Lock(), 0, 0.0
+
+    def add(self, size: int, seconds: float) -> None:
+        """Count texts of so many bytes of UTF-8, and the seconds that one processor took; from any thread."""
+        with self._lock:
+            if self._seconds >= _EARLY:
+                return
+            self._bytes, self._seconds = self._bytes + size, self._seconds + seconds
+            rate = self._bytes / _BYTES / max(self._seconds, 1e-9)
+            slow = self._seconds >= _EARLY and rate < FAR_BELOW
+        if slow:
+            note_once(
+                f"{NAME} encodes about {rate:,.0f} tokens a second and processor here, where some {USUAL:,} are usual: "
+                "other programs may take the processors, or there may be fewer for this one than it takes "
+                "(OMP_NUM_THREADS says how many to use)."
+            )
 
 
 @cache

@@ -33,7 +33,7 @@ def read_beir(folder: Path, languages: Chosen, split: str = "test") -> PoolSourc
         UsageError: a missing file, a language that no document has, or a line of another layout.
     """
     require_folder(folder, f"a BEIR folder contains {CORPUS}, {QUERIES} and qrels/{split}.tsv")
-    corpus, queries, qrels = _find(folder, CORPUS), _find(folder, QUERIES), folder / "qrels" / f"{split}.tsv"
+    corpus, queries, qrels = find(folder, CORPUS), find(folder, QUERIES), folder / "qrels" / f"{split}.tsv"
     if not qrels.is_file():
         found = ", ".join(sorted(path.stem for path in qrels.parent.glob("*.tsv"))) or "none"
         raise UsageError(f"{folder} has no qrels/{split}.tsv: name another --split (available: {found}).")
@@ -46,14 +46,19 @@ def read_beir(folder: Path, languages: Chosen, split: str = "test") -> PoolSourc
         folder,
         wanted or [],
         [*_questions(queries, judged, evidence, answers)],
-        lambda: _passages(corpus, document_languages, wanted),
+        lambda: passages(corpus, document_languages, wanted),
         whole=wanted is None,
         judged=dataset.read_judged(folder / FACTS),
         place=lambda name: place_of([qrels], name),
     )
 
 
-def _find(folder: Path, name: str) -> Path:
+def find(folder: Path, name: str) -> Path:
+    """Return a file of a folder, plain or ``.gz``.
+
+    Raises:
+        UsageError: it is not there.
+    """
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
@@ -92,7 +97,17 @@ def _group_and_article(record: Mapping[str, Any]) -> tuple[str | None, str | Non
     return dataset.optional_word(record, "group"), dataset.optional_word(record, "article")
 
 
-def _passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen) -> Iterator[PoolPassage]:
+def passages(path: Path, document_languages: Mapping[str, str], wanted: Chosen) -> Iterator[PoolPassage]:
+    """Yield the documents of a ``corpus.jsonl``.
+
+    Args:
+        path: the file.
+        document_languages: document id -> language, of those whose lines name none.
+        wanted: tags of the languages to take; None takes all.
+
+    Raises:
+        UsageError: a line of another layout, or a language that no document has.
+    """
     present: set[str] = set()
     for where, record in located(path):
         name = identifier(record.get("_id"), where)

@@ -13,9 +13,11 @@ from langshift.evaluate.compare.findings import compare_places, findings
 from langshift.evaluate.compare.gate import Baseline, Condition, ConditionResult, Figures
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.replay.result import check_output
+from langshift.evaluate.report.mteb import task_result
 from langshift.evaluate.report.report import Report, build
 from langshift.evaluate.report.tables import HITS
 from langshift.evaluate.runs import command
+from langshift.files import write_json
 from langshift.output import emit_json, note, warn
 from langshift.parameters import PATH, Command, flag, json_or_tables, option
 
@@ -69,6 +71,7 @@ def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path |
 )
 @option("--baseline FILE", "Measure changes from the figures in this file.")
 @option("--save-baseline FILE", "Save the last run's figures here if no condition holds.")
+@option("--mteb FILE", "Write the last run's figures as JSON, as MTEB's TaskResult reads it.", rare=True)
 @option("--junit FILE", "Write the conditions and verdicts as JUnit XML.")
 @json_or_tables
 def compare(
@@ -80,6 +83,7 @@ def compare(
     conditions: tuple[str, ...],
     baseline: Path | None,
     save_baseline: Path | None,
+    mteb: Path | None,
     junit: Path | None,
     as_json: bool,
 ) -> None:
@@ -123,6 +127,7 @@ def compare(
         check_output(report, "--report")
     compared = compare_places(runs, dataset, measures, [condition.measure for condition in parsed])
     before = gate.read_baseline(baseline, identity(compared.dataset)["hash"]) if baseline else None
+    figures = None if mteb is None else task_result(compared, compared.candidates[-1])
     verdicts = _judge(compared, parsed, before)
     found = findings(compared, breakdowns.HITS if report is None else HITS)
     made = None if report is None else build(found, command())
@@ -133,6 +138,9 @@ def compare(
         (show_brief if brief else show)(found, verdicts)
     if made is not None and report is not None:
         _write_report(made, report)
+    if mteb is not None and figures is not None:
+        write_json(mteb, figures)
+        note(f"Wrote the figures of {compared.candidates[-1].label} to {mteb}.")
     _end(compared, verdicts, save_baseline, junit)
 
 

@@ -1,4 +1,4 @@
-"""The commands ``dataset convert`` and ``dataset check``, and the group with ``dataset make``."""
+"""The commands ``dataset convert``, ``dataset export`` and ``dataset check``, and the group with ``dataset make``."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,8 +18,10 @@ from langshift.evaluate.convert.neuclir import read_neuclir
 from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.evaluate.convert.posir import read_posir
 from langshift.evaluate.convert.squad import read_mlqa, read_xquad
+from langshift.evaluate.convert.srw import read_srw, write_srw
+from langshift.evaluate.convert.ubi import read_ubi
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
-from langshift.evaluate.datasets.dataset import describe_own_documents
+from langshift.evaluate.datasets.dataset import describe_own_documents, load_dataset
 from langshift.output import emit_json, line, note, out, progress, table
 from langshift.parameters import JSON, PATH, CommandGroup, flag, json_or_tables, option, parse_list
 from langshift.wording import join_words, pluralize
@@ -56,9 +58,11 @@ _FORMATS: dict[str, Callable[..., PoolSource]] = {
     "neuclir": read_neuclir,
     "multieup": read_multieup,
     "beir": read_beir,
+    "srw": read_srw,
+    "ubi": read_ubi,
 }
 # Those whose questions are taken in all languages where --pivot is not given.
-_EVERY_LANGUAGE = ("miracl", "beir")
+_EVERY_LANGUAGE = ("miracl", "beir", "srw", "ubi")
 # What only some of them know; what the others cannot do is refused by what is in SOURCE.
 _KNOWN_BY = {"split": ("mlqa", "miracl", "beir"), "articles": ("xquad",), "domains": ("posir",)}
 
@@ -71,7 +75,7 @@ _KNOWN_BY = {"split": ("mlqa", "miracl", "beir"), "articles": ("xquad",), "domai
 @option(
     "--pivot LIST",
     "The language of the questions; with several, each gets a set of its own in OUT/<language>. "
-    "[default: en; of miracl and beir: all]",
+    "[default: en; of miracl, beir, srw and ubi: all]",
     callback=parse_list,
 )
 @flag("--multilingual-queries", "Use the questions in every language, not only in --pivot.", dest="every")
@@ -118,6 +122,8 @@ def convert(
     neuclir   zho/docs.jsonl (or data/zho-00000-of-00001.jsonl.gz), fas, rus; *topics*.jsonl, *qrels*
     multieup  clean_all_with_did_qid.MEP.csv, or a folder with it: titles find their debates' speeches
     beir      corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv
+    srw       corpus.jsonl, judgments.csv (or .json) and query-set.ndjson of the Search Relevance Workbench
+    ubi       corpus.jsonl, ubi_queries.ndjson and ubi_events.ndjson: clicks become weak judgements
 
     A passage's versions in all languages are relevant to its questions, where the collection is parallel.
 
@@ -153,6 +159,30 @@ def convert(
                 f"Left out of {one.folder}: {pluralize(len(one.too_long), 'question')} with too many words for a "
                 f"lexical search ({', '.join(one.too_long[:_NAMED])}{more})."
             )
+
+
+@dataset.command("export")
+@click.argument("format_", metavar="FORMAT", type=click.Choice(["srw"]))
+@click.argument("folder", metavar="DATASET", type=PATH)
+@click.argument("out", type=PATH)
+@JSON
+def export(format_: str, folder: Path, out: Path, as_json: bool) -> None:  # noqa: ARG001 - there is one format
+    """Write the queries and judgements of DATASET to the folder OUT, as another tool takes them.
+
+    FORMAT is srw, the Search Relevance Workbench: judgments.csv and judgments.json, query-set.csv and
+    query-set.ndjson. `langshift dataset convert srw` reads them back.
+
+    \b
+    Example:
+      langshift dataset export srw judged workbench
+    """
+    lost = write_srw(load_dataset(folder), out)
+    if as_json:
+        emit_json({"folder": str(out), "lost": lost})
+        return
+    note(f"Wrote judgments.csv, judgments.json, query-set.csv and query-set.ndjson to {out}.")
+    for sentence in lost:
+        note(sentence)
 
 
 @dataset.command("check")

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from opensearchpy import OpenSearch
-from rich.progress import BarColumn, Progress, ProgressColumn, Task
+from rich.progress import BarColumn, ProgressColumn, Task
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -22,6 +22,7 @@ from langshift.ingest.progress import LoadSummary, remarks, unfinished_versions
 from langshift.ingest.publication import LoadNotPublished
 from langshift.log_file import log_to
 from langshift.output import emit_json, line, note, table
+from langshift.progress_display import ProgressDisplay
 from langshift.settings import VERSION
 from langshift.wording import pluralize
 
@@ -30,7 +31,7 @@ _SPEED_OVER_SECONDS = 10.0
 
 
 class LoadDisplay:
-    """A line on standard error while a load runs, as a context manager; silent where that is not a terminal.
+    """A line on standard error while a load runs, as a context manager; off a terminal, one every ten seconds.
 
     It shows the lines handled, of how many, how many a second over the last seconds, the time left, dead letters,
     retries and how many requests are under way at once: a narrow terminal cuts off the end, which matters least.
@@ -48,8 +49,7 @@ class LoadDisplay:
             BarColumn(bar_width=None),
             _HowFar(Column(no_wrap=True, overflow="ellipsis")),
             console=output.err,
-            transient=True,
-            disable=not output.err.is_terminal,
+            unit="lines",
             refresh_per_second=4,
             speed_estimate_period=_SPEED_OVER_SECONDS,
             expand=True,
@@ -72,12 +72,19 @@ class LoadDisplay:
             self._shown.update(self._task, completed=self._handled, **counts)
 
 
-class _OneLine(Progress):
+class _OneLine(ProgressDisplay):
     def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
         """The line as it is now: what stands still has no speed, of which rich takes note only when told something."""
         for task in self.task_ids:
             self.update(task)
         return super().make_tasks_table(tasks)
+
+    def describe(self, task: Task, speed: float) -> str:
+        """As the line has it, with what went wrong where anything did."""
+        counts = [(task.fields["dead"], "dead letter"), (task.fields["retries"], "request")]
+        wrong = [pluralize(count, what) for count, what in counts if count]
+        again = " sent again" if task.fields["retries"] else ""
+        return ", ".join([super().describe(task, speed), *wrong]) + again
 
 
 class _HowFar(ProgressColumn):

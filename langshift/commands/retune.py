@@ -300,7 +300,7 @@ _IN_WORDS: dict[Stage, str] = {
 
 
 class TransferReporter:
-    """Shows in ``bars``, where that is a terminal, how far it is."""
+    """Shows in ``bars`` how far it is."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars

@@ -37,6 +37,33 @@ def made(encoder):
     return encoder.encode_documents(TEXTS)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (1000, []),
+        (250, []),
+        (
+            100,
+            [
+                "e5-small encodes about 100 tokens a second and processor here, where some 1,000 are usual: other "
+                "programs may take the processors, or there may be fewer for this one than it takes (OMP_NUM_THREADS "
+                "says how many to use)."
+            ],
+        ),
+    ],
+)
+def test_a_rate_far_below_the_usual_is_said_once_and_early(monkeypatch, tokens, said):
+    notes = []
+    monkeypatch.setattr(e5_small, "note_once", notes.append)
+    pace = e5_small.Pace()
+    for _ in range(19):
+        pace.add(round(tokens * 4.3), 1.0)
+    assert notes == []
+    for _ in range(30):
+        pace.add(round(tokens * 4.3), 1.0)
+    assert notes == said
+
+
 def test_the_vectors_have_norm_1_and_mean_what_the_texts_say(encoder, made):
     assert (made.shape, made.dtype) == ((len(TEXTS), 384), np.float32)
     assert np.abs(np.linalg.norm(made, axis=1) - 1).max() < 1e-5

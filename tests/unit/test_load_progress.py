@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from piped_index import fingerprint_of, made_shift
 from rich.console import Console
 
-from langshift import output
+from langshift import output, progress_display
 from langshift.commands.load_display import LoadDisplay
 from langshift.ingest.progress import LoadSummary, last_line
 
@@ -168,8 +169,69 @@ def test_notes_stand_above_the_line_and_leave_it_whole(on_terminal: Any) -> None
     assert lines[-1] == ""
 
 
-def test_it_is_silent_where_that_is_no_terminal(on_terminal: Any) -> None:
+def test_off_a_terminal_lines_say_how_far_how_fast_and_how_long(on_terminal: Any) -> None:
     terminal = on_terminal(terminal=False)
-    with LoadDisplay(1000) as progress:
-        progress.update(500, 0, 0, 4)
+    with LoadDisplay(20_000) as progress:
+        said = []
+        for handled, retries, dead in ((5_000, 0, 0), (12_000, 2, 1), (12_000, 2, 1)):
+            terminal.now += 10
+            progress.update(handled, retries, dead, 4)
+            said += progress._shown.sentences()
+    assert said == [
+        "5,000 of 20,000 lines, 500/s, about 0:00:30 left",
+        "12,000 of 20,000 lines, 700/s, about 0:00:11 left, 1 dead letter, 2 requests sent again",
+        "12,000 of 20,000 lines, nothing more since the last line, 1 dead letter, 2 requests sent again",
+    ]
+    # Nothing is said of what takes less than ten seconds.
     assert terminal.written.getvalue() == ""
+
+
+def test_off_a_terminal_a_task_after_the_other_is_told_of(on_terminal: Any) -> None:
+    terminal = on_terminal(terminal=False)
+    with output.progress() as shown:
+        encoding = shown.add_task("Encoding \x1b[31mqueries", total=40, rate="")
+        searching = shown.add_task("Searching", total=None, rate="")
+        terminal.now += 10
+        shown.advance(encoding, 4)
+        said = [*shown.sentences()]
+        shown.update(encoding, completed=40)
+        terminal.now += 10
+        said += shown.sentences()
+        shown.reset(searching, description="Drawing", total=100)
+        terminal.now += 10
+        shown.advance(searching, 30)
+        said += shown.sentences()
+    assert said == [
+        "Encoding \x1b[31mqueries: 4 of 40, 0.4/s, about 0:01:30 left",
+        "Searching: 0:00:20 so far",
+        "Drawing: 30 of 100, 3.0/s, about 0:00:23 left",
+    ]
+
+
+def test_off_a_terminal_the_lines_are_written_until_the_end(on_terminal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_terminal(terminal=False)
+    monkeypatch.setattr(progress_display, "EVERY", 0.01)
+    with output.progress() as shown:
+        shown.add_task("Encoding \x1b[31mqueries", total=40, rate="")
+        while "queries" not in terminal.written.getvalue():
+            time.sleep(0.01)
+    written = terminal.written.getvalue()
+    assert "Encoding \\x1b[31mqueries: 0 of 40, nothing yet\n" in written
+    time.sleep(0.05)
+    assert terminal.written.getvalue() == written
+
+
+def test_whoever_reads_along_may_go_while_the_work_goes_on(on_terminal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_terminal(terminal=False)
+    monkeypatch.setattr(progress_display, "EVERY", 0.01)
+    tries = []
+
+    def gone(*_: object, **__: object) -> None:
+        tries.append(1)
+        raise BrokenPipeError
+
+    monkeypatch.setattr(terminal.console, "print", gone)
+    with output.progress() as shown:
+        shown.add_task("Encoding", total=40, rate="")
+        while len(tries) < 3:
+            time.sleep(0.01)

@@ -41,6 +41,7 @@ from langshift.evaluate.offline.encoding import LanguageSource
 from langshift.evaluate.rerank.laura import FIGURES, LabelComparison, LauraRow
 from langshift.evaluate.rerank.pools import RerankSlice
 from langshift.evaluate.tune.tune import COST, MEASURES, TARGET, MeasureChange, TuningSettings
+from langshift.files import json_lines
 from langshift.plugin.index_body import ENGINES
 from langshift.plugin.metadata import ChunkPlace
 from langshift.plugin.sizing import index_size
@@ -263,6 +264,25 @@ def compared_runs():
         options = ["--dataset", str(data), "--measures", measures]
         for arguments in ([*places, "--fail-if", "value R@20 < 0"], [*places, "--brief"], places[:1]):
             CliRunner().invoke(evaluate.evaluate, ["compare", *arguments, *options], catch_exceptions=False)
+
+
+@case
+def unjudged():
+    with TemporaryDirectory() as folder:
+        places = []
+        for number, name in enumerate(NAMES):
+            path = write_run(
+                Path(folder, name, "run.trec"), {f"{NAME}-{n}": [f"{NAME}-{n * number}"] for n in range(3)}
+            )
+            queries = [{"_id": f"{NAME}-{n}", "text": SENTENCE, "language": "de"} for n in range(3)]
+            documents = [{"_id": f"{NAME}-{n}", "text": SENTENCE, "language": "zh"} for n in range(5)]
+            (path.parent / "logged-queries.jsonl").write_bytes(json_lines(queries))
+            (path.parent / "found-documents.jsonl").write_bytes(json_lines(documents))
+            times = dict.fromkeys(("took", "wall"), dict.fromkeys(("p50", "p90", "p95", "p99"), 123_456.0))
+            (path.parent / "result.json").write_text(json.dumps({"latency_ms": times}))
+            places.append(str(path.parent))
+        for brief in ([], ["--brief"]):
+            CliRunner().invoke(evaluate.evaluate, ["compare", *places, *brief], catch_exceptions=False)
 
 
 def _topic(query):
