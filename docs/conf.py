@@ -32,6 +32,7 @@ NAVIGATION = {
     "Go further": [
         "docs/encoders-and-vectors",
         "docs/evaluate",
+        "docs/judgements",
         "docs/rerankers",
         "docs/rag",
         "docs/clients",

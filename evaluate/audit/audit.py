@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from langshift.debias.similarity import Floats, LanguageRows
 from langshift.evaluate.audit import sample as sampling
 from langshift.evaluate.audit.nearness import NearestShare, Nearness, language_rows, measure_nearness, nearest_shares
 from langshift.evaluate.audit.sample import AuditedIndex, AuditQueries, LanguageDisagreement, LanguageMix, Sample
+from langshift.evaluate.datasets.logs import QueryLog
 from langshift.languages import UNDETERMINED
 
 Matrix = NDArray[np.float32]
@@ -207,13 +207,13 @@ class Audit(NamedTuple):
     unread: Mapping[str, int] = MappingProxyType({})
 
 
-def audit(opened: AuditedIndex, size: int, queries: Path | None) -> Audit:
+def audit(opened: AuditedIndex, size: int, log: QueryLog | None) -> Audit:
     """Look at a sample of an index.
 
     Args:
         opened: the index.
         size: how many documents to draw, and how many queries to take at most.
-        queries: a file of queries; None lets the documents stand in for them.
+        log: queries; None lets the documents stand in for them.
 
     Raises:
         UsageError: no document can be used, or a line of the queries.
@@ -223,8 +223,8 @@ def audit(opened: AuditedIndex, size: int, queries: Path | None) -> Audit:
     known = [mix.language for mix in mixes if mix.language != UNDETERMINED]
     # Without queries the documents stand in for them.
     asked = AuditQueries(None, len(sample.tags), sample.tags, sample.vectors)
-    if queries and known:
-        asked = sampling.read_queries(queries, opened.pipeline, known, size)
+    if log and known:
+        asked = sampling.read_queries(log, opened.pipeline, known, size)
     moved = debias.documents(sample.vectors, sample.tags)
     by_language = replace(debias, gamma=0.0).documents(sample.vectors, sample.tags)
     rows = language_rows(asked.languages, sample.languages, known, own=asked.file is None)

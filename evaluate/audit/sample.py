@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from langshift.debias.detector import open_detector
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 from langshift.evaluate.datasets import dataset
+from langshift.evaluate.datasets.logs import QueryLog
 from langshift.ingest.adopt.adopt import open_for_adoption
 from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, open_reader
 from langshift.ingest.adopt.transform import document_of
@@ -280,11 +280,11 @@ class AuditQueries(NamedTuple):
         return [text_language(tag) for tag in self.tags]
 
 
-def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str], most: int) -> AuditQueries:
-    """Queries of a file, see ``dataset.read_queries``, encoded, or with the vectors that they bring.
+def read_queries(log: QueryLog, pipeline: EmbeddingPipeline, among: Collection[str], most: int) -> AuditQueries:
+    """Queries of a log, encoded, or with the vectors that they bring.
 
     Args:
-        path: the file.
+        log: the log.
         pipeline: its encoder, and the detector of the languages that queries do not name.
         among: languages as the field ``language`` holds them, of which queries may be.
         most: of more queries, so many are taken at random, the same each time.
@@ -292,7 +292,7 @@ def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str]
     Raises:
         UsageError: a line is no query, named by file and line; or there is no query.
     """
-    found = [line.query for line in dataset.read_queries(path)]
+    found = [line.query for line in log.lines()]
     total = len(found)
     if total > most:
         rows = np.sort(np.random.default_rng(_SEED).choice(total, most, replace=False))
@@ -300,4 +300,4 @@ def read_queries(path: Path, pipeline: EmbeddingPipeline, among: Collection[str]
     tags = [
         query.tag or query.language or pipeline.detector.detect(query.text, among=among).language for query in found
     ]
-    return AuditQueries(str(path), total, tags, dataset.query_vectors(pipeline.encoder, found))
+    return AuditQueries(str(log.path), total, tags, dataset.query_vectors(pipeline.encoder, found))

@@ -68,12 +68,15 @@ class ComparedRun:
         return f"{self.letter} ({self.name})"
 
 
-def load(places: Sequence[Path], folder: Path | None) -> tuple[Dataset, list[ComparedRun]]:
+def load(
+    places: Sequence[Path], folder: Path | None, dataset: Dataset | None = None
+) -> tuple[Dataset, list[ComparedRun]]:
     """Read runs and the dataset that they are runs of.
 
     Args:
         places: folders or TREC runs.
         folder: the dataset; None takes what ``result.json`` names.
+        dataset: the dataset, where it is no folder of its own; None reads it.
 
     Raises:
         UsageError: no such run, runs of different datasets, or a dataset that cannot be told.
@@ -81,7 +84,8 @@ def load(places: Sequence[Path], folder: Path | None) -> tuple[Dataset, list[Com
     if len(places) > len(LETTERS):
         raise UsageError(f"{len(places)} runs are too many for one table: give {len(LETTERS)} at most.")
     results = [_result(place) for place in places]
-    dataset = load_dataset(folder or _folder(places, results))
+    if dataset is None:
+        dataset = load_dataset(folder or _folder(places, results))
     ours = identity(dataset)
     for place, result in zip(places, results, strict=True):
         theirs = result.get("dataset") or ours

@@ -5,11 +5,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langshift.evaluate.compare import breakdowns, comparison
+from langshift.errors import UsageError
+from langshift.evaluate.compare import breakdowns, comparison, unjudged
 from langshift.evaluate.compare.breakdowns import ExampleQueries, ExampleQuery, RecallMatrix
 from langshift.evaluate.compare.comparison import Column, ComparedQueries, Comparison
 from langshift.evaluate.compare.gate import ConditionResult
 from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, exact
+from langshift.evaluate.compare.unjudged import Change
 from langshift.evaluate.compare.verdict import Verdict, judge_runs
 from langshift.evaluate.datasets.dataset import Clusters, identity
 from langshift.evaluate.datasets.texts import DatasetLanguages
@@ -128,6 +130,7 @@ class ComparisonFindings(NamedTuple):
         verdicts: whether to use each later run rather than the first, by its letter.
         warnings: what makes the figures less than they seem, in sentences.
         positions: letter -> measures of how much the place of the evidence matters; empty without evidence.
+        changes: letter -> how alike the answers of a later run and the first are; empty where there are judgements.
     """
 
     compared: Comparison
@@ -136,6 +139,7 @@ class ComparisonFindings(NamedTuple):
     verdicts: Mapping[str, Verdict]
     warnings: Sequence[str]
     positions: Mapping[str, Mapping[str, Scores]] = {}
+    changes: Mapping[str, Change] = {}
 
     @property
     def summary(self) -> list[str]:
@@ -171,6 +175,7 @@ class ComparisonFindings(NamedTuple):
             "matrices": [_matrix(found) for found in self.matrices],
             "examples": [_extremes(found) for found in self.examples],
             **({"positions": _positions(self.positions)} if self.positions else {}),
+            **({"changes": [change.to_dict() for change in self.changes.values()]} if self.changes else {}),
             "most_shown": {
                 label: most._asdict() for label, scores in self.most_shown.items() if (most := most_shown(scores))
             },
@@ -197,6 +202,11 @@ def compare_places(
     Raises:
         UsageError: a run, dataset or measure that cannot be used.
     """
+    if folder is None and unjudged.is_logged(places[0]):
+        if measures is not None or also:
+            raise UsageError(f"{places[0]} is a replay without judgements, so nothing can be measured: give --dataset.")
+        dataset, candidates = comparison.load(places, None, unjudged.load_logged(places))
+        return comparison.compare(dataset, unjudged.languages_of(dataset), candidates, [])
     dataset, candidates = comparison.load(places, folder)
     names = parse_names(measures, dataset)
     if measures is None and not all(candidate.group_scores for candidate in candidates):
@@ -213,6 +223,10 @@ def findings(compared: Comparison, hits: int = breakdowns.HITS) -> ComparisonFin
         compared: the runs.
         hits: how many documents of each run an example shows.
     """
+    if not compared.dataset.qrels:
+        changes = unjudged.changes(compared, hits=hits)
+        warnings = comparison.warnings(compared.dataset, compared.candidates)
+        return ComparisonFindings(compared, [], [], unjudged.verdicts(compared, changes), warnings, changes=changes)
     primary, several = compared.primary, len(compared.candidates) > 1
     found = breakdowns.matrices(compared) if several and comparison.judged_across_languages(compared.dataset) else []
     examples = breakdowns.example_queries(compared, primary, hits=hits) if several and primary else []

@@ -315,6 +315,16 @@ def unjudged(questions: int, found: Sequence[str] = (), advice: str = "") -> Ver
     return Verdict("no judgements", f"No judgements to tell by: {known}, so {advice}.")
 
 
+def unjudged_runs(questions: int, overlap: Overlap | None) -> Verdict:
+    """Return the verdict on two runs of questions that nobody has judged.
+
+    Args:
+        questions: how many were asked.
+        overlap: how alike the answers are; None where that is not known.
+    """
+    return unjudged(questions, [] if overlap is None else _alike(overlap))
+
+
 def judge_runs(compared: Comparison, letter: str) -> Verdict:
     """Return the verdict on one of the compared runs against the first."""
     runs = [compared.candidates[0], compared.candidate(letter)]
@@ -349,7 +359,7 @@ def judge_replays(
     asked = {query: tag for query, tag in after.languages.items() if query not in failed}
     if dataset is None or not any(dataset.relevant(query) for query in asked):
         shown = [side.scores.get(MOST_SHOWN_20) for side in (before, after)]
-        verdict = unjudged(len(asked), [] if overlap is None else _alike(overlap))
+        verdict = unjudged_runs(len(asked), overlap)
         return verdict._replace(
             sentence=verdict.sentence + _crowded((shown[0], shown[1]) if shown[0] and shown[1] else None)
         )

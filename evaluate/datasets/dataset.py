@@ -368,7 +368,7 @@ class QueryLine(NamedTuple):
 
 
 def read_queries(path: Path, fields: str = "text") -> Iterator[QueryLine]:
-    """Read queries, of a dataset or a log: JSON Lines with ``text``.
+    """Read the queries of a dataset: JSON Lines with ``text``.
 
     Optional are ``_id``, ``language``, ``timestamp``, ``group``, ``article`` and ``embedding``.
 
@@ -381,9 +381,31 @@ def read_queries(path: Path, fields: str = "text") -> Iterator[QueryLine]:
     """
     if not path.is_file():
         raise UsageError(f"There is no file {path}: write one JSON object with {fields} on each line.")
-    number = dimension = 0
+    number, parser = 0, QueryParser()
     for number, record in records(path):
-        where = f"{path}, line {number}"
+        yield parser.parse(record, number, f"{path}, line {number}")
+    if not number:
+        raise UsageError(f"{path} is empty: write one JSON object with {fields} on each line.")
+
+
+class QueryParser:
+    """Makes queries of the objects of one file, whose vectors must be of one dimension."""
+
+    def __init__(self) -> None:
+        self._dimension = 0
+
+    def parse(self, record: Mapping[str, Any], number: int, where: str, time: object = None) -> QueryLine:
+        """Return the query of a line.
+
+        Args:
+            record: the line's object.
+            number: of the line, from 1.
+            where: file and line, which begin a message.
+            time: when it was asked; None takes ``timestamp``.
+
+        Raises:
+            UsageError: beginning with ``where``, what cannot be used.
+        """
         given = record.get("_id")
         name = identifier(number if given is None else given, where)
         text = string(record, "text", where, "give the query one, or remove the line")
@@ -392,13 +414,11 @@ def read_queries(path: Path, fields: str = "text") -> Iterator[QueryLine]:
         if record.get(EMBEDDING) is not None:
             with invalid_as_usage_error(where):
                 embedding = parse_embedding(record[EMBEDDING])
-                dimension = dimension or len(embedding)
-                require_dimension(embedding, dimension)
+                self._dimension = self._dimension or len(embedding)
+                require_dimension(embedding, self._dimension)
         group, article = optional_word(record, "group"), optional_word(record, "article")
         query = DatasetQuery(name, text, language, group, article, embedding, tag)
-        yield QueryLine(number, query, given is not None, record.get("timestamp"))
-    if not number:
-        raise UsageError(f"{path} is empty: write one JSON object with {fields} on each line.")
+        return QueryLine(number, query, given is not None, record.get("timestamp") if time is None else time)
 
 
 def _queries(path: Path) -> Iterator[DatasetQuery]:

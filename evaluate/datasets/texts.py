@@ -29,10 +29,12 @@ from langshift.ingest.documents import (
 from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin.metadata import CHUNK, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
+from langshift.retrieval.hits import title_and_text
 from langshift.retrieval.searcher import Searcher
 from langshift.server_errors import failure
 
 _GET_AT_ONCE, _LANGUAGES = 1000, 100
+_BEGINNING = 300  # characters
 
 
 def document_languages(
@@ -93,6 +95,41 @@ def _of_most_chunks(client: OpenSearch, index: str, fields: FieldNames, ids: lis
     answer = client.search(index=index, body={"size": 0, "query": query, "aggs": aggregated})
     buckets = [(one["key"], one["languages"]["buckets"]) for one in answer["aggregations"]["documents"]["buckets"]]
     return [(name, languages[0]["key"]) for name, languages in buckets if languages]
+
+
+def beginnings(client: OpenSearch, index: str, fields: FieldNames, names: Collection[str]) -> dict[str, str]:
+    """Document id -> the beginning of its title and text in one line, 300 characters at most.
+
+    Of an index of chunks that is the beginning of the document's first chunk; empty where chunks have no order.
+
+    Raises:
+        ClusterError: the cluster does not tell.
+    """
+    rest, found = iter(names), dict[str, str]()
+    ordered = fields.parent is None or fields.chunking is not None
+    while ordered and (ids := list(islice(rest, _GET_AT_ONCE))):
+        try:
+            documents = _sources(client, index, fields, ids)
+        except OpenSearchException as error:
+            raise failure(error) from error
+        for name, source in documents:
+            words = " · ".join(" ".join(part.split()) for part in title_and_text(source, fields) if part.strip())
+            found[name] = words[:_BEGINNING]
+    return found
+
+
+def _sources(
+    client: OpenSearch, index: str, fields: FieldNames, ids: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    included = list(fields.text_fields)
+    if fields.parent is None:
+        answer = client.mget(index=index, body={"ids": ids}, params={"_source": ",".join(included)})
+        return ((document["_id"], document.get("_source", {})) for document in answer["docs"])
+    parts = [{"terms": {fields.document_key: ids}}, {"term": {f"{CHUNK}.ordinal": 0}}]
+    query = {"bool": {"filter": parts}}
+    answer = client.search(index=index, body={"size": len(ids), "query": query, "_source": [*included, fields.parent]})
+    hits = (hit["_source"] for hit in answer["hits"]["hits"])
+    return ((str(value_at(source, fields.parent or "")), source) for source in hits)
 
 
 def misfits(searcher: Searcher, dataset: Dataset, run: Mapping[str, Mapping[str, float]]) -> list[str]:

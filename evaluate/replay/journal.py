@@ -47,7 +47,9 @@ def _builtin(value: np.floating[Any] | NDArray[np.float32]) -> float | bytes:
 
 
 RESULT, UNFINISHED = "result.json", "unfinished.json"
-WRITTEN_AT_THE_END = ("run.trec", "group-scores.jsonl")
+#: Of a replay without judgements: what was asked, and the beginnings of what was found.
+LOGGED_QUERIES, FOUND_DOCUMENTS = "logged-queries.jsonl", "found-documents.jsonl"
+WRITTEN_AT_THE_END = ("run.trec", "group-scores.jsonl", LOGGED_QUERIES, FOUND_DOCUMENTS)
 #: What a line calls the first fields of an answer.
 _COLUMNS = ("query", "ranking", "took_ms", "wall_ms", "waited_ms", "error", "reached")
 #: What makes two replays the same, as JSON: only then do their answers belong together.

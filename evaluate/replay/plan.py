@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, read_queries, unique_id
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, QueryLine, unique_id
+from langshift.evaluate.datasets.logs import QueryLog
 from langshift.evaluate.datasets.texts import query_languages, query_tags
 from langshift.evaluate.replay.journal import Identity, ReplayJournal, begin, resume, unfinished
 from langshift.evaluate.replay.requests import TOP_K, LoadProfile, PreparedQuery, alternating, encode, prepare
@@ -23,7 +25,14 @@ from langshift.evaluate.runs import command
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.setting_text import format_settings
-from langshift.retrieval.settings import RECOMMENDED, AnchorModel, ModeChoice, SearchQuery, SearchSettings
+from langshift.retrieval.settings import (
+    MOST_CHARACTERS,
+    RECOMMENDED,
+    AnchorModel,
+    ModeChoice,
+    SearchQuery,
+    SearchSettings,
+)
 
 MOST_QUERIES = 100_000
 
@@ -32,44 +41,49 @@ class LoggedQuery(NamedTuple):
     """One query of a log.
 
     Attributes:
-        time: when it came, in seconds since 1970.
+        time: when it came, in seconds since 1970; None in a log without times.
         query: what was asked.
     """
 
-    time: float
+    time: float | None
     query: DatasetQuery
 
 
-def read_log(path: Path, speed: float = 1.0) -> list[LoggedQuery]:
-    """Read a log, in the order of its times.
+def read_log(log: QueryLog, speed: float = 1.0) -> list[LoggedQuery]:
+    """Read a log, in the order of its times; one in which no line has a time, in the order of its lines.
 
     Args:
-        path: the file, see ``read_queries``. Each line has a ``timestamp``: ISO 8601, in UTC without an offset, or
-            seconds, milliseconds, micro- or nanoseconds since 1970.
+        log: the log. A time is ISO 8601, in UTC without an offset, or seconds, milliseconds, micro- or nanoseconds
+            since 1970.
         speed: how much faster than it came it will be sent.
 
     Raises:
         UsageError: no file, no query, too many, or a line that cannot be used, or that would be sent more than a week
             after the first; named by file and line.
     """
-    found: dict[str, LoggedQuery] = {}
-    lines: dict[str, int] = {}
-    for line in read_queries(path, "timestamp and text"):
-        if len(found) == MOST_QUERIES:
+    path, lines = log.path, dict[str, QueryLine]()
+    for line in log.lines():
+        if len(lines) == MOST_QUERIES:
             raise UsageError(f"{path} has more than {MOST_QUERIES:,} queries: split it, and replay the parts in turn.")
-        name = unique_id(line.query.id, path, line.number, found)
-        lines[name] = line.number
-        found[name] = LoggedQuery(_time(line.timestamp, f"{path}, line {line.number}"), line.query)
-    logged = sorted(found.values(), key=lambda one: one.time)
-    first = logged[0]
-    for one in logged:
-        if (waits := (one.time - first.time) / speed) > MOST_SECONDS:
+        characters = len(line.query.text)
+        if characters > MOST_CHARACTERS:
             raise UsageError(
-                f"{path}, line {lines[one.query.id]}, would be sent {waits / _DAY:,.0f} days after line "
-                f"{lines[first.query.id]}, and a replay may last {MOST_SECONDS // _DAY}: correct the timestamp, split "
-                "the log, or raise --speed."
+                f"{path}, line {line.number}, has a query of {characters:,} characters, and a search takes at most "
+                f"{MOST_CHARACTERS:,}: shorten or remove the line."
             )
-    return logged
+        lines[unique_id(line.query.id, path, line.number, lines)] = line
+    if all(line.timestamp is None for line in lines.values()):
+        return [LoggedQuery(None, line.query) for line in lines.values()]
+    timed = [(_time(line.timestamp, f"{path}, line {line.number}"), line) for line in lines.values()]
+    timed.sort(key=itemgetter(0))
+    first, earliest = timed[0]
+    for time, line in timed:
+        if (waits := (time - first) / speed) > MOST_SECONDS:
+            raise UsageError(
+                f"{path}, line {line.number}, would be sent {waits / _DAY:,.0f} days after line {earliest.number}, and "
+                f"a replay may last {MOST_SECONDS // _DAY}: correct the timestamp, split the log, or raise --speed."
+            )
+    return [LoggedQuery(time, line.query) for time, line in timed]
 
 
 # Nobody waits longer for a replay.
@@ -88,11 +102,11 @@ def _time(value: object, where: str) -> float:
     """
     text = str(value).strip()
     try:
-        if isinstance(value, (int, float)) or re.fullmatch(r"\d{9,}(\.\d+)?", text, re.ASCII):
+        if isinstance(value, (int, float)) or re.fullmatch(r"-?\d{9,}(\.\d+)?", text, re.ASCII):
             return _seconds(float(text))
-        # Python 3.10 reads no Z, and no fraction but of three or six digits.
+        # Python 3.10 reads no Z, no offset without a colon, and no fraction but of three or six digits.
         text = re.sub(r"(?<=:\d\d)[.,](\d+)", lambda found: f".{found[1]:0<6.6}", re.sub("[zZ]$", "+00:00", text))
-        read = datetime.fromisoformat(text)
+        read = datetime.fromisoformat(re.sub(r"(?<=\d)([+-]\d\d)(\d\d)$", r"\1:\2", text))
         return (read if read.tzinfo else read.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         raise UsageError(
@@ -106,7 +120,7 @@ def _seconds(number: float) -> float:
     Raises:
         ValueError: it is a likely time in none of these units.
     """
-    if abs(number) < _LATEST:
+    if 0 <= number < _LATEST:
         return number
     for unit in _PER_SECOND:
         if _EARLIEST <= number / unit < _LATEST:
@@ -131,6 +145,12 @@ class ReplayOptions:
     measures: Sequence[str] | None = None
     log: Sequence[LoggedQuery] | None = None
     group_scores: bool = False
+
+    @property
+    def times(self) -> list[float] | None:
+        """When each query of the log came; None without a log, and of one without times."""
+        times = [one.time for one in self.log or () if one.time is not None]
+        return times or None
 
 
 class ReplayTarget(NamedTuple):
@@ -227,7 +247,7 @@ class ReplayPlan:
             prepare(target.searcher, target.chosen.setting, target.questions, known, sizes) for target in replay_targets
         ]
         names = [target.searcher.index.index for target in replay_targets]
-        due = options.load.due(len(queries), None if options.log is None else [logged.time for logged in options.log])
+        due = options.load.due(len(queries), options.times)
         requests = list(alternating(names, queries, content, due, scored))
         return cls(replay_targets, dataset, queries, languages, scored, requests)
 
@@ -318,10 +338,9 @@ def _identity(target: ReplayTarget, replay_plan: ReplayPlan, options: ReplayOpti
         [query.id, query.text, replay_plan.languages[query.id], vector]
         for query, vector in zip(replay_plan.queries, vectors, strict=True)
     ]
-    times = None if options.log is None else [logged.time for logged in options.log]
     sent = {name: value for name, value in options.load.to_dict().items() if name != "warm_up"}
     return {
-        "queries": _digest(orjson.dumps([queries, times])),
+        "queries": _digest(orjson.dumps([queries, options.times])),
         "index": index.index,
         "documents": index.documents,
         "setting": asdict(target.setting),

@@ -12,9 +12,11 @@ from langshift.client import cluster_version
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import identity
+from langshift.evaluate.datasets.texts import beginnings
 from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.replay.journal import RESULT, unfinished
+from langshift.evaluate.replay.journal import FOUND_DOCUMENTS, LOGGED_QUERIES, RESULT, unfinished
 from langshift.evaluate.replay.load_generator import Percentiles, corrected, percentiles
+from langshift.evaluate.replay.plan import LoggedQuery
 from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import TOP_K, QueryResult
 from langshift.evaluate.runs import GROUP_SCORES, PER_QUERY, command, format_run, summary, summary_by_language, versions
@@ -133,6 +135,40 @@ def write_files(folder: Path, replay: ReplayResult, document: Mapping[str, Any])
     tag = f"{replay.index} {format_settings(replay.setting)}"
     journal = unfinished(folder) and not replay.complete
     write_run(folder, document, replay.answers, None if journal else rows, replay.group_scores, tag)
+
+
+#: Of so many first documents the language is known without judgements, and of so many the beginning is shown.
+LANGUAGES_OF, BEGINNINGS_OF = 20, 5
+
+
+def write_logged(
+    client: OpenSearch, folder: Path, replay: ReplayResult, log: Sequence[LoggedQuery], *, with_words: bool
+) -> None:
+    """Write what a comparison without judgements shows of a replay; for the owner alone, as all files of a run.
+
+    Args:
+        client: the cluster.
+        folder: where the other files are.
+        replay: a replay without judgements.
+        log: what was asked.
+        with_words: whether the words of queries may be written.
+
+    Raises:
+        ClusterError: the cluster does not give the beginnings of documents.
+    """
+    queries = [
+        {"_id": query.id, **({"text": query.text} if with_words else {}), "language": replay.languages[query.id]}
+        for _, query in log
+    ]
+    write_bytes(folder / LOGGED_QUERIES, json_lines(queries), private=True)
+    shown = [[name for name, _ in answer.hits[:LANGUAGES_OF]] for answer in replay.answers]
+    first = dict.fromkeys(name for hits in shown for name in hits[:BEGINNINGS_OF])
+    texts = beginnings(client, replay.version, replay.fields, first)
+    rows = (
+        {"_id": name, "language": replay.documents.get(name), "text": texts.get(name, "")}
+        for name in dict.fromkeys(name for hits in shown for name in hits)
+    )
+    write_bytes(folder / FOUND_DOCUMENTS, json_lines(rows), private=True)
 
 
 def write_run(

@@ -127,6 +127,6 @@ def build(found: ComparisonFindings, command: str | None = None) -> Report:
     outcomes = {
         run.letter: scored([TOP1.name], compared.dataset, compared.languages, run.run)[TOP1.name]
         for run in compared.candidates
-        if judged_across_languages(compared.dataset)
+        if judged_across_languages(compared.dataset) and compared.dataset.qrels
     }
     return Report(found, outcomes, how, command)

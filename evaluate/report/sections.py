@@ -145,8 +145,11 @@ def sections(report: Report) -> list[Section]:
 
 
 def _sections(report: Report) -> Iterator[Section]:
-    yield _before_and_after(report)
-    yield _by_language(report)
+    if report.found.changes:
+        yield _overlap(report)
+    if report.found.compared.columns:
+        yield _before_and_after(report)
+        yield _by_language(report)
     yield from _of_languages(report)
     yield from _of_positions(report)
     yield Section("alpha", "By alpha", alpha_tables(report))
@@ -236,7 +239,21 @@ def _milliseconds(value: float | None, greatest: float) -> Cell:
     return bar("-" if value is None else f"{value:,.1f}", value, greatest)
 
 
+def _overlap(report: Report) -> Section:
+    made = [tables.overlap_table(change.overlap) for change in report.found.changes.values()]
+    notes = [
+        "Nobody has judged the answers: this says what changes, not what is better.",
+        "RBO: rank-biased overlap, which weighs the first ranks most; 1 is the same ranking. "
+        f"Jaccard@{DEPTH}: the share of the documents in either first {DEPTH} that is in both.",
+    ]
+    return Section("overlap", "How alike the answers are", made, notes)
+
+
 def _examples(report: Report) -> Iterator[Section]:
+    for letter, change in report.found.changes.items():
+        labels = report.found.compared.labels(change.pair)
+        title = f"What changes most: {labels[1]} against {labels[0]}"
+        yield Section(f"examples-{letter}", title, tables.changed_queries(change.most, labels))
     for extreme in report.found.examples:
         labels = report.found.compared.labels(extreme.pair)
         title = f"Queries that gain and lose most: {labels[1]} against {labels[0]}"

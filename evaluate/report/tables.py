@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery, RecallCell, RecallMatrix
 from langshift.evaluate.compare.comparison import ALL, OWN, Column, ComparedQueries, Comparison, Pair, sign
 from langshift.evaluate.compare.significance import TestResult
+from langshift.evaluate.compare.unjudged import ChangedQuery
 from langshift.evaluate.measures.base import MeasureCell, Scores
 from langshift.evaluate.measures.most_shown import format_figure, most_shown
 from langshift.evaluate.measures.positions import FIFTHS, FLOOR, FLOOR_95, NDCG, PSI
+from langshift.evaluate.replay.overlap import DEPTH, Drift, Overlap
 from langshift.languages import UNDETERMINED
 from langshift.wording import format_change, format_score
 
@@ -307,6 +309,54 @@ def examples(extreme: ExampleQueries, labels: Sequence[str]) -> list[Table]:
                 for rank, (before, after) in enumerate(zip_longest(*example.hits), 1)
             ]
             made.append(Table(caption, heads, rows, words=True, quoted=quoted(example.query.text, language)))
+    return made
+
+
+def overlap_table(found: Overlap) -> Table:
+    """One row a query language: how alike the answers of two runs are, and which languages come up more."""
+    heads = ["language", "queries", "RBO", f"Jaccard@{DEPTH}", "own language, before", "after", "largest changes"]
+    parts = {**found.by_language, **({ALL: found.whole} if len(found.by_language) != 1 else {})}
+    rows = []
+    for language, part in parts.items():
+        own = [
+            Cell("-" if language == ALL else format_score(side.get(language, 0.0), 3))
+            for side in (part.before, part.after)
+        ]
+        alike = [Cell(format_score(part.rbo, 3)), Cell(format_score(part.jaccard, 3))]
+        rows.append([Cell(language), Cell(f"{part.queries:,}"), *alike, *own, Cell(moved_languages(part))])
+    title = f"From {found.before} to {found.after}: overlap, and languages among the first {DEPTH}"
+    return Table(title, list(map(Head, heads)), rows)
+
+
+_MOVED = 3
+
+
+def moved_languages(part: Drift) -> str:
+    """The languages whose share of the first 20 changes most, such as ``de +.120, en -.080``; ``-`` where none does."""
+    changes = {tag: part.after.get(tag, 0.0) - part.before.get(tag, 0.0) for tag in {**part.before, **part.after}}
+    most = sorted(changes, key=lambda tag: (-abs(changes[tag]), tag))[:_MOVED]
+    moved = [(tag, format_change(changes[tag], 3, same="")) for tag in most]
+    return ", ".join(f"{tag} {change}" for tag, change in moved if change) or "-"
+
+
+def changed_queries(found: Sequence[ChangedQuery], labels: Sequence[str]) -> list[Table]:
+    """A table for each query whose answers have little in common, the least alike first.
+
+    Args:
+        found: the queries.
+        labels: of the earlier and the later run.
+    """
+    heads = [Head("rank"), *(Head(head, label) for label in labels for head in ("content", "language"))]
+    made = []
+    for one in found:
+        language = one.language or UNDETERMINED
+        caption = f"RBO {format_score(one.rbo, 3)}, query {one.query.id} in {language}:"
+        rows = [
+            [Cell(str(rank)), *(cell for hit in hits for cell in _hit_cells(hit)[:2])]
+            for rank, hits in enumerate(zip_longest(*one.hits), 1)
+        ]
+        words = quoted(one.query.text or "(words not written)", language)
+        made.append(Table(caption, heads, rows, words=True, quoted=words))
     return made
 
 

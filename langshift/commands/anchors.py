@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 import click
@@ -10,13 +9,14 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.client import open_cluster
+from langshift.commands.log_options import log_options
 from langshift.commands.search_options import search_options
 from langshift.debias.encoders.base import is_given
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import read_queries
+from langshift.evaluate.datasets.logs import QueryLog
 from langshift.languages import text_language
 from langshift.output import emit_json, line, note, progress, table
-from langshift.parameters import PATH, CommandGroup, json_or_tables, option
+from langshift.parameters import CommandGroup, json_or_tables, option
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
@@ -52,16 +52,13 @@ def anchors() -> None:
 @option(
     "--sample N", "How many documents to sample, evenly from every language.", click.IntRange(30, 2000), default=400
 )
-@option(
-    "--queries FILE",
-    "What people asked, one JSON object with text (and language) on each line: only queries are made then that are "
-    "about as vague as these and repeat as many words.",
-    PATH,
+@log_options(
+    "A log of what people asked: only queries are made then that are about as vague as these and repeat as many words."
 )
 @option("--seed N", "Draw other documents and words.", click.IntRange(0), default=0, rare=True)
 @search_options
 @json_or_tables
-def calibrate(name: str, sample: int, queries: Path | None, seed: int, search: SearchOptions, as_json: bool) -> None:
+def calibrate(name: str, sample: int, log: QueryLog | None, seed: int, search: SearchOptions, as_json: bool) -> None:
     """Find the best mode for searches of the index NAME (an alias or a version), and how far words may lead them.
 
     No judgements are needed: queries are made of documents of the index, clear and vague, in their words and in words
@@ -89,17 +86,17 @@ def calibrate(name: str, sample: int, queries: Path | None, seed: int, search: S
     # Whoever may not write what is found learns it before the minutes that it takes.
     metadata.change(client, index.index, {})
     searcher = Searcher(client, index, search)
-    log = [] if queries is None else read_log(queries, searcher)
+    logged = [] if log is None else read_log(log, searcher)
     run = CalibrationRun(searcher, sample, seed)
     cost = run.cost
     note(
-        f"Calibrating {index.index} with {cost.documents:,} documents: {cost.encoded + len(log):,} texts to encode, "
+        f"Calibrating {index.index} with {cost.documents:,} documents: {cost.encoded + len(logged):,} texts to encode, "
         f"and about {cost.searches:,} searches."
     )
     with progress() as bars:
         stage = bars.add_task("Drawing documents", total=None, rate="")
         calibration = run.measure(
-            log,
+            logged,
             on_stage=lambda what, total: bars.reset(stage, description=what, total=total or None),
             on_search=lambda done: bars.advance(stage, done),
         )
@@ -114,26 +111,26 @@ def calibrate(name: str, sample: int, queries: Path | None, seed: int, search: S
 _MOST_LOGGED: Final = 2_000
 
 
-def read_log(path: Path, searcher: Searcher) -> list[LoggedWords]:
+def read_log(log: QueryLog, searcher: Searcher) -> list[LoggedWords]:
     """Logged queries, the first 2,000 of them; a language that is not named is detected.
 
     One that has too many words for the index is left out, and named.
 
     Raises:
-        UsageError: as ``read_queries``; or no query can be asked.
+        UsageError: as ``QueryLog.lines``; or no query can be asked.
     """
     found = []
-    for number, query, named, _ in islice(read_queries(path), _MOST_LOGGED):
+    for number, query, named, _ in islice(log.lines(), _MOST_LOGGED):
         words = query.text[:MOST_CHARACTERS]
         tag = query.tag or query.language or searcher.language(words).language
         try:
             dsl.matching(words, text_language(tag), fields=searcher.index.fields)
         except UsageError as error:
-            note(f"{path}, line {number}, is left out: {error}")
+            note(f"{log.path}, line {number}, is left out: {error}")
             continue
         found.append(LoggedWords(words, tag, query.id if named else None))
     if not found:
-        raise UsageError(f"{path} has no query that can be asked: write JSON Lines, each with the text of a query.")
+        raise UsageError(f"{log.path} has no query that can be asked: shorten its queries, or give another log.")
     return found
 
 

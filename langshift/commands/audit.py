@@ -8,6 +8,7 @@ import numpy as np
 
 from langshift import parameters
 from langshift.client import open_cluster
+from langshift.commands.log_options import log_options
 from langshift.debias.encoders.base import AS_KNOWN
 from langshift.debias.similarity import Floats
 from langshift.debias.vectors import LanguageVectors
@@ -17,6 +18,7 @@ from langshift.evaluate.audit.audit import audit as audit_index
 from langshift.evaluate.audit.nearness import NEAREST
 from langshift.evaluate.audit.report import LISTED, document, findings, fine, short, verdict
 from langshift.evaluate.audit.sample import open_index
+from langshift.evaluate.datasets.logs import QueryLog
 from langshift.ingest.config import PipelineOptions
 from langshift.output import emit_json, line, note, out, table
 from langshift.parameters import ALPHA, ENCODER_OF_INDEX, REMOTE_CODE, VECTORS, Command, json_or_tables, option
@@ -34,7 +36,7 @@ from langshift.wording import pluralize
 @VECTORS
 @ALPHA
 @option("--sample N", "How many documents to draw.", click.IntRange(100, 10_000), default=2000)
-@option("--queries FILE", "Queries to compare them with, as queries.jsonl has them. [default: the documents]")
+@log_options("A log of queries to compare them with. [default: the documents]")
 @json_or_tables
 def audit(
     name: str,
@@ -46,7 +48,7 @@ def audit(
     vectors: Path | None,
     alpha: float | None,
     sample: int,
-    queries: Path | None,
+    log: QueryLog | None,
     as_json: bool,
 ) -> None:
     """Report what a shift changes in the index NAME, from a random sample of its documents.
@@ -71,7 +73,7 @@ def audit(
             reading = reading.of(LanguageVectors.load(vectors), encoder)
     options = PipelineOptions(encoder, trust_remote_code, vectors, alpha, reading=reading)
     with open_cluster() as client, open_index(client, name, there, options) as opened:
-        found = audit_index(opened, sample, queries)
+        found = audit_index(opened, sample, log)
     if as_json:
         emit_json(document(found))
     else:

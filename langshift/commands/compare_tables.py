@@ -6,7 +6,7 @@ from itertools import zip_longest
 from rich.cells import cell_len, set_cell_size
 
 from langshift import output
-from langshift.commands.run_tables import milliseconds, show_table, terminal_rows
+from langshift.commands.run_tables import milliseconds, show_drifts, show_table, terminal_rows
 from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery
 from langshift.evaluate.compare.comparison import (
     ALL,
@@ -51,7 +51,9 @@ _BETWEEN = 2
 def show(found: ComparisonFindings, conditions: Sequence[ConditionResult]) -> None:
     """Print everything for a person."""
     compared = found.compared
-    if len(compared.candidates) > 1:
+    if not compared.dataset.qrels:
+        _show_changes(found)
+    elif len(compared.candidates) > 1:
         _show_sections(compared)
         line("\nA superscript names a run that is significantly lower. " + describe_test(compared.clusters))
         _show_breakdowns(compared)
@@ -146,7 +148,25 @@ def _show_extremes(extreme: ExampleQueries) -> None:
             heading(f"\n{title} (* answers the query)")
         for example in examples:
             line(_example_head(example))
-            show_table(_example_hits(example, extreme.pair, width))
+            show_table(_example_hits(example.hits, extreme.pair, width))
+
+
+def _show_changes(found: ComparisonFindings) -> None:
+    """Replays without judgements: how alike they are, how long they took, and what changes most."""
+    compared = found.compared
+    _show_settings(compared)
+    show_drifts([change.overlap for change in found.changes.values()])
+    if times := _times(compared):
+        heading("\nMilliseconds per query")
+        show_table(_table(compared, times))
+    width = max(20, (out.width - 5) // 2)
+    for change in found.changes.values():
+        if change.most:
+            heading("\nWhat changes most")
+        for one in change.most:
+            words = one.query.text or "(words not written)"
+            line(f"{one.query.id} ({one.language or UNDETERMINED}) RBO {format_score(one.rbo, 3)}: {words}")
+            show_table(_example_hits(one.hits, change.pair, width))
 
 
 def _figures_by_run(compared: Comparison, section: str) -> Table:
@@ -187,11 +207,11 @@ def _example_head(example: ExampleQuery) -> str:
     return f"{example.query.id} ({example.language or UNDETERMINED}) {moved} {change}: {example.query.text}"
 
 
-def _example_hits(example: ExampleQuery, letters: Sequence[str], width: int) -> Table:
+def _example_hits(sides: Sequence[Sequence[ExampleHit]], letters: Sequence[str], width: int) -> Table:
     """What two runs find first for a query, side by side, each in ``width`` cells of a terminal."""
     rows = [
         [str(rank), *("" if hit is None else _brief(hit, width) for hit in hits)]
-        for rank, hits in enumerate(zip_longest(*example.hits), 1)
+        for rank, hits in enumerate(zip_longest(*sides), 1)
     ]
     return plain_table(["", *letters], rows, words=True)
 
@@ -233,6 +253,11 @@ def _narrow_cell(before: Cell, change: Cell) -> Cell:
 def show_brief(found: ComparisonFindings, conditions: Sequence[ConditionResult]) -> None:
     """Print a line a run, and the tests against the first: by slice, where there is anything to tell apart."""
     compared = found.compared
+    if not compared.dataset.qrels:
+        _show_changes(found)
+        for verdict in found.verdicts.values():
+            line(f"\n{verdict.sentence}")
+        return
     first, *later = compared.candidates
     _show_settings(compared)
     times = _times(compared)

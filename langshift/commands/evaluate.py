@@ -11,6 +11,7 @@ from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client, open_cluster
 from langshift.commands.compare import compare
+from langshift.commands.log_options import log_options
 from langshift.commands.offline import offline
 from langshift.commands.rag import rag
 from langshift.commands.run_tables import show_drifts, show_positions, show_replay
@@ -21,9 +22,11 @@ from langshift.evaluate import runs
 from langshift.evaluate.compare.gate import judge_live
 from langshift.evaluate.compare.verdict import Verdict
 from langshift.evaluate.datasets.dataset import Dataset, load_dataset
+from langshift.evaluate.datasets.logs import QueryLog
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.overlap import Drifts, drifts
 from langshift.evaluate.replay.plan import (
+    LoggedQuery,
     ReplayOptions,
     ReplayPlan,
     check_resume,
@@ -34,7 +37,7 @@ from langshift.evaluate.replay.plan import (
 )
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, LoadProfile
-from langshift.evaluate.replay.result import check_output, result, server_version, write_files
+from langshift.evaluate.replay.result import check_output, result, server_version, write_files, write_logged
 from langshift.files import write_json
 from langshift.output import emit_json, line, note, progress, warn
 from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, Option, flag, json_or_tables, option
@@ -94,15 +97,20 @@ def load_clients(client: OpenSearch, concurrency: int) -> list[OpenSearch]:
 
 
 def _write(
+    client: OpenSearch,
     folders: Sequence[Path],
     found: Sequence[ReplayResult],
     documents: Sequence[dict[str, Any]],
     output: Path,
     compared: Drifts,
+    unjudged: Sequence[LoggedQuery],
+    log: QueryLog | None,
 ) -> None:
     """Write each index's files, then say that those which are complete are finished."""
     for folder, one, document in zip(folders, found, documents, strict=True):
         write_files(folder, one, document)
+        if unjudged:
+            write_logged(client, folder, one, unjudged, with_words=log is None or log.words_kept)
     if compared:
         write_json(output / "drift.json", {"drift": [one.to_dict() for one in compared]}, private=True)
     for folder, one in zip(folders, found, strict=True):
@@ -185,7 +193,7 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
     "Send R queries a second, answered or not.",
     FiniteRange(0, 10_000, min_open=True),
 )
-@option("--queries FILE", "Send the queries of a log at its times.", dest="log")
+@log_options("Send the queries of a log, at its times.", times=True)
 @option("--output FOLDER", "Write run.trec, per-query.jsonl and result.json here.")
 @flag("--resume", "Resume an interrupted replay in --output.")
 @option("--speed S", "Send a log S times as fast.", FiniteRange(0, 1_000_000, min_open=True), rare=True)
@@ -199,7 +207,7 @@ def replay_command(
     measures: str | None,
     concurrency: int | None,
     rate: float | None,
-    log: Path | None,
+    log: QueryLog | None,
     speed: float | None,
     warm_up: int,
     output: Path | None,
@@ -209,7 +217,9 @@ def replay_command(
 ) -> None:
     """Send every query of DATASET to the cluster, and score the answers.
 
-    DATASET is a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv; with --queries it may be left out.
+    DATASET is a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv; with --queries it may be left out. A log
+    is JSON Lines, CSV, plain text, OpenSearch's search slow log or ubi_queries of User Behavior Insights, and is sent
+    at its times where it has any. Runs of a log without DATASET can be compared, too.
     Each query retrieves the best 100 documents. TLR@20 is the recall of relevant documents in other languages
     than the query's, SLR@20 of those in the query's own. Several indices and settings take turns at each query,
     so that their latencies are measured under the same conditions, and each has a folder of its own below --output.
@@ -226,18 +236,16 @@ def replay_command(
     """
     if len(set(names)) < len(names):
         raise UsageError("--index names an index twice: the indices must be unique.")
-    if rate is not None and log is not None:
-        raise UsageError("--rate and --queries both determine when queries are sent: give only one of them.")
-    if speed is not None and log is None:
+    if log is None and speed is not None:
         raise UsageError("--speed only applies to a log: give one with --queries.")
     if resume and output is None:
         raise UsageError("--resume continues a replay from its folder: name it with --output.")
-    usual = 1 if rate is None and log is None else AT_ONCE_IN_OPEN_LOOP
-    load = LoadProfile(concurrency or usual, rate, speed if log is None else speed or 1.0, warm_up)
     # Its steps: read, detect languages, encode and prepare (``ReplayPlan.of``), send and score (``replay_all``), write.
     parsed = _settings(settings)
     called = run_names(names, parsed)
     logged = None if log is None else read_log(log, speed or 1.0)
+    speed = _speed(log, logged, speed, rate)
+    load = LoadProfile(concurrency or (1 if rate is speed is None else AT_ONCE_IN_OPEN_LOOP), rate, speed, warm_up)
     data, chosen = _read(dataset, log, measures)
     if output is not None:
         check_output(output)
@@ -256,7 +264,8 @@ def replay_command(
     sides = zip(searchers[1:], found[1:], compared, strict=False)
     verdicts = [judge_live(client, searcher, found[0], other, one) for searcher, other, one in sides]
     if output is not None:
-        _write(folders_of(output, called), found, documents, output, compared)
+        unjudged = (logged or ()) if dataset is None else ()
+        _write(client, folders_of(output, called), found, documents, output, compared, unjudged, log)
     _print_replays(called, found, documents, compared, verdicts, as_json=as_json)
     if output is not None and not as_json:
         _note_written(output, called)
@@ -267,12 +276,27 @@ def replay_command(
         raise LangshiftError(" ".join(f"{name}: {text}" if len(found) > 1 else text for name, text in failed.items()))
 
 
-def _read(folder: Path | None, log: Path | None, measures: str | None) -> tuple[Dataset, list[str] | None]:
+def _speed(
+    log: QueryLog | None, logged: Sequence[LoggedQuery] | None, speed: float | None, rate: float | None
+) -> float | None:
+    """How much faster than it came a log is sent; None where there is none, or one without times."""
+    if log is None or logged is None:
+        return None
+    if logged[0].time is None:
+        if speed is not None:
+            raise UsageError(f"{log.path} has no times for --speed: name their field by --time-field.")
+        return None
+    if rate is not None:
+        raise UsageError(f"--rate and the times of {log.path} both determine when queries are sent: leave --rate out.")
+    return speed or 1.0
+
+
+def _read(folder: Path | None, log: QueryLog | None, measures: str | None) -> tuple[Dataset, list[str] | None]:
     """The dataset and the measures, as far as they are given, before the cluster is asked anything."""
     if folder is not None:
         dataset = load_dataset(folder)
     elif log is not None:
-        dataset = Dataset(log, {}, (), {})
+        dataset = Dataset(log.path, {}, (), {})
     else:
         raise UsageError("There is nothing to replay: name a DATASET, a log with --queries, or both.")
     if measures is not None and not dataset.qrels:

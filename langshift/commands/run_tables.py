@@ -10,10 +10,10 @@ from langshift.evaluate.measures.most_shown import LanguageShare
 from langshift.evaluate.measures.positions import EVIDENCE_HIT, PSI
 from langshift.evaluate.replay.overlap import DEPTH, Drift, Drifts
 from langshift.evaluate.replay.replay import ReplayResult
-from langshift.evaluate.report.tables import Table, plain_table, positions_table
+from langshift.evaluate.report.tables import Table, moved_languages, plain_table, positions_table
 from langshift.output import heading, line
 from langshift.retrieval.setting_text import format_settings
-from langshift.wording import format_change, format_score
+from langshift.wording import format_score
 
 
 def terminal_rows(table: Table) -> list[list[str]]:
@@ -58,9 +58,6 @@ def shown_figure(result: Mapping[str, Any], name: str) -> str:
     """A mean of ``result.json`` as tables have it; that of MostShown with its language."""
     figure, most = format_score(result["measures"][name]), result.get("most_shown", {}).get(name)
     return f"{most['language']} {figure}" if most else figure
-
-
-_SHOWN_LANGUAGES = 3
 
 
 def show_replay(found: ReplayResult, document: Mapping[str, Any]) -> None:
@@ -112,13 +109,16 @@ def show_drifts(compared: Drifts) -> None:
 
 
 def _row(language: str, part: Drift) -> list[str]:
-    changes = {tag: part.after.get(tag, 0.0) - part.before.get(tag, 0.0) for tag in {**part.before, **part.after}}
-    most = sorted(changes, key=lambda tag: (-abs(changes[tag]), tag))[:_SHOWN_LANGUAGES]
     own = " → ".join(format_score(shares.get(language, 0.0), 3) for shares in (part.before, part.after))
-    moved = [(tag, format_change(changes[tag], 3, same="")) for tag in most]
-    shifts = ", ".join(f"{tag} {change}" for tag, change in moved if change)
     own = "-" if language == "all" else own
-    return [language, f"{part.queries:,}", format_score(part.rbo, 3), format_score(part.jaccard, 3), own, shifts or "-"]
+    return [
+        language,
+        f"{part.queries:,}",
+        format_score(part.rbo, 3),
+        format_score(part.jaccard, 3),
+        own,
+        moved_languages(part),
+    ]
 
 
 def milliseconds(value: float | None) -> str:

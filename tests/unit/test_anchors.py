@@ -8,6 +8,7 @@ import pytest
 
 from langshift.commands.anchors import read_log, reason
 from langshift.errors import UsageError
+from langshift.evaluate.datasets.logs import QueryLog
 from langshift.plugin.metadata import USUAL
 from langshift.retrieval.calibration.calibrate import (
     ALL_TRANSLATED,
@@ -448,17 +449,17 @@ DETECTING = SimpleNamespace(
 def test_a_log_is_read_with_languages_or_without(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"text": "why tides", "language": "en-GB", "_id": 7}\n\n{"text": "Flut", "clicks": 3}\n')
-    assert read_log(path, DETECTING) == [("why tides", "en-GB", "7"), ("Flut", "of Flut", None)]
+    assert read_log(QueryLog(path), DETECTING) == [("why tides", "en-GB", "7"), ("Flut", "of Flut", None)]
     path.write_text('{"text": "tide", "language": "en"}\n' * 2_001)
-    assert len(read_log(path, DETECTING)) == 2_000
+    assert len(read_log(QueryLog(path), DETECTING)) == 2_000
     path.write_text('{"text": "' + "x" * 20_000 + '", "language": "en"}\n')
-    assert [len(one.words) for one in read_log(path, DETECTING)] == [10_000]
+    assert [len(one.words) for one in read_log(QueryLog(path), DETECTING)] == [10_000]
 
 
 def test_a_logged_query_of_too_many_words_is_named_and_left_out(tmp_path, capsys):
     path = tmp_path / "log.jsonl"
     path.write_text('{"text": "tide", "language": "en"}\n{"text": "' + "word " * 600 + '", "language": "en"}\n')
-    assert [one.words for one in read_log(path, DETECTING)] == ["tide"]
+    assert [one.words for one in read_log(QueryLog(path), DETECTING)] == ["tide"]
     told = " ".join(capsys.readouterr().err.split())
     assert told == f"{path}, line 2, is left out: The query has too many words for a lexical search: the limit is 500."
 
@@ -466,8 +467,8 @@ def test_a_logged_query_of_too_many_words_is_named_and_left_out(tmp_path, capsys
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (None, "There is no file {}: write one JSON object with text on each line."),
-        ("", "{} is empty: write one JSON object with text on each line."),
+        (None, "There is no file {}: give a log, which is "),
+        ("", "{} is empty: give a log, which is "),
         ('{"text": "a"}\n{"language": "en"}\n', "{}, line 2"),
         ('{"text": "a", "language": "tlhx"}\n', "{}, line 1"),
         ('{"text": 7}\n', "{}, line 1"),
@@ -479,7 +480,7 @@ def test_a_log_that_cannot_be_read_is_refused_by_its_line(tmp_path, content, sen
     if content is not None:
         path.write_text(content)
     with pytest.raises(UsageError, match=f"^{re.escape(sentence.format(path))}"):
-        read_log(path, DETECTING)
+        read_log(QueryLog(path), DETECTING)
 
 
 def test_full_strength_is_only_for_what_is_sure_to_lose_nothing():

@@ -12,6 +12,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.annotations import read_answers, read_evidence
 from langshift.evaluate.datasets.check import check_dataset
 from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.datasets.logs import QueryLog
 from langshift.evaluate.datasets.texts import read_corpus
 from langshift.evaluate.replay.plan import read_log
 from langshift.evaluate.rerank.labels import read_labels
@@ -34,7 +35,7 @@ def parallel(path):
 KINDS = {
     "corpus": ("c.jsonl", corpus, None),
     "corpus of a dataset": ("c.jsonl", lambda path: list(read_corpus(path, str(path))), '{"_id": "a", "text": "x"}'),
-    "log": ("log.jsonl", read_log, '{"text": "Mond", "timestamp": 1714557600}'),
+    "log": ("log.jsonl", lambda path: read_log(QueryLog(path)), '{"text": "Mond", "timestamp": 1714557600}'),
     "run": ("run.trec", read_run, "q Q0 d 1 1.0 tag"),
     "labels": ("labels.jsonl", read_labels, None),
     "answers": ("answers.jsonl", read_answers, '{"query": "q", "answers": ["x"]}'),
