@@ -109,6 +109,18 @@ def _documents(place: Path) -> dict[str, tuple[str | None, str]]:
     return found
 
 
+def beginnings_of(places: Sequence[Path]) -> dict[str, str]:
+    """Document id -> how it begins, of the first documents that any of the replays found.
+
+    Raises:
+        UsageError: a line that cannot be read.
+    """
+    texts: dict[str, str] = {}
+    for place in places:
+        texts |= {name: text for name, (_, text) in _documents(place).items() if text}
+    return texts
+
+
 def languages_of(dataset: Dataset) -> DatasetLanguages:
     """The languages that the replays knew; nothing is detected anew."""
     documents = {name: document.language for name, document in dataset.documents.items()}
@@ -125,9 +137,7 @@ def changes(compared: Comparison, many: int = 2 * MANY, *, hits: int = HITS) -> 
     """
     first, *later = compared.candidates
     languages, queries = compared.languages, {query.id: query for query in compared.dataset.queries}
-    texts: dict[str, str] = {}
-    for run in compared.candidates:
-        texts |= {name: text for name, (_, text) in _documents(run.place).items() if text}
+    texts = beginnings_of([run.place for run in compared.candidates])
 
     def shown(names: Sequence[str]) -> list[ExampleHit]:
         return [ExampleHit(name, languages.documents.get(name), False, texts.get(name, "")) for name in names[:hits]]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.compare import comparison
+from langshift.evaluate.compare import comparison, unjudged
 from langshift.evaluate.datasets.dataset import Clusters, DatasetDocument, DatasetQuery, clusters
 from langshift.evaluate.datasets.texts import read_texts
 from langshift.evaluate.measures.base import ranking
@@ -41,7 +41,7 @@ class Pairing(NamedTuple):
         names: what the first and the second run are called.
         queries: query id -> what both show, for the queries whose lists differ.
         same: for how many queries both show the same documents in the same order.
-        texts: document id -> title and text, of the documents shown that the dataset has.
+        texts: document id -> title and text, of the documents shown that the dataset has; of a log how they begin.
         documents: document id -> language and group, of these.
         clusters: which queries belong together.
         key: names the folder of the judgements: runs with other names or other contents have another one.
@@ -61,16 +61,22 @@ class Pairing(NamedTuple):
 
 
 def pair_runs(names: tuple[str, str], places: tuple[Path, Path]) -> Pairing:
-    """Read two runs of one dataset.
+    """Read two runs of one dataset, or two replays of one log.
 
     Args:
         names: what to call them.
         places: their folders.
 
     Raises:
-        UsageError: no such run, runs of different datasets, or runs that differ for no query.
+        UsageError: no such run, runs of different queries, queries without words, or runs that differ for no query.
     """
-    dataset, candidates = comparison.load(places, None)
+    logged = unjudged.load_logged(places) if unjudged.is_logged(places[0]) else None
+    dataset, candidates = comparison.load(places, None, logged)
+    if not all(query.text for query in dataset.queries):
+        raise UsageError(
+            f"{names[0]} does not have the words of its queries, which were not to be written: replay the log without "
+            "--redact of these to judge it."
+        )
     first, second = (candidate.run for candidate in candidates)
     queries, same = {}, 0
     for query in dataset.queries:
@@ -85,9 +91,18 @@ def pair_runs(names: tuple[str, str], places: tuple[Path, Path]) -> Pairing:
         )
     shown = {name for paired in queries.values() for hits in paired.hits for name in hits}
     documents = {name: dataset.documents[name] for name in shown if name in dataset.documents}
-    texts = read_texts(dataset, documents)
+    texts = read_texts(dataset, documents) if logged is None else _logged_texts(places, documents)
     key = _key(names, [place / RUN for place in places])
     return Pairing(names, queries, same, texts, documents, clusters(dataset), key)
+
+
+def _logged_texts(places: Sequence[Path], documents: Mapping[str, DatasetDocument]) -> dict[str, Document]:
+    """What the replays of a log have written of documents; the id stands for one that they could not read."""
+    texts = unjudged.beginnings_of(places)
+    return {
+        name: Document(name, "" if texts.get(name) else name, texts.get(name, ""), known.language, {})
+        for name, known in documents.items()
+    }
 
 
 def _key(names: Sequence[str], files: Iterable[Path]) -> str:

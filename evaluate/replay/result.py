@@ -138,7 +138,7 @@ def write_files(folder: Path, replay: ReplayResult, document: Mapping[str, Any])
 
 
 #: Of so many first documents the language is known without judgements, and of so many the beginning is shown.
-LANGUAGES_OF, BEGINNINGS_OF = 20, 5
+LANGUAGES_OF, BEGINNINGS_OF = 20, 10
 
 
 def write_logged(

@@ -33,3 +33,20 @@ def write_runs(results, folder):
         (results / name / "run.trec").write_text(format_run(hits, name))
         (results / name / "result.json").write_bytes(orjson.dumps({"complete": True, "dataset": known}))
     return "a", "b"
+
+
+def write_logged(results, words=True):
+    """Make the runs of ``write_runs`` replays of a log: without a dataset, with queries and beginnings of their own."""
+    for name in ("a", "b"):
+        (results / name / "result.json").write_bytes(orjson.dumps({"complete": True, "dataset": None}))
+        asked = (
+            {"_id": f"q{n}", "language": "en"} | ({"text": f"Question {n}"} if words else {})
+            for n in range(DIFFERING + SAME)
+        )
+        (results / name / "logged-queries.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in asked))
+        found = (
+            {"_id": f"d{n}-{one}", "language": "de", "text": "" if one == "0" else f"Beginning {n} {HOSTILE}"}
+            for n in range(DIFFERING + SAME)
+            for one in ("x" if name == "a" else "y", "0")
+        )
+        (results / name / "found-documents.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in found))

@@ -5,11 +5,12 @@ import stat
 
 import numpy as np
 import pytest
-from judged_runs import DIFFERING, SAME, write_runs
+from judged_runs import DIFFERING, SAME, write_logged, write_runs
 from scipy import stats
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Clusters, DatasetQuery, load_dataset
+from langshift.evaluate.datasets.texts import read_texts
 from langshift.evaluate.judging.judgements import JUDGEMENTS, add, begin, grades, locked, read_judgements, reveal
 from langshift.evaluate.judging.needed import Tally, needed, preference_test
 from langshift.evaluate.judging.pairing import PairedQuery, left_side, pair_runs
@@ -50,6 +51,30 @@ def test_runs_that_show_the_same_are_refused(results):
     with pytest.raises(UsageError) as error:
         pair(results)
     assert str(error.value) == "a and b show the same first 10 documents for every query: choose other runs."
+
+
+def test_replays_of_a_log_are_judged_into_a_dataset(results, tmp_path):
+    write_logged(results)
+    pairing, folder = pair(results), tmp_path / "judged"
+    assert (len(pairing.queries), pairing.same, pairing.clusters.by) == (DIFFERING, SAME, "query")
+    begin(folder, pairing, seed=1)
+    add(folder, pairing, "q3", "both")
+    dataset = load_dataset(folder)
+    assert dataset.qrels == {"q3": {"d3-x": 1, "d3-0": 1, "d3-y": 1}}
+    assert (dataset.queries[0].text, dataset.documents["d3-x"].language) == ("Question 3", "de")
+    texts = read_texts(dataset)
+    assert texts["d3-x"].text.startswith("Beginning 3 ")
+    assert (texts["d3-0"].title, texts["d3-0"].text) == ("d3-0", "")
+
+
+def test_replays_without_words_are_refused(results):
+    write_logged(results, words=False)
+    with pytest.raises(UsageError) as error:
+        pair(results)
+    assert str(error.value) == (
+        "a does not have the words of its queries, which were not to be written: replay the log without --redact of "
+        "these to judge it."
+    )
 
 
 def test_a_run_that_is_made_anew_is_judged_anew(results, pairing):

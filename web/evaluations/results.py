@@ -16,9 +16,10 @@ from starlette.routing import Route
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.findings import compare_places, findings
+from langshift.evaluate.compare.unjudged import is_logged
 from langshift.evaluate.datasets.dataset import CORPUS, QRELS, QUERIES
 from langshift.evaluate.measures.most_shown import MOST_SHOWN_20
-from langshift.evaluate.replay.journal import RESULT, UNFINISHED
+from langshift.evaluate.replay.journal import FOUND_DOCUMENTS, LOGGED_QUERIES, RESULT, UNFINISHED
 from langshift.evaluate.replay.result import RUN
 from langshift.evaluate.report.report import build
 from langshift.evaluate.report.tables import HITS
@@ -32,7 +33,7 @@ from langshift.web.security import REPORT_POLICY
 
 _MOST_REPORTS = 8
 _PATIENCE_SECONDS = 60.0
-_FILES = (RESULT, RUN, GROUP_SCORES, PER_QUERY)
+_FILES = (RESULT, RUN, GROUP_SCORES, PER_QUERY, LOGGED_QUERIES, FOUND_DOCUMENTS)
 
 
 class Reports:
@@ -248,7 +249,7 @@ def _filled(run: ListedRun, found: _Result, begun: _UnfinishedRun | None) -> Lis
         errors=found.errors,
         complete=found.complete and begun is None,
         dataset_folder=dataset,
-        comparable=dataset is not None and (run.folder / RUN).is_file(),
+        comparable=(dataset is not None or is_logged(run.folder)) and (run.folder / RUN).is_file(),
     )
 
 

@@ -7,10 +7,12 @@ from html import unescape
 
 import orjson
 import pytest
+from command_line import langshift
 from console_process import heading, sentence, serving
-from judged_runs import DIFFERING, SAME, write_runs
+from judged_runs import DIFFERING, SAME, write_logged, write_runs
 
 from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.judging.judgements import add, begin
 from langshift.evaluate.judging.pairing import left_side, pair_runs
 
 PAGE, RUNS = "/evaluations/judging", {"run": ["a", "b"]}
@@ -111,6 +113,34 @@ def test_from_the_first_judgement_to_the_result_and_the_dataset(http, results):
         400,
         "It is known which run is which, so nothing more is judged: open the page again.",
     )
+
+
+def test_replays_of_a_log_can_be_selected_and_judged(http, results):
+    write_logged(results)
+    assert set(re.findall(r'name="run" value="(.)"', http.get("/evaluations").text)) == {"a", "b"}
+    assert http.get("/evaluations/report", params=RUNS).status_code == 200
+    send(http, do="begin")
+    judge(http, "y")
+    assert set(load_dataset(folder_of(results)).qrels) == {lines(folder_of(results))[1]["query"]}
+
+
+def test_a_log_becomes_a_dataset_that_is_replayed(cluster_url, indices, tmp_path):
+    (tmp_path / "log.txt").write_text("Warum steigt das Meer?\nhow is bread baked\nWhy is the sky blue?\n")
+    both = ["--index", indices[0], "--index", indices[1]]
+    runs = tmp_path / "runs"
+    done = langshift("evaluate", "replay", "--queries", tmp_path / "log.txt", *both, "--output", runs, url=cluster_url)
+    assert done.returncode == 0, done.stderr
+    pairing = pair_runs(tuple(indices), (runs / indices[0], runs / indices[1]))
+    begin(tmp_path / "judged", pairing, seed=1)
+    # In so small an index both may find the same ten in another order, of which no grade follows.
+    for query in pairing.queries:
+        add(tmp_path / "judged", pairing, query, "both")
+    again = ["evaluate", "replay", tmp_path / "judged", *both, "--measures", "nDCG@10", "--output", tmp_path / "again"]
+    done = langshift(*again, url=cluster_url)
+    assert done.returncode == 0, done.stderr
+    result = orjson.loads((tmp_path / "again" / indices[0] / "result.json").read_bytes())
+    assert result["queries"] == {"asked": len(pairing.queries), "nDCG@10": len(pairing.queries)}
+    assert result["measures"]["nDCG@10"] > 0.9
 
 
 def test_neither_page_nor_address_says_which_run_is_where(http, results):
