@@ -34,7 +34,7 @@ from opensearchpy import OpenSearch
 from plugin_installer import PluginInstaller
 from three_nodes import ThreeNodes
 
-from langshift import credentials, embedded, output, parameters
+from langshift import credentials, embedded, output, parameters, progress_display
 from langshift.client import make_client
 from langshift.debias.encoders import UseM
 from langshift.embedded.java import Java
@@ -131,6 +131,14 @@ def _named(item: pytest.Item) -> str | None:
 def _told() -> Iterator[None]:
     """What lower rooms tell is shown as a command shows it, also where a test calls them without one."""
     with report_to(output.TerminalReporter()):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_lines_of_progress() -> Iterator[None]:
+    """A command that a busy machine takes ten seconds over says no more than elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress_display, "EVERY", 600.0)
         yield
 
 
