@@ -335,6 +335,8 @@ class LoadRun:
     def _stage(self, stage: str, documents: int, seconds: float) -> None:
         self._summary.seconds[stage] += seconds
         self._on_stage(stage, documents, seconds)
+        if stage == "encode" and self._progress:
+            self._progress.add_encoded(documents, seconds)
 
     def _report_progress(self, lines: int, dead: int) -> None:
         self._handled, self._dead = self._handled + lines, self._dead + dead

@@ -39,6 +39,9 @@ class LoadProgress(Protocol):
             at_once: requests that may be under way at once.
         """
 
+    def add_encoded(self, documents: int, seconds: float) -> None:
+        """Take how long a batch of documents took to encode."""
+
 
 class LoadObserver(Protocol):
     """Looks on while a load runs."""

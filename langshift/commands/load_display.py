@@ -28,6 +28,8 @@ from langshift.wording import pluralize
 
 _log = logging.getLogger(__name__)
 _SPEED_OVER_SECONDS = 10.0
+# Seconds.
+_WORTH_SAYING = 60
 
 
 class LoadDisplay:
@@ -45,6 +47,7 @@ class LoadDisplay:
     def __init__(self, total: int | None, handled: int = 0) -> None:
         self._lock = threading.Lock()
         self._handled = handled
+        self._unencoded = None if total is None else total - handled
         self._shown = _OneLine(
             BarColumn(bar_width=None),
             _HowFar(Column(no_wrap=True, overflow="ellipsis")),
@@ -70,6 +73,15 @@ class LoadDisplay:
             self._handled = max(self._handled, handled)
             counts: dict[str, Any] = {"dead": dead, "retries": retries, "at_once": at_once}
             self._shown.update(self._task, completed=self._handled, **counts)
+
+    def add_encoded(self, documents: int, seconds: float) -> None:
+        """Say once, by the first documents, about how long encoding takes, where that is a minute or more."""
+        if not documents or self._unencoded is None:
+            return
+        left, self._unencoded = (self._unencoded - documents) * seconds / documents, None
+        if left >= _WORTH_SAYING:
+            rate = f"{documents / seconds:,.1f} documents a second, as the first {documents:,}"
+            note(f"Encoding the corpus takes about {timedelta(seconds=round(left))} more, at {rate}.")
 
 
 class _OneLine(ProgressDisplay):

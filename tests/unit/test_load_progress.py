@@ -122,6 +122,22 @@ def test_an_answer_that_comes_late_counts_nothing_twice(on_terminal: Any) -> Non
         assert "4,000/10,000 1,000/s" in terminal.line(progress)
 
 
+def test_how_long_encoding_takes_is_said_once_at_the_start_where_that_is_minutes(on_terminal: Any) -> None:
+    def said(total: int | None, *batches: tuple[int, float], handled: int = 0) -> str:
+        terminal = on_terminal(200, terminal=False)
+        with LoadDisplay(total, handled) as progress:
+            for documents, seconds in batches:
+                progress.add_encoded(documents, seconds)
+        return str(terminal.written.getvalue())
+
+    # (20,000 - 2,000 - 256) lines · 20 s / 256 documents
+    estimate = "Encoding the corpus takes about 0:23:06 more, at 12.8 documents a second, as the first 256.\n"
+    assert said(20_000, (0, 0.0), (256, 20.0), (256, 90.0), handled=2_000) == estimate
+    assert said(1_024, (256, 19.9)) == ""
+    assert said(256, (256, 300.0)) == ""
+    assert said(None, (256, 300.0)) == ""
+
+
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
