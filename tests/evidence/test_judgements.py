@@ -1,6 +1,6 @@
 """From a log to judgements and on to other tools: replayed, compared, judged in a browser, measured, exported, read.
 
-The other forms of logs are in tests/cluster/test_logs.py.
+The other forms of logs are in tests/cluster/evaluation/test_logs.py.
 """
 
 import csv

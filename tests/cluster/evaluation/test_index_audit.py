@@ -400,13 +400,13 @@ def test_queries_of_a_file_bring_their_vectors(old, vectors, tmp_path):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ({"_id": "1"}, "{}, line 1, has no text: give the query one, or remove the line."),
+        ({"_id": "1"}, "{}, line 1, has no text: name the field with the query by --query-field (fields: _id)."),
         ({"_id": "1", "text": "sea", "embedding": "no"},
          "{}, line 1: the field 'embedding' must be a list of numbers, but is a string that is not base64 "
          "of little-endian 32-bit floats."),
         ({"_id": "1", "text": "sea"},
          "Query '1' has no 'embedding', which the encoder given needs: add one of 160 numbers."),
-        (None, "{} is empty: write one JSON object with text on each line."),
+        (None, f"{{}} is empty: give a log, which is {FORMS}."),
     ],
 )  # fmt: skip
 def test_queries_that_cannot_be_used(old, vectors, tmp_path, line, told):
