@@ -18,6 +18,7 @@ from opensearchpy import Transport
 
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
+from langshift.evaluate.datasets.logs import FORMS
 from langshift.plugin.versions import live
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
