@@ -237,7 +237,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             return with(spec, null, waiting);
         }
         SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source()));
-        Rounds rounds = new Rounds(node, target.facts, like, whole);
+        Rounds rounds = new Rounds(node, target, like, whole);
         if (!rounds.needed()) {
             return going(whole);
         }
@@ -371,7 +371,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         Refused.when(spec.vector().length == 0, "needs a [vector] where it is not the query of a search.");
         SearchSpec whole = resolve(spec, facts, wanted(null));
         Refused.when(
-            new Rounds(node, facts, new SearchRequest(), whole).needed(),
+            new Rounds(node, new Target(facts, null), new SearchRequest(), whole).needed(),
             "needs what all shards of " + facts.index + " know, which only a search asks them for."
         );
         return new ShardQuery(whole, facts, context);

@@ -33,6 +33,8 @@ final class Rounds {
 
     private final LangshiftPlugin.Node node;
     private final IndexFacts facts;
+    /** Whether the search goes through an alias that leaves documents out. */
+    private final boolean partial;
     private final SearchRequest like;
     private final SearchSpec spec;
     /** What the query was moved by, the heaviest first, and what it is searched with since. */
@@ -55,9 +57,10 @@ final class Rounds {
     record Found(SearchSpec spec, List<Entry> entries, List<Anchor> anchors) {}
 
     /** @param like the search whose query this is: the rounds go where it goes */
-    Rounds(LangshiftPlugin.Node node, IndexFacts facts, SearchRequest like, SearchSpec spec) {
+    Rounds(LangshiftPlugin.Node node, LangshiftQueryBuilder.Target target, SearchRequest like, SearchSpec spec) {
         this.node = node;
-        this.facts = facts;
+        this.facts = target.facts();
+        this.partial = target.filter() != null;
         this.like = like;
         this.spec = spec;
     }
@@ -381,6 +384,9 @@ final class Rounds {
 
     /** A search of the whole index, whatever an alias leaves out: what is reckoned with is the same by every name. */
     private SearchRequest ofAll(SearchSourceBuilder source) {
+        if (!partial) {
+            return request(source);
+        }
         return sent(new SearchRequest(new String[] { facts.index }, source).preference(like.preference()));
     }
 

@@ -196,7 +196,7 @@ final class SearchExecution {
             return words.find(given.size());
         }
         PlainActionFuture<Rounds.Found> found = PlainActionFuture.newFuture();
-        new Rounds(node, facts, new SearchRequest(facts.index), spec).find(requests.client, found);
+        new Rounds(node, new LangshiftQueryBuilder.Target(facts, null), new SearchRequest(facts.index), spec).find(requests.client, found);
         near = found.actionGet();
         return near.entries().subList(0, Math.min(given.size(), near.entries().size()));
     }
