@@ -1,6 +1,7 @@
 """Run the command line: in this process, which saves a second a call, or as the installed program."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,6 +18,10 @@ from langshift import entry, output
 
 LANGSHIFT = Path(sys.executable).with_name("langshift")
 PATIENCE = 300  # seconds
+# What a command says every ten seconds: on a busy machine some do that are quick elsewhere.
+_SO_FAR = re.compile(
+    r"^(.*, (nothing yet|nothing more since the last line|[\d.,]+/s)(, .*)?|.*: [\d:]+ so far)\n", re.MULTILINE
+)
 #: What a terminal has whose width nobody knows.
 USUAL_WIDTH = 80
 
@@ -126,4 +131,4 @@ def _finished(arguments, env, stdin, cwd):
         check=False,
         timeout=PATIENCE,
     )
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return Done(done.returncode, done.stdout.decode(), _SO_FAR.sub("", done.stderr.decode()))
