@@ -95,7 +95,8 @@ class QueryLog:
             return self._objects()
         return self._plain()
 
-    def _leave_out(self, why: str) -> None:
+    def leave_out(self, why: str) -> None:
+        """Count a line that is no query of its own."""
         self._left_out[why] = self._left_out.get(why, 0) + 1
 
     def _query(
@@ -137,9 +138,9 @@ class QueryLog:
                 )
             text, name = record[USER_QUERY], record.get(QUERY_ID)
             if text is None or (isinstance(text, str) and not text.strip()):
-                self._leave_out("which have no words")
+                self.leave_out("which have no words")
             elif isinstance(name, str) and name in known:
-                self._leave_out("which are further pages of a query")
+                self.leave_out("which are further pages of a query")
             else:
                 known.add(str(name))
                 yield self._query(parser, record, number, USER_QUERY, QUERY_ID)
@@ -181,10 +182,6 @@ class QueryLog:
     def slow_query(self, parser: QueryParser, text: str, time: str, number: int) -> QueryLine:
         """The query of a line of a slow log."""
         return self._query(parser, {TEXT: text, TIME: time}, number, TEXT)
-
-    def leave_out_search(self, why: str) -> None:
-        """Count a line of a slow log that is no query of its own."""
-        self._leave_out(why)
 
 
 _NAMED = 10
@@ -280,17 +277,17 @@ class _SlowLog:
         """
         time, logger, shard, source = self._parts(line, number) if record is None else self._fields(record, number)
         if ".fetch" in logger:
-            self._log.leave_out_search("which are about fetching what was found")
+            self._log.leave_out("which are about fetching what was found")
             return
         text = words_of(source.get("query"))
         if text is None:
-            self._log.leave_out_search("which are no searches by words")
+            self._log.leave_out("which are no searches by words")
             return
         last, shards = self._recent.get(text, (number, set[str]()))
         again = bool(shards) and shard not in shards and number - last <= _TOGETHER
         self._recent[text] = number, {*shards, shard} if again else {shard}
         if again:
-            self._log.leave_out_search("which are further shards of a search")
+            self._log.leave_out("which are further shards of a search")
             return
         yield self._log.slow_query(self._parser, text, time, number)
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
@@ -14,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import command_line
 import pytest
+from model_http import serving
 from tls_proxy import proxy
 
 from langshift.client import make_async_client, make_client
@@ -155,15 +155,9 @@ def role(alone, monkeypatch) -> Iterator[dict[str, object]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with serving(HTTPServer(("127.0.0.1", 0), Handler)) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{server.server_address[1]}/")
-        try:
-            yield state
-        finally:
-            server.shutdown()
-            thread.join()
+        yield state
 
 
 def test_temporary_credentials_are_renewed(role, cluster_url, index_name, monkeypatch):

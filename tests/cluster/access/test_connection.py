@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import command_line
 import pytest
 import trustme
+from model_http import serving
 from tls_proxy import Rewrite, proxy, server_side
 
 from langshift.client import open_cluster
@@ -246,14 +246,8 @@ def counting_web_server(status: int, kind: str, body: bytes) -> Iterator[tuple[s
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}", asked
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(HTTPServer(("127.0.0.1", 0), Handler)) as server:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
 
 
 @pytest.mark.parametrize(

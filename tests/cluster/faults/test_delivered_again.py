@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +12,7 @@ from command_line import langshift
 from fault_proxy import passed
 from faults import cut_after, cut_before
 from http_exchange import Reply
+from model_http import serving
 from nothing_lost import write_corpus
 
 from langshift.answers import Redirected
@@ -130,14 +130,8 @@ def recording(status, headers):
         def log_message(self, *_):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}", asked
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
