@@ -17,6 +17,7 @@ from opensearchpy.exceptions import NotFoundError
 
 from langshift.debias.fingerprint import Fingerprint, former_shift
 from langshift.errors import ClusterError
+from langshift.plugin.representations import SPARSE, TOKENS, SparseWeights, TokenVectors
 
 _KEYS = {"declared_language": "told", "by_language": "split"}
 
@@ -47,6 +48,8 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         parent_keyword: the view of ``parent`` that searches collect by; None for ``parent`` itself.
         chunking: how documents are cut into chunks, as ``langshift ingest --chunk`` has it; None where it cuts none.
         oversample: the rescoring that the mapping demands of searches, see ``index_body.oversample``; never kept.
+        sparse: the weights of tokens, see ``SparseWeights``; None where there are none; never kept here.
+        tokens: the vectors of tokens, see ``TokenVectors``; likewise.
     """
 
     vector: str = "embedding"
@@ -66,6 +69,13 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
     parent_keyword: str | None = None
     chunking: str | None = None
     oversample: float | None = None
+    sparse: str | None = None
+    tokens: str | None = None
+
+    @property
+    def embeddings(self) -> tuple[str, ...]:
+        """The fields that encoders have made, which no hit brings."""
+        return tuple(filter(None, (self.vector, self.sparse, self.tokens)))
 
     @property
     def split(self) -> bool:
@@ -130,7 +140,8 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
-        return {name: value for name, value in msgspec.to_builtins(self).items() if name != "oversample"}
+        kept_elsewhere = ("oversample", "sparse", "tokens")
+        return {name: value for name, value in msgspec.to_builtins(self).items() if name not in kept_elsewhere}
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> FieldNames:
@@ -502,6 +513,8 @@ _FORMS: Final[Mapping[str, Any]] = {
     UNFINISHED: _Unfinished | None,
     UNREAD: list[str] | None,
     VECTORS: _StoredVectors,
+    SPARSE: SparseWeights,
+    TOKENS: TokenVectors,
 }
 #: As they are read where the vectors are left out, which may be large.
 _LISTED_FORMS: Final[Mapping[str, Any]] = {name: _FORMS[name] for name in (FINGERPRINT, FIELDS, ORIGIN, UNFINISHED)}

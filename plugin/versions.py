@@ -16,9 +16,10 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread
 from langshift.errors import ClusterError, MissingIndexError, UsageError
 from langshift.languages import UNDETERMINED
-from langshift.plugin import metadata
+from langshift.plugin import metadata, representations
 from langshift.plugin.index_body import is_native, mapped, oversample
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata, uuid_of
+from langshift.plugin.representations import SparseWeights, TokenVectors
 
 IfExists = Literal["fail", "append", "replace", "new-version"]
 
@@ -95,6 +96,8 @@ class IndexInfo:
         unread: languages that its encoder does not read, with their documents.
         calibration: what its mapping keeps of a calibration, as JSON; None where it was never calibrated.
         native: whether the query of our plugin can search it: its vectors are Lucene's, whole, and near by cosine.
+        sparse: the weights of tokens that its documents have; None where they have none.
+        tokens: the vectors of tokens that its documents have; likewise.
     """
 
     name: str
@@ -109,6 +112,8 @@ class IndexInfo:
     unread: Mapping[str, int] = field(default_factory=dict)
     calibration: Any = None
     native: bool = False
+    sparse: SparseWeights | None = None
+    tokens: TokenVectors | None = None
 
     @property
     def calibratable(self) -> bool:
@@ -146,7 +151,13 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
             )
     fingerprint, fields = fingerprint_of(index, meta), FieldNames.from_meta(meta)
     check_mapping(index, mappings, fingerprint, fields)
-    fields = msgspec.structs.replace(fields, oversample=oversample(mappings, fields.vector))
+    sparse, tokens = representations.sparse_weights(meta), representations.token_vectors(meta)
+    fields = msgspec.structs.replace(
+        fields,
+        oversample=oversample(mappings, fields.vector),
+        sparse=sparse and sparse.field,
+        tokens=tokens and tokens.field,
+    )
     by_language = {"languages": {"terms": {"field": fields.language, "size": 1000}}}
     answer = client.search(index=index, body={"size": 0, "track_total_hits": True, "aggs": by_language})
     buckets = answer["aggregations"]["languages"]["buckets"]
@@ -165,6 +176,8 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
         unread=unread(fingerprint.encoder, counts, meta.get(metadata.UNREAD, ())),
         calibration=meta.get(metadata.ANCHORS),
         native=is_native(mappings, fields.vector),
+        sparse=sparse,
+        tokens=tokens,
     )
 
 

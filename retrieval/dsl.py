@@ -148,7 +148,7 @@ def body(query: Mapping[str, Any], size: int, fields: FieldNames = USUAL, source
     That is the language, and in an index of chunks the document and the place in it.
     """
     if source is True:
-        return {"size": size, "query": query, "_source": {"excludes": [fields.vector]}}
+        return {"size": size, "query": query, "_source": {"excludes": list(fields.embeddings)}}
     apart = [fields.language]
     if fields.parent is not None:
         apart.append(fields.document_key)

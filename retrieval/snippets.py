@@ -43,7 +43,7 @@ def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection
         chosen: names of those that are wanted, where not all were asked for; an object's stands for all inside it.
     """
     own = deepcopy(dict(source))
-    added = [fields.vector, fields.stamp, fields.confidence, *([PARENT, CHUNK] if fields.chunking else [])]
+    added = [*fields.embeddings, fields.stamp, fields.confidence, *([PARENT, CHUNK] if fields.chunking else [])]
     if chosen is not None:
         # Every hit brings these.
         brought = (*fields.text_fields, fields.group)

