@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import Encoder, identity
-from langshift.debias.encoders.sentence_transformers import full_name, model_name
+from langshift.debias.encoders.model_files import full_name, model_name
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError, require_extra
 from langshift.languages import parse_tag

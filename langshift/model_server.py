@@ -30,6 +30,7 @@ class ServerKind(NamedTuple):
         path: where it is asked, such as ``/v1/embeddings``; an address may be written with it.
         example: how a model on such a server is named.
         stored_with: what its address is stored with.
+        option: by which a person names a model on such a server for a search; empty where only an index does.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ServerKind(NamedTuple):
     path: str
     example: str
     stored_with: str
+    option: str = ""
 
 
 CONNECTIONS = 4
@@ -320,9 +322,10 @@ def require_trusted(name: str, kind: ServerKind, named_by: str) -> None:
     if _origin(url) in trusted_origins():
         return
     entry = escaped(f"{url.scheme}://{url.netloc}")
+    given = f"give --{kind.option} {shlex.quote(escaped(name))} ({kind.option}= in Python), or " if kind.option else ""
     raise UsageError(
         f"{named_by} names {_a(kind.name)} at {entry}, but you have not, so nothing was sent there: if you trust it, "
-        f"give --encoder {shlex.quote(escaped(name))} (encoder= in Python), or add {entry} to {TRUSTED_HOSTS}."
+        f"{given}add {entry} to {TRUSTED_HOSTS}."
     )
 
 

@@ -26,7 +26,7 @@ NORM_TOLERANCE = 1e-3
 T = TypeVar("T")
 
 
-def _of_normal_form(read: Callable[[Any, Sequence[str]], T]) -> Callable[[Any, Sequence[str]], T]:
+def of_normal_form(read: Callable[[Any, Sequence[str]], T]) -> Callable[[Any, Sequence[str]], T]:
     """A method of an encoder that is given texts in normal form, whatever the caller gives."""
 
     @wraps(read)
@@ -142,7 +142,7 @@ class Encoder(Protocol):
         super().__init_subclass__(**options)
         for name in ("count_tokens", "encode_documents", "encode_queries"):
             if name in vars(cls):
-                setattr(cls, name, _of_normal_form(vars(cls)[name]))
+                setattr(cls, name, of_normal_form(vars(cls)[name]))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """How many tokens documents have, with all that is put around them; where nobody knows, as many as bytes."""

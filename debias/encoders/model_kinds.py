@@ -17,19 +17,27 @@ _BY_TYPE: dict[str, ModelKind] = {
     "CrossEncoder": "cross-encoder",
 }
 _SPARSE = {"SpladePooling", "MLMTransformer", "SparseAutoEncoder", "CSRSparsity", "SparseStaticEmbedding", "IDF"}
-_ENCODER_WANTED = "use a model that makes one vector of a text, such as st:intfloat/multilingual-e5-large"
-_RERANKER_WANTED = "use a cross-encoder, such as st:BAAI/bge-reranker-v2-m3"
-_NO_ENCODER: dict[ModelKind, str] = {
+_IS: dict[ModelKind, str] = {
+    "encoder": "an encoder, which makes one vector of a text",
     "late interaction": "a late-interaction model (as ColBERT is), which makes a vector of every token",
     "sparse": "a sparse model (as SPLADE is), which weights words and makes no dense vector",
     "cross-encoder": "a reranker (a cross-encoder), which scores a query beside a passage and makes no vector",
-}
-_NO_RERANKER: dict[ModelKind, str] = _NO_ENCODER | {
-    "encoder": "an encoder, which makes vectors and scores no pairs",
     "language model": "a causal language model without sentence-transformers' score module (LogitScore in "
     "modules.json), so that its scores would be those of an untrained head",
 }
-del _NO_RERANKER["cross-encoder"]
+# Where a model of a kind has its place.
+_BELONGS: dict[ModelKind, str] = {
+    "encoder": "--encoder",
+    "late interaction": "--rerank or --tokens",
+    "sparse": "--sparse",
+    "cross-encoder": "--rerank",
+}
+_WANTED: dict[ModelKind, str] = {
+    "encoder": "a model that makes one vector of a text, such as st:intfloat/multilingual-e5-large",
+    "late interaction": "a late-interaction model, such as st:LiquidAI/LFM2-ColBERT-350M",
+    "sparse": "a sparse model, such as st:opensearch-project/opensearch-neural-sparse-encoding-multilingual-v1",
+    "cross-encoder": "a cross-encoder, such as st:BAAI/bge-reranker-v2-m3",
+}
 
 
 def read_json(path: Path, default: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -81,29 +89,41 @@ def kind_of(folder: Path) -> ModelKind | None:
     return "encoder" if masked or re.search(r"Model\b", architectures) else None
 
 
-def require_encoder(folder: Path) -> None:
-    """Refuse what makes no dense vector of a text.
+def is_late_interaction(folder: Path) -> bool:
+    """Whether a model's folder says that it makes a vector of every token; a damaged one says nothing."""
+    try:
+        return kind_of(folder) == "late interaction"
+    except UsageError:
+        return False
+
+
+def require_kind(folder: Path, wanted: ModelKind) -> None:
+    """Refuse a model of another kind than is wanted, which sentence-transformers would open with an untrained head.
 
     Raises:
-        UsageError: naming what it is.
+        UsageError: naming what it is, and where it has its place.
     """
-    _refuse(folder, _NO_ENCODER, _ENCODER_WANTED)
-
-
-def require_reranker(folder: Path) -> None:
-    """Refuse what scores no pairs.
-
-    Raises:
-        UsageError: naming what it is.
-    """
-    _refuse(folder, _NO_RERANKER, _RERANKER_WANTED)
-
-
-def _refuse(folder: Path, refused: dict[ModelKind, str], instead: str) -> None:
     try:
         kind = kind_of(folder)
     except UsageError:
         # Whoever loads it says what is damaged.
         return
-    if kind in refused:
-        raise UsageError(f"{folder} is {refused[kind]}: {instead}.")
+    if kind == wanted or (wanted == "sparse" and _may_be_sparse(folder)):
+        return
+    trained = wanted in ("sparse", "late interaction")
+    if not trained and (kind is None or (kind, wanted) == ("language model", "encoder")):
+        return
+    if kind is None or (trained and kind == "language model"):
+        what = f"no {wanted} model by its files, so that what it makes would be that of an untrained head"
+        belongs = None
+    else:
+        what, belongs = _IS[kind], _BELONGS.get(kind)
+    instead = f"use it as {belongs}, or use" if belongs else "use"
+    raise UsageError(f"{folder} is {what}: {instead} {_WANTED[wanted]}.")
+
+
+def _may_be_sparse(folder: Path) -> bool:
+    """Whether a folder says neither that it is a sparse model nor that it is another: who names it so is believed."""
+    architectures = read_json(folder / "config.json", {}).get("architectures") or ()
+    bare = not (folder / "modules.json").is_file()
+    return bare and any(str(one).endswith("ForMaskedLM") for one in architectures)

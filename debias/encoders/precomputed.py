@@ -1,4 +1,4 @@
-"""``given`` and ``given:NAME``: vectors that come with the data, made by a model that langshift never sees."""
+"""``given``, ``given:NAME``: vectors and weights that come with the data, of a model that langshift never sees."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from langshift.debias.encoders.base import Encoder, Matrix, VectorSpec, have_norm_1
+from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights
 from langshift.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,6 +71,42 @@ class PrecomputedEncoder(Encoder):
         raise UsageError(
             f"The encoder {self.id} does not encode queries, because its model is not available: search by words with "
             "--mode lexical, or replay a dataset whose queries have an 'embedding'."
+        )
+
+
+class PrecomputedSparse(SparseEncoder):
+    """Stands for the encoder of weights of tokens that are there already.
+
+    Attributes:
+        id: ``given``, or ``given:NAME``.
+        revision: NAME, so that weights of two models that the user tells apart are never mixed.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Keep what the user calls their model; may be empty."""
+        self.id = f"given:{name}" if name else "given"
+        self.revision = name
+
+    def encode_documents(self, texts: Sequence[str]) -> list[TokenWeights]:  # noqa: ARG002 - the protocol's
+        """Refuse.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            f"The sparse encoder {self.id} does not encode documents: the weights of their tokens come with the data, "
+            "in the field 'sparse_embedding'."
+        )
+
+    def encode_queries(self, texts: Sequence[str]) -> list[TokenWeights]:  # noqa: ARG002 - the protocol's
+        """Refuse.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            f"The sparse encoder {self.id} does not encode queries, because its model is not available: search without "
+            "it, as with --mode dense, or replay a dataset whose queries have a 'sparse_embedding'."
         )
 
 

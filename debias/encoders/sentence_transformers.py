@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import math
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,195 +21,13 @@ from langshift.debias.encoders.base import (
     have_norm_1,
     note_once,
 )
-from langshift.debias.encoders.model_kinds import read_json, require_encoder
+from langshift.debias.encoders.model_files import TROUBLE, find_model, load_model, loading, model_name, revision
+from langshift.debias.encoders.model_kinds import read_json, require_kind
 from langshift.debias.encoders.prompts import known_prefixes
-from langshift.errors import LangshiftError, UsageError, require_extra
-from langshift.reporting import note
+from langshift.errors import UsageError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-
-# Models that are known by their own name alone, such as a copy's; of others the organisation is needed.
-_FULL = {
-    name.rpartition("/")[2].lower(): name
-    for name in (
-        "google/embeddinggemma-300m",
-        "intfloat/multilingual-e5-small",
-        "intfloat/multilingual-e5-base",
-        "intfloat/multilingual-e5-large",
-        "BAAI/bge-m3",
-        "Qwen/Qwen3-Embedding-0.6B",
-        "nvidia/llama-nemotron-embed-1b-v2",
-        "Alibaba-NLP/gte-Qwen2-1.5B-instruct",
-    )
-}
-
-
-def full_name(written: str) -> str:
-    """The model's name on Hugging Face, as far as ``written`` tells it: a path ends with the model's name.
-
-    ``bge-m3`` and ``/models/bge-m3`` give ``BAAI/bge-m3``, ``/models/mine`` gives ``mine``, and
-    ``someone/bge-m3`` is another model.
-    """
-    organisation, _, own = written.replace("\\", "/").rstrip("/").rpartition("/")
-    if organisation and "/" not in organisation and not organisation.startswith((".", "~")):
-        return f"{organisation}/{own}"
-    return _FULL.get(own.lower(), own)
-
-
-# What a part of a model (the transformer, a dense layer) is read from; names of files in its folder.
-_CONFIGS = ("modules.json", "*config.json", "tokenizer.json", "special_tokens_map.json", "added_tokens.json")
-_CODE = "*.py"
-# The first of two forms is read where both are there.
-_FORMS = (
-    (("tokenizer.json",), ("*.model", "vocab*", "merges.txt")),
-    (("*model*.safetensors", "*.safetensors.index.json"), ("*model*.bin", "*.bin.index.json")),
-)
-_OTHER_USES = ("generation_config.json",)
-_OTHER_RUNTIMES = ("onnx/*", "openvino/*")
-_CHUNK = 1 << 20
-
-
-def local_folder(name: str) -> Path | None:
-    """The absolute path of the folder that a name means, or None where it is a name on Hugging Face."""
-    path = Path(name).expanduser()
-    written_as_path = name.startswith((".", "~", "/")) or "\\" in name or name.count("/") > 1
-    return path.absolute() if written_as_path or path.is_dir() else None
-
-
-def hub_name(name: str, organisation: str = "sentence-transformers") -> str:
-    """The full name on Hugging Face; without an organisation it is of one that has most models of the kind."""
-    full = full_name(name)
-    return full if "/" in full else f"{organisation}/{full}"
-
-
-def find_model(name_or_path: str, *organisation: str, code: bool) -> tuple[str, Path]:
-    """The name of a model on Hugging Face, or the absolute path of its folder; and the folder, fetched if need be.
-
-    Raises:
-        UsageError: there is no such model, or no model in the folder.
-        LangshiftError: it cannot be fetched.
-    """
-    folder = local_folder(name_or_path)
-    if folder is not None:
-        return str(folder), require_model(folder)
-    name = hub_name(name_or_path, *organisation)
-    return name, fetch(name, code=code)
-
-
-def model_name(name_or_path: str) -> str:
-    """The name of the model: on Hugging Face ``organisation/name``; of a folder what it is called."""
-    folder = local_folder(name_or_path)
-    if folder is None:
-        return hub_name(name_or_path)
-    if folder.parent.name == "snapshots":
-        # In Hugging Face's cache: models--organisation--name/snapshots/commit.
-        return folder.parent.parent.name.removeprefix("models--").replace("--", "/", 1)
-    return folder.name
-
-
-def require_model(folder: Path) -> Path:
-    """The folder, which must hold a model.
-
-    Raises:
-        UsageError: there is no such folder, or no model in it.
-    """
-    if not folder.is_dir():
-        raise UsageError(
-            f"{folder} does not exist; give the path of a model's folder, or a name on Hugging Face "
-            "such as st:intfloat/multilingual-e5-large."
-        )
-    if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
-        raise UsageError(
-            f"{folder} contains neither modules.json nor config.json, so it is not a model; give the folder that "
-            "sentence-transformers saved."
-        )
-    return folder
-
-
-def fetch(name: str, *, code: bool) -> Path:
-    """The folder of a model of Hugging Face: the one in its cache, else fetched whole, once.
-
-    Raises:
-        UsageError: Hugging Face has no such model, or not for this user.
-        LangshiftError: it is not in the cache and cannot be fetched.
-    """
-    first = [f"*{pattern}" for pattern in (*_CONFIGS, "config_sentence_transformers.json", *((_CODE,) if code else ()))]
-    first += [f"*{pattern}" for best, _ in _FORMS for pattern in best]
-    folder = require_model(_snapshot(name, None, first))
-    second = []
-    for part in _parts(folder):
-        place = "" if part == folder else f"{part.relative_to(folder).as_posix()}/"
-        second += [f"{place}{pattern}" for best, other in _FORMS if not _matching(part, best) for pattern in other]
-    return _snapshot(name, folder.name, second) if second else folder
-
-
-def _snapshot(name: str, commit: str | None, patterns: list[str]) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
-
-    ignored = [*_OTHER_RUNTIMES, *(f"*{pattern}" for pattern in _OTHER_USES)]
-
-    asked = {"revision": commit, "allow_patterns": patterns, "ignore_patterns": ignored, "library_name": "langshift"}
-    try:
-        # What is there is not asked for again: no network, and no model that changes between two commands.
-        return Path(snapshot_download(name, **asked, local_files_only=True))
-    except HFValidationError:
-        raise UsageError(f"{name!r} is not a valid model name on Hugging Face, such as BAAI/bge-m3.") from None
-    except LocalEntryNotFoundError:
-        if commit is None:
-            note(f"Downloading the model {name} from Hugging Face (only needed once) ...")
-    try:
-        return Path(snapshot_download(name, **asked))
-    except RepositoryNotFoundError:
-        raise UsageError(
-            f"Hugging Face has no model {name} that you can access: check the name, accept the model's terms on its "
-            "page, and log in with `hf auth login` if required."
-        ) from None
-    except Exception as error:  # every layer from sockets up to the disk has its own
-        reason = " ".join(str(error.__cause__ or error).split())[:200].rstrip(".")
-        raise LangshiftError(
-            f"The model {name} is not on this machine and cannot be downloaded from Hugging Face ({reason}): "
-            "check that huggingface.co can be reached, or give a folder with the model as st:FOLDER."
-        ) from error
-
-
-def revision(folder: Path, *, code: bool) -> str:
-    """12 hexadecimal digits of weights, tokenizer and configurations: the same for every copy of a model.
-
-    Args:
-        folder: the model's folder.
-        code: whether the model's own code is run, and so is part of what makes the vectors.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(_model_files(folder, code=code)):
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-    return digest.hexdigest()[:12]
-
-
-def _model_files(folder: Path, *, code: bool) -> Iterator[Path]:
-    """The files that the model is read from."""
-    for part in _parts(folder):
-        found = {*_matching(part, (*_CONFIGS, _CODE) if code else _CONFIGS)} - {part / name for name in _OTHER_USES}
-        for best, other in _FORMS:
-            found |= {*(_matching(part, best) or _matching(part, other))}
-        yield from found
-
-
-def _parts(folder: Path) -> list[Path]:
-    """The model's folder and those of its modules; a router's modules lie in folders that it names."""
-    parts = {folder, *(folder / module["path"] for module in read_json(folder / "modules.json", []))}
-    routed = {part / name for part in parts for name in read_json(part / "router_config.json", {}).get("types", ())}
-    return sorted(parts | routed)
-
-
-def _matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
-    files = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
-    return [path for path in files if any(fnmatchcase(path.name, pattern) for pattern in patterns)]
 
 
 # The paper's Appendix B.
@@ -257,11 +70,11 @@ class SentenceTransformersEncoder(Encoder):
         Raises:
             UsageError: it is damaged or no encoder, or cannot read texts in that way.
         """
-        require_encoder(folder)
+        require_kind(folder, "encoder")
         self.id = f"st:{name}"
         self._model = _load(folder, code=code)
         self.pooling = _set_pooling(self._model, reading.pooling, self.id)
-        self.max_tokens = _limit_tokens(self._model, reading.max_tokens, self.id)
+        self.max_tokens = limit_tokens(self._model, reading.max_tokens, self.id)
         self.revision = revision(folder, code=code)
         trained_from = str(read_json(folder / "config.json", {}).get("_name_or_path", ""))
         known = known_prefixes(self._model.prompts, model_name(name), trained_from)
@@ -271,7 +84,7 @@ class SentenceTransformersEncoder(Encoder):
             note_once(f"{self.id} has no modules.json: {used} pooling is used (--pooling).")
         # What fills a GPU (tests/bench/RESULTS.md).
         self._batch, self.batch = (128, 1024) if self._model.device.type == "cuda" else (32, self.batch)
-        lengths = {reader.max_seq_length for reader in _readers(self._model)}
+        lengths = {reader.max_seq_length for reader in readers(self._model)}
         # Of a copy, which cuts nothing, and which no thread that encodes is at.
         self._tokenizer: Any = deepcopy(getattr(self._model.tokenizer, "backend_tokenizer", None))
         if self._tokenizer is not None and lengths:
@@ -279,7 +92,7 @@ class SentenceTransformersEncoder(Encoder):
             self._tokenizer.no_padding()
             self.window = min(lengths)
             self.longest = max(LONGEST, self.window * _CHARACTERS)
-        with loading(folder, _TROUBLE, code=code):
+        with loading(folder, TROUBLE, code=code):
             probe = self.encode_documents(_PROBE)
         self.dimension = probe.shape[1]
         self.normalised = have_norm_1(probe)
@@ -323,54 +136,8 @@ def open_st(
         LangshiftError: the extra is not installed, or the model cannot be fetched.
     """
     instead = "; or use an encoder that comes with langshift"
-    require_extra("The encoders st:NAME need", "transformers", "sentence_transformers", otherwise=instead)
-    quieten()
-    name, folder = find_model(name_or_path, code=trust_remote_code)
+    name, folder = find_model("The encoders st:NAME need", name_or_path, code=trust_remote_code, otherwise=instead)
     return SentenceTransformersEncoder(name, folder, code=trust_remote_code, reading=reading)
-
-
-def quieten() -> None:
-    """Standard error is for the person who runs langshift: no bars and advice of the libraries' own there."""
-    from huggingface_hub.utils import disable_progress_bars
-    from huggingface_hub.utils import logging as hub_logging
-    from transformers.utils import logging as transformers_logging
-
-    disable_progress_bars()
-    hub_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    transformers_logging.set_verbosity_error()
-    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
-
-
-@contextmanager
-def loading(folder: Path, trouble: str, *, code: bool) -> Iterator[None]:
-    """Make what goes wrong while a model is loaded a sentence.
-
-    Args:
-        folder: the model's.
-        trouble: what may be wrong with it, as the sentence goes on after ``this model is``.
-        code: whether code that comes with it may be run.
-
-    Raises:
-        UsageError: it is damaged, or needs code of its own that may not be run.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except Exception as error:  # a damaged model fails in as many ways as it has files
-        if not code and "trust_remote_code" in str(error):
-            raise UsageError(
-                f"{folder}: this model runs code that comes with it: read that code, and if you trust it, add "
-                "--trust-remote-code."
-            ) from error
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(
-            f"{folder}: this model is {trouble} ({type(error).__name__}: {reason}): copy or download it again."
-        ) from error
-
-
-_TROUBLE = "damaged, or sentence-transformers cannot load it"
 
 
 def _load(folder: Path, *, code: bool) -> SentenceTransformer:
@@ -378,15 +145,7 @@ def _load(folder: Path, *, code: bool) -> SentenceTransformer:
     from sentence_transformers.sentence_transformer.modules import Normalize
     from torch import nn
 
-    with loading(folder, _TROUBLE, code=code):
-        model = SentenceTransformer(
-            str(folder),
-            trust_remote_code=code,
-            # Code that comes with a model may lie in another repository.
-            local_files_only=not code,
-            # Half precision would make vectors depend on the batch and on the machine.
-            model_kwargs={"dtype": "float32"},
-        )
+    model = load_model(SentenceTransformer, folder, TROUBLE, code=code)
     if isinstance(model[-1], Normalize):
         # In its place, so that the other modules keep their names.
         model[-1] = nn.Identity()
@@ -418,18 +177,18 @@ def _set_pooling(model: SentenceTransformer, wanted: Pooling | None, name: str) 
     return wanted
 
 
-def _limit_tokens(model: SentenceTransformer, wanted: int | None, name: str) -> int | None:
+def limit_tokens(model: Any, wanted: int | None, name: str) -> int | None:  # noqa: ANN401 - sentence-transformers'
     """Let a model read so many tokens of a text, and the usual number where None is wanted; None where it is that.
 
     Raises:
         UsageError: it has no room for as many.
     """
-    readers = _readers(model)
-    room = {id(reader): _room(reader) for reader in readers}
+    limited = readers(model)
+    room = {id(reader): _room(reader) for reader in limited}
     if wanted is not None and wanted > min(room.values(), default=0):
         most = f"at most {min(room.values()):,} tokens" if room else "texts whole"
         raise UsageError(f"The model {name} reads {most}, so --max-tokens {wanted} cannot be met: leave it out.")
-    for reader in readers:
+    for reader in limited:
         reader.max_seq_length = min(room[id(reader)], wanted or _TOKENS)
     return None if all(min(most, _TOKENS) == wanted for most in room.values()) else wanted
 
@@ -448,7 +207,7 @@ def _room(reader: Any) -> int:  # noqa: ANN401 - sentence-transformers'
     return int(min(most, MOST_TOKENS))
 
 
-def _readers(model: SentenceTransformer) -> list[Any]:
+def readers(model: Any) -> list[Any]:  # noqa: ANN401 - sentence-transformers'
     """What reads texts, where its tokens have a limit: not tables of word vectors."""
     from sentence_transformers.sentence_transformer.modules import Transformer
 

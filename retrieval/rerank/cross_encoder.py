@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import LONGEST
-from langshift.debias.encoders.model_kinds import require_reranker
-from langshift.debias.encoders.sentence_transformers import find_model, loading, quieten
-from langshift.errors import UsageError, require_extra
+from langshift.debias.encoders.model_files import find_model, load_model
+from langshift.debias.encoders.model_kinds import require_kind
+from langshift.errors import UsageError
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -40,9 +40,7 @@ class CrossEncoderReranker:
             UsageError: there is no such model, it is damaged, or is none that gives one score.
             LangshiftError: the extra is not installed, or the model cannot be fetched.
         """
-        require_extra("The rerankers st:NAME need", "transformers", "sentence_transformers", otherwise="")
-        quieten()
-        name, folder = find_model(name_or_path, "cross-encoder", code=trust_remote_code)
+        name, folder = find_model("The rerankers st:NAME need", name_or_path, "cross-encoder", code=trust_remote_code)
         self.name = f"st:{name}"
         self.model = load_cross_encoder(folder, code=trust_remote_code)
 
@@ -61,19 +59,12 @@ def load_cross_encoder(folder: Path, *, code: bool) -> CrossEncoder:
     Raises:
         UsageError: it is damaged or no reranker, needs code of its own that may not be run, or gives several scores.
     """
-    require_reranker(folder)
+    require_kind(folder, "cross-encoder")
     from sentence_transformers import CrossEncoder
     from torch import nn
 
     trouble = "damaged, or is no cross-encoder that sentence-transformers can load"
-    with loading(folder, trouble, code=code):
-        model = CrossEncoder(
-            str(folder),
-            trust_remote_code=code,
-            local_files_only=not code,
-            activation_fn=nn.Identity(),
-            model_kwargs={"dtype": "float32"},
-        )
+    model = load_model(CrossEncoder, folder, trouble, code=code, activation_fn=nn.Identity())
     # A causal language model's score module gives one, whatever the model's configuration says of labels.
     if model.num_labels != 1:
         raise UsageError(f"{folder} gives {model.num_labels} scores for each passage: a reranker must give one.")

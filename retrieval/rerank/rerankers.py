@@ -51,17 +51,30 @@ def open_reranker(name: str, *, trust_remote_code: bool = False) -> TextReranker
     """
     kind, _, rest = name.partition(":")
     if kind == "st" and rest:
-        from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker
-
-        return CrossEncoderReranker(rest, trust_remote_code=trust_remote_code)
+        return _open_st(rest, code=trust_remote_code)
     if kind in ("http", "https") and rest:
         from langshift.retrieval.rerank.api import HttpReranker
 
         return HttpReranker(name)
     raise UsageError(
         f"Unknown reranker {name!r}; choose features, features:FILE (trained by langshift rerank fit), "
-        "st:NAME_OR_PATH (a cross-encoder of sentence-transformers) or http:URL#MODEL (a reranking server)."
+        "st:NAME_OR_PATH (a cross-encoder or late-interaction model of sentence-transformers) or http:URL#MODEL (a "
+        "reranking server)."
     )
+
+
+def _open_st(name_or_path: str, *, code: bool) -> TextReranker:
+    from langshift.debias.encoders.model_files import find_model
+    from langshift.debias.encoders.model_kinds import is_late_interaction
+    from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker
+
+    name, folder = find_model("The rerankers st:NAME need", name_or_path, "cross-encoder", code=code)
+    if is_late_interaction(folder):
+        from langshift.debias.encoders.token_vectors import TokenEncoder
+        from langshift.retrieval.rerank.late_interaction import LateInteractionReranker
+
+        return LateInteractionReranker(TokenEncoder(name, folder, code=code))
+    return CrossEncoderReranker(name_or_path, trust_remote_code=code)
 
 
 Reranker = TextReranker | FeatureReranker

@@ -90,7 +90,9 @@ def save_tiny_colbert(folder):
     from sentence_transformers.base.modules import Dense
 
     transformer = _tiny_transformer(folder)
-    dense = Dense(DIMENSION, 16, bias=False, activation_function=torch.nn.Identity())
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        dense = Dense(DIMENSION, 16, bias=False, activation_function=torch.nn.Identity())
     dense.module_input_name = dense.module_output_name = "token_embeddings"
     MultiVectorEncoder(modules=[transformer, dense], device="cpu").save(str(folder), create_model_card=False)
     return folder
@@ -105,7 +107,10 @@ def save_tiny_splade(folder):
 
     torch.set_num_threads(1)
     plain, tokenizer = folder.with_name(f"{folder.name}-plain"), tiny_tokenizer()
-    XLMRobertaForMaskedLM(_config(tokenizer)).save_pretrained(plain)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = XLMRobertaForMaskedLM(_config(tokenizer))
+    model.save_pretrained(plain)
     tokenizer.save_pretrained(plain)
     modules = [MLMTransformer(str(plain)), SpladePooling()]
     SparseEncoder(modules=modules, device="cpu").save(str(folder), create_model_card=False)

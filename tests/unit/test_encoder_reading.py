@@ -23,8 +23,9 @@ from tiny_model import (
 
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Reading, identity
+from langshift.debias.encoders.model_files import full_name
 from langshift.debias.encoders.prompts import known_prefixes
-from langshift.debias.encoders.sentence_transformers import full_name, open_st
+from langshift.debias.encoders.sentence_transformers import open_st
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
 from langshift.retrieval.rerank.rerankers import open_reranker
@@ -263,16 +264,16 @@ def others(tmp_path_factory):
 
 
 LATE = (
-    "is a late-interaction model (as ColBERT is), which makes a vector of every token: use a model that makes one "
-    "vector of a text, such as st:intfloat/multilingual-e5-large."
+    "is a late-interaction model (as ColBERT is), which makes a vector of every token: use it as --rerank or "
+    "--tokens, or use a model that makes one vector of a text, such as st:intfloat/multilingual-e5-large."
 )
 SPARSE = (
-    "is a sparse model (as SPLADE is), which weights words and makes no dense vector: use a model that makes one "
-    "vector of a text, such as st:intfloat/multilingual-e5-large."
+    "is a sparse model (as SPLADE is), which weights words and makes no dense vector: use it as --sparse, or use a "
+    "model that makes one vector of a text, such as st:intfloat/multilingual-e5-large."
 )
 RERANKER = (
-    "is a reranker (a cross-encoder), which scores a query beside a passage and makes no vector: use a model that "
-    "makes one vector of a text, such as st:intfloat/multilingual-e5-large."
+    "is a reranker (a cross-encoder), which scores a query beside a passage and makes no vector: use it as --rerank, "
+    "or use a model that makes one vector of a text, such as st:intfloat/multilingual-e5-large."
 )
 
 
@@ -301,20 +302,19 @@ HEAD = "so that its scores would be those of an untrained head"
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("dense", "is an encoder, which makes vectors and scores no pairs"),
-        ("colbert", LATE.partition(": use")[0]),
-        ("splade", SPARSE.partition(": use")[0]),
+        ("dense", "is an encoder, which makes one vector of a text: use it as --encoder, or"),
+        ("splade", SPARSE.partition(" use a")[0]),
         (
             "language",
             "is a causal language model without sentence-transformers' score module (LogitScore in modules.json), "
-            + HEAD,
+            f"{HEAD}:",
         ),
     ],
 )
 def test_what_is_no_reranker_is_refused_as_what_it_is(others, name, sentence):
     with pytest.raises(UsageError) as refused:
         open_reranker(f"st:{others[name]}")
-    assert str(refused.value) == f"{others[name]} {sentence}: {CROSS}"
+    assert str(refused.value) == f"{others[name]} {sentence} {CROSS}"
 
 
 def test_a_reranker_of_a_causal_language_model(others):

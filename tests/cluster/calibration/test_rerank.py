@@ -277,7 +277,7 @@ def test_commands_and_python_rerank_alike(client, name):
     assert isinstance(wrong.exception, UsageError)
     assert str(wrong.exception) == (
         "Unknown reranker 'cohere'; choose features, features:FILE (trained by langshift rerank fit), st:NAME_OR_PATH "
-        "(a cross-encoder of sentence-transformers) or http:URL#MODEL (a reranking server)."
+        "(a cross-encoder or late-interaction model of sentence-transformers) or http:URL#MODEL (a reranking server)."
     )
 
 
