@@ -142,7 +142,7 @@ def read_weights(given: object) -> TokenWeights:
     try:
         return parse_weights(given)
     except ValueError as error:
-        raise UsageError(f"The sparse_embedding of the query cannot be used: {error}.") from None
+        raise UsageError(f"The sparse_embedding of the query {error}.") from None
 
 
 def language_notes(

@@ -441,7 +441,7 @@ class QueryParser:
             try:
                 weights = parse_weights(record[SPARSE_FIELD])
             except ValueError as error:
-                raise UsageError(f"{where}: {error}") from None
+                raise UsageError(f"{where}: the field {SPARSE_FIELD!r} {error}.") from None
         group, article = optional_word(record, "group"), optional_word(record, "article")
         query = DatasetQuery(name, text, language, group, article, embedding, tag, weights)
         return QueryLine(number, query, given is not None, record.get("timestamp") if time is None else time)
