@@ -266,7 +266,7 @@ def test_whoever_asks_for_hybrid_hears_where_its_words_may_lose_answers(safe, we
         (
             "dense --size 3",
             "There is no option --size: choose from --mode, --prefer-language, --spread, --fusion, --lexical-weight, "
-            "--one-per-group, --rerank, --rerank-depth, --rerank-per-language, --rerank-fallback.",
+            "--sparse-weight, --one-per-group, --rerank, --rerank-depth, --rerank-per-language, --rerank-fallback.",
         ),
     ],
 )
