@@ -217,7 +217,7 @@ def _token_vectors(
 ) -> SearchPlan[list[Matrix]]:
     """The vectors of entries' tokens, as they are kept; of those that have none, from their texts, in another step."""
     sources = yield from modes.sources_of(replace(request, source=(tokens.field,)), ids)
-    vectors = {one: reranker.kept(sources.get(one, {}).get(tokens.field)) for one in ids}
+    vectors = {one: reranker.unpacked(sources.get(one, {}).get(tokens.field)) for one in ids}
     if lacking := [one for one in ids if vectors[one] is None]:
         passages = yield from _passages(request, lacking)
         vectors |= zip(lacking, reranker.encoder.encode_documents(passages), strict=True)
