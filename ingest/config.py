@@ -13,13 +13,15 @@ import orjson
 from langshift.debias.debiaser import Debiaser, recommended
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.debias.encoders.base import AS_KNOWN, Encoder, Reading, VectorSpec, identity
+from langshift.debias.encoders.base import AS_KNOWN, Encoder, Reading, VectorSpec, identity, is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
 from langshift.files import write_bytes
 from langshift.ingest.chunking import Chunking
+from langshift.ingest.representations import OFF, Representation, open_representation, representation_of
 from langshift.plugin import metadata, stored_shift
+from langshift.plugin.representations import SPARSE, TOKENS, SparseWeights, TokenVectors, stored_beside, to_metadata
 from langshift.plugin.stored_shift import StoredShift
 from langshift.settings import VERSION
 
@@ -39,6 +41,7 @@ class EmbeddingPipeline:
         default_shift: whether nothing was asked for that concerns the shift, so that documents that are added to an
             index take the index's own.
         chunking: how documents are cut into chunks; None where each is one entry.
+        beside: what else is made of their texts.
     """
 
     encoder: Encoder
@@ -47,6 +50,7 @@ class EmbeddingPipeline:
     least_confidence: float = LEAST_CONFIDENCE
     default_shift: bool = False
     chunking: Chunking | None = None
+    beside: tuple[Representation, ...] = ()
 
     def for_fields(self, fields: metadata.FieldNames) -> EmbeddingPipeline:
         """Return it with the chunks that the fields of an index ask for; the same where they ask for none."""
@@ -70,6 +74,11 @@ class EmbeddingPipeline:
             own = replace(own, debias=stored_shift.of_documents(meta, index))
         return own
 
+    @property
+    def brings_weights(self) -> bool:
+        """Whether documents bring the weights of their tokens."""
+        return any(one.is_given for one in self.beside)
+
     def fingerprint(self) -> Fingerprint:
         """What an index with vectors of this making carries."""
         debias, vectors = self.debias, self.debias.vectors
@@ -84,6 +93,10 @@ class EmbeddingPipeline:
             languages=self.detector.languages,
             langshift=VERSION,
         )
+
+    def to_metadata(self) -> dict[str, Any]:
+        """What an index keeps in ``_meta`` of the shift, and of what is made of texts beside their vectors."""
+        return {**stored_shift.to_metadata(self.debias), **to_metadata(one.kept for one in self.beside)}
 
 
 def build_pipeline(
@@ -138,6 +151,9 @@ class PipelineOptions:
         languages: those that detection is limited to; empty for all, or for those that an index is limited to.
         named_by: what names the encoder where no person did, see ``open_encoder``.
         reading: how the encoder is to read texts.
+        sparse: the encoder of weights of tokens; None, or ``off``, for no such weights.
+        tokens: the encoder of vectors of tokens; likewise.
+        sparse_named_by: what names the encoder of weights where no person did.
     """
 
     encoder: str
@@ -150,6 +166,9 @@ class PipelineOptions:
     languages: Sequence[str] = ()
     named_by: str = ""
     reading: Reading = AS_KNOWN
+    sparse: str | None = None
+    tokens: str | None = None
+    sparse_named_by: str = ""
 
     def open(self, vector_spec: VectorSpec | None, index_meta: Mapping[str, Any] | None = None) -> EmbeddingPipeline:
         """Open encoder, detector and language vectors.
@@ -172,12 +191,27 @@ class PipelineOptions:
         detector = open_detector(self.lid_model).limited(self.languages)
         if index_meta is not None:
             unmoved = EmbeddingPipeline(encoder, stored_shift.UNMOVED, detector, self.least_confidence)
+            unmoved = replace(unmoved, beside=self.open_beside())
             return replace(unmoved, default_shift=True).of_index(index_meta, "the index")
         made = build_pipeline(encoder, detector, self.vectors, self.alpha, self.least_confidence, gamma=self.gamma)
-        return replace(made, default_shift=self.default_shift)
+        return replace(made, default_shift=self.default_shift, beside=self.open_beside())
+
+    def open_beside(self) -> tuple[Representation, ...]:
+        """Open what makes of texts what is wanted beside their vectors.
+
+        Raises:
+            UsageError: there is no such encoder, or it cannot be used with what there is.
+            LangshiftError: its model cannot be loaded, or its server does not answer as it should.
+        """
+        named = ((SparseWeights, self.sparse, self.sparse_named_by), (TokenVectors, self.tokens, ""))
+        return tuple(
+            open_representation(kind, name, trust_remote_code=self.trust_remote_code, named_by=named_by)
+            for kind, name, named_by in named
+            if name not in (None, OFF)
+        )
 
     def open_for(self, made: Fingerprint, meta: Mapping[str, Any]) -> EmbeddingPipeline:
-        """Open them for documents of an index, with the shift that it has.
+        """Open them for documents of an index, with the shift that it has; they get what it keeps beside vectors.
 
         Args:
             made: how the index's vectors are made.
@@ -187,9 +221,20 @@ class PipelineOptions:
             UsageError: see ``open``, as for ``LangshiftError``.
         """
         reading = AS_KNOWN.of(made, self.encoder)
-        options = replace(self, languages=self.languages or made.languages, reading=reading)
+        options = replace(self, languages=self.languages or made.languages, reading=reading, sparse=None, tokens=None)
         own = meta if StoredShift.from_meta(meta) is not None else None
-        return options.open(VectorSpec(made.dimension, made.normalised), own)
+        opened = options.open(VectorSpec(made.dimension, made.normalised), own)
+        now = {SPARSE: (self.sparse, self.sparse_named_by), TOKENS: (self.tokens, "")}
+        beside = []
+        for key, kept in stored_beside(meta).items():
+            name, named_by = now[key] if now[key][0] not in (None, OFF) else (None, "The index")
+            beside.append(representation_of(kept, name, trust_remote_code=self.trust_remote_code, named_by=named_by))
+        return replace(opened, beside=tuple(beside))
+
+    @property
+    def brings_weights(self) -> bool:
+        """Whether documents bring the weights of their tokens."""
+        return self.sparse is not None and is_given(self.sparse)
 
     @property
     def default_shift(self) -> bool:

@@ -145,8 +145,8 @@ def replay(
 
 def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames) -> Iterator[SourceRow]:
     """Each letter parsed again, as the load did with its line, or with the document of the index that it adopted."""
-    given = is_given(pipeline.encoder.id)
-    parser = Parser("needed" if given else "refused", pipeline.encoder.dimension if given else None, fields)
+    given, weighted = is_given(pipeline.encoder.id), pipeline.brings_weights
+    parser = Parser("needed" if given else "refused", pipeline.encoder.dimension if given else None, fields, weighted)
     for letter in letters:
         if letter.version is None:
             raise UsageError(

@@ -17,6 +17,7 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import VectorSpec
+from langshift.debias.encoders.sparse import TokenWeights, parse_weights
 from langshift.errors import UsageError
 from langshift.files import LineNumbers, not_utf8
 from langshift.languages import UNDETERMINED, names_none, parse_tag
@@ -45,7 +46,8 @@ class InvalidDocument(Exception):
     """A line that is no document.
 
     Attributes:
-        type: one word for programs: ``invalid_json``, ``invalid_document`` or ``invalid_embedding``.
+        type: one word for programs: ``invalid_json``, ``invalid_document``, ``invalid_embedding`` or
+            ``invalid_weights``.
         reason: a sentence that says what is wrong and what should be there, but not where.
     """
 
@@ -124,9 +126,9 @@ def _given_id(values: Mapping[str, Any], names: Sequence[str], longest: int = _L
     return None
 
 
-def _content_id(fields: Mapping[str, Any]) -> str:
+def _content_id(fields: Mapping[str, Any], weights: str | None) -> str:
     # The same content gets the same id, whatever model made its vector: writing it twice never doubles it.
-    content = {name: value for name, value in fields.items() if name not in (EMBEDDING, OPERATION)}
+    content = {name: value for name, value in fields.items() if name not in (EMBEDDING, OPERATION, weights)}
     return hashlib.sha256(_shallow_json(content, orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
@@ -268,6 +270,7 @@ class Document:
         embedding: the vector that came with it, shape (dimension,), float32; None where none is wanted.
         texts: field -> text, where fields have names of their own; else None.
         no_tag: what it gives as its language and is none, with the field; None where there is no such thing.
+        weights: the weights of tokens that came with it; None where none are wanted.
     """
 
     id: str
@@ -278,6 +281,7 @@ class Document:
     embedding: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
     texts: Mapping[str, str] | None = None
     no_tag: str | None = None
+    weights: TokenWeights | None = field(default=None, compare=False, repr=False)
 
 
 def content_bytes(document: Document) -> int:
@@ -364,22 +368,26 @@ class Columns:
 
     Args:
         fields: the names of the fields in the index.
+        weighted: whether documents bring the weights of tokens that the index keeps.
     """
 
-    def __init__(self, fields: FieldNames = USUAL) -> None:
+    def __init__(self, fields: FieldNames = USUAL, *, weighted: bool = False) -> None:
         self.of_their_own = fields.by_language
         self.ids = ("_id",) if fields.id is None else (fields.id, "_id")
         self.texts, self.title, self.group = fields.text_fields, fields.title_field or "", fields.group
         # One that is declared elsewhere counts before.
         self.languages = tuple(filter(None, (fields.declared_language, "language")))
-        mapped = (*self.texts, self.group, *self.languages[:-1])
-        place = () if fields.chunking is None else (PARENT, CHUNK)
+        self.weights = fields.sparse if weighted else None
+        brought = tuple(filter(None, (self.weights,)))
+        mapped = (*self.texts, self.group, *self.languages[:-1], *brought)
+        made = [name for name in (fields.sparse, fields.tokens) if name and name not in brought]
+        reserved = (*RESERVED_FIELDS, *made, *(() if fields.chunking is None else (PARENT, CHUNK)))
         self.longest_id = _LONGEST_ID if fields.chunking is None else _LONGEST_ID - _LONGEST_ORDINAL
         # All lines of a corpus have the same few names.
-        self.fault = lru_cache(1024)(partial(name_fault, fields=mapped, reserved=(*RESERVED_FIELDS, *place)))
+        self.fault = lru_cache(1024)(partial(name_fault, fields=mapped, reserved=reserved))
         self.paths = [name for name in (*mapped, *self.ids) if "." in name]
         # Of a text with a path, the entry replaces what is inside.
-        self.used_up = {*_USED_UP, *(name for name in self.texts if "." not in name)}
+        self.used_up = {*_USED_UP, *brought, *(name for name in self.texts if "." not in name)}
         named = " or ".join(", ".join(self.texts).rsplit(", ", 1))
         self.no_text = f"has no text in {named}." if self.of_their_own else "has neither a text nor a title."
 
@@ -419,16 +427,18 @@ def parse_fields(
         return _update(given, fields, values, texts, other, embeddings, columns)
     if not any(map(str.strip, texts.values())):
         raise InvalidDocument(columns.no_text)
-    identifier = given or _content_id(fields)
+    identifier, weights = given or _content_id(fields, columns.weights), _weights(fields, columns)
     if not columns.of_their_own:
         language = language_field(fields)
         embedding = _embedding(fields, embeddings)
         no_tag = None if language else _declared(fields, ("language",))[1]
-        return Document(identifier, texts["title"], texts["text"], language, other, embedding, no_tag=no_tag)
+        title, text = texts["title"], texts["text"]
+        return Document(identifier, title, text, language, other, embedding, no_tag=no_tag, weights=weights)
     title = texts.get(columns.title, "")
     text = " ".join([text for name, text in texts.items() if text and name != columns.title])
     language, no_tag = _declared(values, columns.languages)
-    return Document(identifier, title, text, language, other, _embedding(fields, embeddings), texts, no_tag)
+    embedding = _embedding(fields, embeddings)
+    return Document(identifier, title, text, language, other, embedding, texts, no_tag, weights)
 
 
 def _require_acceptable(names: Iterable[str], group: object, columns: Columns) -> None:
@@ -468,10 +478,26 @@ def _update(
         # A field that is given replaces the whole one that is there, with all that is inside.
         return name in changed or name.partition(".")[0] in changed
 
+    if columns.weights is not None and columns.weights in changed:
+        other = {**other, columns.weights: _weights(fields, columns) or None}
     given = {name: text for name, text in texts.items() if is_given(name)}
     told = any(map(is_given, columns.languages))
     language = _declared(values, columns.languages)[0] if columns.of_their_own else language_field(fields)
     return Update(identifier, given, told, language, other, _embedding(fields, embeddings))
+
+
+def _weights(fields: Mapping[str, Any], columns: Columns) -> TokenWeights | None:
+    """The weights of tokens that a document brings; None where none are wanted."""
+    name = columns.weights
+    if name is None:
+        return None
+    if fields.get(name) is None:
+        why = f"the document has no {name!r}, which --sparse given needs; add one, or {{}} for no weights."
+        raise InvalidDocument(why, "invalid_weights")
+    try:
+        return parse_weights(fields[name])
+    except ValueError as error:
+        raise InvalidDocument(f"the field {name!r} {error}.", "invalid_weights") from None
 
 
 def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.float32] | None:
@@ -491,7 +517,8 @@ class InvalidRow(NamedTuple):
     """A line that cannot be used.
 
     Attributes:
-        type: one word for programs: ``invalid_json``, ``invalid_document`` or ``invalid_embedding``.
+        type: one word for programs: ``invalid_json``, ``invalid_document``, ``invalid_embedding`` or
+            ``invalid_weights``.
         reason: a sentence that says what is wrong and what should be there, but not where.
         id: the document's ``_id``, where that is known.
     """

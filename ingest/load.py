@@ -379,7 +379,9 @@ def load(
         LangshiftError: the load broke off; unless nothing was written, it can be gone on with.
     """
     embeddings: Embeddings = "needed" if is_given(pipeline.encoder.id) else "refused"
-    with open_source(corpus, embeddings=embeddings, fields=options.fields, patience=options.patience) as source:
+    weighted, waits = pipeline.brings_weights, options.patience
+    opening = open_source(corpus, embeddings=embeddings, fields=options.fields, weighted=weighted, patience=waits)
+    with opening as source:
         return load_source(client, source, name, pipeline, on_stage, options)
 
 

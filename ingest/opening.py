@@ -108,6 +108,7 @@ def open_source(
     *,
     embeddings: Embeddings = "refused",
     fields: FieldNames = USUAL,
+    weighted: bool = False,
     named: Mapping[str, str] | None = None,
     patience: float = PATIENCE,
 ) -> Iterator[DocumentSource]:
@@ -118,6 +119,7 @@ def open_source(
             pipe; or ``-`` for standard input.
         embeddings: what becomes of vectors that come with documents.
         fields: the names of their fields.
+        weighted: whether documents bring the weights of tokens that the index keeps.
         named: fields of which each must be in one of the first documents, with the option that names it; None for those
             of ``fields`` that are not the usual ones.
         patience: seconds for which a store that does not answer is waited for, now and whenever it is read.
@@ -131,10 +133,10 @@ def open_source(
     listed = [given] if isinstance(given, str) else given
     paths = given if isinstance(given, FoundFiles) else find_files(listed, patience)
     named = own_fields(fields) if named is None else named
+    parser = Parser(embeddings, fields=fields, weighted=weighted)
     with ExitStack() as stack:
         if _is_file(paths[0]):
             _allow_open_files(sum(not is_remote(path) for path in paths))
-            parser = Parser(embeddings, fields=fields)
             yield Files([open_rows(path, patience, parser, stack)[1] for path in paths], parser, named)
             return
         _require_readable(paths[0])
@@ -144,7 +146,7 @@ def open_source(
         else:
             stream, shown = stack.enter_context(Path(paths[0]).open("rb", buffering=0)), paths[0]
         unpacked = stack.enter_context(decompressed_stream(stream))
-        yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, embeddings, fields, named)
+        yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, parser, named)
 
 
 def open_rows(

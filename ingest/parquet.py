@@ -81,6 +81,9 @@ def _plain(column: pa.DataType) -> pa.DataType | None:
         if inner is None:
             return None
         return pa.list_(inner, column.list_size) if types.is_fixed_size_list(column) else pa.large_list(inner)
+    if types.is_map(column):
+        inners = [_plain(column.key_type), _plain(column.item_type)]
+        return pa.map_(*inners) if pa.types.is_large_string(inners[0]) and inners[1] is not None else None
     if types.is_struct(column):
         inners = [(field.name, _plain(field.type)) for field in column]
         return pa.struct(inners) if all(inner is not None for _, inner in inners) else None
@@ -128,14 +131,14 @@ def _rows(batch: pa.RecordBatch, length: int) -> list[Fields | InvalidRow]:
     if not batch.num_columns:
         return [{} for _ in range(length)]
     try:
-        return [_fields(row) for row in batch.to_pylist()]
+        return [_fields(row) for row in batch.to_pylist(maps_as_pydicts="strict")]
     except (ValueError, OverflowError):
         pass
     # One row spoils the whole batch, whose others are good.
     found: list[Fields | InvalidRow] = []
     for number in range(length):
         try:
-            found.extend(_fields(row) for row in batch.slice(number, 1).to_pylist())
+            found.extend(_fields(row) for row in batch.slice(number, 1).to_pylist(maps_as_pydicts="strict"))
         except UnicodeDecodeError:
             found.append(InvalidRow("invalid_document", "contains text that is not UTF-8."))
         except (ValueError, OverflowError) as error:

@@ -45,15 +45,17 @@ class Parser:
         embeddings: what becomes of vectors that come with documents.
         dimension: the one that all vectors must have; None while nobody knows.
         fields: the names of the documents' fields.
+        weighted: whether documents bring the weights of tokens that the index keeps.
         field_types: what ``sniff`` has seen of the documents' other fields.
     """
 
     embeddings: Embeddings
     dimension: int | None = None
     fields: FieldNames = USUAL
+    weighted: bool = False
 
     def __post_init__(self) -> None:
-        self.columns = Columns(self.fields)
+        self.columns = Columns(self.fields, weighted=self.weighted)
         self.field_types = FieldTypes(self.fields)
 
     def line(self, numbered: tuple[int, bytes]) -> SourceRow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,13 +21,26 @@ from langshift.ingest.adopt.adopt import keep_norms
 from langshift.ingest.adopt.transform import strings_at, texts_in_normal_form
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.publication import MAX_REFUSED
+from langshift.ingest.representations import OFF, Representation, representation_of
 from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, is_usable
 from langshift.ingest.updates import stored_tag, texts_of
 from langshift.normal_form import normal_form
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.index_body import copied_body, engine_of, mapped, require_engine
+from langshift.plugin.index_sample import any_lacking, lacking_in_sample
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.raw_documents import StoredDocument, edit_source, parse_source
+from langshift.plugin.representations import (
+    SPARSE,
+    TOKENS,
+    Kept,
+    SparseWeights,
+    TokenVectors,
+    in_words,
+    is_same,
+    stored_beside,
+    to_metadata,
+)
 from langshift.plugin.retune import require_blockable
 from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import run
@@ -52,46 +65,82 @@ class DocumentEncoder:
 
     Attributes:
         fields: the names of the documents' fields.
-        open: opens encoder and shift, when the first text is to be encoded.
+        open: opens encoder and shift, when the first text is to be encoded; None where vectors stay as they are.
         vectors: hash of the language vectors, as stamps name them; None where there are none.
+        beside: what is made of texts beside their vectors.
+        same: the fields of ``beside`` in which both versions have the same: what a document has there stays.
+        removed: the fields that documents lose.
     """
 
     fields: FieldNames
-    open: Callable[[], EmbeddingPipeline]
+    open: Callable[[], EmbeddingPipeline] | None
     vectors: str | None
+    beside: Sequence[Representation] = ()
+    same: Collection[str] = ()
+    removed: tuple[str, ...] = ()
 
     @cached_property
     def _pipeline(self) -> EmbeddingPipeline:
+        assert self.open is not None  # noqa: S101 - or nothing is encoded
         return self.open()
 
     def transform(self) -> ClientTransform:
         """The way of a document, for a transfer."""
-        return ClientTransform(self.convert, self.fields.vector, self.fields.stamp, self.fields.text_fields)
+        encoded = () if self.open is None else (self.fields.vector, self.fields.stamp)
+        changes = (*encoded, *(one.kept.field for one in self.beside), *self.removed)
+        return ClientTransform(self.convert, changes, self.fields.text_fields, self.removed)
 
     def convert(self, documents: Sequence[StoredDocument], counterparts: Sequence[Source | None]) -> list[bytes]:
-        """Documents with the vector of their text, and its stamp; without either where there is no text.
+        """Documents with what is made of their text; without it where there is no text.
 
         Args:
             documents: as one version has them.
-            counterparts: as the other has them by now: where text and language are the same, its vector and stamp stay.
+            counterparts: as the other has them by now: where text and language are the same, its vector and stamp stay,
+                and where the text is, what it has beside the vector.
 
         Raises:
-            LangshiftError: the encoder cannot be opened, or fails.
+            LangshiftError: an encoder cannot be opened, or fails.
         """
         sources = [parse_source(document.source) for document in documents]
-        made = [self._reused(source, there) for source, there in zip(sources, counterparts, strict=True)]
-        todo = [number for number, one in enumerate(made) if one is None]
-        for number, encoded in zip(todo, self.encode([sources[number] for number in todo]), strict=True):
-            made[number] = encoded
-        vector, stamp = self.fields.vector, self.fields.stamp
+        changes: list[dict[str, Any]] = [dict.fromkeys(self.removed) for _ in sources]
+        if self.open is not None:
+            made = [self._reused(source, there) for source, there in zip(sources, counterparts, strict=True)]
+            todo = [number for number, one in enumerate(made) if one is None]
+            for number, encoded in zip(todo, self.encode([sources[number] for number in todo]), strict=True):
+                made[number] = encoded
+            for changed, one in zip(changes, made, strict=True):
+                assert one is not None  # noqa: S101 - what was not reused has been encoded
+                changed |= {self.fields.vector: one.vector, self.fields.stamp: one.stamp}
+        for representation in self.beside:
+            self._add(representation, sources, counterparts, changes)
         return [
             edit_source(
                 document.source,
-                {**texts_in_normal_form(source, self.fields), vector: _json(one.vector), stamp: _json(one.stamp)},
+                {**texts_in_normal_form(source, self.fields), **{name: _json(new) for name, new in changed.items()}},
             )
-            for document, source, one in zip(documents, sources, made, strict=True)
-            if one is not None
+            for document, source, changed in zip(documents, sources, changes, strict=True)
         ]
+
+    def _add(
+        self,
+        representation: Representation,
+        sources: Sequence[Source],
+        counterparts: Sequence[Source | None],
+        changes: Sequence[dict[str, Any]],
+    ) -> None:
+        """Add to the changes of documents what is to be kept of them beside the vector."""
+        name, todo = representation.kept.field, dict[int, str]()
+        for number, (source, there) in enumerate(zip(sources, counterparts, strict=True)):
+            if name in self.same and value_at(source, name) is not None:
+                continue
+            text, value = self.text(source), None
+            if there is not None and text == self.text(there):
+                value = value_at(there, name)
+            changes[number][name] = value
+            if value is None:
+                todo[number] = text
+        for number, value in zip(todo, representation.of(list(todo.values())), strict=True):
+            changes[number][name] = value
 
     def encode(self, sources: Sequence[Source]) -> list[_Encoded]:
         """Vector and stamp of each document.
@@ -142,16 +191,20 @@ def _json(value: object) -> bytes | None:
 
 
 class ReencodeResult(NamedTuple):
-    """A version with vectors of another encoder.
+    """A version with vectors of another encoder, or with something else beside them.
 
     Attributes:
         done: what the transfer did.
         without_vector: documents of the live version that have none.
+        encoded: whether vectors are others than before.
+        beside: what was asked for beside vectors, in words, such as ``no vectors of tokens``.
         notes: what is left to do, in sentences.
     """
 
     done: TransferResult
     without_vector: int
+    encoded: bool = True
+    beside: Sequence[str] = ()
     notes: Sequence[str] = ()
 
 
@@ -166,13 +219,17 @@ def reencode(
 ) -> ReencodeResult:
     """Make a version with the vectors of another encoder from the live one, and let the alias stand for it.
 
-    Killed at any moment, it leaves the version before live and complete, and goes on when it is run again.
+    Or one with the same vectors, and with something else beside them. Killed at any moment, it leaves the version
+    before live and complete, and goes on when it is run again.
 
     Args:
         client: the cluster.
         name: the alias.
-        wanted: encoder, language vectors and scales; languages are limited as the index limits them.
-        max_refused: the largest share of the documents that may be left without the vector that they have.
+        wanted: encoder, language vectors and scales; an empty encoder leaves vectors as they are. Languages are limited
+            as the index limits them. And what is to be kept beside vectors: what is not named stays as it is, and
+            ``off`` removes it.
+        max_refused: the largest share of the documents that may be left without the vector that they have, or without
+            what is kept beside it.
         patience: seconds to wait for a cluster that takes nothing.
         watch: told how far it is.
 
@@ -185,38 +242,108 @@ def reencode(
     # A version that is named by itself is refused: others stand behind the alias by and by.
     left = run.finish_abandoned(client, name)
     index = live(client, name)
-    if is_given(wanted.encoder):
-        raise UsageError(
-            f"The encoder {wanted.encoder} encodes no texts: name the one that the new version is to have, such as "
-            "e5-small, st:NAME_OR_PATH or http:URL#MODEL."
-        )
-    pipeline = replace(wanted, languages=index.fingerprint.languages).open(None)
-    # Languages are not detected anew.
-    fingerprint = replace(pipeline.fingerprint(), detector=index.fingerprint.detector)
+    for encoder in (wanted.encoder, wanted.sparse, wanted.tokens):
+        if encoder and is_given(encoder):
+            raise UsageError(
+                f"The encoder {encoder} encodes no texts: name the one that the new version is to have, such as "
+                "e5-small, st:NAME_OR_PATH or http:URL#MODEL."
+            )
+    pipeline, fingerprint = None, index.fingerprint
+    if wanted.encoder:
+        pipeline = replace(wanted, languages=fingerprint.languages, sparse=None, tokens=None).open(None)
+        # Languages are not detected anew.
+        fingerprint = replace(pipeline.fingerprint(), detector=fingerprint.detector)
+        if not index.fingerprint.differences(fingerprint):
+            pipeline = None
+    beside = _Beside.planned(client, index, wanted)
     # By what a later run knows a version that it may go on with; which langshift begins does not matter.
     requested = {field: value for field, value in fingerprint.to_dict().items() if field != "langshift"}
-    if not index.fingerprint.differences(fingerprint):
+    requested |= {kept.option[2:]: to_metadata([kept])[kept.key] for kept in beside.kept.values()}
+    said: dict[str, Any] = {"encoded": pipeline is not None, "beside": beside.in_words}
+    if pipeline is None and not beside.is_another(client, index):
         run.clear_abandoned(client, name)
         # One that was killed right after the swap has just been finished: that is what was asked for.
         finished = left is not None and left.requested == requested
         done = left if left is not None and finished else TransferResult(name, index.index, index.index, requested)
-        return ReencodeResult(replace(done, documents=index.documents), _without_vector(client, index.index, index))
+        without = _without_vector(client, index.index, index)
+        return ReencodeResult(replace(done, documents=index.documents), without, **said)
     require_blockable(index.index, metadata.read_settings(client, index.index), "reencode")
-    body, notes = _body(client, index, pipeline, fingerprint)
-    hash_ = pipeline.debias.vectors.hash if pipeline.debias.vectors else None
-    document_encoder = DocumentEncoder(index.fields, lambda: pipeline, hash_)
+    body, notes = _body(client, index, pipeline, fingerprint, beside)
+    hash_ = fingerprint.vectors
+    encoder_ = DocumentEncoder(
+        index.fields,
+        None if pipeline is None else lambda: pipeline,
+        hash_,
+        beside.made,
+        beside.same,
+        beside.removed,
+    )
 
     def gate(version: str) -> None:
         # Asked only now, as somebody may have put it there meanwhile.
-        shift = stored_shift.of_debias(pipeline.debias)
+        shift = stored_shift.read(client, version)
         pipelines.inherit_pipeline(client, index.index, version, shift, index.fields)
-        _require_vectors(client, index, version, document_encoder, pipeline.encoder.id)
-        _require_as_many_vectors(client, index, version, wanted.encoder, max_refused)
+        _require_sample(client, index, version, encoder_, fingerprint.encoder)
+        _require_as_many(client, index, version, encoder_, fingerprint.encoder, max_refused)
 
-    plan = TransferPlan(name, body, requested, document_encoder.transform(), "reencode")
+    plan = TransferPlan(name, body, requested, encoder_.transform(), "reencode")
     done = run.transfer(client, plan, watch=watch, gate=gate, patience=patience)
-    notes += unread_in_words(fingerprint.encoder, look(client, done.index, index.languages), index.fields.entry)
-    return ReencodeResult(done, _without_vector(client, done.index, index), notes)
+    if pipeline is not None:
+        notes += unread_in_words(fingerprint.encoder, look(client, done.index, index.languages), index.fields.entry)
+    return ReencodeResult(done, _without_vector(client, done.index, index), notes=notes, **said)
+
+
+class _Beside(NamedTuple):
+    """What a new version keeps of its texts beside their vectors.
+
+    Attributes:
+        kept: all of it, by its keys under ``_meta``.
+        made: what was asked for.
+        same: the fields of ``made`` in which the live version has the same.
+        removed: fields of the live version that the new one lacks.
+        in_words: what was asked for.
+    """
+
+    kept: dict[str, Kept]
+    made: list[Representation]
+    same: list[str]
+    removed: tuple[str, ...]
+    in_words: list[str]
+
+    @classmethod
+    def planned(cls, client: OpenSearch, index: IndexInfo, wanted: PipelineOptions) -> _Beside:
+        """Put together what is asked for.
+
+        Raises:
+            UsageError: an encoder cannot be used, or a field of the index is in the way.
+            LangshiftError: an encoder's model cannot be loaded, or its server does not answer as it should.
+        """
+        before: dict[str, Kept] = {one.key: one for one in (index.sparse, index.tokens) if one is not None}
+        found, _ = metadata.read_mappings_and_settings(client, index.index)
+        kept, made, same = dict(before), [], []
+        for one in wanted.open_beside():
+            there = before.get(one.kept.key)
+            if there is not None:
+                one = one.at(there.field)
+                same += [there.field] if is_same(there, one.kept) else []
+            elif mapped(found, one.kept.field):
+                raise UsageError(
+                    f"Index {index.index} has a field {one.kept.field!r} of its own, where {one.kept.what} would be "
+                    "kept: rename it in the corpus, and load that again."
+                )
+            kept[one.kept.key] = one.kept
+            made.append(one)
+        off = [kind for kind, name in ((SparseWeights, wanted.sparse), (TokenVectors, wanted.tokens)) if name == OFF]
+        removed = tuple(one.field for kind in off if (one := kept.pop(kind.key, None)) is not None)
+        words = [in_words(one.kept) for one in made] + [f"no {kind.what}" for kind in off]
+        return cls(kept, made, same, removed, words)
+
+    def is_another(self, client: OpenSearch, index: IndexInfo) -> bool:
+        """Whether the live version has something else beside its vectors, or not in all documents."""
+        if self.removed or len(self.same) < len(self.made):
+            return True
+        client.indices.refresh(index=index.index)
+        return any(any_lacking(client, index.index, field, index.fields.vector) for field in self.same)
 
 
 def _without_vector(client: OpenSearch, version: str, index: IndexInfo) -> int:
@@ -225,12 +352,30 @@ def _without_vector(client: OpenSearch, version: str, index: IndexInfo) -> int:
 
 
 def _body(
-    client: OpenSearch, index: IndexInfo, pipeline: EmbeddingPipeline, fingerprint: Fingerprint
+    client: OpenSearch,
+    index: IndexInfo,
+    pipeline: EmbeddingPipeline | None,
+    fingerprint: Fingerprint,
+    beside: _Beside,
 ) -> tuple[dict[str, Any], list[str]]:
-    """The new version's body, and what people have to know of it."""
+    """The new version's body, and what people have to know of it; the pipeline is None where vectors stay."""
     body = copied_body(client, index.index)
     mappings, settings = body["mappings"], body["settings"]["index"]
     meta, notes = mappings["_meta"], []
+    installed = pipelines.installed(client, index.index)
+    if installed is not None:
+        # The new version gets one of its own, when it is complete.
+        del settings["default_pipeline"]
+    for key in (SPARSE, TOKENS):
+        meta.pop(key, None)
+    meta |= to_metadata(beside.kept.values())
+    for path in beside.removed:
+        metadata.remove_at(mappings, f"properties.{path.replace('.', '.properties.')}")
+    for one in beside.kept.values():
+        if not mapped(mappings, one.field):
+            metadata.put_at(mappings, f"properties.{one.field}", one.mapping)
+    if pipeline is None:
+        return body, notes
     field = mapped(mappings, index.fields.vector)
     assert isinstance(field, dict)  # noqa: S101 - it is a part of the body
     field["dimension"] = fingerprint.dimension
@@ -239,31 +384,44 @@ def _body(
     for part in (metadata.VECTORS, metadata.UNREAD, metadata.ANCHORS):
         meta.pop(part, None)
     meta |= {metadata.FINGERPRINT: fingerprint.to_dict(), **stored_shift.to_metadata(pipeline.debias)}
-    if (there := pipelines.installed(client, index.index)) is not None:
-        # The new version gets one of its own, when it is complete.
-        del settings["default_pipeline"]
-        first = f", and so must the pipeline {there.first.name}" if there.first else ""
+    if installed is not None:
+        first = f", and so must the pipeline {installed.first.name}" if installed.first else ""
         notes.append(f"Clients that write vectors to {index.name} must now send those of {fingerprint.encoder}{first}.")
     require_engine(client, body)
     return body, notes
 
 
-def _require_as_many_vectors(
-    client: OpenSearch, index: IndexInfo, version: str, encoder: str, max_refused: float
+def _require_as_many(
+    client: OpenSearch,
+    index: IndexInfo,
+    version: str,
+    document_encoder: DocumentEncoder,
+    encoder: str,
+    max_refused: float,
 ) -> None:
-    """Refuse a version in which searches would miss what they find now.
+    """Refuse a version in which searches would miss what they find now, or could find.
 
     Raises:
-        ClusterError: too many documents have no vector there, and have one in the live version.
+        ClusterError: too many documents have no vector there, and have one in the live version; or lack what is kept
+            beside it.
     """
-    lost = _without_vector(client, version, index) - _without_vector(client, index.index, index)
     documents = int(client.count(index=version)["count"])
-    if documents and lost / documents > max_refused:
-        raise ClusterError(
-            f"{lost:,} of {pluralize(documents, index.fields.entry)} would be left without a vector, because they have "
-            f"no text or {encoder} makes no usable vector of it, so {index.name} still points to {index.index}: "
-            f"that is more than the share of {max_refused:g} that --max-refused allows."
-        )
+    # What is missing, and why -> in how many, of how many.
+    lost = {}
+    if document_encoder.open is not None:
+        count = _without_vector(client, version, index) - _without_vector(client, index.index, index)
+        lost["a vector", f"{encoder} makes no usable vector of it"] = count, documents
+    for one in document_encoder.beside:
+        sampled, lacking = lacking_in_sample(client, version, one.kept.field, index.fields.vector)
+        lost[one.kept.what, f"{one.kept.encoder} makes none of it"] = lacking, sampled
+    for (what, why), (count, total) in lost.items():
+        if total and count / total > max_refused:
+            sample = "a sample of " if total < documents else ""
+            raise ClusterError(
+                f"{count:,} of {sample}{pluralize(total, index.fields.entry)} would be left without {what}, because "
+                f"they have no text or {why}, so {index.name} still points to {index.index}: that is more than the "
+                f"share of {max_refused:g} that --max-refused allows."
+            )
 
 
 # Each is encoded again; batches and numeric precision of a server change a vector by far less than this part of its
@@ -271,27 +429,37 @@ def _require_as_many_vectors(
 _SAMPLED, _TOLERANCE = 16, 0.02
 
 
-def _require_vectors(
+def _require_sample(
     client: OpenSearch, index: IndexInfo, version: str, document_encoder: DocumentEncoder, encoder: str
 ) -> None:
     """Encode a sample of the new version's documents again, before writers wait, and compare.
 
     Raises:
-        ClusterError: a vector is another.
+        ClusterError: a vector is another, or what is kept beside it.
     """
     body = {"size": _SAMPLED, "query": metadata.random_order(), **WHOLE}
     hits = client.search(index=version, body=body)["hits"]["hits"]
-    for hit, made in zip(hits, document_encoder.encode([hit["_source"] for hit in hits]), strict=True):
+    sources = [hit["_source"] for hit in hits]
+
+    def differs(what: str, by: str, document: str) -> ClusterError:
+        return ClusterError(
+            f"The {what} of document {document} in {version} is not the one that {by} gives for its text, "
+            f"so {index.name} still points to {index.index}: check that the encoder always gives the same {what} "
+            "for the same text, then run the command again."
+        )
+
+    for hit, made in zip(hits, document_encoder.encode(sources), strict=True) if document_encoder.open else ():
         stored = vector_at(hit["_source"], index.fields.vector)
         if stored is None and made.vector is not None and is_left_out(client, version, index.fields.vector, hit["_id"]):
             raise ClusterError(left_out(version, index.fields.vector))
         norm = 0.0 if made.vector is None else np.linalg.norm(made.vector)
         if not distance(stored, made.vector) <= _TOLERANCE * norm:
-            raise ClusterError(
-                f"The vector of document {hit['_id']} in {version} is not the one that {encoder} gives for its text, "
-                f"so {index.name} still points to {index.index}: check that the encoder always gives the same vector "
-                "for the same text, then run the command again."
-            )
+            raise differs("vector", encoder, hit["_id"])
+    for one in document_encoder.beside:
+        values = one.of([document_encoder.text(source) for source in sources])
+        for hit, value in zip(hits, values, strict=True):
+            if not one.difference(value_at(hit["_source"], one.kept.field), value) <= _TOLERANCE:
+                raise differs(f"value in {one.kept.field!r}", one.kept.encoder, hit["_id"])
 
 
 def reencoded_back(
@@ -308,8 +476,9 @@ def reencoded_back(
         encoder: where its encoder is now; None for where it was when the version was made.
         trust_remote_code: whether to run code that comes with its model.
     """
-    meta = metadata.read_metadata(client, before)
+    meta, now = metadata.read_metadata(client, before), metadata.read_metadata(client, index)
     made, fields = fingerprint_of(before, meta), FieldNames.from_meta(meta)
+    there, here = stored_beside(meta), stored_beside(now)
     if pipelines.installed(client, index) is not None:
         # Clients go on writing through the alias, also where the live one alone has got a pipeline.
         pipelines.inherit_pipeline(client, index, before, stored_shift.from_metadata(meta, before), fields)
@@ -335,4 +504,13 @@ def reencoded_back(
             raise error.reworded(f"{begin}, so nothing was changed: {error.sentence}") from error
         return EmbeddingPipeline(opened, debias, open_detector().limited(made.languages))
 
-    return DocumentEncoder(fields, open_pipeline, made.vectors).transform()
+    beside = [
+        representation_of(kept, trust_remote_code=trust_remote_code, named_by=f"The index {before}")
+        for key, kept in there.items()
+        if not is_same(kept, here.get(key)) or kept.field != here[key].field
+    ]
+    fields_there = {kept.field for kept in there.values()}
+    removed = tuple(kept.field for kept in here.values() if kept.field not in fields_there)
+    # Where a reencode has only changed what is kept beside vectors, these are the same.
+    opener = open_pipeline if made.differences(fingerprint_of(index, now)) else None
+    return DocumentEncoder(fields, opener, made.vectors, beside, removed=removed).transform()

@@ -21,9 +21,10 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import ActionBuilder
-from langshift.plugin import metadata, stored_shift, version_writer
+from langshift.plugin import metadata, version_writer
 from langshift.plugin.index_body import LUCENE
 from langshift.plugin.metadata import FieldNames
+from langshift.plugin.representations import in_words
 from langshift.plugin.sizing import shards_of_corpus
 from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
@@ -140,6 +141,8 @@ class LoadSession:
         journal, source, pipeline = self.journal, self.source, self.pipeline
         identity: dict[str, Any] = {"index": self.place.name, "corpus": source.shown, "content": source.content}
         identity |= {"fingerprint": pipeline.fingerprint().to_dict(), "least_confidence": pipeline.least_confidence}
+        for one in pipeline.beside:
+            identity[one.kept.what] = in_words(one.kept)
         if field_options := self.options.fields.as_options():
             identity["field options"] = field_options
         if pipeline.detector.languages:
@@ -309,7 +312,7 @@ class LoadSession:
         made, source = self.pipeline.fingerprint(), self.source
         engine = options.shape.engine or LUCENE
         shards = shards_of_corpus(source.total, made.dimension, engine, source.document_bytes)
-        token, shift_metadata = uuid4().hex, stored_shift.to_metadata(self.pipeline.debias)
+        token, kept = uuid4().hex, self.pipeline.to_metadata()
         # Who is killed between the two leaves a version that the next run knows for its own.
         journal.set_fact(_PLANNED, token)
         try:
@@ -317,7 +320,7 @@ class LoadSession:
                 self.client,
                 name,
                 made,
-                shift_metadata,
+                kept,
                 if_exists=options.if_exists,
                 fast=options.fast,
                 token=token,

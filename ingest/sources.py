@@ -15,14 +15,12 @@ from langshift.files import PARQUET, LineNumbers
 from langshift.ingest.documents import (
     Document,
     DocumentSource,
-    Embeddings,
     Original,
     SourceRow,
     Update,
     content_bytes,
 )
 from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
-from langshift.plugin.metadata import FieldNames
 
 #: At most so many bytes of the first lines are looked at, since those of a pipe are kept meanwhile.
 SNIFFED_BYTES = 64 << 20
@@ -271,8 +269,7 @@ class Pipe(DocumentSource):
         lines: the lines with their numbers, without blank ones.
         stream: where they come from.
         shown: how messages name it.
-        embeddings: what becomes of vectors that come with documents.
-        fields: the names of their fields.
+        parser: makes documents of them.
         named: fields that a document must have, each with the option that names it.
 
     Raises:
@@ -284,8 +281,7 @@ class Pipe(DocumentSource):
         lines: Iterator[tuple[int, bytes]],
         stream: object,
         shown: str,
-        embeddings: Embeddings,
-        fields: FieldNames,
+        parser: Parser,
         named: Mapping[str, str],
     ) -> None:
         self.shown = shown
@@ -296,7 +292,7 @@ class Pipe(DocumentSource):
             raise UsageError(f"{shown} contains Parquet, which can only be read from a file: name the file.")
         self._lines = lines
         self._was_read = False
-        self._parser = Parser(embeddings, fields=fields)
+        self._parser = parser
         self.field_types = self._parser.field_types
         sniffer = Sniffer(self._parser, named)
         sniffer.look(map(self._parser.line, self._first), shown)

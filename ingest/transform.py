@@ -4,11 +4,12 @@ The way of each document is ``encoded_batches``, then ``index_batches``.
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -49,6 +50,22 @@ def document_vectors(encoder: Encoder, documents: Sequence[Document]) -> Matrix:
     # Updates are encoded in threads of their own, and an encoder is no matter of two at once.
     with _ENCODING:
         return encoder.encode_documents([full_text(document.title, document.text) for document in documents])
+
+
+def beside_vectors(pipeline: EmbeddingPipeline, documents: Sequence[Document]) -> list[dict[str, Any]]:
+    """What is kept of documents beside their vectors: field -> its value, as JSON has it; None where one has none.
+
+    Raises:
+        LangshiftError: an encoder fails.
+    """
+    made: list[dict[str, Any]] = [{} for _ in documents]
+    for one in pipeline.beside:
+        values: Sequence[Any] = [document.weights or None for document in documents]
+        if not one.is_given:
+            values = one.of([full_text(document.title, document.text) for document in documents])
+        for fields, value in zip(made, values, strict=True):
+            fields[one.kept.field] = value
+    return made
 
 
 def given_vectors(what: str, encoder: Encoder, vectors: Sequence[tuple[str, Matrix | None]]) -> Matrix:
@@ -154,16 +171,23 @@ class EncodedDocument(NamedTuple):
         shifted: and after.
         detection: its language.
         stamp: what was done to the vector.
+        beside: what is kept beside it, see ``beside_vectors``.
     """
 
     vector: Matrix
     shifted: Matrix
     detection: DocumentLanguage
     stamp: Stamp
+    beside: Mapping[str, Any]
 
 
 def index_entry(
-    document: Document, language: str, confidence: float, embedding: Matrix, stamp: dict[str, Any]
+    document: Document,
+    language: str,
+    confidence: float,
+    embedding: Matrix,
+    stamp: dict[str, Any],
+    beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The index entry of one document; an empty text is left out.
 
@@ -173,6 +197,7 @@ def index_entry(
         confidence: the detector's posterior.
         embedding: the shifted vector, shape (dimension,), float32, C-contiguous.
         stamp: what was done to the vector.
+        beside: what is kept beside it, see ``beside_vectors``.
     """
     entry: dict[str, Any] = {**document.other, "language": language, "language_confidence": confidence}
     texts = (("title", document.title), ("text", document.text)) if document.texts is None else document.texts.items()
@@ -182,7 +207,8 @@ def index_entry(
             entry = replaced_at(entry, name, held)
         elif held:
             entry[name] = held
-    return {**entry, "embedding": embedding, "shift": stamp}
+    more = {name: value for name, value in beside.items() if value is not None}
+    return {**entry, **more, "embedding": embedding, "shift": stamp}
 
 
 @dataclass
@@ -218,6 +244,10 @@ class ActionBuilder:
             LangshiftError: the encoder fails.
         """
         return document_vectors(self.pipeline.encoder, documents)
+
+    def beside(self, documents: Sequence[Document]) -> list[dict[str, Any]]:
+        """What is kept of documents beside their vectors; see ``beside_vectors``."""
+        return beside_vectors(self.pipeline, documents)
 
     def actions(
         self, batch: Sequence[SourceRow], chunks: Iterator[Sequence[Document]], encoded: Iterator[EncodedDocument]
@@ -260,7 +290,7 @@ class ActionBuilder:
         if not is_usable(made.vector, made.shifted):
             return unusable_vector(BulkAction(row.line, document.id, "index", b"", row.original), encoder)
         language, confidence = made.detection
-        source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp)
+        source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp, made.beside)
         tallies = self._tallies(document, made.detection, made.stamp)
         if self.pipeline.chunking is None and not is_given(encoder.id):
             length = len(full_text(document.title, document.text))
@@ -319,12 +349,14 @@ class EncodedBatch(NamedTuple):
         chunks: those of each document among them; of a document that is one entry it alone.
         detections: the language of each chunk.
         vectors: their vectors before they are shifted, shape (chunks, dimension), float32.
+        beside: what is kept of each chunk beside its vector.
     """
 
     rows: list[SourceRow]
     chunks: list[list[Document]]
     detections: list[DocumentLanguage]
     vectors: Matrix
+    beside: list[dict[str, Any]]
 
 
 def encoded_batches(
@@ -348,8 +380,9 @@ def encoded_batches(
             if builder.pipeline.chunking is not None:
                 chunks, detections = chunked(documents, detections, builder.pipeline)
         with _timed("encode", documents, on_stage if builder.encodes else no_progress):
-            vectors = builder.encode([chunk for one in chunks for chunk in one])
-        yield EncodedBatch(batch, chunks, detections, vectors)
+            pieces = [chunk for one in chunks for chunk in one]
+            vectors, beside = builder.encode(pieces), builder.beside(pieces)
+        yield EncodedBatch(batch, chunks, detections, vectors, beside)
 
 
 # Bytes: 90 characters of English, 45 of Russian, 30 of Thai or Chinese. Of pieces of XQuAD's texts of 60 characters, in
@@ -397,7 +430,8 @@ def index_batches(
     for batch in batches:
         with _timed("shift", batch.detections, on_stage):
             shifted, stamps = debias_batch(batch.vectors, batch.detections, builder.pipeline)
-        encoded = starmap(EncodedDocument, zip(batch.vectors, shifted, batch.detections, stamps, strict=True))
+        made = zip(batch.vectors, shifted, batch.detections, stamps, batch.beside, strict=True)
+        encoded = starmap(EncodedDocument, made)
         write(builder.actions(batch.rows, iter(batch.chunks), encoded))
 
 

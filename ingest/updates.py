@@ -20,6 +20,7 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document, InvalidDocument, Update
 from langshift.ingest.transform import (
     DocumentLanguage,
+    beside_vectors,
     chunked,
     debias_batch,
     detect_language,
@@ -76,6 +77,7 @@ class _Merging:
         document: the document as it is to be, likewise.
         detection: its language.
         vector: its vector before it is shifted, shape (dimension,), float32; None where the text is to be encoded.
+        rewritten: whether its text is to be another.
     """
 
     item: BulkAction
@@ -85,6 +87,7 @@ class _Merging:
     document: Document | None = None
     detection: DocumentLanguage | None = None
     vector: Matrix | None = None
+    rewritten: bool = False
 
 
 @dataclass
@@ -178,6 +181,11 @@ class Updater:
             what = "title or text" if rewritten else "language"
             why = f"its {what} changes, for which --encoder given needs its 'embedding'; add that"
             raise InvalidDocument(why, "invalid_embedding")
+        merging.rewritten = rewritten
+        for one in self.pipeline.beside if rewritten else ():
+            if one.is_given and one.kept.field not in update.other:
+                why = f"its title or text changes, for which --sparse given needs its {one.kept.field!r}; add that"
+                raise InvalidDocument(why, "invalid_weights")
         if merging.vector is not None and len(merging.vector) != self.pipeline.encoder.dimension:
             why = f"its vector has {len(merging.vector)} numbers, but {self.pipeline.encoder.dimension} are needed"
             raise InvalidDocument(why, "invalid_embedding")
@@ -216,10 +224,14 @@ class Updater:
         documents = [one.document for one in changing if one.document is not None and one.vector is None]
         encoded = iter(document_vectors(encoder, documents))
         detections = [one.detection for one in changing if one.detection is not None]
+        beside = iter(
+            beside_vectors(self.pipeline, [one.document for one in changing if one.document and one.rewritten])
+        )
         vectors = np.stack([next(encoded) if one.vector is None else one.vector for one in changing])
         shifted, stamps = debias_batch(vectors, detections, self.pipeline)
         for one, vector, moved, stamp, detection in zip(changing, vectors, shifted, stamps, detections, strict=True):
             assert one.document is not None  # noqa: S101 - whatever changes has one
+            more = next(beside) if one.rewritten else {}
             if not is_usable(vector, moved):
                 yield _key(one.item), unusable_vector(one.item, encoder)
                 continue
@@ -228,7 +240,10 @@ class Updater:
             longest = None if one.item.target else encoder.longest
             if renewed and longest and len(full_text(one.document.title, one.document.text)) > longest:
                 tallies.append("cut")
-            changes = self._changes(one, detection)
+            # Weights that a line brings are among its other fields.
+            brought = one.update.other.keys()
+            changes = {name: value for name, value in more.items() if name not in brought}
+            changes |= self._changes(one, detection)
             if renewed or stamp != value_at(one.source, self.fields.stamp):
                 changes |= {self.fields.vector: moved, self.fields.stamp: stamp}
             yield _key(one.item), _written(one, changes, tuple(tallies))
@@ -361,19 +376,20 @@ class ChunkUpdater(Updater):
         pipeline, fields = self.pipeline, self.fields
         documents = [one.document for one in cuts]
         chunks, detections = chunked(documents, [detect_language(one, pipeline) for one in documents], pipeline)
-        vectors = document_vectors(pipeline.encoder, [chunk for some in chunks for chunk in some])
+        all_pieces = [chunk for some in chunks for chunk in some]
+        vectors, beside = document_vectors(pipeline.encoder, all_pieces), beside_vectors(pipeline, all_pieces)
         shifted, stamps = debias_batch(vectors, detections, pipeline)
-        encoded = iter(zip(vectors, shifted, detections, stamps, strict=True))
+        encoded = iter(zip(vectors, shifted, detections, stamps, beside, strict=True))
         for one, pieces in zip(cuts, chunks, strict=True):
             made: list[BulkAction] = []
             usable = True
-            for piece, (vector, moved, detection, stamp) in zip(pieces, encoded, strict=False):
+            for piece, (vector, moved, detection, stamp, more) in zip(pieces, encoded, strict=False):
                 usable &= is_usable(vector, moved)
                 language = text_language(detection.language)
                 texts = {"title": piece.title, "text": piece.text} if piece.texts is None else piece.texts
                 changes: dict[str, Any] = {name: {language: text} if text else None for name, text in texts.items()}
                 changes |= {fields.language: language, fields.confidence: detection.confidence}
-                changes |= {fields.vector: moved, fields.stamp: stamp, CHUNK: piece.other[CHUNK]}
+                changes |= {**more, fields.vector: moved, fields.stamp: stamp, CHUNK: piece.other[CHUNK]}
                 lines = action_line("index", piece.id, self.base + one.item.line)
                 body = lines + _changed(one.head, one.update, changes) + b"\n"
                 made.append(

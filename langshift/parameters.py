@@ -202,6 +202,9 @@ READING = (
     ),
     option("--max-tokens N", "Tokens that an st: model reads. [default: 512]", click.IntRange(8, 1 << 20), rare=True),
 )
+#: What is made of texts beside their vectors.
+SPARSE = option("--sparse NAME", "Weights of tokens: e5-small, st:, http:, given or off.", rare=True)
+TOKENS = option("--tokens NAME", "Vectors of tokens: an st: model, or off.", rare=True)
 VECTORS = option("--vectors FILE", "Language vectors. [default: the shipped ones]")
 ALPHA = option(
     "--alpha A",

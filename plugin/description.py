@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from opensearchpy import OpenSearch
 from rich.filesize import decimal
 
+from langshift.debias.encoders.base import is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread, unread_in_words
 from langshift.errors import ClusterError
@@ -14,9 +15,11 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata, unfinished
 from langshift.plugin.alias_repair import BrokenAlias, broken_alias
 from langshift.plugin.index_body import VectorField, engine_of, mapped
+from langshift.plugin.index_sample import Lacking, lacking_in_sample
 from langshift.plugin.inventory import AnyVersion, DocumentCount, UnreadableVersion, Version, listed
 from langshift.plugin.metadata import CHUNK, USUAL, FieldNames
 from langshift.plugin.pipelines import name_for
+from langshift.plugin.representations import in_words as in_words_of
 from langshift.plugin.shift_script import StampCounts, count_stamps
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.stored_vector import masked_in
@@ -135,6 +138,7 @@ class Description:
         replicas: copies of each shard beside the first.
         auto_expand_replicas: such as ``0-1``; None where the number of replicas is fixed.
         unread: languages that its encoder does not read, with their documents.
+        lacking: field of what is kept beside vectors -> how many entries of a sample have a vector and lack it.
     """
 
     version: Version
@@ -153,6 +157,7 @@ class Description:
     auto_expand_replicas: str | None
     unread: Mapping[str, int] = field(default_factory=dict)
     alias: BrokenAlias | None = None
+    lacking: Mapping[str, Lacking] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it, less what is told in words."""
@@ -163,6 +168,7 @@ class Description:
             "languages": {tag: {"documents": count, "share": self.share(tag)} for tag, count in self.languages.items()},
             "und": self.share(UNDETERMINED),
             "without_vector": self.without_vector,
+            "lacking": {field: one._asdict() for field, one in self.lacking.items()},
             "stamps": None if self.stamps is None else self.stamps._asdict(),
             "unread": dict(self.unread),
             "fields": self.fields.to_dict(),
@@ -219,6 +225,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         entries=int(counts["documents"]["doc_count"]),
         languages=dict(sorted(languages.items(), key=lambda item: (-item[1], item[0]))),
         without_vector=int(counts["without_vector"]["doc_count"]),
+        lacking={one.field: lacking_in_sample(client, index, one.field, fields.vector) for one in version.beside},
         stamps=None if shift is None else count_stamps(client, index, shift, fields),
         unread=unread(version.fingerprint.encoder, languages, meta.get(metadata.UNREAD, ())),
         vector=engine_of(found, settings, fields.vector),
@@ -366,6 +373,7 @@ def storage(found: Description) -> list[str]:
     where = f"languages in {fields.language}, stamps in {fields.stamp}{texts}{groups}"
     return [
         f"Vectors are in {fields.vector} ({how}), {where}.",
+        *(f"{in_words_of(kept)[0].upper()}{in_words_of(kept)[1:]} are in {kept.field}." for kept in one.beside),
         *([f"Documents were loaded with {fields.as_options()}."] if fields.as_options() else []),
         *of_declarations(fields),
         f"It takes up {_size(one)} in {pluralize(found.shards, 'shard')} with {pluralize(found.replicas, 'replica')} "
@@ -412,6 +420,11 @@ def short_scales(one: Version) -> str:
     return f"{made.alpha:g} ({len(made.alphas)} others){common}"
 
 
+def encoders(one: Version) -> str:
+    """The encoders of a version, in a table's words: ``e5-small, sparse st:NAME``."""
+    return ", ".join([one.fingerprint.encoder, *(f"{kept.option[2:]} {kept.encoder}" for kept in one.beside)])
+
+
 def _size(one: AnyVersion) -> str:
     return _UNKNOWN if one.bytes is None else decimal(one.bytes)
 
@@ -450,6 +463,14 @@ def _of_documents(found: Description) -> Iterator[str]:
     if found.without_vector:
         entries = f"{found.fields.entry}s"
         yield f"{_have(found, found.without_vector)} no vector: dense search finds only {entries} with a vector."
+    for kept in found.version.beside:
+        sampled, lacking = found.lacking[kept.field]
+        if lacking:
+            remedy = "load such documents again with what they bring"
+            if not is_given(kept.encoder):
+                remedy = f"`langshift reencode {name} {kept.option} {kept.encoder}` makes them"
+            entries = pluralize(sampled, found.fields.entry)
+            yield f"{lacking:,} of a sample of {entries} with a vector have no {kept.what}: {remedy}."
     yield from unread_in_words(made.encoder, found.unread, found.fields.entry)
     stamps = found.stamps
     if stamps is None:

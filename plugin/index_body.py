@@ -17,6 +17,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.languages import analyzers
 from langshift.plugin import metadata
+from langshift.plugin.representations import stored_beside
 
 # A block is no property of an index's documents.
 _SET_BY_THE_SERVER = ("uuid", "creation_date", "provided_name", "version", "verified_before_close", "remote_store")
@@ -309,13 +310,15 @@ def index_body(
     """
     body: dict[str, Any] = json.loads(asset("index.json"))
     mappings = body["mappings"]
-    named = {} if fields == metadata.USUAL else {metadata.FIELDS: fields.to_dict()}
+    named = {} if fields.to_dict() == metadata.USUAL.to_dict() else {metadata.FIELDS: fields.to_dict()}
     mappings["_meta"] = {"langshift": fingerprint.to_dict(), **named, **extra_meta}
     mappings["properties"]["embedding"]["dimension"] = fingerprint.dimension
     # Ids may be numbers and words, and what is declared as a language may be anything.
     for field in filter(None, (fields.id, fields.declared_language)):
         _put(mappings, field, {"type": "keyword", "ignore_above": 8191})
     _put(mappings, fields.group, {"type": "keyword"})
+    for kept in stored_beside(extra_meta).values():
+        _put(mappings, kept.field, kept.mapping)
     for field in fields.text_fields:
         # The server has none for Hebrew; the index has one that reads past the points of vowels.
         by_tag = {**analyzers(), "he": "hebrew"}

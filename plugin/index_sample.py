@@ -1,5 +1,6 @@
-"""Documents of an index drawn at random, with their vectors as the encoder made them."""
+"""Documents of an index drawn at random: their vectors as the encoder made them, and what they lack beside these."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -96,3 +97,51 @@ def require_vectors_as_written(client: OpenSearch, index: IndexInfo) -> None:
             "returns them with norm 1 and not as they were written, so no shift can be undone: index the corpus again "
             "with `langshift ingest --if-exists new-version`, which switches derived source off."
         )
+
+
+_SAMPLED = 200
+
+
+class Lacking(NamedTuple):
+    """How many entries with a vector have nothing beside it.
+
+    Attributes:
+        sampled: of how many.
+        entries: how many.
+    """
+
+    sampled: int
+    entries: int
+
+
+def lacking_in_sample(client: OpenSearch, index: str, field: str, vector: str) -> Lacking:
+    """Look at entries drawn at random: the server has no query for documents with weights.
+
+    Args:
+        client: the cluster.
+        index: the version.
+        field: what they may lack, a path with dots.
+        vector: the field of vectors.
+    """
+    query = {"exists": {"field": vector}}
+    body = {"size": _SAMPLED, "query": random_order(query), "_source": [field]}
+    hits = client.search(index=index, body=body)["hits"]["hits"]
+    return Lacking(len(hits), sum(value_at(hit["_source"], field) is None for hit in hits))
+
+
+def any_lacking(client: OpenSearch, index: str, field: str, vector: str) -> bool:
+    """Whether any entry with a vector has nothing beside it; the server reads all of them."""
+    script = f"""
+        def found = params._source;
+        for (String part : {json.dumps(field)}.splitOnToken('.')) {{
+            found = found instanceof Map ? found.get(part) : null;
+        }}
+        emit(found == null && params._source.get({json.dumps(field)}) == null);
+    """
+    body = {
+        "size": 0,
+        "terminate_after": 1,
+        "derived": {"langshift_lacking": {"type": "boolean", "script": {"source": script}}},
+        "query": {"bool": {"filter": [{"exists": {"field": vector}}, {"term": {"langshift_lacking": True}}]}},
+    }
+    return bool(client.search(index=index, body=body)["hits"]["total"]["value"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal, NamedTuple
 
+import msgspec
 from opensearchpy import OpenSearch
 from rich.filesize import decimal
 
@@ -13,6 +14,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import live_writes, metadata, pipelines
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata
+from langshift.plugin.representations import SPARSE, TOKENS, Kept, stored_beside
 from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
 from langshift.plugin.versions import alias_of, broken_in_words, version_behind
@@ -23,13 +25,13 @@ State = Literal["live", "kept", "unfinished"]
 VersionOperation = Literal["load", "retune", "reencode", "rollback"]
 
 _BLOCKS = ("write", "read_only", "read_only_allow_delete")
-_META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FIELDS)
+_META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FIELDS, SPARSE, TOKENS)
 _SETTINGS = ("creation_date", "uuid", *(f"blocks.{name}" for name in _BLOCKS))
 _WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"settings.index.{name}" for name in _SETTINGS))
 # What ``--json`` says of a version, in this order.
 _OF_FINGERPRINT = ("encoder", "alpha", "alphas", "gamma", "vectors")
 _SHOWN = (
-    *("name", "version", "state", "documents", "chunks", "bytes", *_OF_FINGERPRINT),
+    *("name", "version", "state", "documents", "chunks", "bytes", *_OF_FINGERPRINT, "sparse", "tokens"),
     *("made", "write_blocked", "origin", "unfinished", "error"),
 )
 
@@ -103,6 +105,7 @@ class Version(ListedVersion):
 
     Attributes:
         fingerprint: what made its vectors.
+        beside: what it keeps of its texts beside their vectors.
         origin: what made it, and of what, as ``_meta.langshift_origin`` says; None where it does not say.
         blocks: the version that the command that is making it has blocked for its last step; None where it has
             blocked none.
@@ -115,6 +118,12 @@ class Version(ListedVersion):
     blocks: str | None
     begun: str | None = None
     process: Mapping[str, Any] | None = None
+    beside: Sequence[Kept] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        kept = {one.option[2:]: msgspec.to_builtins(one) for one in self.beside}
+        return {**super().to_dict(), **kept}
 
 
 AnyVersion = Version | UnreadableVersion
@@ -190,6 +199,7 @@ def _version(
         blocks=by.get("from", by.get("live")) if by.get("blocked") else None,
         begun=note.get("at"),
         process=note.get("process"),
+        beside=list(stored_beside(meta).values()),
     )
 
 

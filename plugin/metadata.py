@@ -100,7 +100,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
     @property
     def mapped(self) -> frozenset[str]:
         """The fields that a new index maps by what they are for, beside those that langshift writes itself."""
-        place = () if self.chunking is None else (PARENT, CHUNK)
+        place = (self.sparse, self.tokens) if self.chunking is None else (self.sparse, self.tokens, PARENT, CHUNK)
         return frozenset(filter(None, (*self.text_fields, self.group, self.id, self.declared_language, *place)))
 
     @property
@@ -517,7 +517,7 @@ _FORMS: Final[Mapping[str, Any]] = {
     TOKENS: TokenVectors,
 }
 #: As they are read where the vectors are left out, which may be large.
-_LISTED_FORMS: Final[Mapping[str, Any]] = {name: _FORMS[name] for name in (FINGERPRINT, FIELDS, ORIGIN, UNFINISHED)}
+_LISTED_FORMS: Final[Mapping[str, Any]] = {name: form for name, form in _FORMS.items() if name not in (UNREAD, VECTORS)}
 
 
 def checked_metadata(index: str, mappings: Mapping[str, Any], *, listed: bool = False) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def _check_field(name: str, field: Mapping[str, Any], place: str, fields: FieldN
     elif name == fields.group:
         is_keyword = field.get("type", "keyword") == "keyword"
         _require(is_keyword, f"{place}.type", "langshift needs a keyword field; leave it out.")
-    elif name in ours or (fields.chunking is not None and name in (CHUNK, PARENT)):
+    elif name in ours or name in (fields.sparse, fields.tokens) or (fields.chunking and name in (CHUNK, PARENT)):
         same = name in ours and not any(_differences(field, ours[name]))
         _require(same, place, "langshift writes this field itself; leave it out.")
 

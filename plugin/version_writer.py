@@ -15,6 +15,7 @@ from langshift.plugin import live_writes, metadata, pipelines, versions
 from langshift.plugin.index_body import FieldTypes, index_body, require_engine
 from langshift.plugin.index_templates import ALREADY_EXISTS, create_version
 from langshift.plugin.metadata import USUAL, FieldNames, uuid_of
+from langshift.plugin.representations import require_same
 from langshift.plugin.transfer.cutover import lift_block
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, StoredIndex, Target
@@ -338,7 +339,8 @@ def open_for_writing(
         field_types: what the first documents tell of the types of fields.
 
     Raises:
-        FingerprintError: documents are to be added to a version with vectors of another making.
+        FingerprintError: documents are to be added to a version with vectors of another making, or that keeps other
+            things beside them.
         UsageError: there is a version already, and it is to be refused, or has other fields; or ``name`` cannot be an
             index's name.
         ClusterError: what is there was not made by langshift; or the cluster, or an index template there, makes no
@@ -356,6 +358,7 @@ def open_for_writing(
             )
         if if_exists == "append":
             _require_appendable(name, there, shape, fields)
+            require_same(name, there.meta, extra_meta)
             made_by.require_same(fingerprint, name, "use the settings it was built with, or choose another index name")
             return Target(name, there.name, there.uuid, created=False, live=live, if_exists=if_exists, fields=fields)
         # What a load has left to do that was killed right after it had published its version.
@@ -453,7 +456,7 @@ def _require_appendable(name: str, there: StoredIndex, shape: IndexOptions, fiel
             f"{fields.chunking or 'off'}: leave --chunk out to add to it, or create a new version of it with "
             "--if-exists new-version."
         )
-    if own != fields:
+    if own.to_dict() != fields.to_dict():
         made, given = (one.as_options() or "no field options" for one in (own, fields))
         raise UsageError(
             f"Index {name} ({index}) was loaded with {made}, but this load was given {given}: leave the field options "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from langshift.ingest.load import load_source
 from langshift.ingest.progress import LoadObserver, LoadSummary, no_progress
 from langshift.ingest.publication import LoadNotPublished
 from langshift.ingest.resume import LoadOptions, LoadStrategy
-from langshift.plugin import live_writes, metadata, stored_shift
+from langshift.plugin import live_writes, metadata
 from langshift.plugin.index_body import (
     COSINE,
     DERIVED,
@@ -63,7 +64,7 @@ def body_of(client: OpenSearch, old: OldIndex, fields: FieldNames, pipeline: Emb
         metadata.FINGERPRINT: pipeline.fingerprint().to_dict(),
         metadata.FIELDS: fields.to_dict(),
         metadata.ORIGIN: metadata.new_origin("adopt", old.index, old.uuid).to_dict(),
-        **stored_shift.to_metadata(pipeline.debias),
+        **pipeline.to_metadata(),
     }
     vector_field = engine_of(old.mappings, old.settings, fields.vector)
     keep_norms(body["settings"]["index"], vector_field)
@@ -128,9 +129,9 @@ def open_for_adoption(
     Args:
         client: the cluster.
         name: an index, or an alias over one.
-        there: the names of its fields: of vectors, of text (at least one), and of a document's language if it has one;
-            ``group`` is empty where none is named.
-        pipeline_options: the encoder that made the vectors, and how they are moved.
+        there: the names of its fields: of vectors, of text (at least one), and of a document's language and of weights
+            of tokens if it has any; ``group`` is empty where none is named.
+        pipeline_options: the encoder that made the vectors, and how they are moved; and that of the weights.
         patience: seconds for which a cluster that does not answer is waited for.
         analyze: whether its texts are to get the analyzers of the languages that a sample of its documents is in.
 
@@ -152,6 +153,8 @@ def open_for_adoption(
         fields = free_fields(old, there, unmapped)
         vector_spec, norms = _sampled_vector_spec(old, sample, fields)
         pipeline = pipeline_options.open(vector_spec)
+        if fields.sparse is not None:
+            pipeline = replace(pipeline, beside=tuple(one.at(fields.sparse) for one in pipeline.beside))
         _require_encoder(old, there.vector, pipeline, vector_spec)
         require_used(old, sample, fields)
         if analyze or fields.declared_language is not None:

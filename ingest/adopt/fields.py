@@ -75,6 +75,8 @@ def checked_fields(old: OldIndex, there: FieldNames) -> FieldNames:
             note(f"Word search does not look into {text!r}, inside the nested field {outer!r}: it tells languages.")
     if there.declared_language is not None:
         _require_string(old, there.declared_language, "--language-field")
+    if there.sparse is not None:
+        _require_weights(old, there.sparse)
     group = there.group or USUAL.group
     if there.group:
         _require_exact(old, group, "--group-field", _EXACT)
@@ -140,6 +142,21 @@ def _require_vector(old: OldIndex, name: str) -> None:
             f"The vectors in {name!r} of {index} are compared by {vector_field.space}, but langshift uses "
             "cosine similarity, and shifted vectors differ in length. Copy the index with _reindex into one whose "
             f'mapping has "space_type": "{COSINE}" (nothing is encoded again), and adopt the copy.'
+        )
+
+
+def _require_weights(old: OldIndex, name: str) -> None:
+    found = mapped(old.mappings, name)
+    if not found:
+        raise _no_field(old, name, "--sparse-field")
+    if outer := _nested_in(old, name):
+        raise UsageError(
+            f"The field {name!r} of {old.index} is inside the nested field {outer!r}: give --sparse-field a field of "
+            "the document itself."
+        )
+    if (kind := found.get("type", "object")) != "rank_features":
+        raise UsageError(
+            f"The field {name!r} of {old.index} is of type {kind}: give --sparse-field a field of type rank_features."
         )
 
 
@@ -214,6 +231,7 @@ def require_used(old: OldIndex, sample: Sequence[bytes], fields: FieldNames) -> 
     sources = [parse_source(decode_hit(hit).source) for hit in sample]
     named = {name: "--title-field" if name == fields.title else "--text-field" for name in fields.texts}
     others = {fields.declared_language: "--language-field", fields.parent: "--parent-field"}
+    others |= {fields.sparse: "--sparse-field"}
     others |= {fields.group: "--group-field"} if fields.group != USUAL.group else {}
     for name, option in (named | others).items():
         # What is the same in all documents stands in the mapping alone.

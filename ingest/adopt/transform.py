@@ -193,6 +193,10 @@ class StoredDocumentBuilder(ActionBuilder):
                 vectors[row] = document.embedding
         return vectors
 
+    def beside(self, documents: Sequence[Document]) -> list[dict[str, Any]]:
+        """Nothing: documents keep what they have beside their vectors."""
+        return [{} for _ in documents]
+
     def _action(self, row: SourceRow, document: Document, made: EncodedDocument) -> BulkAction:
         assert isinstance(row.original, bytes)  # noqa: S101 - as ``IndexDocuments`` gives them
         stored, fields = decode_hit(row.original), self.fields

@@ -41,6 +41,7 @@ class Job(NamedTuple):
         files: the corpus.
         embeddings: what becomes of vectors that come with documents.
         dimension: the one that all of those must have; None where nobody knows.
+        weighted: whether documents bring the weights of tokens that the index keeps.
         making: the options of the pipeline, as ``PipelineOptions.keep`` writes them.
         fingerprint: what the documents' vectors must be.
         target: the version that is written to.
@@ -55,6 +56,7 @@ class Job(NamedTuple):
     files: Sequence[CorpusPart]
     embeddings: Embeddings
     dimension: int | None
+    weighted: bool
     making: bytes
     fingerprint: Mapping[str, Any]
     target: Target
@@ -93,7 +95,7 @@ class SplitFiles(NumberedFiles):
     content = vector_spec = None
 
     def __init__(self, job: Job) -> None:
-        parser = Parser(job.embeddings, job.dimension, job.options.fields)
+        parser = Parser(job.embeddings, job.dimension, job.options.fields, job.weighted)
         super().__init__(parser, [file.shown for file in job.files])
         self._number(file.total for file in job.files)
         self._files, self._patience = job.files, job.options.patience

@@ -77,6 +77,7 @@ class WorkersRun(PartedRun):
             [CorpusPart(file.shown, _anywhere(file.shown), file.total, file.state) for file in self._source.files],
             self._source.parser.embeddings,
             self._source.parser.dimension,
+            self._source.parser.weighted,
             opened.place.pipeline_options.read_bytes(),
             self._summary.made.to_dict(),
             target,

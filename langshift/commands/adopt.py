@@ -10,14 +10,14 @@ from langshift.client import open_cluster
 from langshift.commands.anchors import note_calibration_due
 from langshift.commands.load_display import json_where_unpublished, open_reporter, report_end, show_languages
 from langshift.commands.pipeline_options import MAX_REFUSED, pipeline_options, weighted_field
-from langshift.errors import ClusterError
+from langshift.errors import ClusterError, UsageError
 from langshift.ingest import progress
 from langshift.ingest.adopt.adopt import AdoptableIndex, open_for_adoption, require_name
 from langshift.ingest.adopt.adopt import adopt as adopt_index
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.resume import LoadOptions
 from langshift.output import emit_json, line, note
-from langshift.parameters import ENCODER, PATIENCE, Command, flag, json_or_tables, option
+from langshift.parameters import ENCODER, PATIENCE, SPARSE, Command, flag, json_or_tables, option
 from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IfExists, check_name
@@ -39,9 +39,10 @@ from langshift.wording import pluralize
 @option("--title-field T", "The text field with the title.", dest="title")
 @option("--language-field L", "A field with the language. [default: detected]", dest="language")
 @option("--group-field G", "A field that translations share. [default: group]", dest="group")
+@option("--sparse-field F", "A rank_features field, of --sparse NAME.", dest="sparse_field", rare=True)
 @option("--parent-field P", "Each entry is a chunk: a field with its document's id.", dest="parent")
 @flag("--analyze", "Analyze the texts by language, for word search.")
-@pipeline_options(ENCODER)
+@pipeline_options(ENCODER, SPARSE)
 @option(
     "--if-exists WHAT",
     "If NEW exists: fail, replace it, or new-version, which keeps the old one for a rollback.",
@@ -59,6 +60,7 @@ def adopt(
     title: str | None,
     language: str | None,
     group: str | None,
+    sparse_field: str | None,
     parent: str | None,
     analyze: bool,
     pipeline: PipelineOptions,
@@ -91,8 +93,14 @@ def adopt(
         weights=weights,
         group=group or "",
         parent=parent,
+        sparse=sparse_field,
     )
     check_name(name)
+    if (sparse_field is None) != (pipeline.sparse is None):
+        raise UsageError(
+            "--sparse-field names the field with weights of tokens, --sparse the encoder that made them: give both; or "
+            f"neither, and add weights later with `langshift reencode {name} --sparse NAME`."
+        )
     options = LoadOptions(if_exists, max_refused=max_refused, patience=patience)
     client = open_cluster()
     with ExitStack() as stack:

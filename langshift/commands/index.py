@@ -14,7 +14,7 @@ from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, optio
 from langshift.plugin import description
 from langshift.plugin.alias_repair import broken_aliases, plan_repair
 from langshift.plugin.alias_repair import repair as repair_alias
-from langshift.plugin.description import held, short_name, short_scales, unreadable
+from langshift.plugin.description import encoders, held, short_name, short_scales, unreadable
 from langshift.plugin.inventory import AnyVersion, Version, listed, plan_drop
 from langshift.plugin.inventory import drop as drop_versions
 from langshift.plugin.native_nodes import plugin_nodes
@@ -182,7 +182,7 @@ def _list(versions: Sequence[AnyVersion]) -> None:
     columns = ["name", "version", "state", "documents", "size", "encoder", "alpha", "created"]
     rows = []
     for one in versions:
-        how = [one.fingerprint.encoder, short_scales(one)] if isinstance(one, Version) else [unreadable(one), ""]
+        how = [encoders(one), short_scales(one)] if isinstance(one, Version) else [unreadable(one), ""]
         rows.append([one.name, short_name(one), *held(one), *how, one.made[:10]])
     table(None, columns, rows, right={"documents", "size", "alpha"}, prose={"encoder", "alpha"})
 

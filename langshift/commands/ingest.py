@@ -9,6 +9,7 @@ from itertools import permutations
 from pathlib import Path
 
 import click
+from msgspec import structs
 from opensearchpy import OpenSearch
 
 from langshift import parameters
@@ -28,6 +29,7 @@ from langshift.ingest.load import load_source
 from langshift.ingest.opening import STANDARD_INPUT, find_files, open_source
 from langshift.ingest.parsing import own_fields
 from langshift.ingest.parts.run import PartedRun, load_in_parts
+from langshift.ingest.representations import OFF
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import Files
 from langshift.ingest.workers.engine import RayEngine, Workers
@@ -36,6 +38,8 @@ from langshift.output import emit_json, line, note, out
 from langshift.parameters import (
     ENCODER_OF_INDEX,
     PATIENCE,
+    SPARSE,
+    TOKENS,
     Command,
     FiniteRange,
     flag,
@@ -46,6 +50,7 @@ from langshift.parameters import (
 from langshift.plugin import metadata
 from langshift.plugin.index_body import ENGINES, RESERVED_FIELDS, Engine, own_mappings
 from langshift.plugin.metadata import CHUNK, PARENT, FieldNames
+from langshift.plugin.representations import SPARSE_FIELD, TOKENS_FIELD
 from langshift.plugin.user_template import IndexOptions, Template
 from langshift.plugin.versions import IfExists, IndexInfo, check_name, live
 from langshift.wording import pluralize
@@ -184,13 +189,13 @@ _WORKERS = option_group(
     "--chunk HOW",
     "Cut texts: auto, paragraphs, sentences:N, words:N, off.",
 )
-@pipeline_options(ENCODER_OF_INDEX)
+@pipeline_options(ENCODER_OF_INDEX, SPARSE, TOKENS)
 @option_group(
     "options",
     LoadOptions,
     option(
         "--if-exists WHAT",
-        "If it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
+        "fail, append, replace, or new-version.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
     ),
@@ -226,9 +231,9 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is files of JSONL (plain, gzip, zstd) or Parquet, folders, here or in S3, or - for standard input:
-    _id, title, text, language, group, and any other fields. Of two with one _id the later wins; "_op": "update"
-    changes fields, "_op": "delete" deletes. Bad lines go to the dead letters (exit code 3).
+    CORPUS is JSONL (plain, gzip, zstd) or Parquet, files or folders, here or in S3, or - for standard input: _id,
+    title, text, language, group, any others, "_op": "update" or "delete". Bad lines go to dead letters (exit code
+    3).
 
     \b
     Example:
@@ -238,7 +243,8 @@ def ingest(
     # The cluster is asked only where that is needed, and once.
     cluster = cache(open_cluster)
     there = cache(lambda: _index(cluster(), name))
-    fields = _fields_of_load(there, options.if_exists, fields, chunk)
+    pipeline = _beside_of_load(there, options.if_exists, pipeline)
+    fields = _with_beside(_fields_of_load(there, options.if_exists, fields, chunk), pipeline)
     options = options._replace(fields=fields, shape=_index_options(template, engine, dates, fields))
     # A corpus that cannot be read is refused before anybody is asked.
     files = find_files(corpus, options.patience)
@@ -249,11 +255,7 @@ def ingest(
         pipeline = replace(pipeline, encoder=pipeline.encoder or parameters.default_encoder())
         if made is not None:
             pipeline = replace(pipeline, reading=pipeline.reading.of(made, pipeline.encoder))
-    if fields.chunking is not None and is_given(pipeline.encoder):
-        raise UsageError(
-            f"--chunk {fields.chunking} gives each piece of a document a vector of its own, but the vectors of "
-            f"--encoder {pipeline.encoder} are of whole documents: use --chunk off, or an encoder that reads texts."
-        )
+    _require_chunkable(fields, pipeline)
     # Where no file of vectors tells how documents are shifted.
     is_told = options.if_exists == "append" and pipeline.default_shift and shipped(pipeline.encoder) is None
     index_meta = metadata.read_metadata(cluster(), info.index) if is_told and (info := there()) else None
@@ -265,7 +267,10 @@ def ingest(
         # What is added to an index need not have all fields that the index has.
         named = _named_fields(metadata.USUAL if options.if_exists == "append" else fields)
         waits = options.patience
-        opening = open_source(files, embeddings=embeddings, fields=fields, named=named, patience=waits)
+        weighted = pipeline.brings_weights
+        opening = open_source(
+            files, embeddings=embeddings, fields=fields, weighted=weighted, named=named, patience=waits
+        )
         source = stack.enter_context(opening)
         if source.hint:
             note(source.hint)
@@ -340,11 +345,59 @@ def _fields_of_load(
     there = index()
     if there is None or not there.fields.split:
         return asked_for
-    chunking = there.fields.chunking if chunk is None else chunking
-    kept = (there.fields if given is None else metadata.USUAL).chunked(None if chunk is not None else chunking)
+    # As the index names them, without what a search must know of it.
+    own = FieldNames.from_meta({metadata.FIELDS: there.fields.to_dict()})
+    chunking = own.chunking if chunk is None else chunking
+    kept = (own if given is None else metadata.USUAL).chunked(None if chunk is not None else chunking)
     if if_exists != "append" and kept != metadata.USUAL:
         note(f"The new version is loaded as {there.index} was, with {kept.as_options()}.")
-    return chunked_fields(given or there.fields, chunking)
+    return chunked_fields(given or own, chunking)
+
+
+def _require_chunkable(fields: FieldNames, pipeline: PipelineOptions) -> None:
+    """Refuse to cut documents that bring what is made of their texts.
+
+    Raises:
+        UsageError: they do.
+    """
+    brought = [("--encoder", "a vector", "vectors", pipeline.encoder)]
+    brought.append(("--sparse", "weights", "weights", pipeline.sparse or OFF))
+    for option_name, one, several, encoder in brought if fields.chunking else ():
+        if is_given(encoder):
+            raise UsageError(
+                f"--chunk {fields.chunking} gives each piece of a document {one} of its own, but the {several} of "
+                f"{option_name} {encoder} are of whole documents: use --chunk off, or an encoder that reads texts."
+            )
+
+
+def _beside_of_load(
+    index: Callable[[], IndexInfo | None], if_exists: IfExists, pipeline: PipelineOptions
+) -> PipelineOptions:
+    """The options with what is kept beside vectors; what was not asked for is as in the index, where there is one."""
+    there = None if if_exists == "fail" or None not in (pipeline.sparse, pipeline.tokens) else index()
+    if there is not None and there.sparse is not None and pipeline.sparse is None:
+        pipeline = replace(pipeline, sparse=there.sparse.encoder, sparse_named_by=f"The index {there.name}")
+    if there is not None and there.tokens is not None and pipeline.tokens is None:
+        pipeline = replace(pipeline, tokens=there.tokens.encoder)
+    return pipeline
+
+
+def _with_beside(fields: FieldNames, pipeline: PipelineOptions) -> FieldNames:
+    """The same fields, and those of what is kept beside vectors.
+
+    Raises:
+        UsageError: one of them has the name of such a field.
+    """
+    sparse = SPARSE_FIELD if pipeline.sparse not in (None, OFF) else None
+    tokens = TOKENS_FIELD if pipeline.tokens not in (None, OFF) else None
+    for name, given_as in fields.named_by():
+        if (first := name.partition(".")[0]) in (sparse, tokens):
+            option_name = "--sparse" if first == sparse else "--tokens"
+            raise UsageError(
+                f"{given_as} {name}: with {option_name}, langshift uses this name itself; rename the field in the "
+                "corpus."
+            )
+    return structs.replace(fields, sparse=sparse, tokens=tokens)
 
 
 def _index(client: OpenSearch, name: str) -> IndexInfo | None:

@@ -43,9 +43,14 @@ def _make_pipeline_options(**values: Any) -> PipelineOptions:  # noqa: ANN401 - 
     return PipelineOptions(**values, reading=reading)
 
 
-def pipeline_options(encoder: Decorator) -> Decorator:
-    """The options of a command that makes documents' vectors; it is given them as ``pipeline``."""
-    usual = (encoder, REMOTE_CODE, *READING, VECTORS, ALPHA, GAMMA)
+def pipeline_options(encoder: Decorator, *beside: Decorator) -> Decorator:
+    """The options of a command that makes documents' vectors; it is given them as ``pipeline``.
+
+    Args:
+        encoder: the option that names the encoder.
+        beside: those for what is made of texts beside their vectors.
+    """
+    usual = (encoder, REMOTE_CODE, *READING, *beside, VECTORS, ALPHA, GAMMA)
     return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, _LID_MODEL, _MIN_CONFIDENCE)
 
 

@@ -36,6 +36,8 @@ from langshift.parameters import (
     READING,
     REMOTE_CODE,
     SHARE,
+    SPARSE,
+    TOKENS,
     VECTORS,
     Command,
     FiniteRange,
@@ -49,6 +51,7 @@ from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames, read_metadata
 from langshift.plugin.transfer.state import Stage, TransferProgress, TransferResult
 from langshift.retrieval.settings import SearchOptions
+from langshift.wording import join_words
 
 
 def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
@@ -177,7 +180,9 @@ _UNMEASURED = (
 
 @click.command(cls=Command)
 @click.argument("name")
-@option("--encoder NAME", "The new encoder: e5-small, use-m, st:NAME_OR_PATH or http:URL.", required=True)
+@option("--encoder NAME", "The new encoder: e5-small, use-m, st:NAME_OR_PATH or http:URL. [default: the index's]")
+@SPARSE
+@TOKENS
 @REMOTE_CODE
 @option_group("reading", Reading, *READING)
 @VECTORS
@@ -194,7 +199,9 @@ _UNMEASURED = (
 @JSON
 def reencode(
     name: str,
-    encoder: str,
+    encoder: str | None,
+    sparse: str | None,
+    tokens: str | None,
     trust_remote_code: bool,
     reading: Reading,
     vectors: Path | None,
@@ -207,16 +214,27 @@ def reencode(
     """Encode the texts of the index NAME again, with another encoder.
 
     A new version is created from the texts in the live one, checked, and put in its place. Everything but the
-    vectors stays as it is. Writes that arrive in the meantime are carried over; searches are not affected. The old
-    version is kept for `langshift rollback NAME`. If the command ends early, the old version stays live: run the
-    same command again, and it encodes only what is still missing.
+    vectors stays as it is; so do they without --encoder. Writes that arrive in the meantime are carried over; searches
+    are not affected. The old version is kept for `langshift rollback NAME`. If the command
+    ends early, the old version stays live: run the same command again, and it encodes only what is still missing.
 
     \b
     Example:
       langshift reencode news --encoder st:intfloat/multilingual-e5-large
+      langshift reencode news --sparse e5-small
     """
+    if encoder is None:
+        if sparse is None and tokens is None:
+            raise UsageError("There is nothing to encode: give --encoder, --sparse or --tokens.")
+        if (vectors, alpha, gamma) != (None, None, None) or reading != Reading():
+            raise UsageError(
+                "Without --encoder, vectors stay as they are: name it to have them made otherwise, or change their "
+                "shift alone with `langshift retune`."
+            )
     client = open_cluster()
-    wanted = PipelineOptions(encoder, trust_remote_code, vectors, alpha, gamma=gamma, reading=reading)
+    wanted = PipelineOptions(
+        encoder or "", trust_remote_code, vectors, alpha, gamma=gamma, reading=reading, sparse=sparse, tokens=tokens
+    )
     try:
         with output.progress() as bars:
             watch = TransferReporter(bars).update
@@ -345,14 +363,14 @@ def reencoded(made: ReencodeResult) -> str:
     """What a reencode did, in a sentence."""
     done = made.done
     asked = done.requested or {}
+    kept = join_words(made.beside)
     if not done.changed:
-        return (
-            f"{done.name} ({done.index}) is already encoded with {asked['encoder']}, with the same shift: nothing was "
-            "changed."
-        )
+        encoded = f"is already encoded with {asked['encoder']}, with the same shift"
+        return f"{done.name} ({done.index}) {f'already keeps {kept}' if kept else encoded}: nothing was changed."
     without = f" ({made.without_vector:,} without a vector)" if made.without_vector else ""
     scales = scales_in_words(asked["alpha"], {}, asked.get("gamma", 0.0))
-    return _replaced(done, f", encoded with {asked['encoder']} and {scales}", without)
+    encoded = f", encoded with {asked['encoder']} and {scales}" if made.encoded else ""
+    return _replaced(done, f"{encoded}{f', with {kept}' if kept else ''}", without)
 
 
 def _replaced(done: TransferResult, made: str, without: str = "") -> str:

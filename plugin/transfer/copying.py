@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
-from langshift.plugin.metadata import window
+from langshift.plugin.metadata import remove_at, window
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.client_copy import copy_here
 from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted
@@ -27,6 +27,9 @@ def carry_mappings(run: Transfer) -> None:
             run.client.indices.get_mapping(index=index)[index]["mappings"].get("properties", {})
             for index in (run.source, run.target)
         )
+        if isinstance(run.transform, ClientTransform):
+            for path in run.transform.removed:
+                remove_at(there, path.replace(".", ".properties."))
         if lacking := _lacking(there, here):
             run.client.indices.put_mapping(index=run.target, body={"properties": lacking})
 

@@ -155,8 +155,8 @@ def _difference(run: Transfer, hit: Mapping[str, Any], expected: _Vector, copy: 
         return "has no copy"
     if copy["_version"] != hit["_version"]:
         return f"has version {copy['_version']}, not {hit['_version']}"
-    vector = run.transform.vector_field
     if isinstance(run.transform, ScriptTransform):
+        vector = run.transform.vector_field
         live, here = vector_at(hit["_source"], vector), vector_at(copy["_source"], vector)
         if (live is None) != (here is None):
             index = run.source if live is None else run.target
@@ -175,7 +175,7 @@ def _others(run: Transfer, source: Mapping[str, Any]) -> dict[str, Any]:
     others = deepcopy(dict(source))
     if isinstance(run.transform, ClientTransform):
         others = normal_texts(others, run.transform.texts)
-    for path in (run.transform.vector_field, run.transform.stamp_field):
+    for path in run.transform.changes:
         metadata.remove_at(others, path)
     return others
 

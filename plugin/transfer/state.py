@@ -163,6 +163,11 @@ class ScriptTransform(NamedTuple):
     stamp_field: str
     late_writes: Mapping[str, Any] | None = None
 
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The fields that may be others in the other version."""
+        return self.vector_field, self.stamp_field
+
 
 #: Documents of the one version, and ``_source`` of each as the other has it by now, None where it lacks it ->
 #: ``_source`` as the other must have it, as JSON on one line.
@@ -174,15 +179,15 @@ class ClientTransform(NamedTuple):
 
     Attributes:
         convert: makes documents of the other version.
-        vector_field: where the vector is, a path with dots.
-        stamp_field: the other field that changes; all others stay as they are, but
+        changes: the fields that may be others in the other version, paths with dots; all others stay as they are, but
         texts: these are in normal form then.
+        removed: those of ``changes`` that no document of the other version has, nor its mapping.
     """
 
     convert: Convert
-    vector_field: str
-    stamp_field: str
+    changes: tuple[str, ...]
     texts: tuple[str, ...]
+    removed: tuple[str, ...] = ()
 
 
 Transform = ScriptTransform | ClientTransform
@@ -228,7 +233,7 @@ TransferListener = Callable[[TransferProgress], None]
 
 
 # Of what was asked for, what ``--json`` says.
-_SHOWN = ("encoder", "alpha", "alphas", "gamma", "vectors")
+_SHOWN = ("encoder", "alpha", "alphas", "gamma", "vectors", "sparse", "tokens")
 
 
 @dataclass(frozen=True)

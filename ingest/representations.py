@@ -1,0 +1,133 @@
+"""What is made of texts beside their vectors, each in a field of its own: weights of tokens, and vectors of tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+from msgspec import structs
+
+from langshift.debias.encoders.base import is_given
+from langshift.debias.encoders.sparse import open_sparse
+from langshift.errors import FingerprintError
+from langshift.plugin.representations import Kept, SparseWeights, TokenVectors, in_words, is_same
+
+#: In place of an encoder's name: none.
+OFF: Final = "off"
+
+
+@dataclass(frozen=True)
+class Representation:
+    """One of them, and what makes it.
+
+    Attributes:
+        kept: its encoder and its field, as an index keeps them.
+        encode: texts -> the value of each, as JSON has it; an empty one where there is nothing to keep.
+    """
+
+    kept: Kept
+    encode: Callable[[Sequence[str]], Sequence[Any]]
+    _lock: Lock = field(default_factory=Lock, compare=False, repr=False)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether documents bring it, and no text is encoded."""
+        return is_given(self.kept.encoder)
+
+    def at(self, field_name: str) -> Representation:
+        """The same, kept in another field."""
+        return replace(self, kept=structs.replace(self.kept, field=field_name))
+
+    def of(self, texts: Sequence[str]) -> list[Any]:
+        """The value of each text, as JSON has it; None where there is none, as of an empty text.
+
+        Raises:
+            LangshiftError: the encoder cannot be opened, or fails.
+        """
+        made: list[Any] = [None] * len(texts)
+        if rows := [row for row, text in enumerate(texts) if text]:
+            # Updates are encoded in threads of their own, and an encoder is no matter of two at once.
+            with self._lock:
+                values = self.encode([texts[row] for row in rows])
+            for row, value in zip(rows, values, strict=True):
+                made[row] = value or None
+        return made
+
+    def difference(self, stored: Any, made: Any) -> float:  # noqa: ANN401 - any JSON
+        """How far a stored value is from one that was made, in lengths of that one; infinite where one alone is there.
+
+        Both may be None.
+        """
+        if stored is None or made is None:
+            return 0.0 if stored is made else math.inf
+        here, there = _numbers(stored, made)
+        if len(here) != len(there):
+            return math.inf
+        return float(np.linalg.norm(here - there) / np.linalg.norm(there))
+
+
+def _numbers(*values: Any) -> list[Any]:  # noqa: ANN401 - two values of a representation
+    """Values as vectors whose components stand for the same, float64."""
+    if isinstance(values[0], Mapping):
+        tokens = list(dict.fromkeys(token for value in values for token in value))
+        return [np.array([value.get(token, 0.0) for token in tokens]) for value in values]
+    from langshift.debias.encoders.token_vectors import unpack
+
+    return [unpack(value).ravel().astype(np.float64) for value in values]
+
+
+def open_representation(
+    kind: type[Kept], name: str, *, trust_remote_code: bool = False, named_by: str = ""
+) -> Representation:
+    """Open what makes one of them.
+
+    Args:
+        kind: which.
+        name: its encoder, as ``open_sparse`` or ``open_token_encoder`` takes it.
+        trust_remote_code: whether to run code that comes with a model.
+        named_by: what names the encoder where no person did, see ``open_encoder``.
+
+    Raises:
+        UsageError: there is no such encoder, or it cannot be used with what there is.
+        LangshiftError: its model cannot be loaded, or its server does not answer as it should.
+    """
+    if kind is SparseWeights:
+        sparse = open_sparse(name, trust_remote_code=trust_remote_code, named_by=named_by)
+        weights = SparseWeights(encoder=sparse.id, revision=sparse.revision)
+        return Representation(weights, lambda texts: [dict(one) for one in sparse.encode_documents(texts)])
+    from langshift.debias.encoders.token_vectors import open_token_encoder, pack
+
+    tokens = open_token_encoder(name, trust_remote_code=trust_remote_code)
+    vectors = TokenVectors(encoder=tokens.id, revision=tokens.revision, dimension=tokens.dimension)
+    return Representation(vectors, lambda texts: [len(one) and pack(one) for one in tokens.encode_documents(texts)])
+
+
+def representation_of(
+    stored: Kept, name: str | None = None, *, trust_remote_code: bool = False, named_by: str = ""
+) -> Representation:
+    """The one that an index keeps; its encoder is opened when the first text is to be encoded.
+
+    Args:
+        stored: how it was made, and where it stands.
+        name: where its encoder is now; None for where it was.
+        trust_remote_code: whether to run code that comes with its model.
+        named_by: what names the encoder where no person did.
+    """
+
+    @cache
+    def opened() -> Representation:
+        made = open_representation(
+            type(stored), name or stored.encoder, trust_remote_code=trust_remote_code, named_by=named_by
+        )
+        if not is_same(stored, made.kept):
+            raise FingerprintError(
+                f"The index keeps {in_words(stored)}, not {in_words(made.kept)}: make the same encoder available again."
+            )
+        return made
+
+    return Representation(stored, lambda texts: opened().encode(texts))
