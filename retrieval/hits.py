@@ -26,7 +26,7 @@ class Leg(NamedTuple):
     """What one leg of a search said of a document.
 
     Attributes:
-        score: as the leg gave it: ``(1 + cos) / 2`` of vectors, BM25 of words.
+        score: as the leg gave it: ``(1 + cos) / 2`` of vectors, BM25 of words, ``Σ q_t · d_t`` of tokens.
         rank: among what the leg retrieved, counted from 1; of ``anchored`` among the hits. None where the leg did not
             rank the document: where it was looked at for the language preference, or put with the bonus in one score.
     """
@@ -463,7 +463,7 @@ def sources(responses: Iterable[Response]) -> dict[str, Mapping[str, Any]]:
     return {hit["_id"]: hit.get("_source", {}) for response in responses for hit in response["hits"]["hits"]}
 
 
-#: Leg and part: ``dense`` or ``lexical``; ``all`` or ``shard N``, and ``own`` or ``others`` by language.
+#: Leg and part: ``dense``, ``lexical`` or ``sparse``; ``all`` or ``shard N``, and ``own`` or ``others`` by language.
 Part = tuple[str, str]
 
 

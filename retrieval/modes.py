@@ -13,19 +13,22 @@ from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, native_d
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hybrid import (
     base_score,
+    by_one_leg,
     by_score,
     fused_search,
     hybrid_search,
-    lexical,
+    leg_query,
+    legs_of,
     needs_run_scores,
-    words_query,
 )
-from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest, Source, vector_of
+from langshift.retrieval.settings import LEAST_CANDIDATES, ONE_LEG, SearchRequest, Source, vector_of
 from langshift.retrieval.steps import Body, Response, SearchPlan, step_by_step, timed
 
 # At most so many times as deep as before, and so many times as deep as it seems needed.
 _DEEPEST: Final = 4
 _MARGIN: Final = 1.5
+#: Modes whose scores are put together of what legs retrieved.
+_BY_LEGS: Final = ONE_LEG | {"hybrid"}
 _FULL: Final = (
     f"The groups found have {dsl.MOST:,} or more documents in addition to those that the search itself found: the rest "
     "is not shown."
@@ -36,7 +39,8 @@ _DEEPEST_CHUNKS: Final = (
 
 _RANKED: Final = {
     "dense": dense,
-    "lexical": lexical,
+    "lexical": by_one_leg,
+    "sparse": by_one_leg,
     "hybrid": hybrid_search,
     "balanced": balanced,
     "anchored": anchored.anchored,
@@ -54,7 +58,7 @@ def search(request: SearchRequest) -> SearchPlan[hits.RankedHits]:
         group would, has that document's score, and the group's other documents inside.
 
     Raises:
-        UsageError: the question has no vector, or too many words for the server.
+        UsageError: the question has no vector or no weights, or too many words for the server.
     """
     if request.setting.one_per_group:
         work = _one_per_group(request)
@@ -257,10 +261,10 @@ def _shown(found: Mapping[str, Any], source: Source, group: str) -> Mapping[str,
 def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:
     """What ``search`` would have given documents, also those below its cut; a plan.
 
-    Scores by vector are exact, by a script; BM25 comes from the run's own query under a filter, which leaves it as
-    it is. In ``hybrid`` a leg gives 0 to what it did not retrieve, by either fusion and over any number of shards, and
-    what neither leg retrieved has 0, and the bonus if it is favoured. In an index of chunks a document has the score of
-    its best chunk.
+    Scores by vector are exact, by a script; those of words and tokens come from the run's own query under a filter,
+    which leaves them as they are. In ``hybrid`` a leg gives 0 to what it did not retrieve, by either fusion and over
+    any number of shards, and what no leg retrieved has 0, and the bonus if it is favoured. In an index of chunks a
+    document has the score of its best chunk.
 
     Args:
         request: what was searched for; which documents are scored does not depend on its filters.
@@ -268,12 +272,12 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
         ids: the documents, at most 10,000.
 
     Returns:
-        Of the plan: every id's score; None where it matches nothing: has no vector, or none of the words, as the
-        mode asks for, in ``hybrid`` neither.
+        Of the plan: every id's score; None where it matches nothing: has no vector, or none of the words or tokens, as
+        the mode asks for, in ``hybrid`` none of all.
     """
     if not ids:
         return {}
-    if request.setting.mode in {"lexical", "hybrid"}:
+    if request.setting.mode in _BY_LEGS:
         how = yield from _known_scoring(request, how)
     # Of what the run knows of a document not all chunks are a part: one that it did not retrieve may have the bonus.
     rest = [name for name in ids if name not in how.run_scores or request.fields.parent is not None]
@@ -285,11 +289,11 @@ def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str])
 
 
 def _known_scoring(request: SearchRequest, how: hits.ScoringContext) -> SearchPlan[hits.ScoringContext]:
-    """How the scores of ``lexical`` or ``hybrid`` were put together.
+    """How the scores of ``hybrid``, or of a mode of one leg, were put together.
 
     Where the search itself could not say, as the cluster's plugin does not, its legs are asked for that.
     """
-    if (request.setting.mode == "lexical" and not request.preference) or how.ranges or how.run_scores:
+    if (request.setting.mode in ONE_LEG and not request.preference) or how.ranges or how.run_scores:
         return how
     legs_only = replace(request, size=0, depth=how.depth or LEAST_CANDIDATES, source=False)
     return (yield from fused_search(legs_only)).how
@@ -310,8 +314,8 @@ def _entries(request: SearchRequest, found: hits.RankedHits, ids: Sequence[str])
         return []
     clauses: dsl.Clauses = dsl.of_documents(ids, request.fields)
     size = len(ids) if request.fields.parent is None else dsl.MOST
-    if request.setting.mode in {"lexical", "hybrid"}:
-        scored = yield from _lexical_entries(request, found, clauses, size)
+    if request.setting.mode in _BY_LEGS:
+        scored = yield from _leg_entries(request, found, clauses, size)
     else:
         clauses = [*clauses, *request.filters.clauses]
         if request.setting.mode == "anchored":
@@ -336,12 +340,16 @@ def _dense_entries(request: SearchRequest, clauses: dsl.Clauses, size: int) -> S
     ]
 
 
-def _lexical_entries(
+def _leg_entries(
     request: SearchRequest, found: hits.RankedHits, clauses: dsl.Clauses, size: int
 ) -> SearchPlan[list[hits.ScoredDoc]]:
-    """Those of ``lexical`` and ``hybrid``, without those that match nothing."""
+    """Those of ``hybrid`` and of modes of one leg, without those that match nothing."""
     how, fields = found.how, request.fields
-    bodies = {"lexical": dsl.body(words_query(request, *clauses), size, fields, source=False)}
+    bodies = {
+        leg: dsl.body(leg_query(leg, request, *clauses), size, fields, source=False)
+        for leg in legs_of(request)
+        if leg != "dense"
+    }
     if request.setting.mode == "hybrid":
         among = [*clauses, *request.filters.clauses]
         bodies["dense"] = dsl.exact(vector_of(request.question), among, size, fields)
@@ -352,7 +360,7 @@ def _lexical_entries(
     def score(one: hits.ScoredDoc) -> float:
         if unretrieved and one.id in found.retrieved:
             return found.retrieved[one.id]
-        base = 0.0 if unretrieved else base_score(one, request.setting, how.ranges)
+        base = 0.0 if unretrieved else base_score(one, request, how.ranges)
         return base + bonus * request.prefers(one.language)
 
     return [one._replace(score=score(one)) for one in union.values()]

@@ -17,10 +17,13 @@ from langshift.client import HYBRID_PLUGIN, cluster_version, plugins, version_tu
 from langshift.debias.detector import Detection, open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import AS_KNOWN, Encoder, VectorSpec, identity, is_given
-from langshift.errors import ClusterError, LangshiftError, UsageError
+from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, open_sparse, parse_weights
+from langshift.debias.fingerprint import same_encoder
+from langshift.errors import ClusterError, FingerprintError, LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.native_nodes import plugin_nodes
+from langshift.plugin.representations import SparseWeights
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import effects, hits, modes, pages, settings
 from langshift.retrieval.calibration import stored
@@ -77,6 +80,38 @@ def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: d
     return encoder
 
 
+def require_weights(index: IndexInfo) -> SparseWeights:
+    """What an index says of its weights of tokens.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if index.sparse is None:
+        raise UsageError(
+            f"{index.name} has no weights of tokens, which this search needs: add them with "
+            f"`langshift reencode {index.name} --sparse NAME`."
+        )
+    return index.sparse
+
+
+def open_sparse_of(index: IndexInfo, options: settings.SearchOptions) -> SparseEncoder:
+    """The learned sparse encoder that made the weights of an index.
+
+    Raises:
+        UsageError: the index has no weights, there is no such encoder, or it is on a server that the index alone names.
+        FingerprintError: the encoder is not the one that made them.
+    """
+    made = require_weights(index)
+    encoder = open_sparse(made.encoder, trust_remote_code=options.trust_remote_code, named_by=f"The index {index.name}")
+    if not same_encoder((made.encoder, made.revision), (encoder.id, encoder.revision)):
+        raise FingerprintError(
+            f"The weights of tokens in {index.name} were made with {made.encoder}, revision {made.revision}, not "
+            f"{encoder.revision}: search with the same encoder, or make them again with "
+            f"`langshift reencode {index.name} --sparse {made.encoder}`."
+        )
+    return encoder
+
+
 def read_vector(given: Sequence[float], index: IndexInfo) -> NDArray[np.float32]:
     """The vector that a client gives for its query, shape (dimension,).
 
@@ -96,6 +131,18 @@ def read_vector(given: Sequence[float], index: IndexInfo) -> NDArray[np.float32]
     if not np.isfinite(vector).all():
         raise UsageError("The vector of the query has a number that is not finite as a float.")
     return vector
+
+
+def read_weights(given: object) -> TokenWeights:
+    """The weights of tokens that a client gives for its query.
+
+    Raises:
+        UsageError: they are none.
+    """
+    try:
+        return parse_weights(given)
+    except ValueError as error:
+        raise UsageError(f"The sparse_embedding of the query {error}.") from None
 
 
 def language_notes(
@@ -164,6 +211,19 @@ class Searcher:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Query vectors as the encoder makes them, and as they are searched with: (len(texts), dimension), float32."""
         return self.encoder.encode_queries(texts)
+
+    def encode_weights(self, texts: Sequence[str]) -> list[TokenWeights]:
+        """Weights of queries' tokens as the index's learned sparse encoder makes them.
+
+        Raises:
+            UsageError: the index has no weights of tokens.
+            LangshiftError: their encoder cannot be opened, is another now, or fails.
+        """
+        return self._sparse.encode_queries(texts)
+
+    @cached_property
+    def _sparse(self) -> SparseEncoder:
+        return open_sparse_of(self.index, self._options)
 
     def encode_sentences(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of parts of documents' texts, (len(texts), dimension), float32; one thread at a time encodes."""
@@ -248,7 +308,7 @@ class Searcher:
         """The search for a question.
 
         Args:
-            question: with a vector where the setting needs one.
+            question: with a vector and weights where the setting needs them.
             setting: how to search.
             size: how many hits.
             filters: what hits must match.
@@ -259,11 +319,14 @@ class Searcher:
             start: the place of the first hit in the ranking that pages are cut from; None for no page.
 
         Raises:
-            UsageError: one document of each group is wanted, and the index's field does not serve for that.
+            UsageError: one document of each group is wanted, and the index's field does not serve for that; or tokens
+                are to be searched for, and the index has no weights of any.
         """
         if setting.one_per_group:
             self._fields.require_groups()
         setting = self.resolve(setting).setting
+        if setting.needs_weights:
+            require_weights(self.index)
         target = self.target(setting, legs=legs)
         request = settings.SearchRequest(
             question, setting, target, size, filters=filters, source=source, passages=passages
@@ -349,6 +412,7 @@ class Searcher:
         *,
         language: str | None = None,
         vector: Sequence[float] | None = None,
+        sparse_embedding: TokenWeights | None = None,
         size: int = 10,
         filters: Filters = NO_FILTERS,
         dsl_filter: DslFilter = (),
@@ -386,7 +450,10 @@ class Searcher:
         known = None if vector is None else read_vector(vector, self.index)
         if known is None and (explain or setting.needs_vector):
             known = self.encode([words])[0]
-        question = settings.SearchQuery(words, text_language(tag), known)
+        weights = None if sparse_embedding is None else read_weights(sparse_embedding)
+        if weights is None and setting.needs_weights:
+            weights = self.encode_weights([words])[0]
+        question = settings.SearchQuery(words, text_language(tag), known, weights)
         shift, unknown = self._shift if explain else (None, None)
         plan = self.plan(
             question,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from langshift.debias.encoders.sparse import TokenWeights
+
 # What is longer is no query; encoders read a few hundred words.
 MOST_CHARACTERS = 10_000
 MOST_HITS = 1000
@@ -120,8 +122,10 @@ class SearchContext:
     native: bool = False
 
 
-Mode = Literal["auto", "dense", "lexical", "hybrid", "balanced", "anchored"]
+Mode = Literal["auto", "dense", "lexical", "sparse", "hybrid", "balanced", "anchored"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+#: Modes of scores that are no cosines, of words or of tokens.
+ONE_LEG: Final = frozenset({"lexical", "sparse"})
 #: Where the mode of a search comes from.
 ModeOrigin = Literal["asked", "calibration", "default"]
 Fusion = Literal["min-max", "rrf"]
@@ -139,6 +143,7 @@ class SettingArguments(TypedDict, total=False):
     spread: float | None
     fusion: Fusion | None
     lexical_weight: float | None
+    sparse_weight: float | None
     one_per_group: bool
     rerank: str | None
     rerank_depth: int | None
@@ -151,6 +156,7 @@ class ResultArguments(TypedDict, total=False):
 
     language: str | None
     vector: Sequence[float] | None
+    sparse_embedding: TokenWeights | None
     size: int
     filters: Filters
     dsl_filter: DslFilter
@@ -169,11 +175,12 @@ class SearchArguments(SettingArguments, ResultArguments, total=False):
 
     Attributes:
         mode: ``auto`` (the usual one: what calibration found to be best for the index, else ``dense``), ``dense``,
-            ``lexical``, ``hybrid``, ``balanced`` or ``anchored``.
+            ``lexical``, ``sparse``, ``hybrid``, ``balanced`` or ``anchored``.
         prefer_language: what documents in the query's language are given more, in units of cosine, 0 to 2.
         spread: what documents in other languages are given more; excludes ``prefer_language``.
         fusion: how ``hybrid`` puts vectors and words together, ``min-max`` (usual) or ``rrf``.
         lexical_weight: the share of the words in ``hybrid``, 0 to 1; .3 is usual.
+        sparse_weight: the share of learned sparse weights in ``hybrid``, 0 to 1; 0 is usual.
         one_per_group: whether of documents that are translations of each other one is shown, the one in the query's
             language where there is one, with the others inside it.
         rerank: puts the best hits in a better order: ``features``, ``features:FILE``, ``st:NAME_OR_PATH`` or
@@ -184,6 +191,7 @@ class SearchArguments(SettingArguments, ResultArguments, total=False):
         language: of the query, a BCP 47 tag; detected if None.
         vector: of the query, as the index's encoder makes it, where somebody else has encoded it; with vectors that
             came with the data nobody here can. None for one that is encoded here.
+        sparse_embedding: token -> weight, the query's weights as the index's sparse encoder makes them; likewise.
         size: how many hits, 1 to 1,000; 10 is usual.
         filters: field of the index -> what a hit must have there: a value, several of which any will do, or conditions
             that all must hold: ``gte``, ``gt``, ``lte`` and ``lt`` (of a date also date arithmetic such as
@@ -214,11 +222,13 @@ class SearchQuery(NamedTuple):
         words: as the searcher wrote them.
         language: primary language tag, ``und`` where unknown.
         vector: the vector to search with, shape (dimension,), float32; None where the setting needs none.
+        weights: the weights of tokens to search with; likewise.
     """
 
     words: str
     language: str = UNDETERMINED
     vector: NDArray[np.float32] | None = None
+    weights: TokenWeights | None = None
 
 
 # Characters of a query, in a sentence about it.
@@ -241,17 +251,34 @@ def vector_of(question: SearchQuery) -> NDArray[np.float32]:
     return question.vector
 
 
+def weights_of(question: SearchQuery) -> TokenWeights:
+    """The question's weights of tokens.
+
+    Raises:
+        UsageError: it has none, so that it matches nothing.
+    """
+    if question.weights is None:
+        raise UsageError("The query has no weights of tokens, but this search mode needs them: encode the query.")
+    if not question.weights:
+        raise UsageError(
+            f"The sparse encoder gives no weights for the query {question.words[:_SHOWN_CHARACTERS]!r}, so no document "
+            "matches it: use other words, or mode dense."
+        )
+    return question.weights
+
+
 @dataclass(frozen=True)
 class SearchSettings:
     """How to search.
 
     Attributes:
-        mode: ``dense``, ``lexical``, ``hybrid``, ``balanced`` or ``anchored``; or ``auto``, what calibration found to
-            be best for the index, which ``Searcher.resolve`` makes one of these.
+        mode: ``dense``, ``lexical``, ``sparse``, ``hybrid``, ``balanced`` or ``anchored``; or ``auto``, what
+            calibration found to be best for the index, which ``Searcher.resolve`` makes one of these.
         preference: the language preference beta, in units of cosine: what a document in the searcher's language
             is given more than others. Below 0 the others are given more (``--spread``).
-        fusion: how ``hybrid`` puts its two legs together.
+        fusion: how ``hybrid`` puts its legs together.
         lexical_weight: the share of the words in ``hybrid``, 0 to 1; that of the vectors is the rest.
+        sparse_weight: the share of learned sparse weights in ``hybrid``, likewise; at 0 they are not asked for.
         one_per_group: whether of a translation group one document is shown, the one in the searcher's language
             where there is one, with the others inside it.
         rerank: the reranker, ``features``, ``features:FILE``, ``st:NAME_OR_PATH`` or ``http:URL#MODEL``; None for
@@ -265,6 +292,7 @@ class SearchSettings:
     preference: float = 0.0
     fusion: Fusion = "min-max"
     lexical_weight: float = 0.3
+    sparse_weight: float = 0.0
     one_per_group: bool = False
     rerank: str | None = None
     rerank_depth: int = 50
@@ -273,19 +301,23 @@ class SearchSettings:
 
     @property
     def needs_vector(self) -> bool:
-        """Whether the question's vector is needed: in all modes but lexical without a preference of cosines."""
+        """Whether the question's vector is needed: by words or tokens alone only for a preference of cosines."""
         if self.rerank is not None:
-            return self.mode != "lexical" or by_features(self.rerank)
-        return self.mode != "lexical" or bool(self.preference)
+            return self.mode not in ONE_LEG or by_features(self.rerank)
+        return self.mode not in ONE_LEG or bool(self.preference)
+
+    @property
+    def needs_weights(self) -> bool:
+        """Whether the question's weights of tokens are needed."""
+        return self.mode == "sparse" or (self.mode == "hybrid" and self.sparse_weight > 0)
 
     @property
     def retrieval(self) -> SearchSettings:
         """How candidates are searched for that are reranked; the setting itself without a reranker."""
         if self.rerank is None:
             return self
-        return SearchSettings(
-            self.mode, fusion=self.fusion, lexical_weight=self.lexical_weight, one_per_group=self.one_per_group
-        )
+        usual = {name: getattr(USUAL, name) for name in vars(self) if name.startswith("rerank") or name == "preference"}
+        return replace(self, **usual)
 
 
 def by_features(reranker: str) -> bool:
@@ -483,6 +515,9 @@ PARAMETERS: Final = (
     Parameter(
         "lexical_weight", "W", "The words' weight in hybrid.", kind=float, most=1, needs=("mode", "hybrid"), rare=True
     ),
+    Parameter(
+        "sparse_weight", "W", "The tokens' weight there.", kind=float, most=1, needs=("mode", "hybrid"), rare=True
+    ),
     Parameter("one_per_group", "", "Show one of several translations, in the query's language if possible.", kind=bool),
     Parameter("rerank", "NAME", "Rerank the best hits: features, st:NAME_OR_PATH or http:URL#MODEL."),
     Parameter(
@@ -525,7 +560,13 @@ def setting_of(spelt: Spelling = in_python, **given: Unpack[SettingArguments]) -
     if {"prefer_language", "spread"} <= values.keys():
         raise UsageError(f"{spelt('prefer_language')} and {spelt('spread')} are mutually exclusive: give one of them.")
     preference = values.pop("prefer_language", 0.0) - values.pop("spread", 0.0)
-    return SearchSettings(preference=preference, **values)
+    found = SearchSettings(preference=preference, **values)
+    if found.lexical_weight + found.sparse_weight > 1:
+        raise UsageError(
+            f"{spelt('lexical_weight')} {found.lexical_weight:g} and {spelt('sparse_weight')} {found.sparse_weight:g} "
+            "are more than 1 together: vectors have what is left of 1."
+        )
+    return found
 
 
 class SearchOptions(NamedTuple):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from langshift.plugin.stored_vector import vector_at
 from langshift.retrieval import dsl, hits, settings
 from langshift.retrieval.dense import rank_balanced, rank_dense
 from langshift.retrieval.filters import IndexFilter
-from langshift.retrieval.hybrid import Parts, fuse, nearest_bodies, word_bodies
+from langshift.retrieval.hybrid import Parts, fuse, nearest_bodies, query_bodies
 from langshift.retrieval.settings import vector_of
 from langshift.retrieval.steps import Body, SearchPlan, timed_step
 
@@ -90,7 +90,7 @@ def build_shortlist(
     if language != UNDETERMINED:
         wishes = {"own": 1.0, "others": -1.0}
         parts = {part: dsl.preferred_clause(request, sign) for part, sign in wishes.items()}
-    for leg, bodies_of in (("dense", nearest_bodies), ("lexical", word_bodies)):
+    for leg, bodies_of in (("dense", nearest_bodies), ("lexical", partial(query_bodies, "lexical"))):
         if leg in lacking:
             continue
         try:
@@ -108,9 +108,10 @@ def build_shortlist(
 def rankable(setting: settings.SearchSettings) -> bool:
     """Whether a shortlist tells what a setting finds: not where a search goes on from what it found itself.
 
-    Nor in the mode ``auto``, which an index makes another one first.
+    Nor in the mode ``auto``, which an index makes another one first, nor by weights of tokens.
     """
-    return setting.mode not in {"auto", "anchored"} and not setting.one_per_group and setting.rerank is None
+    goes_on = setting.mode in {"auto", "anchored"} or setting.one_per_group or setting.rerank is not None
+    return not goes_on and not setting.needs_weights
 
 
 def rank(shortlist: Shortlist, setting: settings.SearchSettings, *, size: int = DEPTH) -> hits.RankedHits:

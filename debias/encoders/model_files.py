@@ -133,7 +133,7 @@ def fetch(name: str, *, code: bool) -> Path:
         UsageError: Hugging Face has no such model, or not for this user.
         LangshiftError: it is not in the cache and cannot be fetched.
     """
-    first = [f"*{pattern}" for pattern in (*_CONFIGS, "config_sentence_transformers.json", *((_CODE,) if code else ()))]
+    first = [f"*{pattern}" for pattern in (*_CONFIGS, *_SETTINGS, *((_CODE,) if code else ()))]
     first += [f"*{pattern}" for best, _ in _FORMS for pattern in best]
     folder = require_model(_snapshot(name, None, first))
     second = []

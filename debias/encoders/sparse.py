@@ -7,8 +7,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from langshift.debias.encoders.base import is_given, of_normal_form
-from langshift.errors import UsageError
+from langshift.debias.encoders.base import of_normal_form
 
 #: Token -> weight above 0. Tokens are what the encoder calls them: numbers of its vocabulary, as text.
 TokenWeights = Mapping[str, float]
@@ -44,42 +43,6 @@ class SparseEncoder(Protocol):
 
     def encode_queries(self, texts: Sequence[str]) -> list[TokenWeights]:
         """Weights of queries, likewise."""
-
-
-def open_sparse(name: str, *, trust_remote_code: bool = False, named_by: str = "") -> SparseEncoder:
-    """Open a learned sparse encoder by its name.
-
-    Args:
-        name: ``e5-small`` (its sparse head), ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
-        trust_remote_code: run code that comes with a model (``st:`` alone).
-        named_by: what names the encoder where no person did, see ``open_encoder``.
-
-    Raises:
-        UsageError: there is no sparse encoder of that name, or it cannot be used with what there is; or its server is
-            not trusted.
-        LangshiftError: its model cannot be loaded, or its server does not answer as it should.
-    """
-    kind, _, rest = name.partition(":")
-    if kind == "st" and rest:
-        from langshift.debias.encoders.sparse_models import SentenceTransformersSparse
-
-        return SentenceTransformersSparse(rest, trust_remote_code=trust_remote_code)
-    if kind in ("http", "https") and rest:
-        from langshift.debias.encoders.sparse_api import HttpSparse
-
-        return HttpSparse(name, named_by)
-    if name == "e5-small":
-        from langshift.debias.encoders.e5_small import E5SmallSparse
-
-        return E5SmallSparse()
-    if is_given(name):
-        from langshift.debias.encoders.precomputed import PrecomputedSparse
-
-        return PrecomputedSparse(rest)
-    raise UsageError(
-        f"Unknown sparse encoder {name!r}; choose e5-small, st:NAME_OR_PATH (sentence-transformers), "
-        "http:URL#MODEL (text-embeddings-inference), or given or given:NAME (weights that come with the data)."
-    )
 
 
 def heaviest(weights: TokenWeights) -> TokenWeights:

@@ -146,18 +146,18 @@ def pack(document: Matrix) -> str:
     return base64.b64encode(_HEAD.pack(rows.shape[1]) + whole.tobytes()).decode()
 
 
-def unpack(kept: Any) -> Matrix:  # noqa: ANN401 - any JSON value
+def unpack(packed: Any) -> Matrix:  # noqa: ANN401 - any JSON value
     """What ``pack`` has packed, shape (tokens, dimension), float32, of rows of length 1.
 
     Raises:
         ValueError: it is nothing that ``pack`` makes.
     """
-    packed = base64.b64decode(kept, validate=True) if isinstance(kept, str) else b""
-    if len(packed) < _HEAD.size:
+    content = base64.b64decode(packed, validate=True) if isinstance(packed, str) else b""
+    if len(content) < _HEAD.size:
         raise ValueError("There is no head.")
-    (dimension,) = _HEAD.unpack_from(packed)
-    if not dimension or (len(packed) - _HEAD.size) % dimension:
+    (dimension,) = _HEAD.unpack_from(content)
+    if not dimension or (len(content) - _HEAD.size) % dimension:
         raise ValueError(f"There are no whole rows of {dimension} numbers.")
-    rows = np.frombuffer(packed, np.int8, offset=_HEAD.size).reshape(-1, dimension).astype(np.float32)
+    rows = np.frombuffer(content, np.int8, offset=_HEAD.size).reshape(-1, dimension).astype(np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)

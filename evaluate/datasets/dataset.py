@@ -3,7 +3,7 @@
 ::
 
     corpus.jsonl     BEIR: _id, title, text; optional: language, group, embedding
-    queries.jsonl    BEIR: _id, text; optional: language, group, article, embedding
+    queries.jsonl    BEIR: _id, text; optional: language, group, article, embedding, sparse_embedding
     qrels/test.tsv   BEIR (query-id, corpus-id, score under a header) or TREC (four columns)
     languages.tsv    optional: corpus-id and language under a header
     evidence.tsv     optional: query-id, corpus-id, position (0 to 1) and, where known, length (tokens), start, end
@@ -31,12 +31,14 @@ import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import Encoder, is_given
+from langshift.debias.encoders.sparse import TokenWeights, parse_weights
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.annotations import EvidencePositions, read_answers, read_evidence, require_known
 from langshift.files import identifier, read_columns, records, string
 from langshift.ingest.documents import EMBEDDING, invalid_as_usage_error, parse_embedding, require_dimension
 from langshift.ingest.transform import given_vectors
 from langshift.languages import UNDETERMINED, names_none, parse_tag, primary
+from langshift.plugin.representations import SPARSE_FIELD
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -144,6 +146,7 @@ class DatasetQuery(NamedTuple):
     Attributes:
         language: the primary tag, as measures compare it.
         tag: the whole one, ``zh-TW``, by which its vector moves; None where that is ``language``.
+        weights: those of its tokens.
     """
 
     id: str
@@ -153,6 +156,23 @@ class DatasetQuery(NamedTuple):
     article: str | None = None
     embedding: NDArray[np.float32] | None = None
     tag: str | None = None
+    weights: TokenWeights | None = None
+
+
+def query_weights(queries: Sequence[DatasetQuery]) -> list[TokenWeights]:
+    """The weights of tokens that come with queries.
+
+    Raises:
+        UsageError: a query without any.
+    """
+    found = [query.weights for query in queries if query.weights is not None]
+    if len(found) < len(queries):
+        lacking = next(query.id for query in queries if query.weights is None)
+        raise UsageError(
+            f"Query {lacking!r} has no 'sparse_embedding', which an index needs whose weights of tokens came with the "
+            "data: add an object with a weight for each token."
+        )
+    return found
 
 
 def query_vectors(encoder: Encoder, queries: Sequence[DatasetQuery]) -> NDArray[np.float32]:
@@ -370,7 +390,7 @@ class QueryLine(NamedTuple):
 def read_queries(path: Path, fields: str = "text") -> Iterator[QueryLine]:
     """Read the queries of a dataset: JSON Lines with ``text``.
 
-    Optional are ``_id``, ``language``, ``timestamp``, ``group``, ``article`` and ``embedding``.
+    Optional are ``_id``, ``language``, ``timestamp``, ``group``, ``article``, ``embedding`` and ``sparse_embedding``.
 
     Args:
         path: the file.
@@ -416,8 +436,14 @@ class QueryParser:
                 embedding = parse_embedding(record[EMBEDDING])
                 self._dimension = self._dimension or len(embedding)
                 require_dimension(embedding, self._dimension)
+        weights = None
+        if record.get(SPARSE_FIELD) is not None:
+            try:
+                weights = parse_weights(record[SPARSE_FIELD])
+            except ValueError as error:
+                raise UsageError(f"{where}: the field {SPARSE_FIELD!r} {error}.") from None
         group, article = optional_word(record, "group"), optional_word(record, "article")
-        query = DatasetQuery(name, text, language, group, article, embedding, tag)
+        query = DatasetQuery(name, text, language, group, article, embedding, tag, weights)
         return QueryLine(number, query, given is not None, record.get("timestamp") if time is None else time)
 
 

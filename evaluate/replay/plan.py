@@ -15,12 +15,21 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from langshift.debias.encoders.sparse import TokenWeights
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, QueryLine, unique_id
 from langshift.evaluate.datasets.logs import QueryLog
 from langshift.evaluate.datasets.texts import query_languages, query_tags
 from langshift.evaluate.replay.journal import Identity, ReplayJournal, begin, resume, unfinished
-from langshift.evaluate.replay.requests import TOP_K, LoadProfile, PreparedQuery, alternating, encode, prepare
+from langshift.evaluate.replay.requests import (
+    TOP_K,
+    LoadProfile,
+    PreparedQuery,
+    alternating,
+    encode,
+    encode_weights,
+    prepare,
+)
 from langshift.evaluate.runs import command
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.searcher import Searcher
@@ -224,6 +233,10 @@ class ReplayPlan:
         replay_targets = []
         for searcher in searchers:
             own: NDArray[np.float32] | None = None
+            chosen = [searcher.resolve(setting) for setting in options.settings]
+            weights: Sequence[TokenWeights | None] = [None] * len(queries)
+            if any(one.setting.needs_weights for one in chosen):
+                weights = encode_weights(searcher, queries, on_batch)
             if any(setting.needs_vector for setting in options.settings):
                 encoder = searcher.encoder
                 # Equal for two indices whose encoders give queries the same vectors.
@@ -231,11 +244,11 @@ class ReplayPlan:
                 if key not in encoded:
                     encoded[key] = encode(searcher, queries, on_batch)
                 own = encoded[key]
-            for setting in options.settings:
+            for setting, choice in zip(options.settings, chosen, strict=True):
                 vectors = own if own is not None and setting.needs_vector else [None] * len(queries)
-                asked = zip(queries, written, vectors, strict=True)
-                questions = [SearchQuery(query.text, language, vector) for query, language, vector in asked]
-                replay_targets.append(ReplayTarget(searcher, setting, searcher.resolve(setting), questions))
+                asked = zip(queries, written, vectors, weights, strict=True)
+                questions = [SearchQuery(query.text, *known) for query, *known in asked]
+                replay_targets.append(ReplayTarget(searcher, setting, choice, questions))
         # Prepare.
         groups = queries if options.group_scores and dataset.members else ()
         wanted = ((query.id, dataset.target_group(query.id, query.group)) for query in groups)

@@ -17,11 +17,12 @@ from opensearchpy.exceptions import ConnectionError as UnreachableError
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.debias.encoders.base import is_given
+from langshift.debias.encoders.sparse import TokenWeights
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.datasets.dataset import DatasetQuery, query_vectors
+from langshift.evaluate.datasets.dataset import DatasetQuery, query_vectors, query_weights
 from langshift.retrieval import steps
 from langshift.retrieval.hits import RankedHits, ScoringContext
-from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.searcher import Searcher, require_weights
 from langshift.retrieval.settings import SearchQuery, SearchSettings
 from langshift.retrieval.steps import SearchPlan
 from langshift.server_errors import failure
@@ -238,6 +239,25 @@ def encode(
     return np.concatenate(batches)[[rows[query.text] for query in queries]]
 
 
+def encode_weights(
+    searcher: Searcher, queries: Sequence[DatasetQuery], on_batch: Callable[[int], None] = lambda _: None
+) -> list[TokenWeights]:
+    """The weights of queries' tokens; all else is as in ``encode``.
+
+    Raises:
+        UsageError: the index has no weights; or a query has none, where they come with the data.
+    """
+    if is_given(require_weights(searcher.index).encoder):
+        return query_weights(queries)
+    texts = list(dict.fromkeys(query.text for query in queries))
+    known: dict[str, TokenWeights] = {}
+    for start in range(0, len(texts), _ENCODE_AT_ONCE):
+        batch = texts[start : start + _ENCODE_AT_ONCE]
+        known |= zip(batch, searcher.encode_weights(batch), strict=True)
+        on_batch(len(batch))
+    return [known[query.text] for query in queries]
+
+
 def prepare(
     searcher: Searcher,
     setting: SearchSettings,
@@ -266,7 +286,8 @@ def prepare(
     for row, question in enumerate(questions):
         vector = None if question.vector is None else question.vector.tobytes()
         wanted = TOP_K if sizes is None else sizes[row]
-        key = question.words, question.language, vector, wanted
+        # Those of one text are one object.
+        key = question.words, question.language, vector, id(question.weights), wanted
         if key not in made:
             begin = partial(searcher.plan, question, setting, size=wanted, source=False)
             opened = begin()

@@ -168,6 +168,11 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         f"{format_score(TOLERATED)} in any part of these queries (95% confidence)."
         if calibration.lexical_weight is not None
         else weight_remarks(index.name, None, 0)[0],
+        *(
+            [f"Beside that, weights of tokens may weigh {calibration.sparse_weight:g}."]
+            if calibration.sparse_weight is not None
+            else []
+        ),
         *(_rerank_in_words(mode, calibration) for mode in calibration.rerank),
         *([_TRANSLATED] if calibration.translated >= ALL_TRANSLATED else ()),
     ):

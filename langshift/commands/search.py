@@ -70,7 +70,8 @@ def search(
     --mode auto      what calibration found to be best for the index, dense without one
     --mode dense     by vectors
     --mode lexical   by words (BM25)
-    --mode hybrid    by both
+    --mode sparse    by the weights of tokens that `ingest --sparse` keeps
+    --mode hybrid    by vectors and words, and by weights of tokens with --sparse-weight
     --mode balanced  by vectors, the best 5 of each language
     --mode anchored  by vectors, guided by words to the same content in every language
 

@@ -9,6 +9,8 @@ these parts, that no more than next to nothing is lost. Where all is translated,
 language, and those parts alone count.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -80,6 +82,8 @@ _SURE: Final = 1.645
 # Below that the query is not moved far enough for any hit to change.
 _LEAST_STRENGTH: Final = 0.02
 WEIGHTS: Final = (0.3, 0.1, 0.03)
+# Tokens of a learned encoder tell more than words do.
+_TOKEN_WEIGHTS: Final = (0.5, 0.3, 0.1)
 # How far ``features`` may go: the first of these at which nothing is lost, which must be sure of more than is usual.
 RERANK_STRENGTHS: Final = (1.0, 0.3, 0.1, 0.03)
 # One passage in so many is asked for in hybrid search, which needs no fine figure.
@@ -120,10 +124,13 @@ class Calibration:
         trust: what ``anchored`` needs to know of the index.
         mode: the mode that finds most without losing anything.
         lexical_weight: the highest share of words at which ``hybrid`` loses nothing; None where there is none.
+        sparse_weight: the highest share of tokens' weights at which it loses nothing beside that of words; likewise,
+            and None where the index has no such weights.
         cost: what it took.
         changes: what anchored search changes with its strength, against dense search.
         full_strength: the same at strength 1.
         hybrid: what hybrid search changes with its weight; with the lowest one tried where there is no safe one.
+        tokens: the same of hybrid search by tokens, too; empty where the index has no weights of any.
         rerank: mode -> how far the reranker ``features`` may go in it, 0 to 1.
         reranked: mode -> what the reranker changes at that strength, against the mode without it; at the lowest that
             was tried where none is safe.
@@ -137,10 +144,12 @@ class Calibration:
     trust: AnchorModel
     mode: CalibratedMode
     lexical_weight: float | None
+    sparse_weight: float | None
     cost: CalibrationCost
     changes: Sequence[SliceChange]
     full_strength: Sequence[SliceChange]
     hybrid: Sequence[SliceChange]
+    tokens: Sequence[SliceChange]
     rerank: Mapping[str, float]
     reranked: Mapping[str, Sequence[SliceChange]]
     predicted: Sequence[Prediction] = ()
@@ -153,6 +162,7 @@ class Calibration:
             **self.trust.to_dict(),
             "mode": self.mode,
             "lexical_weight": self.lexical_weight,
+            "sparse_weight": self.sparse_weight,
             "overlap": self.overlap,
             "translated": round(self.translated, 4),
             "rerank": dict(self.rerank),
@@ -162,7 +172,7 @@ class Calibration:
             "loss": round(loss(self.changes), 4),
             **{
                 name: [one._asdict() for one in getattr(self, name)]
-                for name in ("changes", "full_strength", "hybrid", "predicted")
+                for name in ("changes", "full_strength", "hybrid", "tokens", "predicted")
             },
             "reranked": {mode: [one._asdict() for one in changes] for mode, changes in self.reranked.items()},
         }
@@ -180,6 +190,40 @@ class LoggedWords(NamedTuple):
     words: str
     language: str
     id: str | None = None
+
+
+#: nDCG@20 and TLR@20 of questions in a setting.
+_Figures = Callable[[Sequence[CalibrationQuestion], settings.SearchSettings], Measured]
+
+
+class _Fusion(NamedTuple):
+    """What was found out of hybrid search.
+
+    Attributes:
+        words: the highest share of words at which nothing is lost; None where there is none.
+        tokens: the same of tokens' weights beside that; None, too, where words alone find as much.
+        questions: that were asked.
+        found: what was found for them.
+        by_words: what words alone change.
+        by_tokens: what tokens change beside them.
+    """
+
+    words: float | None
+    tokens: float | None
+    questions: Sequence[CalibrationQuestion]
+    found: Measured
+    by_words: Sequence[SliceChange]
+    by_tokens: Sequence[SliceChange] = ()
+
+    @property
+    def safe(self) -> bool:
+        """Whether there is any share at which nothing is lost."""
+        return self.words is not None or self.tokens is not None
+
+    @property
+    def changes(self) -> Sequence[SliceChange]:
+        """What changes at these shares."""
+        return self.by_words if self.tokens is None else self.by_tokens
 
 
 class CalibrationRun:
@@ -258,28 +302,70 @@ class CalibrationRun:
             strength = round(strength / 2, 2) if strength >= 2 * _LEAST_STRENGTH else 0.0
         if not strength:
             found, changes = dense, part_changes(questions, dense, dense)
-        weight, hybrid = None, list[SliceChange]()
         some = [at for at, one in enumerate(questions) if one.document % _HYBRID_SHARE == 0]
-        asked, mixed = [questions[at] for at in some], dense[some]
-        for tried in WEIGHTS:
-            mixed = figures(asked, settings.SearchSettings("hybrid", lexical_weight=tried))
-            hybrid = part_changes(asked, dense[some], mixed)
-            if not _may_lose(counted(hybrid, translated)):
-                weight = tried
-                break
+        fused = self._fused([questions[at] for at in some], dense[some], translated, figures)
+        asked, hybrid = fused.questions, fused.changes
         mode: CalibratedMode = "anchored" if strength else "dense"
         predicted = predictions(questions, dense, found)
-        if weight is not None and gain(hybrid) >= max(_HYBRID_WORTH_WHILE, gain(changes)):
-            mode, predicted = "hybrid", predictions(asked, dense[some], mixed)
+        if fused.safe and gain(hybrid) >= max(_HYBRID_WORTH_WHILE, gain(changes)):
+            mode, predicted = "hybrid", predictions(asked, dense[some], fused.found)
         trust = replace(trust, strength=strength)
         rerank, reranked = dict[str, float](), dict[str, Sequence[SliceChange]]()
-        lost = {"anchored": found[some], "hybrid": mixed}
-        for name, setting in _reranked_settings(mode, strength, weight).items():
+        lost = {"anchored": found[some], "hybrid": fused.found}
+        for name, setting in _reranked_settings(mode, strength, fused).items():
             on_stage(f"Reranking {name}", len(asked))
             before = part_changes(asked, dense[some], lost.get(name, dense[some]), by_vagueness=False)
             rerank[name], reranked[name] = self._reranked(asked, setting, trust, before, on_search)
-        found_out = Calibration(trust, mode, weight, self.cost, changes, full, hybrid, rerank, reranked, predicted)
-        return replace(found_out, overlap=coverage, translated=translated)
+        return Calibration(
+            trust,
+            mode,
+            lexical_weight=fused.words,
+            sparse_weight=fused.tokens,
+            cost=self.cost,
+            changes=changes,
+            full_strength=full,
+            hybrid=fused.by_words,
+            tokens=fused.by_tokens,
+            rerank=rerank,
+            reranked=reranked,
+            predicted=predicted,
+            overlap=coverage,
+            translated=translated,
+        )
+
+    def _fused(
+        self, questions: Sequence[CalibrationQuestion], dense: Measured, translated: float, figures: _Figures
+    ) -> _Fusion:
+        """The highest shares of words, and of tokens beside them, at which hybrid search loses nothing."""
+
+        def highest(
+            part: Sequence[CalibrationQuestion], tries: Sequence[settings.SearchSettings]
+        ) -> tuple[settings.SearchSettings | None, Measured, list[SliceChange]]:
+            for tried in tries:
+                there = figures(part, tried)
+                changed = part_changes(part, dense, there)
+                if not _may_lose(counted(changed, translated)):
+                    return tried, there, changed
+            return None, there, changed
+
+        tries = [settings.SearchSettings("hybrid", lexical_weight=one) for one in WEIGHTS]
+        setting, found, by_words = highest(questions, tries)
+        words = None if setting is None else setting.lexical_weight
+        alone = _Fusion(words, None, questions, found, by_words)
+        if self._searcher.index.sparse is None:
+            return alone
+        weighed, beside = self._with_weights(questions), settings.SearchSettings("hybrid", lexical_weight=words or 0.0)
+        setting, found, by_tokens = highest(weighed, [replace(beside, sparse_weight=one) for one in _TOKEN_WEIGHTS])
+        # Tokens that find no more than words alone are not asked for.
+        if setting is None or (words is not None and gain(by_tokens) <= gain(by_words)):
+            return alone._replace(by_tokens=by_tokens)
+        return _Fusion(words, setting.sparse_weight, weighed, found, by_words, by_tokens)
+
+    def _with_weights(self, questions: Sequence[CalibrationQuestion]) -> list[CalibrationQuestion]:
+        """The same questions with the weights of their words' tokens."""
+        texts = list(dict.fromkeys(one.query.words for one in questions))
+        known = dict(zip(texts, self._searcher.encode_weights(texts), strict=True))
+        return [one._replace(query=one.query._replace(weights=known[one.query.words])) for one in questions]
 
     def _reranked(
         self,
@@ -430,14 +516,15 @@ def rerank_strength(
 
 
 def _reranked_settings(
-    mode: CalibratedMode, strength: float, weight: float | None
+    mode: CalibratedMode, strength: float, fused: _Fusion
 ) -> dict[CalibratedMode, settings.SearchSettings]:
     """Where reranking is measured: in what ``auto`` may stand for, and in dense, which speaks for the other modes."""
     found: dict[CalibratedMode, settings.SearchSettings] = {"dense": settings.USUAL}
     if strength:
         found["anchored"] = settings.SearchSettings("anchored")
-    if weight is not None and mode == "hybrid":
-        found["hybrid"] = settings.SearchSettings("hybrid", lexical_weight=weight)
+    if mode == "hybrid":
+        words, tokens = fused.words or 0.0, fused.tokens or 0.0
+        found["hybrid"] = settings.SearchSettings("hybrid", lexical_weight=words, sparse_weight=tokens)
     return found
 
 

@@ -38,6 +38,7 @@ class StoredCalibration:
         trust: what ``anchored`` needs to know of the index.
         mode: the best mode for the index.
         lexical_weight: the share of words at which ``hybrid`` loses nothing; None where there is none.
+        sparse_weight: the share of tokens' weights beside it, likewise.
         measured_with: what it holds for, see ``measured_with``.
         rerank: mode -> how far the reranker ``features`` may go in it, 0 to 1.
     """
@@ -45,6 +46,7 @@ class StoredCalibration:
     trust: AnchorModel
     mode: CalibratedMode
     lexical_weight: float | None
+    sparse_weight: float | None
     measured_with: Mapping[str, Any]
     rerank: Mapping[str, float]
 
@@ -62,10 +64,11 @@ class StoredCalibration:
             then = {**values["measured_with"], "documents": int(values["measured_with"]["documents"])}
             mode = msgspec.convert(values["mode"], CalibratedMode)
             weight = msgspec.convert(values["lexical_weight"], _Share | None)
-            if mode == "hybrid" and weight is None:
+            tokens = msgspec.convert(values.get("sparse_weight"), _Share | None)
+            if mode == "hybrid" and weight is None and tokens is None:
                 raise ValueError("hybrid is the best mode, and has no weight")
             rerank = msgspec.convert(values["rerank"], dict[str, _Share])
-            return cls(AnchorModel.from_dict(values), mode, weight, then, rerank)
+            return cls(AnchorModel.from_dict(values), mode, weight, tokens, then, rerank)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             raise ClusterError(
                 f"The calibration in the mapping of {index.index} (_meta.{metadata.ANCHORS}) cannot be read: "
@@ -273,13 +276,12 @@ def resolve_auto(index: IndexInfo, setting: SearchSettings = RECOMMENDED) -> Mod
 
 
 def _calibrated(index: IndexInfo, setting: SearchSettings, stored: StoredCalibration) -> ModeChoice:
-    figures = {
-        "anchored": f" (strength {stored.trust.strength:g})",
-        "hybrid": f" (lexical weight {stored.lexical_weight})",
-    }
-    mode, weight = stored.mode, stored.lexical_weight
-    if mode == "hybrid" and weight is not None:
-        setting = replace(setting, lexical_weight=weight)
+    words, tokens = stored.lexical_weight or 0.0, stored.sparse_weight or 0.0
+    weighed = f"lexical weight {words:g}{f', sparse weight {tokens:g}' if tokens else ''}"
+    figures = {"anchored": f" (strength {stored.trust.strength:g})", "hybrid": f" ({weighed})"}
+    mode = stored.mode
+    if mode == "hybrid":
+        setting = replace(setting, lexical_weight=words, sparse_weight=tokens)
     reason = f"Mode {mode}{figures.get(mode, '')}, which calibration found to be best for {index.name}."
     return ModeChoice(replace(setting, mode=mode), "calibration", reason)
 

@@ -53,7 +53,7 @@ from langshift.retrieval.anchored import (
     query_vector,
     rho,
 )
-from langshift.retrieval.settings import SearchRequest
+from langshift.retrieval.settings import ONE_LEG, SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
 Array = NDArray[np.float64]
@@ -130,7 +130,7 @@ def gather(
     cosines, bearing = vectors @ query.unit / query.rho, np.array([one.id in known for one in pool])
     cosines[~bearing] = cosines[bearing].min() if bearing.any() else 0.0
     scores = np.array([one.score or 0.0 for one in pool])
-    if request.setting.mode in {"lexical", "hybrid"}:
+    if request.setting.mode in ONE_LEG | {"hybrid"}:
         scale = float(np.ptp(cosines) / max(np.ptp(scores), _TINY))
     else:
         # The scores of the other modes are cosines.

@@ -37,7 +37,7 @@ class LateInteractionReranker:
         """Whether what an index keeps was made by this model."""
         return same_encoder((tokens.encoder, tokens.revision), (self.encoder.id, self.encoder.revision))
 
-    def kept(self, packed: Any) -> Matrix | None:  # noqa: ANN401 - any JSON value
+    def unpacked(self, packed: Any) -> Matrix | None:  # noqa: ANN401 - any JSON value
         """The vectors that a document brings, shape (tokens, dimension); None where it brings none of this model's."""
         try:
             vectors = unpack(packed)

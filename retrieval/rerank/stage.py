@@ -16,9 +16,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from langshift.debias.encoders.base import Matrix
 from langshift.errors import LangshiftError
+from langshift.plugin.representations import TokenVectors
 from langshift.retrieval import dsl, hits, modes
 from langshift.retrieval.rerank.features import CandidateNumbers, FeatureReranker, gather
+from langshift.retrieval.rerank.late_interaction import LateInteractionReranker
 from langshift.retrieval.rerank.rerankers import Reranker
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchRequest
 from langshift.retrieval.steps import SearchPlan
@@ -55,7 +58,7 @@ def _reranked(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.Ran
     if not pool:
         return found
     try:
-        given = yield from _scores(plain, reranker, found, pool)
+        given, notes = yield from _scores(plain, reranker, found, pool)
     except LangshiftError as error:
         if setting.rerank_fallback == "fail":
             raise
@@ -74,7 +77,7 @@ def _reranked(request: SearchRequest, reranker: Reranker) -> SearchPlan[hits.Ran
     behind = [hit._replace(score=score_behind(lowest, hit.score)) for hit in rest]
     best = yield from with_sources(request, (*ordered, *behind)[: request.size])
     how = replace(found.how, bonus=bonus, reranked=known, lowest=lowest, mode_bonus=found.how.bonus)
-    return found._replace(hits=best, how=how)
+    return found._replace(hits=best, how=how, notes=(*found.notes, *notes))
 
 
 def scores(request: SearchRequest, how: hits.ScoringContext, ids: Sequence[str]) -> SearchPlan[dict[str, float | None]]:
@@ -185,15 +188,40 @@ def _of_each_language(
 
 def _scores(
     request: SearchRequest, reranker: Reranker, found: hits.RankedHits, pool: Sequence[hits.ScoredDoc]
-) -> SearchPlan[list[float]]:
-    """What the reranker says of each candidate."""
+) -> SearchPlan[tuple[list[float], tuple[str, ...]]]:
+    """What the reranker says of each candidate, and what a person should know of that."""
     if isinstance(reranker, FeatureReranker):
         numbers = yield from gather(request, found, pool, reranker.spread)
-        return [float(score) for score in reranker.scores(numbers, request.setting.mode)]
+        return [float(score) for score in reranker.scores(numbers, request.setting.mode)], ()
+    ids, words, tokens = [one.id for one in pool], request.question.words, request.target.index.tokens
+    notes: tuple[str, ...] = ()
+    if isinstance(reranker, LateInteractionReranker) and tokens is not None:
+        if reranker.made(tokens):
+            vectors = yield from _token_vectors(request, reranker, tokens, ids)
+            return [float(score) for score in reranker.scores_of_vectors(words, vectors)], ()
+        index = request.target.index.name
+        notes = (f"{index} has vectors of tokens by {tokens.encoder}, so {reranker.name} has read the texts instead.",)
+    passages = yield from _passages(request, ids)
+    return [float(score) for score in reranker.scores(words, passages)], notes
+
+
+def _passages(request: SearchRequest, ids: Sequence[str]) -> SearchPlan[list[str]]:
+    """The texts of entries, each with its title before it where it has one; one step."""
     fields = request.fields
-    texts = yield from modes.sources_of(replace(request, source=fields.text_fields), [one.id for one in pool])
-    passages = [". ".join(filter(None, hits.title_and_text(texts.get(one.id, {}), fields))) for one in pool]
-    return [float(score) for score in reranker.scores(request.question.words, passages)]
+    texts = yield from modes.sources_of(replace(request, source=fields.text_fields), ids)
+    return [". ".join(filter(None, hits.title_and_text(texts.get(one, {}), fields))) for one in ids]
+
+
+def _token_vectors(
+    request: SearchRequest, reranker: LateInteractionReranker, tokens: TokenVectors, ids: Sequence[str]
+) -> SearchPlan[list[Matrix]]:
+    """The vectors of entries' tokens, as they are kept; of those that have none, from their texts, in another step."""
+    sources = yield from modes.sources_of(replace(request, source=(tokens.field,)), ids)
+    vectors = {one: reranker.unpacked(sources.get(one, {}).get(tokens.field)) for one in ids}
+    if lacking := [one for one in ids if vectors[one] is None]:
+        passages = yield from _passages(request, lacking)
+        vectors |= zip(lacking, reranker.encoder.encode_documents(passages), strict=True)
+    return [vector for one in ids if (vector := vectors[one]) is not None]
 
 
 def with_sources(request: SearchRequest, found: Sequence[hits.ScoredDoc]) -> SearchPlan[tuple[hits.ScoredDoc, ...]]:

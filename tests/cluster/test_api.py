@@ -152,7 +152,7 @@ NO_CONDITION = (
 REFUSED = [
     (
         {"mode": "desne"},
-        "There is no search mode 'desne': choose one of auto, dense, lexical, hybrid, balanced, anchored.",
+        "There is no search mode 'desne': choose one of auto, dense, lexical, sparse, hybrid, balanced, anchored.",
     ),
     ({"prefer_language": float("nan")}, "prefer_language is nan, but it must be a number from 0 to 2."),
     ({"spread": "much"}, "spread is 'much', but it must be a number from 0 to 2."),

@@ -4,6 +4,7 @@ import json
 import uuid
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from given_data import run
@@ -12,21 +13,24 @@ from searched_index import ChunkCorpus, asked, found, scored
 
 import langshift
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
+from langshift.plugin.representations import SPARSE_FIELD
 from langshift.retrieval.filters import NO_FILTER, FieldCheck
 from langshift.retrieval.settings import MODES, SearchSettings
 from langshift.retrieval.shortlist import build_shortlist, rank, rankable
 from langshift.retrieval.steps import execute
 
 CORPUS = ChunkCorpus()
+WHOLE = msgspec.structs.replace(USUAL, sparse=SPARSE_FIELD)
 SETTINGS = [
     *(SearchSettings(mode, preference=beta) for mode in MODES[1:] for beta in (0.0, 0.1)),
     SearchSettings(preference=-0.3),
     SearchSettings("hybrid", preference=-0.3, fusion="rrf"),
+    SearchSettings("hybrid", sparse_weight=0.4),
 ]
 
 
 def told(setting):
-    return f"{setting.mode}-{setting.preference:g}-{setting.fusion}"
+    return f"{setting.mode}-{setting.preference:g}-{setting.fusion}-{setting.sparse_weight:g}"
 
 
 every_setting = pytest.mark.parametrize("setting", SETTINGS, ids=told)
@@ -41,7 +45,7 @@ def target(client, request):
 
 def by_chunk(target):
     """The same index, searched as if its chunks were documents, by langshift's own fusion."""
-    return replace(target, index=replace(target.index, fields=USUAL), fuses=False)
+    return replace(target, index=replace(target.index, fields=WHOLE), fuses=False)
 
 
 def grouped(entries):
@@ -159,7 +163,7 @@ def test_every_document_of_a_run_is_scored_as_the_run_scored_it(client, target, 
         else:
             assert given == {hit.document: pytest.approx(hit.score, abs=1e-6) for hit in run.hits}
     below = scored(client, target, asked(), setting, run.how, list({*CORPUS.sizes, *CORPUS.nameless}))
-    assert all(score is not None for score in below.values()) or setting.mode == "lexical"
+    assert all(score is not None for score in below.values()) or setting.mode in {"lexical", "sparse"}
 
 
 def test_documents_with_more_chunks_than_one_search_brings_are_scored_in_parts(client, target, monkeypatch):

@@ -4,10 +4,11 @@ from collections import Counter
 
 import pytest
 from filtered_index import QUERY, FilteredIndex
+from searched_index import WITHOUT_WEIGHTS
 
 from langshift.errors import UsageError
 from langshift.retrieval.filters import read_filters
-from langshift.retrieval.settings import MODES, SearchSettings
+from langshift.retrieval.settings import SearchSettings
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["documents", "chunks"])
@@ -70,7 +71,7 @@ FILTERS = {
 def test_a_filter_finds_what_python_finds(index, kind):
     given, written, holds = FILTERS[kind]
     assert read_filters(written).dsl_filter == []
-    for mode in MODES[1:]:
+    for mode in WITHOUT_WEIGHTS[1:]:
         # As Python has them and as options have them.
         filters = given if mode in {"dense", "lexical"} else read_filters(written).filters
         found = index.searcher.search(QUERY, SearchSettings(mode), size=1000, filters=filters, language="en")
@@ -81,7 +82,7 @@ def test_a_filter_finds_what_python_finds(index, kind):
             assert ids == list(index.cosines(index.matching(holds)))
 
 
-@pytest.mark.parametrize("mode", MODES[1:])
+@pytest.mark.parametrize("mode", WITHOUT_WEIGHTS[1:])
 def test_languages_and_queries_of_ones_own(index, mode):
     def ids(**how):
         return {

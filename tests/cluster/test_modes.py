@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from searched_index import Corpus, asked, found, scored
 
+from langshift.errors import UsageError
 from langshift.retrieval.hits import ScoringContext
 from langshift.retrieval.hybrid import hybrid_search
 from langshift.retrieval.settings import SearchRequest, SearchSettings
@@ -19,8 +20,13 @@ SETTINGS = [
     SearchSettings(preference=-0.1),
     SearchSettings("lexical"),
     SearchSettings("lexical", preference=0.1),
+    SearchSettings("sparse"),
+    SearchSettings("sparse", preference=0.1),
     SearchSettings("hybrid"),
     SearchSettings("hybrid", fusion="rrf"),
+    SearchSettings("hybrid", sparse_weight=0.4),
+    SearchSettings("hybrid", preference=0.1, lexical_weight=0.0, sparse_weight=0.4),
+    SearchSettings("hybrid", fusion="rrf", sparse_weight=0.4),
     SearchSettings("hybrid", preference=0.1),
     SearchSettings("hybrid", preference=-0.1, fusion="rrf"),
     SearchSettings("balanced"),
@@ -32,7 +38,8 @@ SETTINGS = [
 
 
 def told(setting):
-    parts = [setting.mode, setting.fusion if setting.mode == "hybrid" else "", f"{setting.preference:g}"]
+    tokens = f"tokens-{setting.lexical_weight:g}" if setting.sparse_weight else ""
+    parts = [setting.mode, setting.fusion if setting.mode == "hybrid" else "", tokens, f"{setting.preference:g}"]
     return "-".join(part for part in parts if part != "")
 
 
@@ -68,6 +75,46 @@ def test_the_preference_is_exact(client, target, beta, filters):
         )
 
 
+@pytest.mark.parametrize("filters", [{}, {"year": ["2001"]}], ids=["all", "filtered"])
+def test_documents_are_found_by_their_weights_of_tokens(client, target, filters):
+    for seed in range(4):
+        question = asked(seed)
+        sums = {
+            name: sum(weight * question.weights.get(token, 0.0) for token, weight in held.items())
+            for name, held in CORPUS.weights.items()
+            if not filters or CORPUS.years[name] == 2001
+        }
+        run = found(client, target, question, SearchSettings("sparse"), size=400, filters=filters, source=False)
+        # The server keeps eight binary digits of what a token weighs.
+        assert {hit.id: hit.score for hit in run.hits} == {
+            name: pytest.approx(wanted, rel=1 / 256) for name, wanted in sums.items() if wanted
+        }
+        assert [hit.score for hit in run.hits] == sorted((hit.score for hit in run.hits), reverse=True)
+
+
+def test_heavy_tokens_of_a_query_are_made_lighter_in_proportion(client, target):
+    question, heavy = asked(), 1000.0
+    weighed = question._replace(weights={token: heavy * weight for token, weight in question.weights.items()})
+    for setting in (SearchSettings("sparse"), SearchSettings("hybrid", sparse_weight=0.4)):
+        plain, scaled = (found(client, target, one, setting, source=False).hits for one in (question, weighed))
+        assert [hit.id for hit in plain] == [hit.id for hit in scaled]
+    assert found(client, target, weighed, SearchSettings("sparse")).hits[0].legs["sparse"].rank == 1
+
+
+def test_a_query_without_weights_is_refused_and_one_without_tokens_found_by_the_other_legs(client, target):
+    fused = SearchSettings("hybrid", sparse_weight=0.4)
+    for setting in (SearchSettings("sparse"), fused):
+        with pytest.raises(UsageError, match="has no weights of tokens"):
+            found(client, target, asked()._replace(weights=None), setting)
+    tokenless = asked()._replace(weights={})
+    with pytest.raises(UsageError, match="gives no weights for the query 'sun moon tide'"):
+        found(client, target, tokenless, SearchSettings("sparse"))
+    for fuses in (True, False):
+        there = replace(target, fuses=fuses)
+        hits = found(client, there, tokenless, fused, source=False).hits
+        assert hits == found(client, there, asked(), SearchSettings("hybrid"), source=False).hits
+
+
 def test_there_is_no_preference_for_no_language(client, target):
     question = asked(language="und")
     plain = found(client, target, question, source=False)
@@ -78,9 +125,10 @@ def test_there_is_no_preference_for_no_language(client, target):
 
 @pytest.mark.parametrize("fusion", ["min-max", "rrf"])
 @pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("tokens", [0.0, 0.5])
 @pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin", "nothing"])
-def test_the_clients_fusion_is_the_plugins(client, target, fusion, weight, words):
-    setting = SearchSettings("hybrid", fusion=fusion, lexical_weight=weight)
+def test_the_clients_fusion_is_the_plugins(client, target, fusion, weight, tokens, words):
+    setting = SearchSettings("hybrid", fusion=fusion, lexical_weight=weight * (1 - tokens), sparse_weight=tokens)
     for filters in ({}, {"year": ["2001"]}, {"language": ["th"]}, {"year": ["1900"]}):
         question = asked(words=words)
         theirs = found(client, target, question, setting, size=60, filters=filters, source=False)
@@ -154,7 +202,7 @@ def test_scores_do_not_go_with_the_size(client, target):
 
 
 @pytest.mark.parametrize("beta", [0.05, -0.05])
-@pytest.mark.parametrize("mode", ["lexical", "hybrid"])
+@pytest.mark.parametrize("mode", ["lexical", "sparse", "hybrid"])
 def test_in_other_modes_the_bonus_is_as_much_of_their_scores_as_beta_is_of_the_cosines(client, target, mode, beta):
     question = asked()
     plain = found(client, target, question, SearchSettings(mode), size=100, source=False)
@@ -169,7 +217,7 @@ def test_in_other_modes_the_bonus_is_as_much_of_their_scores_as_beta_is_of_the_c
     assert all(hit.score == pytest.approx(wanted[hit.id], abs=1e-4) for hit in run.hits)
 
 
-@pytest.mark.parametrize("mode", ["dense", "lexical", "hybrid"])
+@pytest.mark.parametrize("mode", ["dense", "lexical", "sparse", "hybrid"])
 def test_a_strong_preference_also_finds_what_was_below_the_pool(client, target, mode):
     question = asked(words="sun sand wind")
     for fusion in ("min-max", "rrf"):

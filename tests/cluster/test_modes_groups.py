@@ -9,7 +9,7 @@ from searched_index import Corpus, asked, found, scored
 from langshift.retrieval.settings import SearchSettings
 
 CORPUS = Corpus()
-MODES = ["dense", "lexical", "hybrid", "balanced", "anchored"]
+MODES = ["dense", "lexical", "sparse", "hybrid", "balanced", "anchored"]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from command_line import langshift
+from searched_index import WITHOUT_WEIGHTS
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
@@ -15,7 +16,7 @@ from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin import inventory, metadata
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import MODES, SearchSettings
+from langshift.retrieval.settings import SearchSettings
 
 TEXTS = {
     "tides-en": "The sea rises and falls twice a day because the Moon pulls at it.",
@@ -65,7 +66,7 @@ def test_lexical_takes_the_language_given_or_detected(searcher):
     assert [hit.id for hit in searcher.search("ดวงจันทร์", SearchSettings("lexical")).hits] == ["tides-th"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", WITHOUT_WEIGHTS)
 def test_filters_hold_in_every_mode(searcher, mode):
     hits = searcher.search(
         "Moon Mond ดวงจันทร์", SearchSettings(mode), filters={"language": ["de", "th"], "group": ["tides"]}

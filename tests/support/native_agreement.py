@@ -7,10 +7,11 @@ from functools import partial
 import numpy as np
 import pytest
 from native_plugin import hits_of
+from searched_index import WITHOUT_WEIGHTS
 
 from langshift.retrieval.filters import FieldCheck
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import FUSIONS, MODES, SearchSettings
+from langshift.retrieval.settings import FUSIONS, SearchSettings
 from langshift.retrieval.steps import execute
 
 #: Modes that the query carries; of the others an answer as a whole is asked for.
@@ -29,7 +30,7 @@ class Agreement:
         apart: the searches of which another thing was found, and what.
     """
 
-    def __init__(self, client, index, questions, filters, *, seed=0, modes=MODES, opened=None):
+    def __init__(self, client, index, questions, filters, *, seed=0, modes=WITHOUT_WEIGHTS, opened=None):
         """Open the index.
 
         Args:

@@ -2,20 +2,26 @@
 
 from collections import Counter
 
+import msgspec
 import numpy as np
 from plain_index import PLAIN
 from search_request import index_filter
 
 from langshift.plugin.metadata import USUAL, ChunkPlace, FieldNames, chunk_id
+from langshift.plugin.representations import SPARSE_FIELD, SparseWeights
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.modes import scores, search
 from langshift.retrieval.rerank import stage
-from langshift.retrieval.settings import AnchorModel, SearchContext, SearchQuery, SearchRequest, SearchSettings
+from langshift.retrieval.settings import MODES, AnchorModel, SearchContext, SearchQuery, SearchRequest, SearchSettings
 from langshift.retrieval.steps import execute
 
 DIMENSION = 12
 LANGUAGES = ("en", "de", "th")
 TRUST = AnchorModel(0.1, 0.75)
+#: Modes in which an index is searched that has no weights of tokens.
+WITHOUT_WEIGHTS = tuple(mode for mode in MODES if mode != "sparse")
+TOKENS = ["a.b.c", *map(str, range(40))]
+SPARSE = SparseWeights(encoder="given", revision="")
 WORDS = ["sun", "moon", "tide", "sea", "bread", "oven", "yeast", "star", "ship", "port", "wind", "sand"]
 
 
@@ -27,9 +33,10 @@ class Corpus:
         languages: id -> language, None where it has none.
         groups: id -> group, None where it has none.
         years: id -> 2000 to 2002.
+        weights: id -> token -> weight, of some; no token of ``d7`` is one of another's.
     """
 
-    fields = USUAL
+    fields = msgspec.structs.replace(USUAL, sparse=SPARSE_FIELD)
 
     def __init__(self, count=360):
         numbers = np.random.default_rng(3)
@@ -39,6 +46,7 @@ class Corpus:
         self.groups = {name: None if i % 4 == 3 else f"g{i // 12}" for i, name in enumerate(names)}
         self.years = {name: 2000 + i % 7 % 3 for i, name in enumerate(names)}
         self.texts = {name: " ".join(numbers.choice(WORDS, numbers.integers(2, 9))) for name in names}
+        self.weights = {name: weights_of(numbers) for name in names if name != "d5"} | {"d7": {"comet": 3.0}}
         # Of legs: one hit alone, and equals.
         self.texts |= {"d7": "comet", "d8": "twin twin", "d20": "twin twin", "d21": "twin twin", "d22": "twin twin"}
 
@@ -47,7 +55,7 @@ class Corpus:
         vector = {"type": "knn_vector", "dimension": DIMENSION}
         vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
         keyword = {"type": "keyword"}
-        properties = {"embedding": vector, "year": {"type": "integer"}}
+        properties = {"embedding": vector, "year": {"type": "integer"}, SPARSE_FIELD: SPARSE.mapping}
         properties |= dict.fromkeys(("language", "group", "parent"), keyword)
         settings = {"knn": True, "number_of_shards": shards, "number_of_replicas": 0}
         client.indices.create(
@@ -57,12 +65,14 @@ class Corpus:
         for name, given in self.vectors.items():
             document = {"embedding": given.tolist(), "language": self.languages[name], "group": self.groups[name]}
             document |= {"text": {self.languages[name] or "und": self.texts[name]}, "year": self.years[name]}
-            document |= self.place(name)
+            document |= {SPARSE_FIELD: self.weights.get(name)} | self.place(name)
             lines += [{"index": {"_id": name}}, {k: v for k, v in document.items() if v is not None}]
         assert not client.bulk(index=index, body=lines, refresh=True)["errors"]
         counts = Counter(language for language in self.languages.values() if language)
         fields, texts = self.fields, frozenset(LANGUAGES)
-        live = IndexInfo(index, index, PLAIN, fields, LANGUAGES, len(self.vectors), shards, counts, texts)
+        live = IndexInfo(
+            index, index, PLAIN, fields, LANGUAGES, len(self.vectors), shards, counts, texts, sparse=SPARSE
+        )
         return SearchContext(live, fuses=True, trust=TRUST)
 
     def place(self, _name):
@@ -84,7 +94,7 @@ class ChunkCorpus(Corpus):
         hot: what the chunks of ``o0`` are nearest to.
     """
 
-    fields = FieldNames(parent="parent", chunking="paragraphs")
+    fields = FieldNames(parent="parent", chunking="paragraphs", sparse=SPARSE_FIELD)
 
     def __init__(self, documents=90, most=9, long=130):
         numbers = np.random.default_rng(5)
@@ -102,6 +112,7 @@ class ChunkCorpus(Corpus):
         self.groups = {n: None if place[n] % 4 == 3 else f"g{place[n] // 6}" for n in names}
         self.years = {name: 2000 + place[name] % 3 for name in names}
         self.texts = {name: " ".join(numbers.choice(WORDS, numbers.integers(2, 9))) for name in names}
+        self.weights = {name: weights_of(numbers) for name in names}
 
     def document(self, name):
         """The document that an entry is of, or itself."""
@@ -116,9 +127,17 @@ class ChunkCorpus(Corpus):
         return {"parent": document, "chunk": place.to_dict()}
 
 
+def weights_of(numbers):
+    """Weights of some ten tokens, of which one has dots in its name."""
+    tokens = numbers.choice(TOKENS, numbers.integers(4, 16), replace=False)
+    return {str(token): float(weight) for token, weight in zip(tokens, numbers.gamma(2, size=len(tokens)), strict=True)}
+
+
 def asked(seed=1, language="de", words="sun moon tide"):
-    """A question."""
-    return SearchQuery(words, language, np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32))
+    """A question; that of the word ``comet`` has its token alone."""
+    numbers = np.random.default_rng(seed)
+    vector = numbers.standard_normal(DIMENSION).astype(np.float32)
+    return SearchQuery(words, language, vector, {"comet": 1.0} if words == "comet" else weights_of(numbers))
 
 
 def found(client, target, question, setting=None, *, size=20, reranker=None, filters=None, **more):

@@ -160,7 +160,7 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
         ("size=2.5", "size is '2.5', but it must be a whole number from 1 to 100."),
         (
             "left.mode=evil",
-            "left.mode is 'evil', but it must be one of auto, dense, lexical, hybrid, balanced, anchored.",
+            "left.mode is 'evil', but it must be one of auto, dense, lexical, sparse, hybrid, balanced, anchored.",
         ),
         ("left.fusion=sum", "left.fusion is 'sum', but it must be one of min-max, rrf."),
         ("left.one=yes", "left.one is 'yes', but it must be 1, or left out."),

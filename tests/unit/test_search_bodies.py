@@ -7,8 +7,8 @@ from search_request import request_for
 from langshift.errors import UsageError
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.dense import balanced_bodies, dense_bodies, vector_of
-from langshift.retrieval.dsl import exact, filter_clauses, of_documents
-from langshift.retrieval.hybrid import lexical_body
+from langshift.retrieval.dsl import documents_body, exact, filter_clauses, of_documents
+from langshift.retrieval.hybrid import leg_query
 from langshift.retrieval.settings import SearchQuery, SearchSettings
 
 ONES = np.ones(2, np.float32)
@@ -34,6 +34,10 @@ def test_dense_filters_inside_the_graph_search():
     assert body["query"]["knn"]["embedding"]["filter"] == {
         "bool": {"filter": [{"terms": {"language": ["th", "de"]}}, {"terms": {"year": ["1990"]}}]}
     }
+
+
+def lexical_body(request):
+    return documents_body(request, leg_query("lexical", request), request.size)
 
 
 def lexical(words, language, others=(), **more):

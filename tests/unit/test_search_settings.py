@@ -31,17 +31,19 @@ from langshift.retrieval.settings import (
 from langshift.retrieval.steps import HttpRequest
 
 settings = st.builds(
-    lambda mode, beta, fusion, weight, one: SearchSettings(
+    lambda mode, beta, fusion, weight, tokens, one: SearchSettings(
         mode,
         beta,
         fusion if mode == "hybrid" else USUAL.fusion,
         weight if mode == "hybrid" else USUAL.lexical_weight,
+        tokens * (1 - weight) if mode == "hybrid" else USUAL.sparse_weight,
         one,
     ),
     st.sampled_from(MODES),
     st.one_of(st.sampled_from([0.0, 0.02, -0.1]), st.floats(-2, 2)),
     st.sampled_from(FUSIONS),
     st.one_of(st.sampled_from([0.0, 0.3, 1.0]), st.floats(0, 1)),
+    st.one_of(st.just(0.0), st.floats(0, 0.99)),
     st.booleans(),
 )
 
@@ -60,6 +62,7 @@ def test_what_is_usual_is_not_written():
         format_settings(SearchSettings("hybrid", 2.0, lexical_weight=1.0))
         == "hybrid --prefer-language 2 --lexical-weight 1"
     )
+    assert format_settings(SearchSettings("hybrid", sparse_weight=0.5)) == "hybrid --sparse-weight 0.5"
     assert format_settings(SearchSettings(preference=0.1234567)) == "dense --prefer-language 0.1234567"
     assert read_setting("--prefer-language .02") == SearchSettings(preference=0.02)
     assert read_setting("") == USUAL
@@ -76,6 +79,11 @@ def test_what_is_usual_is_not_written():
     ("given", "said"),
     [
         ({"rerank_depth": 10}, "rerank_depth needs rerank."),
+        ({"mode": "sparse", "sparse_weight": 0.5}, "sparse_weight needs mode='hybrid'."),
+        (
+            {"mode": "hybrid", "sparse_weight": 0.8},
+            "lexical_weight 0.3 and sparse_weight 0.8 are more than 1 together: vectors have what is left of 1.",
+        ),
         ({"rerank": 3}, "rerank is 3, but it must be the name of a reranker, such as 'features'."),
         (
             {"rerank": "features", "rerank_depth": 0},
@@ -91,7 +99,7 @@ def test_what_is_usual_is_not_written():
         ),
     ],
 )
-def test_options_of_a_reranker_that_cannot_be(given, said):
+def test_options_that_cannot_be(given, said):
     with pytest.raises(UsageError) as caught:
         setting_of(**given)
     assert str(caught.value) == said
@@ -239,7 +247,7 @@ def test_whoever_asks_for_hybrid_hears_where_its_words_may_lose_answers(safe, we
     [
         (
             "hybird",
-            "There is no search mode 'hybird': choose one of auto, dense, lexical, hybrid, balanced, anchored.",
+            "There is no search mode 'hybird': choose one of auto, dense, lexical, sparse, hybrid, balanced, anchored.",
         ),
         ("dense --fusion rrf", "--fusion needs --mode hybrid."),
         ("lexical --lexical-weight 1", "--lexical-weight needs --mode hybrid."),
@@ -258,7 +266,7 @@ def test_whoever_asks_for_hybrid_hears_where_its_words_may_lose_answers(safe, we
         (
             "dense --size 3",
             "There is no option --size: choose from --mode, --prefer-language, --spread, --fusion, --lexical-weight, "
-            "--one-per-group, --rerank, --rerank-depth, --rerank-per-language, --rerank-fallback.",
+            "--sparse-weight, --one-per-group, --rerank, --rerank-depth, --rerank-per-language, --rerank-fallback.",
         ),
     ],
 )
@@ -285,7 +293,8 @@ def test_a_command_is_given_one_setting_among_its_own_options():
 
     assert CliRunner().invoke(asked, ["news", "--mode", "hybrid", "--size", "4"]).output == "news hybrid 4\n"
     assert [parameter.name for parameter in asked.params] == [
-        "name", "mode", "prefer_language", "spread", "fusion", "lexical_weight", "one_per_group",
+        "name", "mode", "prefer_language", "spread", "fusion", "lexical_weight", "sparse_weight",
+        "one_per_group",
             "rerank", "rerank_depth", "rerank_per_language", "rerank_fallback", "size"
     ]  # fmt: skip
 

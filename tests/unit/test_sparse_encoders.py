@@ -5,8 +5,9 @@ import pytest
 from model_http import changed, cut, reply
 from sparse_server import MODEL, sparse_server, usual_weights
 
+from langshift.debias.encoders import open_sparse
 from langshift.debias.encoders.embeddings_api import KEY
-from langshift.debias.encoders.sparse import MOST_TOKENS, heaviest, open_sparse, parse_weights
+from langshift.debias.encoders.sparse import MOST_TOKENS, heaviest, parse_weights
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import TRUSTED_HOSTS
 

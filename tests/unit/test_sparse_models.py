@@ -15,7 +15,7 @@ from tiny_model import (
     save_tiny_splade,
 )
 
-from langshift.debias.encoders.sparse import open_sparse
+from langshift.debias.encoders import open_sparse
 from langshift.errors import LangshiftError, UsageError
 
 require_transformers()

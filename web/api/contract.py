@@ -48,8 +48,9 @@ class SearchBody(Struct, kw_only=True, forbid_unknown_fields=True):
     spread: Annotated[
         _Cosine | None, described("What documents in other languages are given more; excludes `prefer_language`.")
     ] = None
-    fusion: Annotated[Fusion | None, described("How `hybrid` puts vectors and words together.")] = None
+    fusion: Annotated[Fusion | None, described("How `hybrid` puts its legs together.")] = None
     lexical_weight: Annotated[_Share | None, described("The share of the words in `hybrid`.")] = None
+    sparse_weight: Annotated[_Share | None, described("The share of learned sparse weights in `hybrid`.")] = None
     one_per_group: Annotated[bool, described("Whether of translations of each other one is shown.")] = False
     rerank: Annotated[str | None, described("A reranker: `features`, or one that the service was started with.")] = None
     rerank_depth: Annotated[_Hits | None, described("How many hits it puts in order.")] = None
@@ -60,6 +61,10 @@ class SearchBody(Struct, kw_only=True, forbid_unknown_fields=True):
     language: Annotated[str | None, described("Of the query, a BCP 47 tag; detected where none is given.")] = None
     vector: Annotated[
         list[float] | None, described("The query's, as the index's encoder makes it; encoded here where none is given.")
+    ] = None
+    sparse_embedding: Annotated[
+        dict[str, float] | None,
+        described("Token -> weight, as the index's sparse encoder makes them; encoded here where none are given."),
     ] = None
     size: Annotated[_Hits, described("How many hits.")] = 10
     filters: Annotated[
@@ -143,6 +148,7 @@ class SearchAnswer(Struct, kw_only=True, forbid_unknown_fields=True):
     preference: float
     fusion: Fusion
     lexical_weight: float
+    sparse_weight: float
     one_per_group: bool
     rerank: str | None
     rerank_depth: int

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
 from langshift.retrieval.hits import Hit, ScoredDoc, group_of, to_hit, without_legs
+from langshift.retrieval.hybrid import weights
 from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.shortlist import rankable, similarity_breakdown
 from langshift.retrieval.steps import SearchPlan
@@ -144,14 +145,13 @@ def _written(value: object) -> str:
 _LEGS: Final = {
     "dense": "Meaning: the query's vector (dense)",
     "lexical": "Words: BM25 (lexical)",
+    "sparse": "Tokens: learned weights (sparse)",
     "moved": "Meaning: the query's vector moved by the anchors (moved)",
 }
 
 
 def _weight(leg: str, setting: SearchSettings) -> float | None:
-    if setting.mode != "hybrid":
-        return None
-    return setting.lexical_weight if leg == "lexical" else 1 - setting.lexical_weight
+    return weights(setting).get(leg) if setting.mode == "hybrid" else None
 
 
 def _documents(

@@ -312,7 +312,7 @@ def test_script_anywhere_is_shown_as_text(ask, path):
         ),
         (
             {"right__mode": "evil"},
-            "right.mode is 'evil', but it must be one of auto, dense, lexical, hybrid, balanced, anchored.",
+            "right.mode is 'evil', but it must be one of auto, dense, lexical, sparse, hybrid, balanced, anchored.",
         ),
         (
             {"left": "no-such-index"},

@@ -22,13 +22,14 @@ from model_http import cut
 from reranking_server import reranking_server
 from same_answer import require_same
 from searched import TEXTS, an_index, documents
+from searched_index import WITHOUT_WEIGHTS
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import MODES, setting_of
+from langshift.retrieval.settings import setting_of
 from langshift.web.api.contract import ErrorAnswer, IndicesAnswer, SearchAnswer
 from langshift.web.api.errors import STATUS
 from langshift.web.api.turns import AT_ONCE
@@ -63,7 +64,7 @@ def problem(answer):
     return answer.status_code, error.code
 
 
-CASES = [{"mode": mode} for mode in MODES] + [
+CASES = [{"mode": mode} for mode in WITHOUT_WEIGHTS] + [
     {"mode": "hybrid", "prefer_language": 0.02, "explain": True},
     {"one_per_group": True, "filters": {"year": {"gte": 1990, "lt": 1995}, "language": ["en", "th"]}},
     {"mode": "lexical", "sort": "year:desc", "facets": ["language", "year"], "size": 3},

@@ -11,13 +11,14 @@ from opensearchpy.exceptions import TransportError
 from plain_index import PLAIN
 from same_answer import require_same
 from searched import TEXTS, a_name, drop, make_index
+from searched_index import WITHOUT_WEIGHTS
 
 from langshift.errors import ClusterError
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.version_writer import open_for_writing, publish
 from langshift.plugin.versions import live
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import MODES, setting_of
+from langshift.retrieval.settings import setting_of
 
 SETTING = ("mode", "prefer_language", "spread", "fusion", "lexical_weight", "one_per_group")
 
@@ -65,7 +66,7 @@ def require_same_answer(client, index, text=QUERY, **how):
 
 
 @pytest.mark.parametrize("beta", [{}, {"prefer_language": 0.1}, {"spread": 0.3}], ids=["plain", "preferred", "spread"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", WITHOUT_WEIGHTS)
 def test_it_answers_as_langshift_does(client, index, mode, beta):
     numbers = random.Random(f"{mode} {beta} {index.chunked}")
     for grouped in (False, True):
@@ -138,6 +139,11 @@ REFUSED = {
     "mode": (
         {"text": "sun", "mode": "foo"},
         "Unknown mode [foo]: choose one of auto, dense, lexical, hybrid, balanced, anchored.",
+    ),
+    "tokens": (
+        {"text": "sun", "mode": "hybrid", "sparse_weight": 0.3},
+        "Weights of tokens are searched by langshift's own searches, or by OpenSearch's query neural_sparse: choose "
+        "another mode, without [sparse_weight] and [sparse_embedding].",
     ),
     "rerank": (
         {"text": "sun", "rerank": "features"},

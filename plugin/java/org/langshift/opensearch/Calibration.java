@@ -29,10 +29,11 @@ record Calibration(String mode, double strength, double spread, int documents, b
         Map<String, Object> kept = IndexFacts.map(facts.calibration), then = IndexFacts.map(kept.get("measured_with"));
         double strength = kept.containsKey("strength") ? IndexFacts.number(kept.get("strength"), -1) : USUAL_STRENGTH;
         double spread = IndexFacts.number(kept.get("spread"), -1), documents = IndexFacts.number(then.get("documents"), -1);
-        Object mode = kept.get("mode"), weight = kept.get("lexical_weight");
+        Object mode = kept.get("mode"), weight = kept.get("lexical_weight"), tokens = kept.get("sparse_weight");
         boolean readable = MODES.contains(mode == null ? "" : mode) && share(strength) && spread > 0 && Double.isFinite(spread)
             && documents >= 0 && kept.containsKey("lexical_weight")
-            && (weight == null ? !"hybrid".equals(mode) : share(IndexFacts.number(weight, -1)))
+            && (weight == null ? tokens != null || !"hybrid".equals(mode) : share(IndexFacts.number(weight, -1)))
+            && (tokens == null || share(IndexFacts.number(tokens, -1)))
             && kept.get("rerank") instanceof Map<?, ?> rerank
             && rerank.values().stream().allMatch(one -> share(IndexFacts.number(one, -1)));
         Refused.when(

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.stream.Stream;
 
 import org.opensearch.cluster.metadata.IndexMetadata;
 import org.opensearch.cluster.metadata.MappingMetadata;
@@ -43,6 +44,8 @@ final class IndexFacts {
     final Object calibration;
     /** What the mapping says of the field of vectors. */
     final Map<String, Object> vectorField;
+    /** The fields that encoders have made, which no hit brings. */
+    final List<String> embeddings;
     private final Map<String, Object> meta, storedShift;
     private volatile DocumentShift documents;
     private double[][] directions;
@@ -67,6 +70,10 @@ final class IndexFacts {
         Map<String, Object> fields = map(meta.get("langshift_fields"));
         vector = text(fields, "vector", "embedding");
         language = text(fields, "language", "language");
+        embeddings = Stream.concat(
+            Stream.of(vector),
+            Stream.of("langshift_sparse", "langshift_tokens").map(name -> text(map(meta.get(name)), "field", null)).filter(Objects::nonNull)
+        ).toList();
         confidence = text(fields, "confidence", "language_confidence");
         stamp = text(fields, "stamp", "shift");
         cuts = fields.get("chunking") != null;

@@ -69,6 +69,11 @@ record ModeChoice(Setting setting, String origin, String reason) {
             return new ModeChoice(dense, "default", index.name + " " + unusable + remedy + ".");
         }
         Object weight = IndexFacts.map(index.facts.calibration).get("lexical_weight");
+        if (kept.mode().equals("hybrid") && IndexFacts.number(IndexFacts.map(index.facts.calibration).get("sparse_weight"), 0) > 0) {
+            String reason = "Mode auto stands for hybrid with weights of tokens in " + index.name
+                + ", which langshift's own searches do, so here it is dense.";
+            return new ModeChoice(dense, "default", reason);
+        }
         String figures = switch (kept.mode()) {
             case "anchored" -> " (strength " + shortest(kept.strength()) + ")";
             case "hybrid" -> " (lexical weight " + weight + ")";

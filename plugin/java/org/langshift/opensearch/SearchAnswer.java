@@ -73,7 +73,7 @@ final class SearchAnswer {
     private void read(Requests requests, List<String> ids) {
         SearchSourceBuilder body = new SearchSourceBuilder().query(SearchExecution.among(ids)).size(ids.size());
         if (given.fields() == null) {
-            body.fetchSource(null, new String[] { facts.vector });
+            body.fetchSource(null, facts.embeddings.toArray(String[]::new));
         } else {
             List<String> wanted = new ArrayList<>(given.fields());
             wanted.addAll(facts.texts);
@@ -227,7 +227,8 @@ final class SearchAnswer {
     /** A document's own fields, as it came with them. */
     private Map<String, Object> source(Entry one) {
         Map<String, Object> own = copied(sources.getOrDefault(one.id, Map.of()));
-        List<String> added = new ArrayList<>(List.of(facts.vector, facts.stamp, facts.confidence));
+        List<String> added = new ArrayList<>(facts.embeddings);
+        added.addAll(List.of(facts.stamp, facts.confidence));
         if (facts.cuts) {
             added.addAll(List.of(PARENT, CHUNK));
         }

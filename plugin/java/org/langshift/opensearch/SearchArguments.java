@@ -65,6 +65,7 @@ record SearchArguments(
             made.put("preference", preference);
             made.put("fusion", fusion);
             made.put("lexical_weight", lexicalWeight);
+            made.put("sparse_weight", 0.0);
             made.put("one_per_group", onePerGroup);
             made.put("rerank", null);
             made.put("rerank_depth", 50);
@@ -114,6 +115,12 @@ record SearchArguments(
         }
 
         private Setting setting() {
+            boolean tokens = given.containsKey("sparse_weight") || given.containsKey("sparse_embedding") || "sparse".equals(given.get("mode"));
+            Refused.when(
+                tokens,
+                "Weights of tokens are searched by langshift's own searches, or by OpenSearch's query neural_sparse: choose another mode, "
+                    + "without [sparse_weight] and [sparse_embedding]."
+            );
             String mode = choice("mode", MODES, "auto"), fusion = choice("fusion", FUSIONS, null);
             Double weight = number("lexical_weight", 1), preference = number("prefer_language", 2), spread = number("spread", 2);
             Refused.when(
