@@ -7,7 +7,7 @@ from given_data import run, write_lines
 from shifted_index import refused, sources
 from tiny_model import made_up_lines, require_transformers, save_tiny_colbert, save_tiny_model, save_tiny_splade
 
-from langshift.debias.encoders.sparse import open_sparse
+from langshift.debias.encoders import open_sparse
 from langshift.debias.encoders.token_vectors import open_token_encoder, pool, unpack
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
