@@ -82,8 +82,8 @@ def _plain(column: pa.DataType) -> pa.DataType | None:
             return None
         return pa.list_(inner, column.list_size) if types.is_fixed_size_list(column) else pa.large_list(inner)
     if types.is_map(column):
-        inners = [_plain(column.key_type), _plain(column.item_type)]
-        return pa.map_(*inners) if pa.types.is_large_string(inners[0]) and inners[1] is not None else None
+        named, inner = types.is_string(column.key_type), _plain(column.item_type)
+        return pa.map_(pa.string(), inner) if named and inner is not None else None
     if types.is_struct(column):
         inners = [(field.name, _plain(field.type)) for field in column]
         return pa.struct(inners) if all(inner is not None for _, inner in inners) else None

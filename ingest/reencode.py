@@ -188,7 +188,7 @@ class _Beside(NamedTuple):
             kept[one.kept.key] = one.kept
             made.append(one)
         off = [kind for kind, name in ((SparseWeights, wanted.sparse), (TokenVectors, wanted.tokens)) if name == OFF]
-        removed = tuple(one.field for kind in off if (one := kept.pop(kind.key, None)) is not None)
+        removed = tuple(kept.pop(kind.key).field for kind in off if kind.key in kept)
         words = [in_words(one.kept) for one in made] + [f"no {kind.what}" for kind in off]
         return cls(kept, made, same, removed, words)
 
@@ -215,7 +215,7 @@ def _body(
     """The new version's body, and what people have to know of it; the pipeline is None where vectors stay."""
     body = copied_body(client, index.index)
     mappings, settings = body["mappings"], body["settings"]["index"]
-    meta, notes = mappings["_meta"], []
+    meta, notes = mappings["_meta"], list[str]()
     installed = pipelines.installed(client, index.index)
     if installed is not None:
         # The new version gets one of its own, when it is complete.
