@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec import structs
 
+from langshift.debias.encoders import open_sparse
 from langshift.debias.encoders.base import is_given
-from langshift.debias.encoders.sparse import open_sparse
 from langshift.errors import FingerprintError
 from langshift.plugin.representations import Kept, SparseWeights, TokenVectors, in_words, is_same
 

@@ -15,9 +15,9 @@ from opensearchpy.exceptions import OpenSearchException, RequestError
 
 from langshift.client import HYBRID_PLUGIN, cluster_version, plugins, version_tuple
 from langshift.debias.detector import Detection, open_detector
-from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders import open_encoder, open_sparse
 from langshift.debias.encoders.base import AS_KNOWN, Encoder, VectorSpec, identity, is_given
-from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, open_sparse, parse_weights
+from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, parse_weights
 from langshift.debias.fingerprint import same_encoder
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
