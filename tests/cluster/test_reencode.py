@@ -17,6 +17,7 @@ from reencoded_index import (
     PROBES,
     SAMPLE,
     EncodingWriter,
+    Once,
     require_encoded,
     texts_encoded,
     vectors_of,
@@ -279,18 +280,6 @@ def test_what_cannot_be_encoded_with_is_refused(client, pipelines, new, vectors)
         1,
     )
     assert list(versions.versions_of(client, name)) == [f"{name}-v0001"]
-
-
-class Once:
-    """A watch that does something at the first word of a stage."""
-
-    def __init__(self, stage, action):
-        self._stage, self._action = stage, action
-
-    def __call__(self, progress):
-        if progress.stage == self._stage:
-            self._stage = None
-            self._action()
 
 
 def test_what_the_cluster_refuses_for_a_while_is_sent_again(client, pipelines, documents, new, vectors):

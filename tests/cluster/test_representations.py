@@ -6,18 +6,24 @@ import numpy as np
 import pytest
 from embeddings_server import embeddings_server
 from given_data import run
-from planted_sparse import DIMENSION, Planted, weights
-from reencoded_index import vectors_of
+from planted_sparse import DIMENSION, Planted, PlantedSparse, weights
+from reencoded_index import Once, vectors_of
 from shifted_index import refused, saved
 from small_old_index import ADOPTED, old_index
+from worker_here import Here
 
+from langshift.commands import ingest as ingest_command
+from langshift.debias.encoders.embeddings_api import HttpEncoder
 from langshift.debias.encoders.token_vectors import unpack
+from langshift.errors import ClusterError, LangshiftError
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal_store import LoadWorkspace
+from langshift.ingest.config import PipelineOptions
+from langshift.ingest.reencode import reencode
 from langshift.plugin.metadata import read_metadata
 from langshift.settings import Settings
 
-pytestmark = pytest.mark.usefixtures("cluster_env")
+pytestmark = pytest.mark.usefixtures("cluster_env", "planted")
 CORPUS = [
     {"_id": "tides", "title": "Tides", "text": "The water rises twice each day.", "language": "en"},
     {"_id": "ebbe", "title": "Ebbe", "text": "Das Wasser steigt, das Wasser fällt.", "language": "de", "price": 3},
@@ -144,7 +150,6 @@ def test_another_encoder_is_refused(client, loaded, corpus, server, options, why
     assert beside(client, loaded) == expected()
 
 
-@pytest.mark.usefixtures("planted")
 def test_an_index_without_is_not_given_some_in_part(client, corpus, pipelines, server):
     fine(ingest(corpus(*CORPUS), pipelines, server))
     done = ingest(corpus(*CORPUS), pipelines, server, "--if-exists", "append", "--sparse", "st:one")
@@ -177,7 +182,6 @@ def letters(client, name):
     return [letter.reason for letter in DeadLetters(place.dead_letters)]
 
 
-@pytest.mark.usefixtures("planted")
 def test_weights_that_come_with_the_data(client, corpus, pipelines, server):
     many = {f"t{number}": 1 + number / 10_000 for number in range(10_000)}
     given = [
@@ -217,7 +221,6 @@ def test_weights_that_come_with_the_data(client, corpus, pipelines, server):
     ]
 
 
-@pytest.mark.usefixtures("planted")
 def test_given_weights_are_of_whole_documents(corpus, pipelines, server):
     done = ingest(corpus(*CORPUS), pipelines, server, "--sparse", "given", "--chunk", "auto")
     assert refused(done)[::-1] == (
@@ -225,6 +228,51 @@ def test_given_weights_are_of_whole_documents(corpus, pipelines, server):
         "--chunk auto gives each piece of a document weights of its own, but the weights of --sparse given are of "
         "whole documents: use --chunk off, or an encoder that reads texts.",
     )
+
+
+def test_a_load_in_parts_and_by_workers_makes_the_same(client, corpus, loaded, server, tmp_path, monkeypatch):
+    more = ("--sparse", "st:one", "--tokens", "st:one", "--state")
+    bad = {"_id": "bad", "text": "Das Wasser", "language": "Water!"}
+    assert ingest(corpus(*CORPUS, bad), f"{loaded}-parts", server, *more, tmp_path / "parts").exit_code == 3
+    assert beside(client, f"{loaded}-parts") == expected()
+    monkeypatch.setattr(ingest_command, "RayEngine", Here)
+    runner = ("--runner", "ray", "--workers", "1")
+    assert ingest(corpus(*CORPUS, bad), f"{loaded}-ray", server, *more, tmp_path / "ray", *runner).exit_code == 3
+    assert beside(client, f"{loaded}-ray") == expected()
+    assert metadata_of(client, f"{loaded}-ray") == BOTH
+
+
+def test_dead_letters_get_them_when_they_are_sent_again(client, corpus, loaded):
+    bad = {"_id": "bad", "text": "Das Wasser fällt", "language": "Water!"}
+    assert run("ingest", corpus(CORPUS[0], bad), "--index", loaded, "--if-exists", "append").exit_code == 3
+    path = LoadWorkspace.of(Settings.from_env().home, client, loaded).dead_letters
+    path.write_text(path.read_text(encoding="utf-8").replace("Water!", "de"), encoding="utf-8")
+    fine(run("dead-letters", "replay", "--index", loaded))
+    assert beside(client, loaded) == expected(bad="Das Wasser fällt")
+
+
+def test_a_load_that_was_cut_off_goes_on_only_with_the_same(client, corpus, pipelines, server, monkeypatch):
+    path, usual = corpus(*CORPUS), PlantedSparse.encode_documents
+
+    def fail(self, texts):
+        if "an ox" in texts:
+            # Else nothing is there to go on with.
+            while not client.count(index=f"{pipelines}-v0001")["count"]:
+                client.indices.refresh(index=f"{pipelines}-v0001")
+            raise LangshiftError("The encoder is tired.")
+        return usual(self, texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PlantedSparse, "encode_documents", fail)
+        patch.setattr(HttpEncoder, "batch", 1)
+        done = ingest(path, pipelines, server, "--sparse", "st:one")
+        assert refused(done)[0].endswith("continue with --resume.")
+    done = ingest(path, pipelines, server, "--resume", "--sparse", "st:two")
+    assert "the weights of tokens (weights of tokens by st:one (revision 1), not" in refused(done)[0]
+    fine(ingest(path, pipelines, server, "--resume", "--sparse", "st:one"))
+    assert {name: one for name, (one, _) in beside(client, pipelines).items()} == {
+        name: one for name, (one, _) in expected().items()
+    }
 
 
 def test_an_update_makes_them_anew_where_the_text_changes(client, loaded, corpus, planted):
@@ -252,7 +300,6 @@ def test_an_update_makes_them_anew_where_the_text_changes(client, loaded, corpus
     assert beside(client, loaded)["short"] == (None, None)
 
 
-@pytest.mark.usefixtures("planted")
 def test_each_chunk_has_its_own(client, corpus, pipelines, server):
     document = {"_id": "a", "title": "Tides", "text": "Water rises.\n\nWater falls.\n\nan ox", "language": "en"}
     more = ("--chunk", "paragraphs", "--sparse", "st:one", "--tokens", "st:one")
@@ -325,6 +372,41 @@ def test_they_are_added_to_an_index_that_stands(client, corpus, pipelines, serve
     }
     # What the version had of a text that is the same is not made anew.
     assert sorted(planted.asked) == sorted(2 * ["The moon pulls water.", "The sun pulls less.", "an ox"])
+
+
+def test_what_is_written_meanwhile_gets_them_too(client, corpus, pipelines, server):
+    name = pipelines
+    fine(ingest(corpus(*CORPUS), name, server))
+
+    def write():
+        client.index(index=name, id="moon", body={"text": {"en": "The moon pulls water."}, "language": "en"})
+        client.update(index=name, id="ebbe", body={"doc": {"text": {"de": "Es steigt wieder."}}})
+        client.delete(index=name, id="tides")
+
+    request = PipelineOptions("", sparse="st:one")
+    done = reencode(client, name, request, max_refused=0.5, watch=Once("checking", write)).done
+    assert (done.caught_up, done.deleted) == (2, 1)
+    assert {name: one for name, (one, _) in beside(client, name).items()} == {
+        "moon": weights("The moon pulls water."),
+        "ebbe": weights("Ebbe Es steigt wieder."),
+        "short": None,
+    }
+
+
+def test_a_version_in_which_they_are_others_never_becomes_live(client, corpus, pipelines, server):
+    name = pipelines
+    fine(ingest(corpus(*CORPUS), name, server))
+
+    def change():
+        for id_ in WHOLE:
+            body = {"doc": {"sparse_embedding": {"other": 1.0}}}
+            client.update(index=f"{name}-v0002", id=id_, body=body, refresh=True)
+
+    with pytest.raises(
+        ClusterError, match=r"The value in 'sparse_embedding' of document .* is not the one that st:one"
+    ):
+        reencode(client, name, PipelineOptions("", sparse="st:one"), max_refused=0.5, watch=Once("checking", change))
+    assert metadata_of(client, name) == {}
 
 
 def test_they_stay_where_vectors_are_made_anew_or_moved(client, loaded, server, planted):

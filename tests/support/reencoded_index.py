@@ -91,3 +91,15 @@ class EncodingWriter(Writer):
         text = f"Text {name} {self._chance.randrange(1000)}"
         language = self._chance.choice([tag for tag in LANGUAGES if tag != "und"])
         return {"text": text, "language": language, "embedding": vector(text, dimension=self._dimension).tolist()}
+
+
+class Once:
+    """A watch that does something at the first word of a stage."""
+
+    def __init__(self, stage, action):
+        self._stage, self._action = stage, action
+
+    def __call__(self, progress):
+        if progress.stage == self._stage:
+            self._stage = None
+            self._action()

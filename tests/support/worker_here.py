@@ -21,11 +21,12 @@ class Here:
 
     def run(self, job, tasks):
         worker = Worker(job)
-        for task in tasks:
-            done = worker(task)
-            if done.error is not None:
-                raise done.error
-            yield done
+        with worker._stack:
+            for task in tasks:
+                done = worker(task)
+                if done.error is not None:
+                    raise done.error
+                yield done
 
 
 if __name__ == "__main__":
