@@ -46,8 +46,7 @@ class InvalidDocument(Exception):
     """A line that is no document.
 
     Attributes:
-        type: one word for programs: ``invalid_json``, ``invalid_document``, ``invalid_embedding`` or
-            ``invalid_weights``.
+        type: one word for programs, such as ``invalid_json``, ``invalid_document`` or ``invalid_embedding``.
         reason: a sentence that says what is wrong and what should be there, but not where.
     """
 
@@ -284,11 +283,6 @@ class Document:
     weights: TokenWeights | None = field(default=None, compare=False, repr=False)
 
 
-def content_bytes(document: Document) -> int:
-    """How many bytes a document's texts and other fields have, as JSON."""
-    return len(orjson.dumps([document.title, document.text, document.other], option=orjson.OPT_SERIALIZE_NUMPY))
-
-
 class Delete(NamedTuple):
     """A line that takes a document out of the index: ``{"_op": "delete", "_id": "x"}``."""
 
@@ -428,16 +422,15 @@ def parse_fields(
     if not any(map(str.strip, texts.values())):
         raise InvalidDocument(columns.no_text)
     identifier, weights = given or _content_id(fields, columns.weights), _weights(fields, columns)
+    embedding = _embedding(fields, embeddings)
     if not columns.of_their_own:
         language = language_field(fields)
-        embedding = _embedding(fields, embeddings)
         no_tag = None if language else _declared(fields, ("language",))[1]
         title, text = texts["title"], texts["text"]
         return Document(identifier, title, text, language, other, embedding, no_tag=no_tag, weights=weights)
     title = texts.get(columns.title, "")
     text = " ".join([text for name, text in texts.items() if text and name != columns.title])
     language, no_tag = _declared(values, columns.languages)
-    embedding = _embedding(fields, embeddings)
     return Document(identifier, title, text, language, other, embedding, texts, no_tag, weights)
 
 
@@ -491,13 +484,13 @@ def _weights(fields: Mapping[str, Any], columns: Columns) -> TokenWeights | None
     name = columns.weights
     if name is None:
         return None
-    if fields.get(name) is None:
-        why = f"the document has no {name!r}, which --sparse given needs; add one, or {{}} for no weights."
-        raise InvalidDocument(why, "invalid_weights")
-    try:
-        return parse_weights(fields[name])
-    except ValueError as error:
-        raise InvalidDocument(f"the field {name!r} {error}.", "invalid_weights") from None
+    why = f"the document has no {name!r}, which --sparse given needs; add one, or {{}} for no weights."
+    if fields.get(name) is not None:
+        try:
+            return parse_weights(fields[name])
+        except ValueError as error:
+            why = f"the field {name!r} {error}."
+    raise InvalidDocument(why, "invalid_weights")
 
 
 def _embedding(fields: Mapping[str, Any], embeddings: Embeddings) -> NDArray[np.float32] | None:
@@ -517,8 +510,7 @@ class InvalidRow(NamedTuple):
     """A line that cannot be used.
 
     Attributes:
-        type: one word for programs: ``invalid_json``, ``invalid_document``, ``invalid_embedding`` or
-            ``invalid_weights``.
+        type: one word for programs, such as ``invalid_json``, ``invalid_document`` or ``invalid_embedding``.
         reason: a sentence that says what is wrong and what should be there, but not where.
         id: the document's ``_id``, where that is known.
     """

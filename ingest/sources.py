@@ -9,6 +9,8 @@ from hashlib import sha256
 from itertools import accumulate, islice, takewhile
 from typing import NamedTuple
 
+import orjson
+
 from langshift.corpus_file import ChangedError, CorpusFile, FileState, Start, state_of
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import PARQUET, LineNumbers
@@ -18,7 +20,6 @@ from langshift.ingest.documents import (
     Original,
     SourceRow,
     Update,
-    content_bytes,
 )
 from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
 
@@ -26,6 +27,11 @@ from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
 SNIFFED_BYTES = 64 << 20
 # Of each file, however many there are; and of how many files all lines that were drawn are looked at.
 _LEAST_OF_A_FILE, _FILES_DRAWN_FROM = 16, 4
+
+
+def content_bytes(document: Document) -> int:
+    """How many bytes a document's texts and other fields have, as JSON."""
+    return len(orjson.dumps([document.title, document.text, document.other], option=orjson.OPT_SERIALIZE_NUMPY))
 
 
 def _first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:

@@ -13,8 +13,9 @@ from langshift.commands.ingest import name_fields
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Encoder, is_given
 from langshift.errors import UsageError
-from langshift.ingest.documents import Document, content_bytes
+from langshift.ingest.documents import Document
 from langshift.ingest.opening import find_files, open_source
+from langshift.ingest.sources import content_bytes
 from langshift.ingest.transform import document_vectors
 from langshift.output import emit_json, line, table
 from langshift.parameters import ENCODER, Command, json_or_tables, option

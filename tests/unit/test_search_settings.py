@@ -139,6 +139,19 @@ def test_auto_is_what_calibration_found_to_be_best():
     assert {resolve_auto(index_with(calibration("anchored"), documents=n)).origin for n in (30, 120)} == {"calibration"}
 
 
+def test_auto_is_hybrid_by_weights_of_tokens_where_calibration_found_that_to_be_best():
+    for words, told in ((0.1, "lexical weight 0.1"), (None, "lexical weight 0")):
+        index = index_with(calibration("hybrid", lexical_weight=words, sparse_weight=0.3))
+        assert resolve_auto(index) == (
+            SearchSettings("hybrid", lexical_weight=words or 0.0, sparse_weight=0.3),
+            "calibration",
+            f"Mode hybrid ({told}, sparse weight 0.3), which calibration found to be best for news.",
+        )
+    for unreadable in (2, "x"):
+        index = index_with(calibration("hybrid", sparse_weight=unreadable))
+        assert "cannot be read" in resolve_auto(index).reason
+
+
 @pytest.mark.parametrize(
     ("index", "why"),
     [

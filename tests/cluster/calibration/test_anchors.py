@@ -12,15 +12,19 @@ from anchored_corpus import corpus
 from command_line import langshift
 from documents import REFERENCE
 from given_data import run, write_lines
+from planted_sparse import Planted, PlantedSparse
 from searched import drop, make_index
 from security_plugin import Guard
 from shifted_index import printed, refused
 from tls_proxy import proxy
 
 from langshift.errors import ClusterError
+from langshift.ingest.config import PipelineOptions
+from langshift.ingest.reencode import reencode
 from langshift.plugin import metadata, versions
 from langshift.retrieval import modes
-from langshift.retrieval.calibration.calibrate import CalibrationCost, CalibrationRun
+from langshift.retrieval.calibration.calibrate import TOLERATED, CalibrationCost, CalibrationRun
+from langshift.retrieval.calibration.changes import gain
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
 from langshift.retrieval.calibration.stored import measured_spread, measured_with, resolve_auto, spread_of, trust_of
 from langshift.retrieval.dsl import MOST
@@ -190,6 +194,22 @@ def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client
     assert (told["mode"] == "anchored") == (told["strength"] > 0)
     assert told["loss"] <= 0.004
     assert told["lexical_weight"] in (None, 0.3, 0.1, 0.03)
+
+
+def test_weights_of_tokens_are_calibrated_as_words_are(client, index_name, tmp_path, monkeypatch):
+    Planted(monkeypatch)
+    monkeypatch.setattr("langshift.retrieval.searcher.open_sparse", lambda name, **_: PlantedSparse(name))
+    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=("de", "en")))
+    reencode(client, index_name, PipelineOptions("use-m", sparse="st:one"))
+    found = CalibrationRun(Searcher(client, index_name), 30).measure()
+    assert [one.questions for one in found.tokens] == [one.questions for one in found.hybrid]
+    assert [one.ndcg for one in found.tokens] != [one.ndcg for one in found.hybrid]
+    loses = any(one.loses(TOLERATED, -1.645) for one in found.tokens)
+    words = None if found.lexical_weight is None else gain(found.hybrid)
+    useless = words is not None and gain(found.tokens) <= words
+    assert (found.sparse_weight is None) == (loses or useless)
+    kept = found.to_dict()
+    assert (kept["sparse_weight"], len(kept["tokens"])) == (found.sparse_weight, len(found.tokens))
 
 
 def test_on_the_way_a_person_sees_how_far_it_is(measured):
