@@ -104,7 +104,7 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
             if block.shown is not None:
                 assert differences(printed, block.shown.text, lambda _: near) == [], block.text
                 shown += 1
-    assert shown == {README: 2, INGEST: 6, ADOPT: 9, VECTORS: 2, SEARCH: 18, SCALE: 1}[document]
+    assert shown == {README: 2, INGEST: 7, ADOPT: 9, VECTORS: 2, SEARCH: 18, SCALE: 1}[document]
 
 
 @pytest.fixture

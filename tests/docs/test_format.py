@@ -45,6 +45,7 @@ from langshift.ingest.transform import DocumentLanguage, debias_batch
 from langshift.plugin import metadata
 from langshift.plugin.index_body import own_mappings
 from langshift.plugin.metadata import PLACE, USUAL, Origin
+from langshift.plugin.representations import TokenVectors
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCost
 from langshift.retrieval.calibration.changes import Prediction, SliceChange
@@ -153,8 +154,8 @@ def test_the_keys_of_a_stamp_are_those_that_are_written_and_mapped():
 def test_the_keys_under_meta_are_those_that_the_code_names():
     files = [path for room in ("plugin", "ingest", "retrieval") for path in (ROOT / room).rglob("*.py")]
     named = {name for path in files for name in re.findall(r'"(langshift_[a-z_]+)"', path.read_text(encoding="utf-8"))}
-    # A field of a document on its way through a pipeline, an attribute of the embedded nodes, and a part of a search.
-    named -= {"langshift_before", "langshift_native", "langshift_server_time"}
+    # Fields of a document on its way through a pipeline and in a search, an attribute of nodes, and a part of a search.
+    named -= {"langshift_before", "langshift_lacking", "langshift_native", "langshift_server_time"}
     assert {metadata.FINGERPRINT, *named} == set(documented("Metadata of an index"))
 
 
@@ -207,6 +208,7 @@ ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
         ("langshift_fields", "key", USUAL.to_dict()),
         ("Chunks", "key of `chunk`", PLACE),
         ("langshift_origin", "key", Origin("load", None, None, (), "", ("", "")).to_dict()),
+        ("langshift_sparse and langshift_tokens", "key", {one.name for one in msgspec.structs.fields(TokenVectors)}),
         ("langshift_anchors", "key", calibrated()),
         ("Language vectors", "key", set(HEADER) - TENSORS),
         ("per-query.jsonl", "key", next(ROWS)),

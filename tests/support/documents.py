@@ -48,7 +48,7 @@ VARIABLES = {
 #: The documents whose commands are run and whose output is shown, with the names that they give in the cluster.
 NAMES = {
     README: ("news",),
-    INGEST: ("news", "cms", "handbook"),
+    INGEST: ("news", "cms", "handbook", "codes"),
     ADOPT: ("articles",),
     VECTORS: ("news",),
     SEARCH: ("news", "manual"),
@@ -406,7 +406,7 @@ def renew():
         with tempfile.TemporaryDirectory() as folder:
             replaced = list(chain.from_iterable(_renewed(block, document, folder) for block in blocks(document)))
         write(document, replaced)
-        for name in ("news", "cms", "news-mine", "articles", "handbook", "manual", "gazette", "almanac"):
+        for name in ("news", "cms", "news-mine", "articles", "handbook", "codes", "manual", "gazette", "almanac"):
             subprocess.run([LANGSHIFT, "index", "drop", name, "--yes"], capture_output=True, check=False)
         open_cluster().indices.delete(index="old-articles", params={"ignore_unavailable": "true"})
     write(CLIENTS, [(block.span, _shown_body()) for block in blocks(CLIENTS) if block.mark == "as installed"])
