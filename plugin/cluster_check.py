@@ -18,6 +18,7 @@ from langshift.plugin.alias_repair import BrokenAlias, broken_aliases
 from langshift.plugin.inventory import AnyVersion, UnreadableVersion, Version, listed
 from langshift.plugin.metadata import MetadataError
 from langshift.plugin.native_nodes import plugin_nodes
+from langshift.plugin.representations import in_words
 from langshift.plugin.versions import IndexInfo, live
 from langshift.server_errors import failure
 from langshift.settings import Settings
@@ -140,7 +141,10 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
 
 
 def _indices(client: OpenSearch) -> Iterator[Finding]:
-    """What is wrong with indices: what is unfinished, aliases, documents that their encoder does not read."""
+    """What is wrong with indices: what is unfinished, aliases, documents that their encoder does not read.
+
+    And what they keep beside vectors, for which a search may need another model.
+    """
     found: list[IndexInfo] = []
     versions: list[AnyVersion] = []
     broken: list[BrokenAlias] = []
@@ -155,6 +159,8 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     for alias in broken:
         yield _finding(f"index {alias.name}", "warning", "its alias is broken", alias.in_words())
     for index in found:
+        for kept in filter(None, (index.sparse, index.tokens)):
+            yield _finding(f"index {index.name}", "ok", f"{in_words(kept)} in {kept.field}")
         for sentence in unread_in_words(index.fingerprint.encoder, index.unread, index.fields.entry):
             remedy = f"{sentence} Use one that can: langshift reencode {index.name} --encoder ENCODER."
             yield _finding(

@@ -177,6 +177,25 @@ def test_a_field_of_that_name_is_in_the_way_only_where_it_is_needed(client, load
     )
 
 
+def test_their_names_are_taken(corpus, pipelines, server, tmp_path):
+    path, template = corpus(*CORPUS), tmp_path / "template.json"
+    template.write_text('{"mappings": {"properties": {"token_vectors": {"type": "keyword"}}}}')
+    both = ("--sparse", "st:one", "--tokens", "st:one")
+    assert refused(ingest(path, pipelines, server, *both, "--text-field", "sparse_embedding")) == (
+        "--text-field sparse_embedding: with --sparse, langshift uses this name itself; rename the field in the "
+        "corpus.",
+        2,
+    )
+    assert refused(ingest(path, pipelines, server, *both, "--template", template)) == (
+        f"{template}, mappings.properties.token_vectors: langshift writes this field itself; leave it out.",
+        2,
+    )
+    assert refused(ingest(path, pipelines, server, *both, "--date-field", "sparse_embedding")) == (
+        "--date-field 'sparse_embedding' names no field of your own: give one that documents have.",
+        2,
+    )
+
+
 def letters(client, name):
     place = LoadWorkspace.of(Settings.from_env().home, client, name)
     return [letter.reason for letter in DeadLetters(place.dead_letters)]
@@ -391,6 +410,24 @@ def test_what_is_written_meanwhile_gets_them_too(client, corpus, pipelines, serv
         "ebbe": weights("Ebbe Es steigt wieder."),
         "short": None,
     }
+
+
+def test_whoever_is_cut_off_goes_on(client, corpus, pipelines, server, planted):
+    name, request = pipelines, PipelineOptions("", sparse="st:one")
+    many = [{"_id": f"d{number}", "text": f"Water of the {number}th river", "language": "en"} for number in range(600)]
+    fine(ingest(corpus(*many), name, server))
+
+    def stop():
+        raise LangshiftError("Enough.")
+
+    with pytest.raises(LangshiftError, match="Enough"):
+        reencode(client, name, request, watch=Once("catching up", stop))
+    assert metadata_of(client, name) == {}
+    assert len(planted.asked) == len(many)
+    assert reencode(client, name, request).done.index == f"{name}-v0002"
+    # But for the sample.
+    assert len(planted.asked) == len(many) + 16
+    assert all(one["sparse_embedding"] == weights(one["text"]["en"]) for one in sources(client, name).values())
 
 
 def test_a_version_in_which_they_are_others_never_becomes_live(client, corpus, pipelines, server):
