@@ -59,26 +59,24 @@ class Representation:
         return made
 
     def difference(self, stored: Any, made: Any) -> float:  # noqa: ANN401 - any JSON
-        """How far a stored value is from one that was made, in lengths of that one; infinite where one alone is there.
+        """How far a stored value is from one that was made; infinite where one alone is there. Both may be None.
 
-        Both may be None.
+        Of weights it is the norm of what differs, in lengths of those that were made. Of vectors of tokens it is the
+        mean squared distance from each to the nearest of the others: which tokens are merged may differ.
         """
         if stored is None or made is None:
             return 0.0 if stored is made else math.inf
-        here, there = _numbers(stored, made)
-        if len(here) != len(there):
+        if isinstance(made, Mapping):
+            tokens = list(dict.fromkeys([*stored, *made]))
+            here, there = (np.array([float(each.get(token, 0.0)) for token in tokens]) for each in (stored, made))
+            return float(np.linalg.norm(here - there) / np.linalg.norm(there))
+        from langshift.debias.encoders.token_vectors import unpack
+
+        try:
+            nearness = unpack(stored) @ unpack(made).T
+        except ValueError:
             return math.inf
-        return float(np.linalg.norm(here - there) / np.linalg.norm(there))
-
-
-def _numbers(*values: Any) -> list[Any]:  # noqa: ANN401 - two values of a representation
-    """Values as vectors whose components stand for the same, float64."""
-    if isinstance(values[0], Mapping):
-        tokens = list(dict.fromkeys(token for value in values for token in value))
-        return [np.array([value.get(token, 0.0) for token in tokens]) for value in values]
-    from langshift.debias.encoders.token_vectors import unpack
-
-    return [unpack(value).ravel().astype(np.float64) for value in values]
+        return float(2 - nearness.max(axis=0).mean() - nearness.max(axis=1).mean())
 
 
 def open_representation(

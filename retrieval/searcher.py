@@ -239,9 +239,13 @@ class Searcher:
         return self._detector.detect(words, among=set(self.index.languages))
 
     @cached_property
+    def _plugins(self) -> set[str] | None:
+        return plugins(self.client)
+
+    @cached_property
     def _fusions(self) -> list[settings.Fusion]:
         """The fusions that the cluster can do; none where the user may not ask for plugins and version."""
-        number = cluster_version(self.client) if HYBRID_PLUGIN in (plugins(self.client) or ()) else None
+        number = cluster_version(self.client) if HYBRID_PLUGIN in (self._plugins or ()) else None
         return [fusion for fusion, since in _SINCE.items() if number is not None and version_tuple(number) >= since]
 
     @cached_property
@@ -327,6 +331,8 @@ class Searcher:
         setting = self.resolve(setting).setting
         if setting.needs_weights:
             require_weights(self.index)
+            if HYBRID_PLUGIN not in (self._plugins or {HYBRID_PLUGIN}):
+                raise ClusterError(f"Weights of tokens are searched by the plugin {HYBRID_PLUGIN}: install it.")
         target = self.target(setting, legs=legs)
         request = settings.SearchRequest(
             question, setting, target, size, filters=filters, source=source, passages=passages

@@ -99,6 +99,11 @@ class E5SmallSparse(SparseEncoder):
     Documents and queries are read alike, without a prefix; of a text of more than 512 tokens, windows of that size, of
     which each term has its greatest weight. The 256 heaviest of the head's 16,384 terms are kept.
 
+    Terms belong to no language: a question finds passages in others, too. Of the model's some hundred languages twelve
+    were tried, XQuAD's, in a pool of 40 passages and their translations. nDCG@20 is .94 for English questions, .93 and
+    .91 for Spanish and German, .83 to .87 for Arabic, Chinese, Hindi, Romanian, Russian, Thai and Vietnamese, and .78
+    for Greek and Turkish. Among passages of the question's language alone it is .98 or more in each.
+
     Attributes:
         id: ``e5-small``.
         revision: digest of the model's weights and of the head's.

@@ -9,14 +9,12 @@ from statistics import fmean
 
 import pytest
 from documents import DATA
+from loses_nothing import QUESTIONS, require_nothing_lost
 from searched import drop
 
 NAME = "langshift-evidence-default"
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 KEPT = {"all": 8, "two": 2, "one": 1}
-MEASURES = ("nDCG@20", "TLR@20")
-# What no part of the questions may lose, and how many make a part.
-MOST_LOST, LEVEL, QUESTIONS = 0.005, 0.05, 300
 # Of the slices of judged questions, so many change by what was predicted.
 PREDICTED = 0.9
 
@@ -52,17 +50,8 @@ def test_a_search_without_options_loses_nothing(client, done, tmp_path, predicte
     finally:
         drop(client, NAME)
     runs = [tmp_path / "out" / name for name in ("dense", "default")]
-    found = json.loads(done("evaluate", "compare", *runs, "--measures", " ".join(MEASURES), "--json"))
     print(f"\n{data}, {encoder}: {told['mode']}, strength {told['strength']}, words {told['lexical_weight']}")
-    for part, one in {"all": {"queries": found["dataset"]["queries"], **found}, **found["slices"]}.items():
-        compared = {name: one for section in reversed(one["sections"].values()) for name, one in section.items()}
-        # With one translation kept, no answer in the searcher's language has one in another.
-        for measure in [name for name in MEASURES if compared.get(name, {}).get("tests")]:
-            test = compared[measure]["tests"][0]
-            print(part, one["queries"], measure, compared[measure]["means"], test["randomisation"])
-            if one["queries"] >= QUESTIONS and (part != "all" or not found["slices"]):
-                assert test["difference"] >= -MOST_LOST
-                assert test["difference"] >= 0 or test["randomisation"] >= LEVEL
+    require_nothing_lost(done, *runs)
     if told["mode"] != "dense":
         predicted += held(told["predicted"], folder, *runs)
 
