@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 
 from langshift.debias.encoders import token_vectors
-from langshift.errors import UsageError
 from langshift.ingest import representations
 
 #: The one model lies in two places; the other is another.
@@ -56,7 +56,7 @@ def _vector(word: str):
 
 
 class Planted:
-    """Opens them by their names, and none that it does not know.
+    """Opens them by their names, and others as ever.
 
     Attributes:
         opened: all that were opened.
@@ -64,19 +64,17 @@ class Planted:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.opened: list[PlantedSparse] = []
-        usual = representations.open_sparse
         # `pack` without the pooling, which needs an extra.
         patch.setattr(token_vectors, "pool", lambda matrix: matrix)
-        patch.setattr(token_vectors, "open_token_encoder", lambda name, **_: self._open(PlantedTokens, name))
-        patch.setattr(
-            representations,
-            "open_sparse",
-            lambda name, **more: self._open(PlantedSparse, name) if name in PLACES else usual(name, **more),
-        )
+        for module, name, kind in (
+            (representations, "open_sparse", PlantedSparse),
+            (token_vectors, "open_token_encoder", PlantedTokens),
+        ):
+            patch.setattr(module, name, partial(self._open, kind, getattr(module, name)))
 
-    def _open(self, kind, name):
+    def _open(self, kind, usual, name, **more):
         if name not in PLACES:
-            raise UsageError(f"There is no {name}.")
+            return usual(name, **more)
         self.opened.append(kind(name))
         return self.opened[-1]
 
