@@ -195,7 +195,7 @@ _WORKERS = option_group(
     LoadOptions,
     option(
         "--if-exists WHAT",
-        "fail, append, replace, or new-version.",
+        "If it exists: fail, append, replace it, or new-version, which keeps the old one for a rollback.",
         click.Choice(["fail", "append", "replace", "new-version"]),
         default="fail",
     ),
@@ -231,9 +231,9 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is JSONL (plain, gzip, zstd) or Parquet, files or folders, here or in S3, or - for standard input: _id,
-    title, text, language, group, any others, "_op": "update" or "delete". Bad lines go to dead letters (exit code
-    3).
+    CORPUS is files of JSONL (plain, gzip, zstd) or Parquet, folders, here or in S3, or - for standard input:
+    _id, title, text, language, group, and any other fields. Of two with one _id the later wins; "_op": "update"
+    changes fields, "_op": "delete" deletes. Bad lines go to the dead letters (exit code 3).
 
     \b
     Example:
