@@ -186,8 +186,8 @@ def _require_sparse_encoder(
         made = zip(some, one.of(texts), strict=True)
         if some and not any({*value_at(source, one.kept.field)} & {*(weights or ())} for source, weights in made):
             raise UsageError(
-                f"{one.kept.encoder} makes none of the tokens that documents of {old.index} have in {one.kept.field!r}: "
-                "name the encoder that made them with --sparse, or --sparse given if it is not available here."
+                f"{one.kept.encoder} makes none of the tokens that {old.index} has in {one.kept.field!r}: name the "
+                "encoder that made them with --sparse, or --sparse given if it is not available here."
             )
 
 

@@ -549,8 +549,8 @@ def test_those_of_an_index_that_is_adopted(client, index_name, planted):
             assert refused(run(*arguments, field, "--sparse", "st:one")) == (why, 2)
         assert refused(run(*arguments, "codes"))[0].startswith("--sparse-field names the field with weights of tokens")
         assert refused(run(*arguments, "codes", "--sparse", "e5-small")) == (
-            f"e5-small makes none of the tokens that documents of {old} have in 'codes': name the encoder that made them "
-            "with --sparse, or --sparse given if it is not available here.",
+            f"e5-small makes none of the tokens that {old} has in 'codes': name the encoder that made them with "
+            "--sparse, or --sparse given if it is not available here.",
             2,
         )
         fine(run(*arguments, "codes", "--sparse", "st:one"))
