@@ -93,7 +93,7 @@ bench-bulk: $(VENV)/.installed-dev  ## the benchmark of bulk indexing alone, bes
 	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_bulk.py tests/bench/bench_overlap.py tests/bench/bench_state.py tests/bench/bench_million.py
 
 bench-search: $(VENV)/.installed-dev  ## the benchmarks of the search modes, the plugin and the console, query by query in turn
-	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_search.py tests/bench/bench_native.py tests/bench/bench_console.py
+	@$(PY) -m pytest -p no:randomly -s tests/bench/bench_search.py tests/bench/bench_sparse.py tests/bench/bench_late.py tests/bench/bench_native.py tests/bench/bench_console.py
 
 clean:  ## remove the environment and everything built
 	@$(PYTHON) -c "import shutil; [shutil.rmtree(p, ignore_errors=True) for p in ('$(VENV)', 'build', 'dist', '.build')]"
