@@ -497,6 +497,18 @@ def test_another_encoder_takes_the_place_of_theirs_and_they_can_go(client, loade
     assert beside(client, loaded) == expected("2")
 
 
+def test_a_pipeline_goes_over_to_the_new_version(client, loaded):
+    fine(run("pipeline", "install", loaded))
+    done = fine(run("reencode", loaded, "--sparse", "st:two", "--max-refused", "0.5"))
+    # Clients send the same vectors as before.
+    assert "Clients that write vectors" not in done.stderr
+    fine(run("pipeline", "verify", loaded))
+    body = {"text": {"en": "The warm sun"}, "language": "en", "embedding": [1] * 12}
+    client.index(index=loaded, id="sun", body=body)
+    assert sources(client, loaded)["sun"]["shift"]["alpha"] == 0
+    assert beside(client, loaded) == {**expected("2"), "sun": (None, None)}
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
