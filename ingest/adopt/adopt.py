@@ -23,7 +23,14 @@ from langshift.ingest.adopt.fields import (
     sampled_languages,
 )
 from langshift.ingest.adopt.reader import IndexReader, OldIndex, find_index, open_reader
-from langshift.ingest.adopt.transform import IndexDocuments, Norms, StoredDocumentBuilder, document_of, is_in_list
+from langshift.ingest.adopt.transform import (
+    IndexDocuments,
+    Norms,
+    StoredDocumentBuilder,
+    document_of,
+    is_in_list,
+    strings_at,
+)
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
 from langshift.ingest.documents import Document
 from langshift.ingest.load import load_source
@@ -157,11 +164,31 @@ def open_for_adoption(
             pipeline = replace(pipeline, beside=tuple(one.at(fields.sparse) for one in pipeline.beside))
         _require_encoder(old, there.vector, pipeline, vector_spec)
         require_used(old, sample, fields)
+        _require_sparse_encoder(old, sample, fields, pipeline)
         if analyze or fields.declared_language is not None:
             languages = sampled_languages(old, sample, fields, pipeline)
             if analyze:
                 fields = analyzed_languages(old, fields, languages)
         yield AdoptableIndex(old, reader, fields, pipeline, vector_spec, norms)
+
+
+_COMPARED = 16  # documents
+
+
+def _require_sparse_encoder(
+    old: OldIndex, sample: Sequence[bytes], fields: FieldNames, pipeline: EmbeddingPipeline
+) -> None:
+    """Refuse an encoder of weights that makes other tokens of the texts of a sample than the index has there."""
+    for one in pipeline.beside:
+        documents = [] if one.is_given else [parse_source(decode_hit(hit).source) for hit in sample]
+        some = [source for source in documents if value_at(source, one.kept.field)][:_COMPARED]
+        texts = [" ".join(text for name in fields.texts for text in strings_at(source, name)) for source in some]
+        made = zip(some, one.of(texts), strict=True)
+        if some and not any({*value_at(source, one.kept.field)} & {*(weights or ())} for source, weights in made):
+            raise UsageError(
+                f"{one.kept.encoder} makes none of the tokens that {old.index} has in {one.kept.field!r}: name the "
+                "encoder that made them with --sparse, or --sparse given if it is not available here."
+            )
 
 
 def require_name(client: OpenSearch, old: OldIndex, name: str, options: LoadOptions) -> None:

@@ -471,8 +471,13 @@ def test_what_clients_wrote_without_them_can_be_made_up_for(client, loaded, plan
     planted.opened.clear()
     assert "now points to" in reencoded(loaded, "--sparse", "st:one")
     assert beside(client, loaded) == {**expected(), "moon": (weights("The moon pulls"), None)}
-    # The others are only what the sample is compared with.
-    assert sorted(planted.asked[:2]) == ["The moon pulls", "an ox"]
+    assert sorted(planted.asked) == ["The moon pulls", "an ox"]
+    # What a client has left of a former text stays, as its vector does.
+    client.update(index=loaded, id="ebbe", body={"doc": {"text": {"de": "Ganz anders."}}})
+    client.index(index=loaded, id="sun", body={"text": {"en": "The warm sun"}, "language": "en", "embedding": [1] * 12})
+    reencoded(loaded, "--sparse", "st:one")
+    assert sources(client, loaded)["sun"]["sparse_embedding"] == weights("The warm sun")
+    assert sources(client, loaded)["ebbe"]["sparse_embedding"] == weights(WHOLE["ebbe"])
 
 
 def test_another_encoder_takes_the_place_of_theirs_and_they_can_go(client, loaded):
@@ -490,6 +495,18 @@ def test_another_encoder_takes_the_place_of_theirs_and_they_can_go(client, loade
     )
     fine(run("rollback", loaded))
     assert beside(client, loaded) == expected("2")
+
+
+def test_a_pipeline_goes_over_to_the_new_version(client, loaded):
+    fine(run("pipeline", "install", loaded))
+    done = fine(run("reencode", loaded, "--sparse", "st:two", "--max-refused", "0.5"))
+    # Clients send the same vectors as before.
+    assert "Clients that write vectors" not in done.stderr
+    fine(run("pipeline", "verify", loaded))
+    body = {"text": {"en": "The warm sun"}, "language": "en", "embedding": [1] * 12}
+    client.index(index=loaded, id="sun", body=body)
+    assert sources(client, loaded)["sun"]["shift"]["alpha"] == 0
+    assert beside(client, loaded) == {**expected("2"), "sun": (None, None)}
 
 
 @pytest.mark.parametrize(
@@ -543,15 +560,20 @@ def test_those_of_an_index_that_is_adopted(client, index_name, planted):
         for field, why in fields.items():
             assert refused(run(*arguments, field, "--sparse", "st:one")) == (why, 2)
         assert refused(run(*arguments, "codes"))[0].startswith("--sparse-field names the field with weights of tokens")
+        assert refused(run(*arguments, "codes", "--sparse", "e5-small")) == (
+            f"e5-small makes none of the tokens that {old} has in 'codes': name the encoder that made them with "
+            "--sparse, or --sparse given if it is not available here.",
+            2,
+        )
         fine(run(*arguments, "codes", "--sparse", "st:one"))
     assert {name: one.get("codes") for name, one in sources(client, new).items()} == {
         name: one.get("codes") for name, one in documents.items()
     }
     assert metadata_of(client, new) == {"sparse": {"encoder": "st:one", "revision": "1", "field": "codes"}}
-    assert planted.asked == []
-    # Nothing is encoded but what lacks them, and the sample that is compared.
+    planted.opened.clear()
     reencoded(new, "--sparse", "st:one")
     assert sources(client, new)["none"]["codes"] == weights("No codes")
+    assert planted.asked == ["No codes"]
     reencoded(new, "--tokens", "st:one")
     found = sources(client, new)
     assert {name: len(unpack(one["token_vectors"])) for name, one in found.items()} == {
