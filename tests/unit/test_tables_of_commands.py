@@ -128,7 +128,9 @@ def calibration():
         "translated": 1.0,
     }
     cost = CalibrationCost(400, 1200, 7200)
-    found = Of(mode="anchored", lexical_weight=None, trust=AnchorModel(0.1, 0.05), cost=cost, **parts)
+    found = Of(
+        mode="anchored", lexical_weight=None, sparse_weight=None, trust=AnchorModel(0.1, 0.05), cost=cost, **parts
+    )
     anchors._show_calibration(Of(name=NAME, index=NAME), found)
 
 
