@@ -385,7 +385,15 @@ def test_features_go_a_little_only_where_most_documents_have_no_known_translatio
 
 def calibration(mode, strength=0.0, full=(), **values):
     reranked = {"rerank": {"dense": 0.3}, "reranked": {"dense": changed(0.05)}}
-    given = {"lexical_weight": None, "changes": changed(0.06), "hybrid": changed(0.04), **reranked, **values}
+    given = {
+        "lexical_weight": None,
+        "sparse_weight": None,
+        "changes": changed(0.06),
+        "hybrid": changed(0.04),
+        "tokens": (),
+        **reranked,
+        **values,
+    }
     return Calibration(
         AnchorModel(0.08, strength, calibrated=True),
         mode,

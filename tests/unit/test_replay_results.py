@@ -85,6 +85,7 @@ def test_the_document_holds_all_that_the_figures_rest_on(monkeypatch):
         "preference": 0.02,
         "fusion": "min-max",
         "lexical_weight": 0.3,
+        "sparse_weight": 0.0,
         "rerank": None,
         "rerank_depth": 50,
         "rerank_per_language": 5,
