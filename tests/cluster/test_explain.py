@@ -218,8 +218,8 @@ def test_json_has_all_of_it(client, name, cluster_env):
     done = langshift("search", name, "Moon Mond", "--mode", "hybrid", "--explain", "--json", url=cluster_env)
     answer = json.loads(done.stdout)
     assert set(answer) == {
-        "index", "mode", "preference", "fusion", "lexical_weight", "one_per_group", "mode_from", "mode_reason",
-        "rerank", "rerank_depth", "rerank_per_language", "rerank_fallback", "language",
+        "index", "mode", "preference", "fusion", "lexical_weight", "sparse_weight", "one_per_group", "mode_from",
+        "mode_reason", "rerank", "rerank_depth", "rerank_per_language", "rerank_fallback", "language",
         "hits", "bonus", "anchors", "compared", "notes", "took", "requests", "from", "depth", "point_in_time", "sorted",
         "sorted_count", "facets",
     }  # fmt: skip

@@ -89,6 +89,7 @@ def test_the_setting_stands_in_what_is_printed_and_written(folder, index, tmp_pa
         "preference": 0.05,
         "fusion": "min-max",
         "lexical_weight": 0.3,
+        "sparse_weight": 0.0,
         "rerank": None,
         "rerank_depth": 50,
         "rerank_per_language": 5,
