@@ -12,6 +12,7 @@ from langshift.debias.debiaser import LEAST_GAMMA, MOST_GAMMA, require_gamma
 from langshift.errors import UsageError
 from langshift.languages import require_tag, text_language
 from langshift.plugin.inventory import Version
+from langshift.plugin.representations import SparseWeights
 from langshift.retrieval.filters import ReadFilters, read_filters
 from langshift.retrieval.pages import MOST_RANKED
 from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, SearchSettings
@@ -277,6 +278,11 @@ class IndexChoice(NamedTuple):
     def live(self) -> bool:
         """Whether its alias stands for it."""
         return self.version.state == "live"
+
+    @property
+    def weighed(self) -> bool:
+        """Whether it keeps weights of tokens, by which ``sparse`` searches."""
+        return any(isinstance(one, SparseWeights) for one in self.version.beside)
 
     @property
     def moves(self) -> bool:

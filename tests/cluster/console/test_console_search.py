@@ -122,6 +122,14 @@ def test_both_sides_answer_and_say_where_each_hit_stands_on_the_other(ask):
     assert "a query in\n    en (detected)" in answer.text
 
 
+def test_mode_sparse_is_offered_where_an_index_has_weights_of_tokens(ask, pair):
+    offered = 'name="left.mode" value="sparse"'
+    assert offered not in ask().text
+    answer = ask(q="when does the river flood?", left__mode="sparse")
+    assert offered in answer.text
+    assert f"{pair[0]} has no weights of tokens" in unescape(answer.text)
+
+
 def test_texts_are_in_their_own_language_and_direction(ask):
     text = ask(q="when does the river flood?").text
     assert re.search(r'<h3 lang="ar" dir="rtl">river ar</h3>', text)
