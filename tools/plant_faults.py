@@ -171,8 +171,8 @@ FAULTS = [
     Fault(
         "hybrid weighs words as vectors and vectors as words",
         "retrieval/hybrid.py",
-        '{"dense": 1 - setting.lexical_weight, "lexical": setting.lexical_weight}',
-        '{"dense": setting.lexical_weight, "lexical": 1 - setting.lexical_weight}',
+        'both = {"dense": max(0.0, 1 - words - tokens), "lexical": words}',
+        'both = {"dense": words, "lexical": max(0.0, 1 - words - tokens)}',
         "tests/unit/test_search*.py tests/cluster/test_modes.py",
     ),
     Fault(
