@@ -41,8 +41,8 @@ KILLS ?= 100
 test: $(VENV)/.installed-dev  ## the tests of what documents and searches go through, those against a real OpenSearch included
 	@$(PY) -m pytest $(TOGETHER) tests/unit tests/cluster/test_*.py
 
-test-more: $(VENV)/.installed-dev  ## the tests of what is around it: access, calibration and training, evaluation, console and service, plugin, pages
-	@$(PY) -m pytest $(TOGETHER) tests/cluster/access tests/cluster/calibration tests/cluster/console tests/cluster/evaluation tests/cluster/native tests/browser tests/docs
+test-more: $(VENV)/.installed-dev  ## the tests of what is around it: versions of an index, access, calibration and training, evaluation, console and service, plugin, pages
+	@$(PY) -m pytest $(TOGETHER) tests/cluster/access tests/cluster/calibration tests/cluster/console tests/cluster/evaluation tests/cluster/native tests/cluster/versions tests/browser tests/docs
 
 paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: XQuAD, docs/reproduction.md, which it writes, the demo
 	@$(PY) -m pytest $(TOGETHER) tests/paper

@@ -74,14 +74,14 @@ FAULTS = [
         "plugin/versions.py",
         'key=lambda i: int(i.rpartition("-v")[2]))',
         'key=lambda i: -int(i.rpartition("-v")[2]))',
-        "tests/cluster/test_versions.py tests/cluster/test_index_commands.py",
+        "tests/cluster/versions/test_versions.py tests/cluster/test_index_commands.py",
     ),
     Fault(
         "the alias is swapped before the check",
         "plugin/transfer/cutover.py",
         "    documents = verify(run)\n",
         "    run.retry(swap, run)\n    documents = verify(run)\n",
-        "tests/cluster/test_transfer*.py tests/cluster/faults/test_transfer*.py tests/cluster/test_retune.py",
+        "tests/cluster/versions/test_[rt]*.py tests/cluster/faults/test_transfer*.py",
     ),
     Fault(
         "of equal scores the smaller id comes first",
@@ -144,14 +144,14 @@ FAULTS = [
         "plugin/shift.painless",
         "alpha = number(stamp.alpha);",
         "alpha = 0.0;",
-        "tests/cluster/test_painless.py tests/cluster/test_retune.py",
+        "tests/cluster/test_painless.py tests/cluster/versions/test_retune.py",
     ),
     Fault(
         "a retune misses what was written while it copied",
         "plugin/transfer/copying.py",
         '{"range": {"_seq_no": {"gt": checkpoint}}}',
         '{"range": {"_seq_no": {"gt": checkpoint + 1}}}',
-        "tests/cluster/test_transfer*.py tests/cluster/faults/test_transfer*.py tests/cluster/test_r*.py",
+        "tests/cluster/versions/test_[rt]*.py tests/cluster/faults/test_transfer*.py",
     ),
     Fault(
         "a resumed load takes one line too many for handled",
