@@ -265,7 +265,7 @@ def test_queries_that_fail_are_told(cluster_url, folder, indices, monkeypatch):
         (
             ["--setting", "fast"],
             "The setting 'fast' cannot be used: There is no search mode 'fast': choose one of auto, dense, lexical, "
-            "hybrid, balanced, anchored.",
+            "sparse, hybrid, balanced, anchored.",
         ),
         (
             ["--setting", "dense --fusion rrf"],
