@@ -171,7 +171,7 @@ class _Beside(NamedTuple):
             UsageError: an encoder cannot be used, or a field of the index is in the way.
             LangshiftError: an encoder's model cannot be loaded, or its server does not answer as it should.
         """
-        before: dict[str, Kept] = {one.key: one for one in (index.sparse, index.tokens) if one is not None}
+        before: dict[str, Kept] = {one.key: one for one in index.beside}
         found, _ = metadata.read_mappings_and_settings(client, index.index)
         kept, made, same = dict(before), [], []
         for one in wanted.open_beside():

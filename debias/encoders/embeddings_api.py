@@ -36,13 +36,34 @@ EMBEDDINGS = "/v1/embeddings"
 EMBEDDING_SERVER = ServerKind(
     "embedding server", KEY, EMBEDDINGS, "http:http://localhost:8080#BAAI/bge-m3", "every index", "encoder"
 )
-MOST = 64
+_MOST = 64
 # Ollama's, which stands where none is given.
 _TAG = ":latest"
 
 
-def own_name(model: str) -> str:
-    """A model's name without an organisation or a folder."""
+def checked_info(found: object) -> dict[str, Any]:
+    """What TEI says of the one model that it serves; empty where it is something else that was found."""
+    return found if isinstance(found, dict) and isinstance(found.get("model_id"), str) else {}
+
+
+def require_served(server: ModelServer, root: str, model: str, info: Mapping[str, Any]) -> None:
+    """Refuse another model than the one that a server says it serves.
+
+    Raises:
+        UsageError: naming both.
+    """
+    if info and _own_name(model) != _own_name(info["model_id"]):
+        raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
+
+
+def most_texts(info: Mapping[str, Any]) -> int:
+    """How many texts a server takes in a request, as far as it says so."""
+    most = info.get("max_client_batch_size")
+    return min(most, _MOST) if isinstance(most, int) and most > 0 else _MOST
+
+
+def _own_name(model: str) -> str:
+    """Without an organisation or a folder."""
     return model.rstrip("/").rpartition("/")[2].lower()
 
 
@@ -112,16 +133,13 @@ class HttpEncoder(Encoder):
         listed = {entry["id"]: entry for entry in models if isinstance(entry.get("id"), str)}
         # TEI serves one model, and tells of it here.
         info = server.get("/info") if not any("root" in entry for entry in listed.values()) else None
-        info = info if isinstance(info, dict) and isinstance(info.get("model_id"), str) else {}
+        info = checked_info(info)
         self._names = names = list(listed) or [info["model_id"]] if listed or info else []
         self._model = model = server.chosen(wanted, names)
-        if info and own_name(model) != own_name(info["model_id"]):
-            raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
+        require_served(server, root, model, info)
         entry = listed.get(model) or listed.get(model + _TAG, {})
         self.revision = _revision(server, model, entry, info)
-        most = info.get("max_client_batch_size")
-        # How many texts the server takes in a request.
-        self._most = min(most, MOST) if isinstance(most, int) and most > 0 else MOST
+        self._most = most_texts(info)
         # What stands behind a name that the server was told to show, then that name.
         return model_name(str(entry.get("root") or info.get("model_id") or model)), model
 

@@ -20,9 +20,9 @@ from typing import Final
 
 from urllib3 import BaseHTTPResponse
 
-from langshift.debias.encoders.embeddings_api import KEY, MOST, batches, beginning, own_name
+from langshift.debias.encoders.embeddings_api import KEY, batches, beginning, checked_info, most_texts, require_served
 from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, parse_weights
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import LangshiftError
 from langshift.model_server import (
     CONNECTIONS,
     FIRST,
@@ -64,14 +64,11 @@ class HttpSparse(SparseEncoder):
             require_trusted(name, SPARSE_SERVER, named_by)
         root, wanted = parse_address(name, SPARSE_SERVER)
         self._server = server = ModelServer(root, SPARSE_SERVER)
-        info = server.get("/info", needed=wanted is None)
-        info = info if isinstance(info, dict) and isinstance(info.get("model_id"), str) else {}
+        info = checked_info(server.get("/info", needed=wanted is None))
         model = server.chosen(wanted, [info["model_id"]] if info else [])
-        if info and own_name(model) != own_name(info["model_id"]):
-            raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
+        require_served(server, root, model, info)
         self.id, self.revision = f"http:{root}#{model}", str(info.get("model_sha") or model)
-        most = info.get("max_client_batch_size")
-        self._most = min(most, MOST) if isinstance(most, int) and most > 0 else MOST
+        self._most = most_texts(info)
         self._weights(["a"], self._ask(["a"], first=True))
 
     def encode_documents(self, texts: Sequence[str]) -> list[TokenWeights]:

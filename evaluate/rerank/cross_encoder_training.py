@@ -14,7 +14,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.datasets.texts import read_texts
 from langshift.evaluate.rerank.pools import Array, Mask, Scorer, TrainingPool
-from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker
+from langshift.retrieval.rerank.cross_encoder import find_reranker, load_cross_encoder
 from langshift.retrieval.rerank.rerankers import TextReranker
 
 #: The articles or groups are dealt out into so many parts; what the first is asked is kept for judging.
@@ -103,7 +103,8 @@ def fit_cross_encoder(
     lists = [(query, positive) for query in queries for positive in query.positives]
     if not lists:
         raise UsageError("No question has positive and other passages among its candidates: give another index.")
-    model: Any = CrossEncoderReranker(name.partition(":")[2], trust_remote_code=trust_remote_code).model
+    _, before = find_reranker(name.partition(":")[2], code=trust_remote_code)
+    model: Any = load_cross_encoder(before, code=trust_remote_code)
     import torch
     from sentence_transformers.util import batch_to_device
 

@@ -33,16 +33,10 @@ class CrossEncoderReranker:
         model: the model itself.
     """
 
-    def __init__(self, name_or_path: str, *, trust_remote_code: bool = False) -> None:
-        """Load a model; a folder never touches the network.
-
-        Raises:
-            UsageError: there is no such model, it is damaged, or is none that gives one score.
-            LangshiftError: the extra is not installed, or the model cannot be fetched.
-        """
-        name, folder = find_model("The rerankers st:NAME need", name_or_path, "cross-encoder", code=trust_remote_code)
+    def __init__(self, name: str, folder: Path, *, code: bool) -> None:
+        """Load a model, see ``load_cross_encoder``, of which ``find_reranker`` tells name and folder."""
         self.name = f"st:{name}"
-        self.model = load_cross_encoder(folder, code=trust_remote_code)
+        self.model = load_cross_encoder(folder, code=code)
 
     def scores(self, words: str, texts: Sequence[str]) -> NDArray[np.float64]:
         """The logit of each passage, shape (texts,), float64; see ``TextReranker``."""
@@ -51,6 +45,16 @@ class CrossEncoderReranker:
         pairs = [(words, text[:LONGEST]) for text in texts]
         logits = self.model.predict(pairs, batch_size=_BATCH, show_progress_bar=False)
         return np.asarray(logits, np.float64)
+
+
+def find_reranker(name_or_path: str, *, code: bool) -> tuple[str, Path]:
+    """The name and the folder of a model that reranks, see ``find_model``; a folder never touches the network.
+
+    Raises:
+        UsageError: there is no such model, or no model in the folder.
+        LangshiftError: the extra is not installed, or the model cannot be fetched.
+    """
+    return find_model("The rerankers st:NAME need", name_or_path, "cross-encoder", code=code)
 
 
 def load_cross_encoder(folder: Path, *, code: bool) -> CrossEncoder:

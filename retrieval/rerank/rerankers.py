@@ -64,17 +64,16 @@ def open_reranker(name: str, *, trust_remote_code: bool = False) -> TextReranker
 
 
 def _open_st(name_or_path: str, *, code: bool) -> TextReranker:
-    from langshift.debias.encoders.model_files import find_model
     from langshift.debias.encoders.model_kinds import is_late_interaction
-    from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker
+    from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker, find_reranker
 
-    name, folder = find_model("The rerankers st:NAME need", name_or_path, "cross-encoder", code=code)
+    name, folder = find_reranker(name_or_path, code=code)
     if is_late_interaction(folder):
         from langshift.debias.encoders.token_vectors import TokenEncoder
         from langshift.retrieval.rerank.late_interaction import LateInteractionReranker
 
         return LateInteractionReranker(TokenEncoder(name, folder, code=code))
-    return CrossEncoderReranker(name_or_path, trust_remote_code=code)
+    return CrossEncoderReranker(name, folder, code=code)
 
 
 Reranker = TextReranker | FeatureReranker
