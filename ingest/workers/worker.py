@@ -91,7 +91,7 @@ class WorkerRun(PartedRun):
             while line := next((one for one in range(line, split.last + 1) if one not in handled), 0):
                 self._journal.require_own()
                 deaths = self._deaths(attempts, line)
-                with self._journal.attempt(line, line + _most(deaths) - 1):
+                with self._journal.attempt(line, min(line + _most(deaths) - 1, split.last)):
                     if (begin := begin or next(rows, None)) is None:
                         return
                     if begin.line > line:

@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import time
+from itertools import pairwise
 
 import orjson
 import pytest
@@ -155,20 +156,25 @@ def test_a_full_disk_of_a_worker_ends_the_load_and_it_is_gone_on_with(became, pr
 
 def test_all_workers_together_keep_to_the_requests(proxy, nodes, index, tmp_path):
     corpus = write_many_lines(tmp_path / "corpus.jsonl", 6000)
-    begun, refused = [], delayed(0.2, whole(pressed()))
+    begun, refused, state = [], delayed(0.2, whole(pressed())), tmp_path / "state"
+    attempts = set()
 
     async def busy(exchange):
         begun.append(time.monotonic())
+        attempts.update(tuple(map(int, one.name.split("-")[:2])) for one in state.glob("attempts/0*"))
         return await (refused if begun[-1] < begun[0] + 20 else delayed(0.2))(exchange)
 
     proxy.inject("_bulk", itertools.repeat(busy))
-    load = ("ingest", corpus, *ray_options(index, tmp_path / "state", nodes), "--requests", 3)
+    load = ("ingest", corpus, *ray_options(index, state, nodes), "--requests", 3)
     with started(*load, OPENSEARCH_URL=proxy.url) as running:
         _, err = running.communicate(timeout=300)
     assert running.returncode == 3, err
     assert max(bulk.under_way for bulk in proxy.bulks) in (1, 2, 3)
     assert sum(bulk.status == 429 for bulk in proxy.bulks) > 4
-    assert sum(bulk.status == 200 for bulk in proxy.bulks) > 15
+    # What one tries ends where what another tries begins: nobody dies of lines that others have.
+    assert len(attempts) > 4
+    assert all(last < first for (_, last), (first, _) in pairwise(sorted(attempts)))
+    assert sum(bulk.status == 200 for bulk in proxy.bulks) > 6
 
 
 def other_making(job):
