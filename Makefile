@@ -44,7 +44,7 @@ test: $(VENV)/.installed-dev  ## the tests of what documents and searches go thr
 test-more: $(VENV)/.installed-dev  ## the tests of what is around it: versions of an index, access, calibration and training, evaluation, console and service, plugin, pages
 	@$(PY) -m pytest $(TOGETHER) tests/cluster/access tests/cluster/calibration tests/cluster/console tests/cluster/evaluation tests/cluster/native tests/cluster/versions tests/browser tests/docs
 
-paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: XQuAD, docs/reproduction.md, which it writes, the demo
+paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: XQuAD, docs/reproduction.md, which it writes
 	@$(PY) -m pytest $(TOGETHER) tests/paper
 
 soak: $(VENV)/.installed-dev  ## the tests of faults: processes and servers killed, KILLS (100) times in a load; wrong answers; others who write
@@ -53,7 +53,7 @@ soak: $(VENV)/.installed-dev  ## the tests of faults: processes and servers kill
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
 evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question
 	@$(PIP) "langchain-core>=1,<2" "mteb>=2,<3" "openapi-python-client>=0.24,<0.30" "schemathesis>=4,<5"
-	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/docs/test_blocks.py tests/cluster/test_painless.py tests/paper/test_reproduction_paper.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_long.py
+	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/docs/test_blocks.py tests/cluster/test_painless.py tests/paper/test_reproduction_paper.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_twelve.py tests/paper/test_reproduction_long.py tests/paper/test_e5_small.py
 
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
 	@$(PY) tests/support/built_wheel.py

@@ -73,7 +73,7 @@ KNOWN = {
     README: {"text"},  # from docs/demo.md
     INGEST: {"text"},  # a drawing
     VECTORS: {"text"},  # formulas
-    DEMO: {"text"},  # what `make demo` prints: tests/paper/test_whole_demo.py
+    DEMO: {"text"},  # what `make demo` prints: `make smoke` checks it
     CLIENTS: {"text", "yaml", "java"},  # Logstash, Data Prepper, Spark, Java
     CONSOLE: {"nginx"},  # test_statements.py sends what it makes of a request
     REFERENCE / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 from built_wheel import built_wheel
 from console_process import Served
+from demo_page import require_page_shows
 
 from langshift.settings import Settings
 
@@ -54,6 +55,7 @@ def check(here, wheel, env):
         assert told["shifted"]["queries"]["asked"] == 1056, told
         assert told["shifted"]["errors"] == 0, told
         assert told["report"] is None, told
+        require_page_shows(told)
         assert json.loads(run(here, env, langshift, "plugin", "build", "--json"))["detects"]
         print(run(here, env, langshift, "search", "langshift-demo-shifted", "Why does the sea rise?", "--size", "3"))
         run(here, env, *pip, f"{wheel}[embedded,console]")
