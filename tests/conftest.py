@@ -102,7 +102,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Keep the tests of a file in one process; likewise those with servers of their own, and those with a browser.
 
-    A file may name a group, too: torch, which takes long to load, is loaded by one process.
+    A file may name a group, too: torch, which takes long to load, is loaded by one process, and one has Ray's machines.
     """
     for item in items:
         if item.get_closest_marker("xdist_group"):
@@ -116,7 +116,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 def _group(item: pytest.Item) -> int:
     if "new_home" in getattr(item, "fixturenames", ()):
         return NODES  # or another's server would take the port that one of theirs had before
-    if item.path.name.startswith("test_reproduction") or _named(item) == "torch":
+    if item.path.name.startswith("test_reproduction") or _named(item) in ("torch", "ray"):
         return LONG
     return {"browser": BROWSER, "unit": UNIT}.get(item.path.parent.name, OTHERS)
 
