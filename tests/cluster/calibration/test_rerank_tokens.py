@@ -3,7 +3,8 @@
 import msgspec
 import numpy as np
 import pytest
-from searched import a_name, drop, make_index
+from given_data import run, write_lines
+from searched import TEXTS, a_name, drop, make_index
 from tiny_model import require_transformers, save_tiny_colbert
 
 from langshift.debias.encoders.token_vectors import TokenEncoder, open_token_encoder, pack, pool, unpack
@@ -13,7 +14,7 @@ from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 
 require_transformers()
-pytestmark = pytest.mark.xdist_group("torch")
+pytestmark = [pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("cluster_env")]
 
 QUERY = "why does the sea rise"
 # None of these: one document without vectors, one with what nobody has packed, and one with those of another dimension.
@@ -135,3 +136,21 @@ def test_vectors_of_another_model_are_not_read(client, name, model, encoded):
     assert [note for note in found.notes if "tokens" in note] == [
         f"{name} has vectors of tokens by st:org/other, so {model.id} has read the texts instead."
     ]
+
+
+def test_chunks_are_scored_each_by_its_own_vectors(client, model, encoded, pipelines, tmp_path):
+    paragraphs = [[text for name, text in TEXTS.items() if name.startswith(topic)] for topic in ("tides", "bread")]
+    lines = [{"_id": str(row), "text": "\n\n".join(texts)} for row, texts in enumerate(paragraphs)]
+    corpus = write_lines(tmp_path / "corpus.jsonl", lines)
+    load = ("--index", pipelines, "--encoder", "use-m", "--chunk", "paragraphs", "--tokens", model.id)
+    assert run("ingest", corpus, *load).exit_code == 0
+    query = model.encode_queries([QUERY])[0]
+    texts = [*TEXTS.values()]
+    matrices = zip(texts, model.encode_documents(texts), strict=True)
+    wanted = {text: max_sim(query, pool(rows)) for text, rows in matrices}
+    encoded.clear()
+    found = search(client, pipelines, model)
+    assert encoded == []
+    # Of a document the passage is scored that the search has found to be the nearest.
+    assert {hit.id: hit.text in paragraphs[int(hit.id)] for hit in found.hits} == {"0": True, "1": True}
+    assert scores(found) == pytest.approx({hit.id: wanted[hit.text] for hit in found.hits}, abs=len(query) * 0.02)
