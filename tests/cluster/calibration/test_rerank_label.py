@@ -101,6 +101,12 @@ def test_what_gives_the_answer_is_positive_whatever_its_language(server, data, n
     assert shown["model"]["queries"] > 0
     assert {one["questions"] for one in shown["slices"] if one["translations"] is None} == {len(QUERIES) // 2}
     assert model.exists() == (fitted.exit_code == 0)
+    compared = ("--labels", path, "--compare-labels", "--output", tmp_path / "compared")
+    rows = printed(run("rerank", "fit", data, "--index", name, *compared, "--json"))["rows"]
+    kinds = ["search", "untrained", "self-training", "same-language labels", "stage 1 only", "utilities (LAURA)"]
+    assert [row["name"] for row in rows] == kinds
+    # Five passages a question are positive to the first stage, and one of them to both.
+    assert rows[4]["loss"] != rows[5]["loss"]
 
 
 def test_a_reranker_picks_the_five_of_each_language(server, data, name, tmp_path):
