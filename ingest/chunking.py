@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from langshift.errors import UsageError
+from langshift.languages import UNSPACED_WORD_LENGTHS, primary
 from langshift.plugin.metadata import CHUNK, PARENT, ChunkPlace, chunk_id
 from langshift.sentences import SPACE, Span, breaks, joined, sentence_spans, within_bmp
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from langshift.debias.encoders.base import Encoder
     from langshift.ingest.documents import Document
 
-Method = Literal["auto", "paragraphs", "sentences", "words"]
+Method = Literal["auto", "paragraphs", "sentences", "words", "fixed"]
 _METHODS: Final[tuple[Method, ...]] = get_args(Method)
+_SIZED: Final = ("sentences", "words", "fixed")
 
 
 class Chunking(NamedTuple):
@@ -27,7 +29,8 @@ class Chunking(NamedTuple):
 
     Attributes:
         method: ``auto`` and ``paragraphs`` go by the text alone.
-        size: how many ``sentences`` or ``words`` a chunk has at most; None for the other methods.
+        size: how many ``sentences`` or ``words`` a chunk has at most, or how many words or characters every chunk but
+            the last has by ``fixed``; None for the other methods.
     """
 
     method: Method
@@ -35,18 +38,18 @@ class Chunking(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Chunking:
-        """Read ``auto``, ``paragraphs``, ``sentences:5`` or ``words:120``.
+        """Read ``auto``, ``paragraphs``, ``sentences:5``, ``words:120`` or ``fixed:100``.
 
         Raises:
             UsageError: it is none of these.
         """
         method, colon, size = text.partition(":")
-        if method in _METHODS and bool(colon) == (method in ("sentences", "words")):
+        if method in _METHODS and bool(colon) == (method in _SIZED):
             if not colon:
                 return cls(method)
             if size.isdecimal() and int(size) > 0:
                 return cls(method, int(size))
-        raise UsageError(f"--chunk {text!r} is not auto, paragraphs, sentences:N, words:N or off.")
+        raise UsageError(f"--chunk {text!r} is not auto, paragraphs, sentences:N, words:N, fixed:N or off.")
 
     def __str__(self) -> str:
         return self.method if self.size is None else f"{self.method}:{self.size}"
@@ -139,10 +142,10 @@ def spans(text: str, language: str, chunking: Chunking, window: _Window) -> Iter
     if chunking.method == "auto" and window.fits(text):
         yield from _stripped(text, 0, len(text))
         return
-    shown = within_bmp(text)
-    for start, end in _paragraphs(text):
+    shown, fixed = within_bmp(text), chunking.method == "fixed"
+    for start, end in _fixed(text, shown, language, chunking.size or 1) if fixed else _paragraphs(text):
         found = [(start, end)]
-        if chunking.size is not None:
+        if chunking.size is not None and not fixed:
             sentences = sentence_spans(shown, start, end, language)
             counted = chunking.method == "words"
             sizes = [_words(shown[begin:stop]) if counted else 1 for begin, stop in sentences]
@@ -171,6 +174,27 @@ def _paragraphs(text: str) -> Iterator[Span]:
             yield from _stripped(text, begin, gap.start())
             begin = gap.end()
     yield from _stripped(text, begin, len(text))
+
+
+def _fixed(text: str, shown: str, language: str, size: int) -> Iterator[Span]:
+    """Every so many words, wherever sentences end, as LAURA cuts articles (section 2.2).
+
+    Words are parted by white space. Of a language without spaces between words it is so many code points, or as many
+    less as leave a character whole that is made of several.
+    """
+    bounds = [0]
+    if primary(language) in UNSPACED_WORD_LENGTHS:
+        from icu4py.breakers import CharacterBreaker
+
+        ends = breaks(CharacterBreaker, shown) if text else []
+        while bounds[-1] < len(text):
+            whole = bisect_right(ends, bounds[-1])
+            bounds.append(ends[max(whole, bisect_right(ends, bounds[-1] + size) - 1)])
+    else:
+        bounds += [word.start() for word in re.finditer(r"\S+", text)][size::size]
+        bounds.append(len(text))
+    for begin, stop in pairwise(bounds):
+        yield from _stripped(text, begin, stop)
 
 
 def _stripped(text: str, start: int, end: int) -> Iterator[Span]:

@@ -112,7 +112,8 @@ def documented_commands(command: click.Command, name: str, parent: click.Context
 _STANDARD = {
     "nDCG@k": "How well the first k documents are ranked, by the grades of the judgements, against the best order "
     "that there could be (normalised discounted cumulative gain).",
-    "R@k": "The share of a query's relevant documents that are among the first k.",
+    "R@k": "The share of a query's relevant documents that are among the first k. MIRACL's Recall@100 is this, "
+    "although its Eq. 3 divides by k.",
     "P@k": "The share of the first k documents that are relevant.",
     "AP": "The mean of the precision at the rank of each relevant document (average precision; its mean over queries "
     "is known as MAP).",
@@ -136,6 +137,7 @@ _PAPERS = (
     ("Shift", "2606.18801"),
     ("LAURA", "2604.20199"),
     ("PosIR", "2601.08363"),
+    ("MLAIRE", "2605.07249"),
 )
 
 
@@ -158,7 +160,7 @@ def measure_page() -> str:
     )
     papers = ", ".join(f"[{name}](https://arxiv.org/abs/{number})" for name, number in _PAPERS)
     sections = [_measure_section(family) for family in families]
-    return "\n\n".join([begin, "\n".join(table), f"The papers: {papers}, MLAIRE.", *sections]) + "\n"
+    return "\n\n".join([begin, "\n".join(table), f"The papers: {papers}.", *sections]) + "\n"
 
 
 def _measure_section(family: MeasureFamily) -> str:

@@ -168,30 +168,48 @@ KL = MeasureFamily("KL@k", "low", "LAURA, Table 4", kullback_leibler, _KL_OPTION
 
 
 _ENOUGH = 2
+_TWO, _EVERY = "two", "all"
 _UNDEFINED = (
     "undefined, because no query has two retrieved relevant documents in each of two languages; "
     "with one per language, the test gives the same p for every order."
 )
 
 
-def equal_expected_rank(measure: Measure, ranked: RankedMaterial) -> Scores:  # noqa: ARG001 - it has no cutoff or options
+def equal_expected_rank(measure: Measure, ranked: RankedMaterial) -> Scores:
     """PEER, probability of equal expected rank: the p-value of a Kruskal-Wallis test, mean over queries.
 
     ``PEER(q) = p(KW({R_q,l}))``: for each language l, ``R_q,l`` are the ranks, in the whole answer, of the
-    retrieved relevant documents in l. Languages with a single such document take part, but a query
-    counts only where at least two languages have two or more; all others are left out, since with one
-    document a language p is the same for every order. Documents of unknown language stay out.
+    retrieved relevant documents in l. Documents of unknown language stay out.
+
+    LAURA averages over all queries. Here a query counts only where at least two languages have two or more
+    such documents (those with a single one then take part), since with one document a language p is the
+    same for every order; the note says how many are left out. ``queries='all'`` gives the paper's mean, over
+    every query with a relevant document: where fewer than two languages have a retrieved one, it
+    counts 1, which the paper does not say, but the code of PEER's authors (Yang et al., 2024) does.
 
     Direction: high, for near 1 no language is ranked apart. Source: LAURA, appendix A, Eq. 6.
     """
     from scipy.stats import kruskal
 
-    per_query = {}
+    every, per_query = measure.option("queries") == _EVERY, {}
     for query in ranked.queries:
         ranks = _ranks(ranked, query)
-        if sum(len(group) >= _ENOUGH for group in ranks) >= _ENOUGH:
+        if sum(len(group) >= _ENOUGH for group in ranks) >= _ENOUGH or (every and len(ranks) > 1):
             per_query[query] = float(kruskal(*ranks).pvalue)
-    return Scores(per_query, len(ranked.queries) - len(per_query), note=None if per_query else _UNDEFINED)
+        elif every and ranked.languages_of_relevant(query):
+            per_query[query] = 1.0
+    left_out = len(ranked.queries) - len(per_query)
+    return Scores(per_query, left_out, None if every or not left_out else _of_two(len(per_query), left_out))
+
+
+def _of_two(counted: int, left_out: int) -> str:
+    """What a mean over some of the queries leaves out."""
+    if not counted:
+        return _UNDEFINED
+    return (
+        f"over {counted:,} of {counted + left_out:,} queries; the others are left out, because no two languages have "
+        "two retrieved relevant documents each (PEER(queries='all') counts them)."
+    )
 
 
 def _ranks(ranked: RankedMaterial, query: str) -> list[list[int]]:
@@ -201,7 +219,8 @@ def _ranks(ranked: RankedMaterial, query: str) -> list[list[int]]:
     return list(ranks.values())
 
 
-PEER = MeasureFamily("PEER", "high", "LAURA, appendix A, Eq. 6", equal_expected_rank, across=True)
+_QUERIES = {"queries": base.MeasureOption(_TWO, "'two' or 'all'", lambda value: value in (_TWO, _EVERY))}
+PEER = MeasureFamily("PEER", "high", "LAURA, appendix A, Eq. 6", equal_expected_rank, _QUERIES, across=True)
 
 
 def language_share(measure: Measure, ranked: RankedMaterial) -> Scores:

@@ -21,7 +21,8 @@ def lang_ndcg(measure: Measure, ranked: RankedMaterial) -> Scores:
     The gain of a grade g is ``2^g - 1``: with the defaults 2 and 1, 3 for the query's language and 1
     for others. The ideal ranking is graded in the same way. The data's own grades only say what is
     relevant (above 0). Queries and documents of unknown language stay out, and queries without a
-    document of gain above 0 are left out.
+    document of gain above 0 are left out. MLAIRE grades the query's language higher; the defaults 2 and 1, and the
+    gain, are langshift's choice.
 
     Direction: high. Source: MLAIRE, section 3.2.
     """

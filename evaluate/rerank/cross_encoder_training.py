@@ -47,7 +47,7 @@ class CrossEncoderTraining:
 
     Attributes:
         epochs: how often each positive passage is learnt from.
-        negatives: how many others stand beside it each time, drawn anew: 1 for BGE's rerankers, 7 for Qwen's.
+        negatives: how many others stand beside it each time, drawn anew: 1 for BGE's reranker, 7 for Qwen's.
         learning_rate: of AdamW.
     """
 

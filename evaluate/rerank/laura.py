@@ -1,4 +1,4 @@
-"""LAURA's tables: rerankers that differ in their labels alone, on the same candidates (LAURA, Tables 3, 4 and 6)."""
+"""LAURA's tables: rerankers that differ in what they learnt, on the same candidates (LAURA, Tables 3, 4, 6 and 9)."""
 
 from __future__ import annotations
 
@@ -47,12 +47,14 @@ class LauraRow:
             oracle's, and its entropy in nats.
         languages: language of questions -> that of documents -> share of the first five, the mean over questions.
         loss: the loss of each epoch (of ``features`` the one at the end); empty for what was not trained.
+        warnings: what a reader must know of figures.
     """
 
     name: str
     figures: Mapping[str, float | None]
     languages: Mapping[str, Distribution]
     loss: Sequence[float] = ()
+    warnings: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, the figures by the names of ``FIGURES``."""
@@ -68,6 +70,12 @@ def top_positive(scorer: Scorer) -> Labeller:
         return found
 
     return positive
+
+
+def stage_one(labels: Sequence[Labels]) -> Labeller:
+    """The labels of LAURA's first stage alone: all that was picked of the best languages is positive (appendix G)."""
+    picked = {one.query: one.utilities for one in labels}
+    return lambda pool: np.array([name in picked.get(pool.query, ()) for name in pool.documents], dtype=bool)
 
 
 def relevant_languages(
@@ -122,7 +130,8 @@ def laura_row(
     figures["JS"] = fmean(map(shannon_distance, pairs))
     figures["KL"] = fmean(map(smoothed_divergence, pairs))
     figures["entropy"] = fmean(float(entropy(one)) for one, _ in pairs)
-    return LauraRow(name, figures, shares, loss)
+    warnings = [f"{measure}: {one.note}" for measure, one in scored.items() if one.note]
+    return LauraRow(name, figures, shares, loss, warnings)
 
 
 #: Candidates to learn from, and the labels to learn -> what scores by them, and the loss of its training.
@@ -144,10 +153,16 @@ class LabelComparison(NamedTuple):
     measured: int
     learnt: int
 
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know of figures, each once."""
+        return list(dict.fromkeys(sentence for row in self.rows for sentence in row.warnings))
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         rows = [row.to_dict() for row in self.rows]
-        return {"questions": self.measured, "trained_on": self.learnt, "rows": rows, "oracle": self.oracle}
+        counts = {"questions": self.measured, "trained_on": self.learnt}
+        return {**counts, "rows": rows, "oracle": self.oracle, "warnings": self.warnings}
 
     def language_table(self) -> str:
         """CSV of the languages of the first five documents, by that of the question (LAURA, Figure 3)."""
@@ -167,6 +182,7 @@ def compare_labels(
     untrained: Scorer,
     train: Train,
     labels: Sequence[Labels] | None = None,
+    trained: Mapping[str, tuple[Scorer, Sequence[float]]] | None = None,
 ) -> LabelComparison:
     """Train rerankers on most articles, each with other labels, and measure them on the others.
 
@@ -176,6 +192,7 @@ def compare_labels(
         untrained: the scores of the model to begin with.
         train: trains it.
         labels: of ``langshift rerank label``; None leaves the dataset's judgements.
+        trained: name -> what was trained on something else, and the loss of its training.
     """
     languages = DatasetLanguages.of(dataset).documents
     apart, learnt = [pool.only(None) for pool in held_out(pools)], [pool for pool in pools if pool.part]
@@ -190,8 +207,10 @@ def compare_labels(
     for name, positive in {
         "self-training": top_positive(untrained),
         "same-language labels": judged_positive(dataset, same_language=True),
+        **({} if labels is None else {"stage 1 only": stage_one(labels)}),
         "judgements" if labels is None else "utilities (LAURA)": judged_positive(dataset),
     }.items():
         orders[name] = train(learnt, positive)
+    orders |= trained or {}
     rows = [laura_row(name, apart, scorer, dataset, languages, oracle, loss) for name, (scorer, loss) in orders.items()]
     return LabelComparison(rows, oracle, len(apart), len(learnt))

@@ -187,7 +187,7 @@ _WORKERS = option_group(
 @_FIELDS
 @option(
     "--chunk HOW",
-    "Cut texts: auto, paragraphs, sentences:N, words:N, off.",
+    "Cut texts: auto, paragraphs, sentences:N, words:N, fixed:N, off.",
 )
 @pipeline_options(ENCODER_OF_INDEX, SPARSE, TOKENS)
 @option_group(

@@ -1,6 +1,7 @@
 """The command ``rerank label``."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -30,30 +31,45 @@ from langshift.wording import format_score
     required=True,
     multiple=True,
 )
+@option(
+    "--rerank NAME",
+    "The reranker that picks the five of each language: features, st:NAME_OR_PATH or http:URL#MODEL; without it they "
+    "are the nearest.",
+)
 @option("--output FILE", "Where to write the labels; FILE.answers.sqlite keeps the answers.", PATH, required=True)
 @search_options
 @json_or_tables
 def label_(
-    dataset: Path, name: str, generators: tuple[str, ...], output: Path, search: SearchOptions, as_json: bool
+    dataset: Path,
+    name: str,
+    generators: tuple[str, ...],
+    rerank: str | None,
+    output: Path,
+    search: SearchOptions,
+    as_json: bool,
 ) -> None:
     """Label what passages are worth for the answers to the questions of DATASET, whatever language they are in.
 
-    As in LAURA, the 100 best documents of a dense search are split by language, and every generator answers from the
-    best five of each language. The languages of the best answers are kept; then every generator answers from each of
-    their documents alone. A document's utility is the mean 3-gram recall of these answers; above .8 it is positive.
+    As in LAURA, the 100 best documents of a dense search are split by language, --rerank picks the best five of each
+    language, and every generator answers from these. The languages of the best answers are kept; then every generator
+    answers from each of their documents alone. A document's utility is the mean 3-gram recall of these answers; above
+    .8 it is positive.
 
     DATASET needs reference answers (answers.jsonl). The same command again asks nothing twice, also after a crash.
 
     \b
     Example:
-      langshift rerank label xquad8 --index news --generator http:http://localhost:8000#org/model --output labels.jsonl
+      langshift rerank label xquad8 --index news --generator http:http://localhost:8000#org/model \\
+        --rerank st:BAAI/bge-reranker-v2-m3 --output labels.jsonl
       langshift rerank fit xquad8 --index news --labels labels.jsonl --output own.json
     """
     data = load_answered(dataset)
     if len(set(generators)) < len(generators):
         raise UsageError("--generator names a model twice: the generators must be different.")
     models = [Generator(one) for one in generators]
-    found = {one.query: one for one in search_shown(data, name, USUAL, search)[0].answers}
+    # The reranker puts all candidates in its order: what it does within each language is the same.
+    setting = USUAL if rerank is None else replace(USUAL, rerank=rerank, rerank_depth=CANDIDATES, rerank_per_language=0)
+    found = {one.query: one for one in search_shown(data, name, setting, search)[0].answers}
     languages = DatasetLanguages.of(data)
     questions = [
         LabelQuestion(

@@ -129,6 +129,11 @@ _TRAINING = option_group(
 @_TRAINING
 @flag("--compare-labels", "Write no model, but compare models that were trained with other labels, as LAURA does.")
 @option(
+    "--train-on FOLDER",
+    "With --compare-labels: another dataset, by whose judgements one more model is trained, as by mMARCO in LAURA.",
+)
+@option("--train-index NAME", "The index of the documents of --train-on.")
+@option(
     "--output PATH",
     "Where to write the model: a file for searches with --rerank features:FILE, or a folder for st:FOLDER; of "
     "--compare-labels a folder for laura.json and languages.csv.",
@@ -143,6 +148,8 @@ def fit(
     labels: Path | None,
     training: CrossEncoderTraining,
     compare_labels: bool,
+    train_on: Path | None,
+    train_index: str | None,
     output: Path,
     search: SearchOptions,
     as_json: bool,
@@ -161,7 +168,7 @@ def fit(
     With --compare-labels rerankers are trained on the same candidates with different labels, on four fifths of the
     articles, and measured on the others: P@5, P@10, nDCG@5, nDCG@10 and PEER, and how far the languages of the first
     five are from the oracle's (JS, KL; by --labels those that answer best, else those of relevant documents), with
-    their entropy.
+    their entropy. With --train-on one more is trained on another dataset, and measured on the same questions.
 
     \b
     Example:
@@ -174,6 +181,10 @@ def fit(
         check_output(output)
         if len(names) > 1:
             raise UsageError("--compare-labels takes one --index: compare labels in each index on its own.")
+        if (train_on is None) is not (train_index is None):
+            raise UsageError("--train-on needs --train-index, the index of its documents, and the other way round.")
+    elif train_on or train_index:
+        raise UsageError("--train-on and --train-index go with --compare-labels: add it.")
     elif model != FEATURES and output.exists():
         raise UsageError(f"{output} exists: name a new folder for the model, or remove it.")
     data, known = load_dataset(dataset), None
@@ -181,12 +192,15 @@ def fit(
         known = list(read_labels(labels))
         data = with_labels(data, known, labels)
     if compare_labels:
-        compared = _compare_labels(data, names[0], search, model, training, known)
+        other = None if train_on is None or train_index is None else (load_dataset(train_on), train_index)
+        compared = _compare_labels(data, names[0], search, model, training, known, other)
         document = {
             "dataset": identity(data),
             "index": names[0],
             "model": model,
             "labels": labels and str(labels),
+            "train_on": other and identity(other[0]),
+            "train_index": train_index,
             **compared.to_dict(),
             "versions": versions(),
             "command": command(),
@@ -323,28 +337,36 @@ def _compare_labels(
     model: str,
     training: CrossEncoderTraining,
     labels: Sequence[Labels] | None,
+    other: tuple[Dataset, str] | None,
 ) -> laura.LabelComparison:
-    """Train the model with each kind of labels, and measure the orders."""
-    features = model == FEATURES
-    (pools,) = _pools(data, [name], search, parts=PARTS, vectors=features).values()
-    if features:
+    """Train the model with each kind of labels, and on another dataset in its index, and measure the orders."""
+    vectors = model == FEATURES
+    (pools,) = _pools(data, [name], search, parts=PARTS, vectors=vectors).values()
+    passages = {} if vectors else candidate_passages(data, pools)
 
-        def train(learnt: Sequence[TrainingPool], positive: Labeller) -> tuple[Scorer, Sequence[float]]:
-            fitted = train_features(learnt, data, positive)
+    def train_on(
+        dataset: Dataset, texts: Mapping[str, str], learnt: Sequence[TrainingPool], positive: Labeller
+    ) -> tuple[Scorer, Sequence[float]]:
+        if model == FEATURES:
+            fitted = train_features(learnt, dataset, positive)
             return feature_scorer(fitted), [fitted.loss]
-
-        return laura.compare_labels(pools, data, feature_scorer(read_model()), train, labels)
-    passages = candidate_passages(data, pools)
-
-    def train_whole(learnt: Sequence[TrainingPool], positive: Labeller) -> tuple[Scorer, Sequence[float]]:
         with TemporaryDirectory() as temporary:
             folder = Path(temporary) / "model"
-            lists = labelled_lists(learnt, data, positive)
-            losses = _train_cross_encoder(model, lists, passages, folder, training, search)
+            lists = labelled_lists(learnt, dataset, positive)
+            losses = _train_cross_encoder(model, lists, texts, folder, training, search)
             return text_scorer(open_reranker(f"st:{folder}"), passages), losses
 
-    untrained = text_scorer(open_reranker(model, trust_remote_code=search.trust_remote_code), passages)
-    return laura.compare_labels(pools, data, untrained, train_whole, labels)
+    if vectors:
+        untrained = feature_scorer(read_model())
+    else:
+        untrained = text_scorer(open_reranker(model, trust_remote_code=search.trust_remote_code), passages)
+    trained = {}
+    if other is not None:
+        dataset, index = other
+        (learnt,) = _pools(dataset, [index], search, parts=1, vectors=vectors).values()
+        texts = {} if vectors else candidate_passages(dataset, learnt)
+        trained[f"trained on {dataset.folder.name}"] = train_on(dataset, texts, learnt, judged_positive(dataset))
+    return laura.compare_labels(pools, data, untrained, partial(train_on, data, passages), labels, trained)
 
 
 def _show_comparison(compared: laura.LabelComparison) -> None:
@@ -352,6 +374,8 @@ def _show_comparison(compared: laura.LabelComparison) -> None:
     line(f"{questions}; {compared.learnt:,} were learnt from.")
     cells = [[row.name, *(format_score(row.figures[figure], 3) for figure in laura.FIGURES)] for row in compared.rows]
     table("LAURA's measures", ["order", *laura.FIGURES], cells, right={*laura.FIGURES})
+    for sentence in compared.warnings:
+        line(sentence)
 
 
 def _show(

@@ -86,7 +86,7 @@ def test_what_chunks_are_made_of_cannot_come_with_the_documents(run):
     done, said = run("--chunk", "lines")
     assert (done.returncode, said[-1]) == (
         2,
-        "Error: --chunk 'lines' is not auto, paragraphs, sentences:N, words:N or off.",
+        "Error: --chunk 'lines' is not auto, paragraphs, sentences:N, words:N, fixed:N or off.",
     )
 
 

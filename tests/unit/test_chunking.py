@@ -47,16 +47,18 @@ def cut(text, how, *, language="en", encoder=None, title=""):
     return [chunk.text for chunk in made]
 
 
-@pytest.mark.parametrize("how", ["auto", "paragraphs", "sentences:5", "words:120"])
+@pytest.mark.parametrize("how", ["auto", "paragraphs", "sentences:5", "words:120", "fixed:100"])
 def test_a_method_is_written_as_it_is_read(how):
     assert str(Chunking.parse(how)) == how
 
 
-@pytest.mark.parametrize("how", ["", "off", "Auto", "auto:3", "words", "words:", "words:0", "words:-1", "lines:3"])
+@pytest.mark.parametrize(
+    "how", ["", "off", "Auto", "auto:3", "words", "words:", "words:0", "words:-1", "fixed", "lines:3"]
+)
 def test_what_is_no_method_is_refused(how):
     with pytest.raises(UsageError) as caught:
         Chunking.parse(how)
-    assert str(caught.value) == f"--chunk {how!r} is not auto, paragraphs, sentences:N, words:N or off."
+    assert str(caught.value) == f"--chunk {how!r} is not auto, paragraphs, sentences:N, words:N, fixed:N or off."
 
 
 def test_paragraphs_end_at_lines_of_nothing_but_white_space():
@@ -92,6 +94,22 @@ def test_words_are_counted_as_each_language_has_them():
     assert cut("我们 中国。我们 中国 人民。", "words:4", language="zh") == ["我们 中国。", "我们 中国 人民。"]
 
 
+def test_chunks_of_a_fixed_size_have_so_many_words_or_characters_wherever_sentences_end():
+    assert cut("One two. Three\n\nfour -  five six. Seven", "fixed:3") == [
+        "One two. Three",
+        "four -  five",
+        "six. Seven",
+    ]
+    assert cut("One two three", "fixed:3") == ["One two three"]
+    text = LANGUAGES["zh"] * 5
+    made = cut(text, "fixed:100", language="zh")
+    assert made == [text[start : start + 100] for start in range(0, len(text), 100)]
+    assert len(made[0]) == 100
+    # Marks stay with their letter, of three code points here.
+    assert cut("ที่ที่ที่", "fixed:5", language="th") == ["ที่"] * 3
+    assert cut(FAMILY * 2, "fixed:3", language="ja") == [FAMILY] * 2
+
+
 def test_a_text_that_fits_a_window_with_its_title_is_one_chunk():
     text = "One.\n\nTwo. " + "x" * 40
     assert cut(text, "auto", encoder=Windowed(15)) == [text]
@@ -124,7 +142,7 @@ PIECES = st.sampled_from([*LANGUAGES.values(), *ODD, *SPACES])
 
 @given(
     st.lists(PIECES | st.text(st.characters(exclude_categories=["Cs"]), max_size=4), max_size=30).map("".join),
-    st.sampled_from(["auto", "paragraphs", "sentences:2", "words:7"]),
+    st.sampled_from(["auto", "paragraphs", "sentences:2", "words:7", "fixed:7"]),
     st.sampled_from([None, 12, 60]),
     st.sampled_from(["en", "th", "und", "zh-TW"]),
 )
@@ -146,7 +164,7 @@ def test_places_are_those_of_the_original_and_leave_nothing_out(text, how, windo
         assert max(len(chunk.text) for chunk in made) <= limit
     else:
         assert [chunk.text for chunk in made] == [""]
-    if how != "auto":
+    if how not in ("auto", "fixed:7"):
         assert not any("\n\n" in chunk.text for chunk in made)
 
 

@@ -4,7 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from tiny_model import LEARNS, made_up_lines, require_transformers, save_tiny_cross_encoder
+from tiny_model import (
+    LEARNS,
+    made_up_lines,
+    require_transformers,
+    save_tiny_causal_reranker,
+    save_tiny_cross_encoder,
+)
 
 from langshift.errors import UsageError
 from langshift.evaluate.rerank.cross_encoder_training import (
@@ -55,23 +61,33 @@ def test_the_first_loss_is_that_of_the_model_it_begins_with(folder, tmp_path):
     assert loss == pytest.approx(np.mean(expected), abs=1e-4)
 
 
+def margin(reranker):
+    """How far the right passages of other words are before the wrong ones, in the mean."""
+    right, wrong = made_up_lines(30, seed=4), made_up_lines(30, seed=5)
+    scores = reranker.scores("some words", [*(f"aaaa aaaa {line}" for line in right), *wrong])
+    return scores[:30].mean() - scores[30:].mean()
+
+
 def test_it_learns_and_is_opened_again(folder, tmp_path):
     how, calls = CrossEncoderTraining(epochs=2, learning_rate=2e-3), []
     losses = fit_cross_encoder(f"st:{folder}", QUERIES, tmp_path / "one", how, on_list=lambda: calls.append(1))
     assert len(calls) == 2 * len(QUERIES)
     assert losses[1] < losses[0]
     before, after = open_reranker(f"st:{folder}"), open_reranker(f"st:{tmp_path / 'one'}")
-    right, wrong = made_up_lines(30, seed=4), made_up_lines(30, seed=5)
-
-    def margin(reranker):
-        scores = reranker.scores("some words", [*(f"aaaa aaaa {line}" for line in right), *wrong])
-        return scores[:30].mean() - scores[30:].mean()
-
     assert margin(after) > margin(before)
     # The same once more: nothing but the seed has a part in it.
     assert fit_cross_encoder(f"st:{folder}", QUERIES, tmp_path / "two", how) == losses
     again = open_reranker(f"st:{tmp_path / 'two'}").scores("some words", WRONG)
     assert np.array_equal(again, after.scores("some words", WRONG))
+
+
+def test_a_causal_language_model_learns_as_well(tmp_path):
+    """Its score is the logit of one token less that of another, as LAURA has it of Qwen3-Reranker (section 3.2)."""
+    folder = save_tiny_causal_reranker(tmp_path / "causal")
+    how = CrossEncoderTraining(epochs=3, negatives=3, learning_rate=2e-3)
+    losses = fit_cross_encoder(f"st:{folder}", QUERIES, tmp_path / "out", how)
+    assert losses[-1] < losses[0]
+    assert margin(open_reranker(f"st:{tmp_path / 'out'}")) > margin(open_reranker(f"st:{folder}"))
 
 
 def test_nothing_to_learn_from(folder, tmp_path):

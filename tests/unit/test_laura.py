@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from langshift.evaluate.rerank.labels import Labels
 from langshift.evaluate.rerank.laura import (
     LabelComparison,
     LauraRow,
     laura_row,
     relevant_languages,
+    stage_one,
     top_positive,
 )
 from langshift.evaluate.rerank.pools import TrainingPool, judged_positive
@@ -49,6 +51,7 @@ def test_the_figures_of_an_order():
     assert row.figures["KL"] == pytest.approx(0.4 * math.log(0.4 / 0.5) + 0.6 * math.log(0.6 / 0.5), abs=1e-5)
     assert row.figures["entropy"] == pytest.approx(-0.4 * math.log(0.4) - 0.6 * math.log(0.6))
     assert row.to_dict()["loss"] == [1.5]
+    assert row.warnings == []
 
 
 def test_what_is_positive():
@@ -56,6 +59,17 @@ def test_what_is_positive():
     assert judged_positive(DATASET, same_language=True)(POOL).tolist() == [False, False, True, True] + [False] * 4
     order = ["d7", "d6", "d5", "d4", "d3", "d2", "d1", "d0"]
     assert top_positive(scores(order))(POOL).tolist() == [False] * 3 + [True] * 5
+
+
+def test_the_first_stage_alone_takes_all_that_was_picked_of_the_best_languages():
+    labels = [Labels("q", "de", [*LANGUAGES], {"de": 1.0, "en": 0.5}, {"d2": 1.0, "d3": 0.2, "d5": 0.0}, ["d2"])]
+    assert stage_one(labels)(POOL).tolist() == [name in ("d2", "d3", "d5") for name in LANGUAGES]
+    assert not stage_one(labels)(POOL._replace(query="other")).any()
+
+
+def test_what_a_measure_leaves_out_is_said_once():
+    rows = [LauraRow(name, {}, {}, warnings=["PEER: over 1 of 2 queries."]) for name in ("search", "untrained")]
+    assert LabelComparison(rows, {}, 2, 4).to_dict()["warnings"] == ["PEER: over 1 of 2 queries."]
 
 
 def test_languages_of_relevant_documents_stand_for_the_oracle():

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, kruskal, rankdata
 
+from langshift.errors import UsageError
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material, MeasureCell, Scores
 
@@ -184,8 +185,8 @@ RELEVANT = {name: 1 for name in SPOKEN if name[0] != "n"}
 
 
 class TestPeer:
-    def one(self, *names: str, qrels=None) -> Scores:
-        return one("PEER", {"q": qrels or RELEVANT}, {"q": ranked(*names)}, {"q": "en"}, SPOKEN)
+    def one(self, *names: str, name: str = "PEER") -> Scores:
+        return one(name, {"q": RELEVANT}, {"q": ranked(*names)}, {"q": "en"}, SPOKEN)
 
     def test_by_hand(self):
         # English at ranks 1 and 2, German at 3 and 5, an irrelevant one between: the ranks among the four
@@ -227,6 +228,36 @@ class TestPeer:
         qrels = dict.fromkeys(("q1", "q2", "q3"), RELEVANT)
         found = one("PEER", qrels, run, {"q1": "en", "q2": "en", "q3": None}, SPOKEN)
         assert (found.mean, found.queries, found.left_out) == (pytest.approx(1.0), 1, 2)
+        assert found.note == (
+            "over 1 of 3 queries; the others are left out, because no two languages have two retrieved relevant "
+            "documents each (PEER(queries='all') counts them)."
+        )
+
+    def test_all_queries_of_the_paper(self):
+        run = {
+            "apart": ranked("e1", "e2", "d1", "d2"),
+            "one each": ranked("d1", "n1", "e1"),
+            "one language": ranked("e1", "e2"),
+            "nothing": ranked("n1"),
+            "unjudged": ranked("e1", "d1"),
+        }
+        qrels = dict.fromkeys([*run][:4], RELEVANT) | {"unanswered": RELEVANT, "unjudged": {"e1": 0}}
+        queries = dict.fromkeys([*run, "unanswered"], "en")
+        found = one("PEER(queries='all')", qrels, run, queries, SPOKEN)
+        # Ranks 1 and 2 of one language each: H = 12 / (2 · 3) · (1 + 4) - 9 = 1 with 1 degree.
+        assert found.per_query == {
+            "apart": pytest.approx(chi2.sf(2.4, 1)),
+            "one each": pytest.approx(chi2.sf(1, 1)),
+            "one language": 1.0,
+            "nothing": 1.0,
+            "unanswered": 1.0,
+        }
+        assert (found.left_out, found.note) == (1, None)
+
+    def test_other_values_of_the_option_are_refused(self):
+        with pytest.raises(UsageError) as caught:
+            self.one("e1", name="PEER(queries='some')")
+        assert str(caught.value) == "\"PEER(queries='some')\" sets queries to 'some': give 'two' or 'all'."
 
 
 NAMES = [f"d{number:02d}" for number in range(30)]

@@ -14,6 +14,7 @@ from chat_server import chat_server
 from command_line import LANGSHIFT
 from data_folder import write_dataset
 from given_data import run, write_lines
+from reranking_server import reranking_server
 from searched import drop, make_index
 from shifted_index import printed
 
@@ -100,6 +101,29 @@ def test_what_gives_the_answer_is_positive_whatever_its_language(server, data, n
     assert shown["model"]["queries"] > 0
     assert {one["questions"] for one in shown["slices"] if one["translations"] is None} == {len(QUERIES) // 2}
     assert model.exists() == (fitted.exit_code == 0)
+    compared = ("--labels", path, "--compare-labels", "--output", tmp_path / "compared")
+    rows = printed(run("rerank", "fit", data, "--index", name, *compared, "--json"))["rows"]
+    kinds = ["search", "untrained", "self-training", "same-language labels", "stage 1 only", "utilities (LAURA)"]
+    assert [row["name"] for row in rows] == kinds
+    # Five passages a question are positive to the first stage, and one of them to both.
+    assert rows[4]["loss"] != rows[5]["loss"]
+
+
+def test_a_reranker_picks_the_five_of_each_language(server, data, name, tmp_path):
+    """It orders by id, so that of six questions the last finds no passage that answers among its five."""
+    order, path = sorted(DOCUMENTS), tmp_path / "labels.jsonl"
+    places = {DOCUMENTS[one]["text"]: place for place, one in enumerate(order)}
+    with reranking_server() as reranker:
+        reranker.score = lambda _, text: -next(place for words, place in places.items() if text.endswith(words))
+        given = ("--index", name, "--generator", server.name, "--rerank", reranker.name, "--output", path)
+        printed(run("rerank", "label", data, *given, "--json"))
+    picked = {tag: [one for one in order if DOCUMENTS[one]["language"] == tag][:5] for tag in ("de", "th")}
+    for one in read_labels(path):
+        assert one.candidates == order
+        found = [document for document in expected(one.query) if document in picked["de"]]
+        assert one.positives == found
+        assert [*one.utilities] == (picked["de"] if found else picked["de"] + picked["th"])
+        assert bool(found) is (QUERIES[one.query][1] != GROUPS[5])
 
 
 def test_a_kill_asks_nothing_twice_that_was_answered(server, data, name, tmp_path):

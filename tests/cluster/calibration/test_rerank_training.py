@@ -99,15 +99,20 @@ def test_a_model_that_loses_is_not_written(name, tiny, tmp_path):
 
 @pytest.mark.parametrize("model", ["features", "st"])
 def test_labels_side_by_side(data, name, tiny, tmp_path, model):
-    given: tuple[object, ...] = ()
+    other = written(tmp_path / "other", GROUPS[1:9:4])
+    given: tuple[object, ...] = ("--train-on", other, "--train-index", name)
     if model == "st":
-        # Three models are trained, and four asked for every candidate: a few questions will do.
-        data, given = written(tmp_path / "data", GROUPS[::4]), ("--model", f"st:{tiny}", *TRAINING, "--epochs", 1)
+        # Four models are trained, and five asked for every candidate: a few questions will do.
+        data = written(tmp_path / "data", GROUPS[::4])
+        given += ("--model", f"st:{tiny}", *TRAINING, "--epochs", 1)
     out = tmp_path / "labels"
     compared = ("rerank", "fit", data, "--index", name, "--compare-labels", "--output", out, *given)
     told = printed(run(*compared, "--json"))
     rows = {row["name"]: row for row in told["rows"]}
-    assert [*rows] == ["search", "untrained", "self-training", "same-language labels", "judgements"]
+    kinds = ["search", "untrained", "self-training", "same-language labels", "judgements", "trained on other"]
+    assert [*rows] == kinds
+    assert told["train_on"]["folder"] == str(other)
+    assert rows["trained on other"]["loss"] != rows["judgements"]["loss"]
     assert told == json.loads((out / "laura.json").read_bytes())
     with (out / "languages.csv").open(encoding="utf-8") as file:
         shares = list(csv.DictReader(file))
@@ -129,6 +134,7 @@ def test_labels_side_by_side(data, name, tiny, tmp_path, model):
         assert 0 <= row["P@5"] <= 1
     # One relevant document a language has no PEER.
     assert rows["search"]["PEER"] is None
+    assert [one.partition(",")[0] for one in told["warnings"]] == ["PEER: undefined"]
     assert rows["judgements"]["nDCG@10"] >= rows["untrained"]["nDCG@10"] - 0.02
     assert len(rows["judgements"]["loss"]) == 1
 
@@ -143,6 +149,11 @@ def test_what_cannot_be_trained(data, name, tmp_path):
             ("--index", "other", "--compare-labels"),
             "--compare-labels takes one --index: compare labels in each index on its own.",
         ),
+        (
+            ("--compare-labels", "--train-on", data),
+            "--train-on needs --train-index, the index of its documents, and the other way round.",
+        ),
+        (("--train-on", data), "--train-on and --train-index go with --compare-labels: add it."),
         (("--epochs", 2), "--model features does not go with --epochs: leave one or the other out."),
     ):
         refused = run("rerank", "fit", data, "--index", name, "--output", tmp_path / "x", *given).exception
