@@ -192,6 +192,7 @@ def scored(
         passages=passages or {},
         held=held or {},
         judged=dataset.judged,
+        outside=dataset.outside,
     )
     return score(names, material)
 

@@ -21,6 +21,8 @@ from langshift.wording import format_change, format_score
 
 GAIN, LOSS, MARK = "gain", "loss", "mark"
 HEAT, BAR = "heat", "bar"
+#: The row of the mean over the rows above it, each of which counts alike.
+MACRO = "mean"
 
 
 class Cell(NamedTuple):

@@ -137,6 +137,9 @@ def convert(
     for name in given:
         if format_ not in _KNOWN_BY[name]:
             raise UsageError(f"--{name} is for {join_words(_KNOWN_BY[name])}: leave it out with {format_}.")
+    # PosIR's questions in any language are translations of one another, whichever documents are pooled.
+    if format_ == "posir" and languages and pivot:
+        given["pivots"] = pivot
     pivots = pivot or (None if format_ in _EVERY_LANGUAGE else ["en"])
     choice = PoolOptions(None if every else pivots, keep, by_article, not no_language)
     with progress() as shown:

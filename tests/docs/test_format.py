@@ -63,7 +63,19 @@ STEP = CommonStep(np.float32([1, 0]), np.float32([[0, 1]]))
 SHIFT = StoredShift("0123456789abcdef", "en", NUMBERS, 1.0, {"da": 0.5}, 0.97, STEP)
 FINGERPRINT = fingerprint_of(SHIFT)
 # What is a table of names of the user's or the server's, and not of ours.
-OPEN = {"measures", "queries", "by_language", "dataset", "fingerprint", "versions", "trust", "resolved", "most_shown"}
+OPEN = {
+    "measures",
+    "queries",
+    "by_language",
+    "by_value",
+    "macro",
+    "dataset",
+    "fingerprint",
+    "versions",
+    "trust",
+    "resolved",
+    "most_shown",
+}
 
 
 def section(heading):
