@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -42,6 +42,31 @@ def read_group_scores(path: Path) -> dict[str, dict[str, float]]:
             if given is not None and not _number(given):
                 raise UsageError(f"{path}, line {number}, has the invalid score {given!r} for {document!r}: {_FORM}.")
         found[query] = {document: float(given) for document, given in scores.items() if given is not None}
+    return found
+
+
+class SearchedQuery(NamedTuple):
+    """What a query searched, with ``within``: its value, and which judged documents are outside."""
+
+    value: str
+    outside: Sequence[str] = ()
+
+
+def read_searched(path: Path) -> dict[str, SearchedQuery]:
+    """Query id -> what it searched, from ``per-query.jsonl``; empty where it has no such thing.
+
+    Raises:
+        UsageError: a line that cannot be read; the message names it.
+    """
+    found = {}
+    for number, record in records(path) if path.is_file() else ():
+        try:
+            if "within" in record:
+                row = [record["within"], record.get("outside", [])]
+                found[str(record["query"])] = msgspec.convert(row, SearchedQuery)
+        except (KeyError, ValueError):
+            form = 'give {"query": id, "within": value, "outside": [document]}'
+            raise UsageError(f"{path}, line {number}, cannot be read: {form}.") from None
     return found
 
 

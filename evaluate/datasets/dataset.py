@@ -3,7 +3,7 @@
 ::
 
     corpus.jsonl     BEIR: _id, title, text; optional: language, group, embedding
-    queries.jsonl    BEIR: _id, text; optional: language, group, article, embedding, sparse_embedding
+    queries.jsonl    BEIR: _id, text; optional: language, group, article, embedding, sparse_embedding, any other
     qrels/test.tsv   BEIR (query-id, corpus-id, score under a header) or TREC (four columns)
     languages.tsv    optional: corpus-id and language under a header
     evidence.tsv     optional: query-id, corpus-id, position (0 to 1) and, where known, length (tokens), start, end

@@ -118,7 +118,7 @@ def convert(
     mlqa      the unpacked MLQA_V1
     belebele  eng_Latn.jsonl and so on, or a folder data with them; zh is zho_Hans
     miracl    miracl-v1.0-sw, miracl-corpus-v1.0-sw and so on, judged in each language alone
-    posir     eng-Latn/Law/corpus.parquet and so on; evidence.tsv is written
+    posir     eng-Latn/Law/corpus.parquet and so on; evidence.tsv is written; --pivot may be outside --languages
     neuclir   zho/docs.jsonl (or data/zho-00000-of-00001.jsonl.gz), fas, rus; *topics*.jsonl, *qrels*
     multieup  clean_all_with_did_qid.MEP.csv, or a folder with it: titles find their debates' speeches
     beir      corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv
