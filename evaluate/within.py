@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
-from statistics import fmean
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
@@ -16,8 +15,6 @@ from opensearchpy.exceptions import OpenSearchException
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset, DatasetQuery, gather
-from langshift.evaluate.measures.base import Scores
-from langshift.evaluate.runs import summary_by_language
 from langshift.files import records
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.normal_form import normal_form
@@ -121,7 +118,9 @@ class SearchedPart(NamedTuple):
         known = {value: checks.checked({values.field: value}) for value in dict.fromkeys(values.of.values())}
         filters = {query: known[value] for query, value in values.of.items()}
         judged = {query.id: _judged(dataset, query) for query in queries if query.id in filters}
-        wanted = gather((values.of[query], name) for query, names in judged.items() for name in names)
+        wanted: dict[Value, list[str]] = gather(
+            (values.of[query], name) for query, names in judged.items() for name in names
+        )
         inside = {
             value: _matching(searcher.client, searcher.index, dict.fromkeys(names), known[value].clauses)
             for value, names in wanted.items()
@@ -231,25 +230,3 @@ def remarks(within: str | None, dataset: Dataset) -> list[str]:
         f"{count:,} of {total:,} relevant documents are outside of what their queries search (--within {within}) and "
         f"are left out of the measures{left}."
     ] * bool(count)
-
-
-def summary_by_value(within: str | None, scores: Mapping[str, Scores], values: Mapping[str, str]) -> dict[str, Any]:
-    """What ``result.json`` says of ``within``: figures by value, and their means over values, each counting alike.
-
-    Args:
-        within: ``FIELD`` or ``FIELD=VALUE``; None where all is searched, of which there is nothing to say.
-        scores: measure -> figures.
-        values: query id -> value.
-    """
-    if within is None:
-        return {"within": None, "by_value": {}, "macro": {}}
-    parts = summary_by_language(scores, values)
-    means = {
-        name: [part["measures"][name] for part in parts.values() if part["measures"][name] is not None]
-        for name in scores
-    }
-    return {
-        "within": within,
-        "by_value": parts,
-        "macro": {name: fmean(found) if found else None for name, found in means.items()},
-    }

@@ -89,8 +89,8 @@ def _questions(
             tag = dataset.optional_tag(record.get("language"), where)
             known = answers.get(name, ())
             more = {field: value for field, value in record.items() if field not in _OWN}
-            both = _group_and_article(record)
-            yield JudgedQuestion(name, text, tag, judged[name], *both, at or None, known, where, more)
+            group = _group_and_article(record)
+            yield JudgedQuestion(name, text, tag, judged[name], *group, at or None, known, where, more)
     if unknown := judged.keys() - query_ids:
         raise UsageError(f"{path} has no query {min(unknown)!r}, which has judgements: fetch the file again.")
 

@@ -21,8 +21,8 @@ from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import PERCENTILES
 from langshift.evaluate.replay.requests import QueryResult
 from langshift.evaluate.replay.result import per_query, provenance, searched, write_run
-from langshift.evaluate.runs import scored, summary, summary_by_language
-from langshift.evaluate.within import OfflinePart, remarks, summary_by_value
+from langshift.evaluate.runs import scored, summary, summary_by_language, summary_by_value
+from langshift.evaluate.within import OfflinePart, remarks
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED, primary
 

@@ -175,7 +175,9 @@ def replay_all(
         places = {answer.query: answer.places for answer in in_order}
         scores = scored(names, dataset, languages, run, matched, passages=places, held=held)
         warnings = [*dataset.own_documents_remarks, *misfits(searcher, dataset, run), *detection_warnings(replay_plan)]
-        warnings += [*unnamed, *notes, *lacking, *within.remarks(target.setting.within, dataset)]
+        warnings += [*unnamed, *notes, *lacking]
+        if part is not None:
+            warnings += within.remarks(target.setting.within, dataset)
         result = ReplayResult(
             index=index.name,
             version=index.index,

@@ -19,8 +19,16 @@ from langshift.evaluate.replay.load_generator import Percentiles, corrected, per
 from langshift.evaluate.replay.plan import LoggedQuery
 from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import TOP_K, QueryResult
-from langshift.evaluate.runs import GROUP_SCORES, PER_QUERY, command, format_run, summary, summary_by_language, versions
-from langshift.evaluate.within import summary_by_value
+from langshift.evaluate.runs import (
+    GROUP_SCORES,
+    PER_QUERY,
+    command,
+    format_run,
+    summary,
+    summary_by_language,
+    summary_by_value,
+    versions,
+)
 from langshift.files import json_lines, write_bytes, write_json
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import ModeChoice

@@ -185,7 +185,8 @@ def by_value(compared: Comparison, section: str, letter: str) -> Table:
         means = [mean_of([mean for part in parts if (mean := part.mean(side, column)) is not None]) for side in sides]
         row += [Cell(format_score(mean)) for mean in means]
         if len(means) > 1:
-            row.append(Cell("-" if None in means else format_change(means[1] - means[0])))
+            earlier, later = means
+            row.append(Cell("-" if earlier is None or later is None else format_change(later - earlier)))
     return table._replace(rows=[*table.rows, row])
 
 

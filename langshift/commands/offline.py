@@ -284,7 +284,7 @@ def _show_one(folder: Path, setting: OfflineSettings, result: Mapping[str, Any])
 
 
 def _headline(folder: Path, result: Mapping[str, Any], words: Sequence[str]) -> None:
-    within = [f"within {result['within']}"] if result["within"] else []
+    within = [f"within {result['within']}"] if result.get("within") else []
     details = ", ".join(["exact search", *words, *within])
     heading(f"{folder}: {result['queries']['asked']:,} queries, {details}")
 

@@ -177,7 +177,10 @@ def test_runs_that_search_different_parts_are_not_compared_in_silence(made, inde
         "a (all) searches all and b (domain) searches within domain: the figures of each run leave out what its "
         "queries do not search." in " ".join(said.stderr.split())
     )
-    alike = document("evaluate", "compare", tmp_path / "domain", tmp_path / "words", "--measures", "nDCG@2 LPR")
+    two = ("evaluate", "compare", tmp_path / "domain", tmp_path / "words", "--measures", "nDCG@2 LPR")
+    alike = document(*two, "--report", tmp_path / "report")
+    shown = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "By what is searched, domain, all: a (domain) and b (words)" in shown
     assert [*alike["by_value"]] == [*DOMAINS]
     for letter, name in (("a", "domain"), ("b", "words")):
         kept = json.loads((tmp_path / name / "result.json").read_text())["by_value"]
