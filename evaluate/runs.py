@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -16,7 +16,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
-from langshift.evaluate.measures.base import Material, Run, Scores, Spans
+from langshift.evaluate.measures.base import Material, Run, Scores, Spans, mean_of
 from langshift.evaluate.measures.most_shown import most_shown
 from langshift.files import read_columns, records
 from langshift.languages import UNDETERMINED
@@ -42,6 +42,31 @@ def read_group_scores(path: Path) -> dict[str, dict[str, float]]:
             if given is not None and not _number(given):
                 raise UsageError(f"{path}, line {number}, has the invalid score {given!r} for {document!r}: {_FORM}.")
         found[query] = {document: float(given) for document, given in scores.items() if given is not None}
+    return found
+
+
+class SearchedQuery(NamedTuple):
+    """What a query searched, with ``within``: its value, and which judged documents are outside."""
+
+    value: str
+    outside: Sequence[str] = ()
+
+
+def read_searched(path: Path) -> dict[str, SearchedQuery]:
+    """Query id -> what it searched, from ``per-query.jsonl``; empty where it has no such thing.
+
+    Raises:
+        UsageError: a line that cannot be read; the message names it.
+    """
+    found = {}
+    for number, record in records(path) if path.is_file() else ():
+        try:
+            if "within" in record:
+                row = [record["within"], record.get("outside", [])]
+                found[str(record["query"])] = msgspec.convert(row, SearchedQuery)
+        except (KeyError, ValueError):
+            form = 'give {"query": id, "within": value, "outside": [document]}'
+            raise UsageError(f"{path}, line {number}, cannot be read: {form}.") from None
     return found
 
 
@@ -192,6 +217,7 @@ def scored(
         passages=passages or {},
         held=held or {},
         judged=dataset.judged,
+        outside=dataset.outside,
     )
     return score(names, material)
 
@@ -227,6 +253,28 @@ def summary(scores: Mapping[str, Scores], **queries: int) -> dict[str, Any]:
 def summary_by_language(scores: Mapping[str, Scores], languages: Mapping[str, str | None]) -> dict[str, Any]:
     """Query language -> the same over its queries."""
     return {language: summary(part) for language, part in by_language(scores, languages).items()}
+
+
+def summary_by_value(within: str | None, scores: Mapping[str, Scores], values: Mapping[str, str]) -> dict[str, Any]:
+    """What ``result.json`` says of ``within``: figures by value, and their means over values, each counting alike.
+
+    Args:
+        within: ``FIELD`` or ``FIELD=VALUE``; None where all is searched, of which there is nothing to say.
+        scores: measure -> figures.
+        values: query id -> value.
+    """
+    if within is None:
+        return {"within": None, "by_value": {}, "macro": {}}
+    parts = summary_by_language(scores, values)
+    return {
+        "within": within,
+        "by_value": parts,
+        "macro": {name: _macro([part["measures"][name] for part in parts.values()]) for name in scores},
+    }
+
+
+def _macro(means: Sequence[float | None]) -> float | None:
+    return mean_of([mean for mean in means if mean is not None])
 
 
 def versions() -> dict[str, str]:

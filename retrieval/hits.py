@@ -373,7 +373,7 @@ class SearchResult:
         """As JSON, without the requests."""
         return {
             "index": self.index,
-            **asdict(self.setting),
+            **{name: value for name, value in asdict(self.setting).items() if name != "within"},
             "mode_from": self.mode_from,
             "mode_reason": self.mode_reason,
             "language": self.language,

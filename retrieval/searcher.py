@@ -169,6 +169,7 @@ def missing_fields(fields: Sequence[str], found: Sequence[hits.Hit]) -> list[str
     return [f"No hit has a field {name!r}." for name in lacking] if found else []
 
 
+_WITHIN = "A single search has no values for within, which replays take from their queries: use filters instead."
 # Fusion -> the version of the cluster from which on its legs can be weighted there.
 _SINCE: dict[settings.Fusion, tuple[int, ...]] = {"min-max": (3, 0), "rrf": (3, 1)}
 
@@ -348,10 +349,11 @@ class Searcher:
         setting: settings.SearchSettings,
         how: hits.ScoringContext,
         ids: Sequence[str],
+        filters: IndexFilter = NO_FILTER,
     ) -> SearchPlan[dict[str, float | None]]:
         """What a search would have given each of these documents, in any mode but ``auto``; see ``modes.scores``."""
         scores = modes.scores if setting.rerank is None else stage.scores
-        return scores(settings.SearchRequest(question, setting, self.target(setting)), how, ids)
+        return scores(settings.SearchRequest(question, setting, self.target(setting), filters=filters), how, ids)
 
     def target(
         self, setting: settings.SearchSettings, *, trust: AnchorModel | None = None, legs: bool = False
@@ -451,6 +453,8 @@ class Searcher:
         }
         names = self.index.fields
         source = True if fields is None else [*fields, *names.text_fields, names.group]
+        if setting.within is not None:
+            raise UsageError(_WITHIN)
         given, chosen = setting, self.resolve(setting)
         setting, tag = chosen.setting, self._tag(words, language)
         known = None if vector is None else read_vector(vector, self.index)

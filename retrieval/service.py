@@ -25,7 +25,7 @@ from langshift.retrieval.filters import NO_FILTERS, DslFilter, Filters
 from langshift.retrieval.hits import SearchResult
 from langshift.retrieval.searcher import ENCODING, Searcher
 from langshift.retrieval.settings import (
-    PARAMETERS,
+    REPLAY_PARAMETERS,
     ResultArguments,
     SearchArguments,
     SearchOptions,
@@ -256,7 +256,7 @@ def plan_factory(words: str, **how: Unpack[SearchArguments]) -> PlanFactory[Sear
     language = how.get("language")
     if not isinstance(language, str | None):
         raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")
-    names = {one.name for one in PARAMETERS}
+    names = {one.name for one in REPLAY_PARAMETERS}
     setting = setting_of(**cast(SettingArguments, {name: value for name, value in how.items() if name in names}))
     rest = cast(ResultArguments, {name: value for name, value in how.items() if name not in names})
     return lambda searcher: searcher.result_plan(words, setting, **rest)

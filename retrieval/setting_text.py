@@ -7,8 +7,8 @@ from typing import Any, Final, cast
 
 from langshift.errors import UsageError
 from langshift.retrieval.settings import (
-    PARAMETERS,
     RECOMMENDED,
+    REPLAY_PARAMETERS,
     USUAL,
     SearchSettings,
     SettingArguments,
@@ -44,7 +44,7 @@ def read_setting(text: str) -> SearchSettings:
 
 def _arguments(words: Sequence[str]) -> SettingArguments:
     """The arguments that options stand for: ``--spread .1`` or ``--spread=.1``."""
-    known = {in_command(one.name): one for one in PARAMETERS}
+    known = {in_command(one.name): one for one in REPLAY_PARAMETERS}
     given: dict[str, Any] = {"mode": USUAL.mode}
     rest = iter(words)
     for word in rest:
@@ -68,7 +68,7 @@ def format_settings(setting: SearchSettings) -> str:
     beta = setting.preference
     given = {**asdict(setting), "prefer_language": max(beta, 0.0), "spread": max(-beta, 0.0)}
     words: list[str] = [setting.mode]
-    for one in PARAMETERS[1:]:
+    for one in REPLAY_PARAMETERS[1:]:
         value = given[one.name]
         if value != one.usual and (value or one.usual):
             # Of a number the fewest digits that are read as the very same.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -149,6 +150,7 @@ class SettingArguments(TypedDict, total=False):
     rerank_depth: int | None
     rerank_per_language: int | None
     rerank_fallback: RerankFallback | None
+    within: str | None
 
 
 class ResultArguments(TypedDict, total=False):
@@ -188,6 +190,7 @@ class SearchArguments(SettingArguments, ResultArguments, total=False):
         rerank_depth: how many of the best hits, 1 to 1,000; 50 is usual.
         rerank_per_language: how many of each language's nearest documents beside them, 0 to 100; 5 is usual.
         rerank_fallback: ``fail`` (usual) where the reranker fails, or ``keep`` the order without it.
+        within: of replays alone, which know more of a query than its words; a single search takes ``filters``.
         language: of the query, a BCP 47 tag; detected if None.
         vector: of the query, as the index's encoder makes it, where somebody else has encoded it; with vectors that
             came with the data nobody here can. None for one that is encoded here.
@@ -286,6 +289,8 @@ class SearchSettings:
         rerank_depth: how many of the best hits of the mode it puts in another order.
         rerank_per_language: how many of the nearest documents of each language it looks at beside these.
         rerank_fallback: what becomes of a search whose reranker fails.
+        within: which documents a replay searches for each query: ``FIELD``, those that have the query's own value of
+            that field, or ``FIELD=VALUE``, those that have this value; None for all.
     """
 
     mode: Mode = "dense"
@@ -298,6 +303,7 @@ class SearchSettings:
     rerank_depth: int = 50
     rerank_per_language: int = 5
     rerank_fallback: RerankFallback = "fail"
+    within: str | None = None
 
     @property
     def needs_vector(self) -> bool:
@@ -443,6 +449,8 @@ class Parameter(NamedTuple):
         most: the highest number; 0 where the value is no number.
         needs: the parameter that must be given beside it, and the value that it must have; None for any.
         rare: whether few people need it.
+        form: what a text without choices must be, for messages.
+        pattern: what it matches.
     """
 
     name: str
@@ -455,6 +463,8 @@ class Parameter(NamedTuple):
     most: int = 0
     needs: tuple[str, str | None] | None = None
     rare: bool = False
+    form: str = ""
+    pattern: str = ""
 
     @property
     def usual(self) -> Any:  # noqa: ANN401 - as the setting holds it
@@ -476,11 +486,13 @@ class Parameter(NamedTuple):
                 raise UsageError(f"There is no {self.noun} {given!r}: choose one of {', '.join(self.choices)}.")
             return given
         value: Any = given if isinstance(given, self.kind) else None
-        must = "True or False" if self.kind is bool else "the name of a reranker, such as 'features'"
+        must = "True or False" if self.kind is bool else self.form
         if self.kind is float:
             value, must = _number(given), f"a number from {self.least} to {self.most}"
         elif self.kind is int:
             value, must = _count(given), f"a whole number from {self.least} to {self.most:,}"
+        if self.pattern and not re.fullmatch(self.pattern, value or ""):
+            value = None
         if value is None or (self.most and not self.least <= value <= self.most):
             raise UsageError(f"{spelt(self.name)} is {given!r}, but it must be {must}.")
         return value
@@ -519,7 +531,12 @@ PARAMETERS: Final = (
         "sparse_weight", "W", "The tokens' weight there.", kind=float, most=1, needs=("mode", "hybrid"), rare=True
     ),
     Parameter("one_per_group", "", "Show one of several translations, in the query's language if possible.", kind=bool),
-    Parameter("rerank", "NAME", "Rerank the best hits: features, st:NAME_OR_PATH or http:URL#MODEL."),
+    Parameter(
+        "rerank",
+        "NAME",
+        "Rerank the best hits: features, st:NAME_OR_PATH or http:URL#MODEL.",
+        form="the name of a reranker, such as 'features'",
+    ),
     Parameter(
         "rerank_depth", "N", "How many of the best hits.", kind=int, least=1, most=MOST_HITS, needs=_RERANK, rare=True
     ),
@@ -536,6 +553,17 @@ PARAMETERS: Final = (
         rare=True,
     ),
 )
+#: The same and those of a replay alone, which knows more of a query than its words.
+REPLAY_PARAMETERS: Final = (
+    *PARAMETERS,
+    Parameter(
+        "within",
+        "FIELD",
+        "Search only documents with the query's value of FIELD, such as language, or with one value: language=en.",
+        form="a field, such as language, or a field with one value, such as language=en",
+        pattern=r"[^\s=]+(=\S.*)?",
+    ),
+)
 
 
 def setting_of(spelt: Spelling = in_python, **given: Unpack[SettingArguments]) -> SearchSettings:
@@ -549,7 +577,7 @@ def setting_of(spelt: Spelling = in_python, **given: Unpack[SettingArguments]) -
         UsageError: there is no such mode or fusion, a number is none or out of range, or two things exclude each other.
     """
     values: dict[str, Any] = {"mode": RECOMMENDED.mode}
-    for one in PARAMETERS:
+    for one in REPLAY_PARAMETERS:
         if (value := given.get(one.name)) is not None:
             values[one.name] = one.read(value, spelt)
     for one in PARAMETERS:

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from langshift.evaluate.compare import comparison
-from langshift.evaluate.compare.comparison import Column, Comparison, Pair
+from langshift.evaluate.compare.comparison import Column, ComparedRun, Comparison, Pair
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.datasets.dataset import DatasetQuery
 from langshift.evaluate.datasets.texts import read_texts
@@ -58,7 +58,7 @@ def matrices(compared: Comparison) -> list[RecallMatrix]:
     cutoff = parse_measure(compared.columns[0].measure).cutoff
     depth = cutoff if isinstance(cutoff, int) else DEPTH
     name = f"R@{depth}"
-    recalls = {run.letter: _recalls(name, compared, _top(run.run, depth)) for run in compared.candidates}
+    recalls = {run.letter: _recalls(name, compared, run, depth) for run in compared.candidates}
     first, *later = recalls
     columns = list(recalls[first])
     changes = comparison.changes_between(recalls, columns, [(first, letter) for letter in later])
@@ -82,9 +82,9 @@ def _top(run: Run, depth: int) -> Run:
     return {query: {name: hits[name] for name in ranking(hits)[:depth]} for query, hits in run.items()}
 
 
-def _recalls(name: str, compared: Comparison, run: Run) -> dict[Column, Scores]:
+def _recalls(name: str, compared: Comparison, of: ComparedRun, depth: int) -> dict[Column, Scores]:
     """Recall over the relevant documents in each language, sorted by language."""
-    dataset, languages = compared.dataset, compared.languages
+    dataset, languages, run = of.dataset, compared.languages, _top(of.run, depth)
     found = {}
     for target in sorted({language for language in languages.documents.values() if language}):
         part = {
@@ -100,11 +100,10 @@ POSITIONS = ("PSI@10", "EvidenceHit@10")
 
 def positions(compared: Comparison) -> dict[str, Mapping[str, Scores]]:
     """How much the place of the evidence in a document matters: letter -> measures of it; empty without evidence."""
-    dataset, languages = compared.dataset, compared.languages
     return {
-        run.letter: scored(POSITIONS, dataset, languages, run.run, passages=run.passages)
+        run.letter: scored(POSITIONS, run.dataset, compared.languages, run.run, passages=run.passages)
         for run in compared.candidates
-        if dataset.evidence.lengths
+        if compared.dataset.evidence.lengths
     }
 
 

@@ -13,6 +13,7 @@ import orjson
 from langshift.debias.fingerprint import former_shift
 from langshift.debias.readable import unread_in_words
 from langshift.errors import UsageError
+from langshift.evaluate import within
 from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Clusters, Dataset, Qrels, clusters, identity, load_dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, unknown_documents
@@ -28,10 +29,12 @@ from langshift.evaluate.runs import (
     read_group_scores,
     read_passages,
     read_run,
+    read_searched,
     scored,
 )
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import SearchSettings
+from langshift.wording import join_words
 
 # Those that have a superscript.
 LETTERS = "abcdefghijklmnoprstuvwxyz"
@@ -50,7 +53,9 @@ class ComparedRun:
         group_scores: scores of whole target groups, empty where there are none.
         passages: query id -> document id -> the characters of the passage that was shown, empty where there are none.
         result: the content of ``result.json``, empty where there is none.
+        dataset: what it is a run of, without the judgements of documents that a query did not search.
         how: the setting that a replay searched in, as options; None where that is not known.
+        values: query id -> its value of the field by which it searched a part; empty where it searched all.
     """
 
     letter: str
@@ -60,7 +65,9 @@ class ComparedRun:
     group_scores: Run = field(repr=False)
     passages: Spans = field(repr=False)
     result: Mapping[str, Any] = field(repr=False)
+    dataset: Dataset = field(repr=False)
     how: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def label(self) -> str:
@@ -188,13 +195,21 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
         how = format_settings(SearchSettings(**result["setting"])) if "setting" in result else None
     except TypeError:
         raise UsageError(f"{place / RESULT} is not in langshift's format: run the evaluation again.") from None
-    return ComparedRun(letter, name, place, run, scores, passages, result, how)
+    parts = read_searched(path.with_name(PER_QUERY)) if result.get("within") else {}
+    searched = dataset.within({query: one.outside for query, one in parts.items() if one.outside})
+    values = {query: one.value for query, one in parts.items()}
+    return ComparedRun(letter, name, place, run, scores, passages, result, searched, how, values)
 
 
 def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
     """Where runs and dataset do not fit, in sentences."""
     messages = dataset.own_documents_remarks
+    parts = {candidate.label: candidate.result.get("within") for candidate in candidates}
+    if len(set(parts.values())) > 1:
+        said = join_words([f"{label} searches {f'within {part}' if part else 'all'}" for label, part in parts.items()])
+        messages.append(f"{said}: the figures of each run leave out what its queries do not search.")
     for candidate in candidates:
+        messages += within.remarks(parts[candidate.label], candidate.dataset)
         if candidate.result.get("complete") is False:
             messages.append(f"{candidate.label} is an interrupted replay, so its figures are too low: resume it.")
         if failed := candidate.result.get("errors"):
@@ -273,10 +288,9 @@ def judged_across_languages(dataset: Dataset) -> bool:
     return dataset.judged != PER_LANGUAGE
 
 
-def score_columns(
-    wanted: Sequence[Column], dataset: Dataset, languages: DatasetLanguages, run: ComparedRun
-) -> dict[Column, Scores]:
+def score_columns(wanted: Sequence[Column], languages: DatasetLanguages, run: ComparedRun) -> dict[Column, Scores]:
     """Score a run in every column."""
+    dataset = run.dataset
     found: dict[Column, Scores] = {}
     for part in SECTIONS:
         names = [column.measure for column in wanted if column.section == part]
@@ -379,6 +393,8 @@ class Comparison(NamedTuple):
         by_language: query language -> those over its queries.
         slices: slice -> those over its queries, tested in the columns of ``named``; empty where every query has an
             answer in its language.
+        by_value: value of the field by which all runs searched the same part -> figures and tests over its queries;
+            empty where there are not several.
     """
 
     dataset: Dataset
@@ -389,6 +405,7 @@ class Comparison(NamedTuple):
     whole: ComparedQueries
     by_language: Mapping[str, ComparedQueries]
     slices: Mapping[str, ComparedQueries]
+    by_value: Mapping[str, ComparedQueries]
 
     @property
     def letters(self) -> list[str]:
@@ -437,21 +454,24 @@ def compare(
 ) -> Comparison:
     """Score every run and test every pair.
 
-    Three families of tests are corrected, each for itself: measures times pairs over all queries, measures
-    times pairs times query languages, and measures by their own name times pairs times slices.
+    Four families of tests are corrected, each for itself: measures times pairs over all queries, measures
+    times pairs times query languages, and times values, and measures by their own name times pairs times slices.
 
     Raises:
         UsageError: an unknown measure.
     """
     together = clusters(dataset)
-    scores = {candidate.letter: score_columns(columns, dataset, languages, candidate) for candidate in candidates}
+    scores = {candidate.letter: score_columns(columns, languages, candidate) for candidate in candidates}
     changes = changes_between(scores, columns, list(combinations(scores, 2)))
     whole = ComparedQueries([query.id for query in dataset.queries], scores, paired_tests(changes, together.of))
     by_language = compare_parts(scores, changes, queries_by_language(languages.queries), together)
     named = {key: change for key, change in changes.items() if column_of(key[0].measure) == key[0]}
-    parts = slices(dataset.qrels, languages.queries, languages.documents)
+    first, *others = candidates
+    parts = slices(first.dataset.qrels, languages.queries, languages.documents)
     by_slice = compare_parts(scores, named, parts, together)
-    return Comparison(dataset, languages, together, candidates, columns, whole, by_language, by_slice)
+    values = queries_by_language(first.values) if all(one.values == first.values for one in others) else {}
+    by_value = compare_parts(scores, changes, values if len(values) > 1 else {}, together)
+    return Comparison(dataset, languages, together, candidates, columns, whole, by_language, by_slice, by_value)
 
 
 #: Column and pair of runs -> query id -> difference.

@@ -172,6 +172,7 @@ class ComparisonFindings(NamedTuple):
             "sections": _part(compared.whole, compared.columns)["sections"],
             "by_language": {language: _part(part, compared.columns) for language, part in compared.by_language.items()},
             "slices": {name: _part(part, compared.named) for name, part in compared.slices.items()},
+            "by_value": {name: _part(part, compared.columns) for name, part in compared.by_value.items()},
             "matrices": [_matrix(found) for found in self.matrices],
             "examples": [_extremes(found) for found in self.examples],
             **({"positions": _positions(self.positions)} if self.positions else {}),

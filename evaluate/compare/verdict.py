@@ -84,8 +84,8 @@ def choice(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[
     """Tell a shift of an index, all else being the same, from any other two runs, which are called by their names.
 
     Args:
-        before: of the earlier run what ``result.json`` has: ``fingerprint``, ``mode``, ``setting``, ``resolved`` and
-            ``beta``.
+        before: of the earlier run what ``result.json`` has: ``fingerprint``, ``mode``, ``setting``, ``resolved``,
+            ``beta`` and ``within``.
         after: the same of the later one.
         names: of both.
     """
@@ -95,7 +95,10 @@ def choice(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[
         for one in made
     ]
     rest = [
-        [{key: one[key] for key in one.keys() - _SCALES}, *map(side.get, ("mode", "setting", "resolved", "beta"))]
+        [
+            {key: one[key] for key in one.keys() - _SCALES},
+            *map(side.get, ("mode", "setting", "resolved", "beta", "within")),
+        ]
         for one, side in zip(made, (before, after), strict=True)
     ]
     if moved == [False, True] and all(made) and rest[0] == rest[1]:
@@ -133,10 +136,15 @@ class PairedFigures(NamedTuple):
         before: Run,
         after: Run,
         remedies: Mapping[str, Run] | None = None,
+        former: Dataset | None = None,
     ) -> "PairedFigures":
-        """Score two runs of a dataset, and what could be done instead, for the questions that ``languages`` knows."""
+        """Score two runs of a dataset, and what could be done instead, for the questions that ``languages`` knows.
+
+        ``former`` is the dataset as the earlier run searched it, if not as the later one did.
+        """
         names = [name for name in (RANKING, OTHERS, OWN_ANSWERS) if name in default_measures(dataset.judged)]
-        sides = [scored([*names, MOST_SHOWN_20], dataset, languages, run) for run in (before, after)]
+        scored_sides = ((former or dataset, before), (dataset, after))
+        sides = [scored([*names, MOST_SHOWN_20], of, languages, run) for of, run in scored_sides]
         old, new = ({name: side[name].per_query for name in names} for side in sides)
         shown = (sides[0][MOST_SHOWN_20], sides[1][MOST_SHOWN_20])
         paired = cls(old, new, languages.queries, clusters(dataset).of, shown)
@@ -333,12 +341,18 @@ def judge_runs(compared: Comparison, letter: str) -> Verdict:
     remedies = {
         f"search in the setting {one.how} ({one.label})": one.run
         for one in compared.candidates[1:]
-        if one is not runs[1] and later and one.how and one.result.get("version") == later.get("version")
+        if one is not runs[1] and later and one.how and _same_search(one.result, later)
     }
     languages = compared.languages
     preferred = preferred_runs(runs[1].run, later.get("resolved", {}), languages.documents, languages.queries)
-    paired = PairedFigures.of(compared.dataset, languages, runs[0].run, runs[1].run, {**remedies, **preferred})
+    tried, datasets = {**remedies, **preferred}, [one.dataset for one in runs]
+    paired = PairedFigures.of(datasets[1], languages, runs[0].run, runs[1].run, tried, datasets[0])
     return judge_pair(paired, choice(first, later, [one.label for one in runs]))
+
+
+def _same_search(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two runs are of one version of an index, and of the same part of it."""
+    return all(one.get(name) == other.get(name) for name in ("version", "within"))
 
 
 def judge_replays(

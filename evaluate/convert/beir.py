@@ -88,7 +88,9 @@ def _questions(
             }
             tag = dataset.optional_tag(record.get("language"), where)
             known = answers.get(name, ())
-            yield JudgedQuestion(name, text, tag, judged[name], *_group_and_article(record), at or None, known, where)
+            more = {field: value for field, value in record.items() if field not in _OWN}
+            group = _group_and_article(record)
+            yield JudgedQuestion(name, text, tag, judged[name], *group, at or None, known, where, more)
     if unknown := judged.keys() - query_ids:
         raise UsageError(f"{path} has no query {min(unknown)!r}, which has judgements: fetch the file again.")
 

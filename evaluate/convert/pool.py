@@ -56,7 +56,7 @@ class JudgedQuestion(NamedTuple):
     """One query, with the grades of the passages that were judged for it.
 
     ``evidence`` says where in a passage its answer is, by passage; ``answers`` are its reference answers; ``where`` is
-    file and line.
+    file and line; ``more`` holds fields that are kept as they came.
     """
 
     id: str
@@ -68,6 +68,7 @@ class JudgedQuestion(NamedTuple):
     evidence: Mapping[str, Evidence] | None = None
     answers: Sequence[str] = ()
     where: str = ""
+    more: Mapping[str, Any] | None = None
 
 
 class PoolSource(NamedTuple):
@@ -387,7 +388,8 @@ class _Pool:
                 f"{self.source.where} has no question with a relevant document for {out}: nothing was written."
             )
         rows = [(one.id, name, grade) for one in stay for name, grade in judged[one.id].items()]
-        write_questions(folder, ({"_id": one.id, "text": one.text, **_labels(one)} for one in stay), rows)
+        queries = ({**(one.more or {}), "_id": one.id, "text": one.text, **_labels(one)} for one in stay)
+        write_questions(folder, queries, rows)
         if any(one.evidence for one in stay):
             rows_of_evidence = ((one.id, *pair) for one in stay for pair in (one.evidence or {}).items())
             write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))

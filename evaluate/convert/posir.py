@@ -33,13 +33,15 @@ _POSIR = "PosIR has <language>/<domain>/corpus.parquet, queries.parquet and qrel
 _SPAN = "give pos_char_span (first and last character) and pos_char_length"
 
 
-def read_posir(folder: Path, languages: Chosen, domains: Chosen = None) -> PoolSource:
+def read_posir(folder: Path, languages: Chosen, domains: Chosen = None, pivots: Chosen = None) -> PoolSource:
     """PosIR as a source of pools.
 
     Args:
         folder: holds a folder for each language, with one for each domain.
         languages: PosIR's codes or tags (``zh`` is ``cmn-Hans``); None takes all that ``folder`` has.
         domains: the domains to pool; None takes all.
+        pivots: languages of questions beside ``languages``: those of a language whose documents are not pooled are
+            translations, asked of the documents that are.
 
     Raises:
         UsageError: a language or domain that is not there, or a row of another layout.
@@ -49,7 +51,8 @@ def read_posir(folder: Path, languages: Chosen, domains: Chosen = None) -> PoolS
     if not codes:
         raise UsageError(f"{folder} contains no language folders: {_POSIR}.")
     chosen = choose(tagged(codes), languages, folder, "no folder for")
-    homes = {(code, domain): folder / code / domain for code in chosen for domain in _domains(folder, code, domains)}
+    asking = chosen | choose(tagged(codes), [*chosen, *(pivots or ())], folder, "no folder for")
+    homes = {(code, domain): folder / code / domain for code in asking for domain in _domains(folder, code, domains)}
     # With several domains an id may stand in two of them.
     several = len({domain for _, domain in homes}) > 1
 
@@ -58,11 +61,13 @@ def read_posir(folder: Path, languages: Chosen, domains: Chosen = None) -> PoolS
         return f"{'_'.join(domain.split())}-{own}" if several else own
 
     def passages() -> Iterator[PoolPassage]:
-        for (code, domain), home in homes.items():
+        pooled = (item for item in homes.items() if item[0][0] in chosen)
+        for (code, domain), home in pooled:
             for where, row in located(_table(home, "corpus")):
                 group = named(code, domain, identifier(row.get("_id"), where))
                 title, text = str(row.get("title") or ""), str(row.get("text") or "")
-                yield PoolPassage(f"{group}-{chosen[code]}", text, chosen[code], group, None, title, None, where)
+                more = {"domain": domain}
+                yield PoolPassage(f"{group}-{chosen[code]}", text, chosen[code], group, None, title, more, where)
 
     questions = []
     for (code, domain), home in homes.items():
@@ -75,12 +80,13 @@ def read_posir(folder: Path, languages: Chosen, domains: Chosen = None) -> PoolS
             grades = {f"{group}-{tag}": grade for group, grade in groups.items() for tag in versions}
             at = _position(row, where)
             relevant = [(group, tag) for group, grade in groups.items() if grade > 0 for tag in versions]
-            original = chosen[code] if code in _NATIVE else _ORIGINAL
+            original = asking[code] if code in _NATIVE else _ORIGINAL
             # The characters are those of the original's text.
             evidence = at and {f"{g}-{tag}": at if tag == original else at._replace(span=None) for g, tag in relevant}
             group = next((group for group, grade in groups.items() if grade > 0), None)
             name = named(code, domain, name)
-            asked = JudgedQuestion(name, text, chosen[code], grades, group, None, evidence, where=where)
+            more = {"domain": domain}
+            asked = JudgedQuestion(name, text, asking[code], grades, group, None, evidence, where=where, more=more)
             questions.append(asked)
     return PoolSource(folder, list(chosen.values()), questions, passages, whole=False)
 

@@ -3,7 +3,7 @@
 ::
 
     corpus.jsonl     BEIR: _id, title, text; optional: language, group, embedding
-    queries.jsonl    BEIR: _id, text; optional: language, group, article, embedding, sparse_embedding
+    queries.jsonl    BEIR: _id, text; optional: language, group, article, embedding, sparse_embedding, any other
     qrels/test.tsv   BEIR (query-id, corpus-id, score under a header) or TREC (four columns)
     languages.tsv    optional: corpus-id and language under a header
     evidence.tsv     optional: query-id, corpus-id, position (0 to 1) and, where known, length (tokens), start, end
@@ -17,11 +17,13 @@ ingested with its languages detected and still be judged by the true ones: inges
 Languages are kept as primary tags (``zh-TW`` is ``zh``), since measures compare languages.
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -147,6 +149,7 @@ class DatasetQuery(NamedTuple):
         language: the primary tag, as measures compare it.
         tag: the whole one, ``zh-TW``, by which its vector moves; None where that is ``language``.
         weights: those of its tokens.
+        fields: whatever else its line says, such as a domain or tenant.
     """
 
     id: str
@@ -157,6 +160,11 @@ class DatasetQuery(NamedTuple):
     embedding: NDArray[np.float32] | None = None
     tag: str | None = None
     weights: TokenWeights | None = None
+    fields: Mapping[str, Any] = {}
+
+
+# What is kept of a query's line apart, or is too large to be kept twice.
+_KEPT_APART = {"_id", "text", "language", EMBEDDING, SPARSE_FIELD}
 
 
 def query_weights(queries: Sequence[DatasetQuery]) -> list[TokenWeights]:
@@ -199,6 +207,8 @@ class Dataset:
             were never judged, so that measures across languages say nothing.
         own_documents: ids of the queries that are documents of the corpus themselves, see ``is_own_document``; what is
             found for one of them leaves out the document of that id.
+        outside: query id -> documents that it does not search, see ``within``.
+        whole: the dataset itself where this one is without judgements of those; None where this is it.
     """
 
     folder: Path
@@ -207,6 +217,22 @@ class Dataset:
     qrels: Qrels
     judged: str = POOLED
     own_documents: frozenset[str] = frozenset()
+    outside: Mapping[str, Collection[str]] = field(default_factory=dict)
+    whole: Dataset | None = None
+
+    def within(self, outside: Mapping[str, Collection[str]]) -> Dataset:
+        """The dataset without the judgements of documents that a query does not search.
+
+        Args:
+            outside: query id -> those documents, also unjudged ones of translation groups.
+        """
+        if not outside:
+            return self
+        qrels = {
+            query: {name: grade for name, grade in judged.items() if name not in outside.get(query, ())}
+            for query, judged in self.qrels.items()
+        }
+        return replace(self, qrels=qrels, outside=outside, whole=self)
 
     def without_own(self, query: str, hits: Iterable[tuple[str, _Value]]) -> Iterator[tuple[str, _Value]]:
         """What was found for a query, without the document that the query itself is."""
@@ -443,7 +469,8 @@ class QueryParser:
             except ValueError as error:
                 raise UsageError(f"{where}: the field {SPARSE_FIELD!r} {error}.") from None
         group, article = optional_word(record, "group"), optional_word(record, "article")
-        query = DatasetQuery(name, text, language, group, article, embedding, tag, weights)
+        fields = {name: value for name, value in record.items() if name not in _KEPT_APART}
+        query = DatasetQuery(name, text, language, group, article, embedding, tag, weights, fields)
         return QueryLine(number, query, given is not None, record.get("timestamp") if time is None else time)
 
 
@@ -538,6 +565,7 @@ def identity(dataset: Dataset) -> dict[str, Any]:
 
     Two datasets of one hash have the same queries, documents and judgements, wherever they lie.
     """
+    dataset = dataset.whole or dataset
     content = [
         sorted(dataset.documents),
         sorted(query.id for query in dataset.queries),

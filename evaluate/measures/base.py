@@ -42,6 +42,7 @@ class Material:
         held: language -> documents of the index that was searched, where the documents are not all known.
         judged: ``"per-language"`` where documents were judged only for queries in their own language, so
             that a relevant document in another language counts as not relevant; else ``"pooled"``.
+        outside: query id -> documents that it did not search; ``qrels`` and ``group_scores`` have none of them.
     """
 
     qrels: Qrels
@@ -56,6 +57,7 @@ class Material:
     passages: Spans = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
     judged: str = POOLED
+    outside: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 def as_float32(scores: Collection[float]) -> list[float]:

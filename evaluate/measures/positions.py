@@ -61,9 +61,10 @@ def position_sensitivity(measure: Measure, ranked: RankedMaterial) -> Scores:
     own language, else by the English one. Queries without evidence, or whose document has no length or
     more than 2048 tokens, are left out. nDCG counts all relevant documents, so also translations, which
     the paper's pools of one language do not have. With ``documents='own'`` only the version in the query's
-    language counts, and the others are taken out of the answer (the paper's multilingual retrieval, in a
-    pool of one language); with ``documents='en'``, or another language, only the version in that one, for queries in
-    other languages (its cross-lingual retrieval, likewise).
+    language counts, and the others are taken out of the answer (the paper's multilingual retrieval); with
+    ``documents='en'``, or another language, only the version in that one, for queries in other languages
+    (its cross-lingual retrieval). Over all that a search finds, that is what ``PSI`` is with ``--within language``, and
+    with ``--within language=en`` for these queries; in a run of all languages it looks at the first 100 alone.
 
     The table also has nDCG@k of all, of each fifth of the document and of each bin, as means over query
     languages.

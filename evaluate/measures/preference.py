@@ -60,7 +60,8 @@ def language_preference(measure: Measure, ranked: RankedMaterial) -> Scores:  # 
     """LPR, language preference rate: share of queries that score a passage in their language best in the target group.
 
     The target group is the relevant documents and all documents of their translation groups, whether
-    or not they made the top k: their scores are ``group_scores``.
+    or not they made the top k: their scores are ``group_scores``. With ``--within``, it is what the query searches of
+    that.
 
     - Tie: where several passages have the best score (equal as 32-bit floats), the query counts as the
       share of these that is in its language, which is what breaking ties at random would give on average.
@@ -92,7 +93,8 @@ def language_preference(measure: Measure, ranked: RankedMaterial) -> Scores:  # 
 def _group(ranked: RankedMaterial, query: str) -> set[str]:
     relevant = ranked.relevant(query)
     groups = {ranked.material.groups.get(document) for document in relevant} - {None}
-    return set(relevant).union(*(ranked.members[group] for group in groups if group is not None))
+    together = set(relevant).union(*(ranked.members[group] for group in groups if group is not None))
+    return together.difference(ranked.material.outside.get(query, ()))
 
 
 def _preference(ranked: RankedMaterial, given: Mapping[str, float], language: str, group: set[str]) -> float:

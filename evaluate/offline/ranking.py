@@ -20,8 +20,9 @@ from langshift.evaluate.offline.encoding import GIVEN, DocumentLanguages, Encode
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import PERCENTILES
 from langshift.evaluate.replay.requests import QueryResult
-from langshift.evaluate.replay.result import per_query, provenance, write_run
-from langshift.evaluate.runs import scored, summary, summary_by_language
+from langshift.evaluate.replay.result import per_query, provenance, searched, write_run
+from langshift.evaluate.runs import scored, summary, summary_by_language, summary_by_value
+from langshift.evaluate.within import OfflinePart, remarks
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED, primary
 
@@ -102,6 +103,7 @@ def rank(
     *,
     beta: float = 0.0,
     depth: int = TOP_K,
+    part: OfflinePart | None = None,
     on_queries: Callable[[int], None] = lambda _: None,
 ) -> ExactRankings:
     """The best documents of each query by exact cosine.
@@ -115,6 +117,7 @@ def rank(
         placed: the vectors of both sides, of norm 1, in the order of ``encoded``.
         beta: what a document in the query's language gets on top of its cosine.
         depth: how many documents to keep for each query.
+        part: what each query searches; None where it searches all.
         on_queries: called with the number of queries after each block.
     """
     # In this order, a stable sort by score alone leaves ties by document id, descending.
@@ -122,6 +125,13 @@ def rank(
     names = [encoded.ids[place] for place in order]
     languages = np.array([encoded.languages.documents[name] or UNDETERMINED for name in names])
     place = {name: position for position, name in enumerate(names)}
+    # Shape (documents,), boolean.
+    inside = (
+        {}
+        if part is None
+        else {value: np.array([name in having for name in names]) for value, having in part.documents.items()}
+    )
+    nothing, values = np.zeros(len(names), bool), {} if part is None else part.values.texts
     rankings: dict[str, list[tuple[str, float]]] = {}
     groups: dict[str, dict[str, float]] = {}
     for first, scores in score_blocks(placed, order):
@@ -129,11 +139,14 @@ def rank(
             language = encoded.languages.queries[query.id]
             if beta and language:
                 row[languages == language] += np.float32(beta)
+            if part is not None:
+                row[~inside.get(values[query.id], nothing)] = -np.inf
             best = top(row, depth + (query.id in encoded.dataset.own_documents))
-            found = encoded.dataset.without_own(query.id, ((names[i], float(row[i])) for i in best))
-            rankings[query.id] = [*islice(found, depth)]
+            known = ((names[i], float(row[i])) for i in best if row[i] != -np.inf)
+            rankings[query.id] = [*islice(encoded.dataset.without_own(query.id, known), depth)]
             if target := encoded.dataset.target_group(query.id):
-                groups[query.id] = {name: float(row[place[name]]) for name in target}
+                known_scores = {name: float(row[place[name]]) for name in target}
+                groups[query.id] = {name: score for name, score in known_scores.items() if score != -np.inf}
         on_queries(len(scores))
     return ExactRankings(rankings, groups)
 
@@ -353,6 +366,7 @@ def evaluate(
     pipeline: EmbeddingPipeline,
     names: Sequence[str],
     *,
+    part: OfflinePart | None = None,
     on_queries: Callable[[int], None] = lambda _: None,
     folder: Path | None = None,
 ) -> dict[str, Any]:
@@ -364,6 +378,7 @@ def evaluate(
         document_languages: the languages by which documents move.
         pipeline: encoder and detector.
         names: measures.
+        part: what each query searches; the dataset of ``encoded`` is then that of ``part``. None where it searches all.
         on_queries: called with the number of queries after each block.
         folder: where to write, made if it is not there; files of an earlier evaluation are replaced. None writes none.
 
@@ -375,11 +390,13 @@ def evaluate(
         LangshiftError: a vector of which the method leaves nothing.
     """
     placed = debias_vectors(encoded, setting.debias, document_languages)
-    ranked = rank(encoded, placed, beta=setting.beta, on_queries=on_queries)
+    ranked = rank(encoded, placed, beta=setting.beta, part=part, on_queries=on_queries)
+    within, values = (None, {}) if part is None else (part.within, part.values.texts)
     scores = score_ranked(names, encoded, ranked)
     fingerprint = replace(pipeline, debias=setting.debias).fingerprint()
     nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
     notes = [f"{name}: {found.note}" for name, found in scores.items() if found.note]
+    left_out = remarks(within, encoded.dataset)
     document = {
         "complete": True,
         "index": None,
@@ -394,15 +411,16 @@ def evaluate(
         "top_k": TOP_K,
         **summary(scores, asked=len(encoded.dataset.queries)),
         "by_language": summary_by_language(scores, encoded.languages.queries),
+        **summary_by_value(within, scores, values),
         "latency_ms": {"took": nothing, "wall": nothing},
         "errors": 0,
-        "warnings": [*encoded.dataset.own_documents_remarks, *encoded.languages.warnings, *notes],
+        "warnings": [*encoded.dataset.own_documents_remarks, *encoded.languages.warnings, *notes, *left_out],
         "dataset": identity(encoded.dataset),
         **provenance(fingerprint, None),
     }
     if folder is not None:
         answers = [QueryResult(query, tuple(hits)) for query, hits in ranked.rankings.items()]
-        rows = per_query(answers, encoded.languages.queries, scores)
+        rows = searched(per_query(answers, encoded.languages.queries, scores), values, encoded.dataset)
         write_run(folder, document, answers, rows, ranked.group_scores, folder.name or "offline")
         ReplayJournal.finish(folder)
     return document

@@ -31,7 +31,9 @@ from langshift.evaluate.replay.requests import (
     prepare,
 )
 from langshift.evaluate.runs import command
+from langshift.evaluate.within import SearchedPart
 from langshift.languages import UNDETERMINED, text_language
+from langshift.retrieval.filters import IndexFilter
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import (
@@ -170,12 +172,14 @@ class ReplayTarget(NamedTuple):
         setting: how it is to be searched; it may be in the mode ``auto``.
         chosen: how it is searched.
         questions: each query as it is asked.
+        part: what each query searches, with ``within``; None where all is searched.
     """
 
     searcher: Searcher
     setting: SearchSettings
     chosen: ModeChoice
     questions: Sequence[SearchQuery]
+    part: SearchedPart | None = None
 
     @property
     def trust(self) -> AnchorModel | None:
@@ -220,7 +224,9 @@ class ReplayPlan:
             on_batch: called with the number of queries encoded after each batch.
 
         Raises:
-            UsageError: a query that cannot be asked, or too much for the memory.
+            UsageError: a query that cannot be asked, too much for the memory, or a field that ``within`` names and an
+                index lacks.
+            ClusterError: the cluster does not tell which judged documents a query searches.
         """
         queries = dataset.queries if options.log is None else merged(options.log, dataset)
         # Detect.
@@ -230,6 +236,7 @@ class ReplayPlan:
         written = [text_language(languages[query.id] or UNDETERMINED) for query in queries]
         # Encode.
         encoded: dict[tuple[object, ...], NDArray[np.float32]] = {}
+        parts: dict[tuple[str, str], SearchedPart] = {}
         replay_targets = []
         for searcher in searchers:
             own: NDArray[np.float32] | None = None
@@ -248,7 +255,13 @@ class ReplayPlan:
                 vectors = own if own is not None and setting.needs_vector else [None] * len(queries)
                 asked = zip(queries, written, vectors, weights, strict=True)
                 questions = [SearchQuery(query.text, *known) for query, *known in asked]
-                replay_targets.append(ReplayTarget(searcher, setting, choice, questions))
+                within, part = setting.within, None
+                if within is not None:
+                    place = searcher.index.index, within
+                    if place not in parts:
+                        parts[place] = SearchedPart.of(searcher, within, queries, languages, dataset)
+                    part = parts[place]
+                replay_targets.append(ReplayTarget(searcher, setting, choice, questions, part))
         # Prepare.
         groups = queries if options.group_scores and dataset.members else ()
         wanted = ((query.id, dataset.target_group(query.id, query.group)) for query in groups)
@@ -257,12 +270,21 @@ class ReplayPlan:
         # As many are left where the query's own document is left out.
         sizes = [TOP_K + (query.id in dataset.own_documents) for query in queries]
         content = [
-            prepare(target.searcher, target.chosen.setting, target.questions, known, sizes) for target in replay_targets
+            prepare(target.searcher, target.chosen.setting, target.questions, known, sizes, filters_of(target, queries))
+            for target in replay_targets
         ]
         names = [target.searcher.index.index for target in replay_targets]
         due = options.load.due(len(queries), options.times)
         requests = list(alternating(names, queries, content, due, scored))
         return cls(replay_targets, dataset, queries, languages, scored, requests)
+
+
+def filters_of(target: ReplayTarget, queries: Sequence[DatasetQuery]) -> list[IndexFilter | str] | None:
+    """What the hits of each query must match, or why it cannot be asked; None where all is searched."""
+    part = target.part
+    if part is None:
+        return None
+    return [part.filters.get(query.id) or part.values.refusals[query.id] for query in queries]
 
 
 def merged(log: Sequence[LoggedQuery], dataset: Dataset) -> list[DatasetQuery]:
@@ -274,7 +296,9 @@ def merged(log: Sequence[LoggedQuery], dataset: Dataset) -> list[DatasetQuery]:
         # A vector that the dataset brings is that of its own words.
         embedding = known.embedding if logged.text == known.text else logged.embedding
         named = logged if logged.language else known
-        found.append(known._replace(text=logged.text, language=named.language, tag=named.tag, embedding=embedding))
+        fields = {**known.fields, **logged.fields}
+        known = known._replace(text=logged.text, language=named.language, tag=named.tag)
+        found.append(known._replace(embedding=embedding, fields=fields))
     return found
 
 
@@ -352,8 +376,9 @@ def _identity(target: ReplayTarget, replay_plan: ReplayPlan, options: ReplayOpti
         for query, vector in zip(replay_plan.queries, vectors, strict=True)
     ]
     sent = {name: value for name, value in options.load.to_dict().items() if name != "warm_up"}
+    values = [] if target.part is None else [target.part.values.texts]
     return {
-        "queries": _digest(orjson.dumps([queries, options.times])),
+        "queries": _digest(orjson.dumps([queries, options.times, *values])),
         "index": index.index,
         "documents": index.documents,
         "setting": asdict(target.setting),

@@ -9,6 +9,7 @@ from opensearchpy import OpenSearch
 from langshift.debias.fingerprint import Fingerprint
 from langshift.debias.readable import unread_in_words
 from langshift.errors import LangshiftError
+from langshift.evaluate import within
 from langshift.evaluate.datasets.dataset import Dataset
 from langshift.evaluate.datasets.texts import DatasetLanguages, document_languages, indexed_languages, misfits
 from langshift.evaluate.measures import default_measures
@@ -21,6 +22,7 @@ from langshift.evaluate.replay.requests import TOP_K, LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.unread import count_languages
+from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.settings import AnchorModel, ModeChoice, SearchSettings
 from langshift.retrieval.steps import execute_many
 
@@ -48,11 +50,12 @@ class ReplayResult:
         sending: how that went.
         group_scores: query id -> every document of its target -> score, None where it has none; empty if not
             asked for.
-        dataset: what was replayed.
+        dataset: what was replayed; with ``within``, without the judgements of what a query did not search.
         documents: document id -> language, None where unknown.
         fields: the index's names of fields.
         trust: what ``anchored`` reckoned with; None in other modes.
         unread: languages of the index that its encoder does not read, with their documents.
+        values: query id -> its value of the field that ``within`` names; empty where all was searched.
     """
 
     index: str
@@ -72,6 +75,7 @@ class ReplayResult:
     trust: AnchorModel | None = None
     unread: Mapping[str, int] = field(default_factory=dict)
     chosen: ModeChoice | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def failed(self) -> Sequence[QueryResult]:
@@ -148,8 +152,11 @@ def replay_all(
     # Send.
     answers, sendings = send(clients, replay_plan.requests, len(replay_plan.targets), options.load, journals, on_answer)
     # Score.
-    dataset, found = replay_plan.dataset, []
+    found = []
     for target, heard, sending, notes in zip(replay_plan.targets, answers, sendings, remarks, strict=True):
+        dataset, part = replay_plan.dataset, target.part
+        if part is not None:
+            dataset = dataset.within(part.outside)
         searcher, index = target.searcher, target.searcher.index
         documents, unnamed = known[index.index]
         in_order = [_without_own(dataset, heard[query.id]) for query in replay_plan.queries]
@@ -169,6 +176,8 @@ def replay_all(
         scores = scored(names, dataset, languages, run, matched, passages=places, held=held)
         warnings = [*dataset.own_documents_remarks, *misfits(searcher, dataset, run), *detection_warnings(replay_plan)]
         warnings += [*unnamed, *notes, *lacking]
+        if part is not None:
+            warnings += within.remarks(target.setting.within, dataset)
         result = ReplayResult(
             index=index.name,
             version=index.index,
@@ -187,6 +196,7 @@ def replay_all(
             unread=index.unread if target.setting.needs_vector else {},
             trust=target.trust,
             chosen=target.chosen,
+            values={} if part is None else part.values.texts,
         )
         found.append(result)
     return found
@@ -247,13 +257,23 @@ def fetch_group_scores(
         The scores, and query id -> reason for those that could not be had. Nothing is asked for a query that failed
         in the run: as it has no answer, its documents have no score.
     """
-    wanted, searcher = replay_plan.scored, target.searcher
+    wanted, searcher, part = replay_plan.scored, target.searcher, target.part
+    if part is not None:
+        inside = ((query, part.outside.get(query, ()), names) for query, names in wanted.items())
+        wanted = {query: [name for name in names if name not in outside] for query, outside, names in inside}
     questions = {query.id: question for query, question in zip(replay_plan.queries, target.questions, strict=True)}
     scores: dict[str, Mapping[str, float | None]] = {query: dict.fromkeys(names) for query, names in wanted.items()}
     errors = {}
     answered = [query for query in wanted if heard[query].error is None]
     exchanges = (
-        searcher.scores(questions[query], target.chosen.setting, heard[query].how, wanted[query]) for query in answered
+        searcher.scores(
+            questions[query],
+            target.chosen.setting,
+            heard[query].how,
+            wanted[query],
+            NO_FILTER if part is None else part.filters[query],
+        )
+        for query in answered
     )
     for query, found in zip(answered, execute_many(client, searcher.index.index, exchanges), strict=True):
         if isinstance(found, LangshiftError):

@@ -21,6 +21,7 @@ from langshift.debias.encoders.sparse import TokenWeights
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import DatasetQuery, query_vectors, query_weights
 from langshift.retrieval import steps
+from langshift.retrieval.filters import NO_FILTER, IndexFilter
 from langshift.retrieval.hits import RankedHits, ScoringContext
 from langshift.retrieval.searcher import Searcher, require_weights
 from langshift.retrieval.settings import SearchQuery, SearchSettings
@@ -264,6 +265,7 @@ def prepare(
     questions: Sequence[SearchQuery],
     known: dict[bytes, bytes],
     sizes: Sequence[int] | None = None,
+    filters: Sequence[IndexFilter | str] | None = None,
 ) -> list[PreparedSearch]:
     """Each question's search for the best hits, by id alone, begun so far that it can be sent.
 
@@ -276,6 +278,7 @@ def prepare(
         questions: the questions, each with its vector where the setting needs one.
         known: bytes that other ways have already; new ones are added.
         sizes: how many hits of each question; ``TOP_K`` of all if None.
+        filters: what the hits of each question must match, or why it cannot be asked; nothing if None.
 
     Raises:
         UsageError: they would take more memory than ``MOST_BYTES``, all ways together; or no question can be asked.
@@ -287,9 +290,15 @@ def prepare(
         vector = None if question.vector is None else question.vector.tobytes()
         wanted = TOP_K if sizes is None else sizes[row]
         # Those of one text are one object.
-        key = question.words, question.language, vector, id(question.weights), wanted
+        filtered = NO_FILTER if filters is None else filters[row]
+        # Those of one value are one object.
+        key = question.words, question.language, vector, id(question.weights), wanted, id(filtered)
         if key not in made:
-            begin = partial(searcher.plan, question, setting, size=wanted, source=False)
+            begin = (
+                partial(_refused, filtered)
+                if isinstance(filtered, str)
+                else partial(searcher.plan, question, setting, size=wanted, source=False, filters=filtered)
+            )
             opened = begin()
             try:
                 first = steps.step_content(next(opened))
@@ -308,6 +317,12 @@ def prepare(
     if refusal is not None and not any(one.first for one in found):
         raise refusal
     return found
+
+
+def _refused(sentence: str) -> SearchPlan[RankedHits]:
+    """The search for a question that cannot be asked: its first step raises why."""
+    yield from ()
+    raise UsageError(sentence)
 
 
 def alternating(

@@ -11,7 +11,7 @@ from opensearchpy import OpenSearch
 from langshift.client import cluster_version
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import identity
+from langshift.evaluate.datasets.dataset import Dataset, identity
 from langshift.evaluate.datasets.texts import beginnings
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.replay.journal import FOUND_DOCUMENTS, LOGGED_QUERIES, RESULT, unfinished
@@ -19,7 +19,16 @@ from langshift.evaluate.replay.load_generator import Percentiles, corrected, per
 from langshift.evaluate.replay.plan import LoggedQuery
 from langshift.evaluate.replay.replay import GroupScores, ReplayResult
 from langshift.evaluate.replay.requests import TOP_K, QueryResult
-from langshift.evaluate.runs import GROUP_SCORES, PER_QUERY, command, format_run, summary, summary_by_language, versions
+from langshift.evaluate.runs import (
+    GROUP_SCORES,
+    PER_QUERY,
+    command,
+    format_run,
+    summary,
+    summary_by_language,
+    summary_by_value,
+    versions,
+)
 from langshift.files import json_lines, write_bytes, write_json
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import ModeChoice
@@ -52,6 +61,7 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         "top_k": TOP_K,
         **summary(replay.scores, asked=len(replay.answers)),
         "by_language": summary_by_language(replay.scores, replay.languages),
+        **summary_by_value(replay.setting.within, replay.scores, replay.values),
         "latency_ms": latency(replay),
         "load": load(replay),
         "errors": len(replay.failed),
@@ -132,6 +142,7 @@ def write_files(folder: Path, replay: ReplayResult, document: Mapping[str, Any])
     ``per-query.jsonl`` stays as it is where it is the journal of a replay that is to be gone on with.
     """
     rows = per_query(replay.answers, replay.languages, replay.scores, waited=replay.load.open_loop)
+    rows = searched(rows, replay.values, replay.dataset)
     tag = f"{replay.index} {format_settings(replay.setting)}"
     journal = unfinished(folder) and not replay.complete
     write_run(folder, document, replay.answers, None if journal else rows, replay.group_scores, tag)
@@ -228,6 +239,26 @@ def per_query(
             **({"waited_ms": round(answer.waited, 3)} if waited else {}),
             "error": answer.error,
             **({"passages": answer.places} if answer.places else {}),
+        }
+
+
+def searched(
+    rows: Iterable[dict[str, Any]], values: Mapping[str, str], dataset: Dataset | None
+) -> Iterator[dict[str, Any]]:
+    """Yield lines of queries with what ``within`` made of each, where it made anything of any.
+
+    Args:
+        rows: those of ``per_query``.
+        values: query id -> its value of the field.
+        dataset: without the judgements of what a query did not search.
+    """
+    outside = dataset.outside if dataset is not None else {}
+    for row in rows:
+        query = row["query"]
+        yield {
+            **row,
+            **({"within": values[query]} if query in values else {}),
+            **({"outside": sorted(outside[query])} if query in outside else {}),
         }
 
 

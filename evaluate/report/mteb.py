@@ -32,7 +32,7 @@ def task_result(compared: Comparison, run: ComparedRun) -> dict[str, Any]:
     if not dataset.qrels:
         raise UsageError(f"{run.place} is a replay without judgements, so it has no scores: leave --mteb out.")
     columns = {f"{measure}@{cut}": f"{name}_at_{cut}" for measure, name in _NAMES.items() for cut in _CUTS}
-    found = scored(list(columns), dataset, languages, run.run)
+    found = scored(list(columns), run.dataset, languages, run.run)
     subsets = [
         {
             "hf_subset": language,

@@ -70,6 +70,7 @@ def facts(run: ComparedRun, found: RunInfo) -> dict[str, str]:
         "index": found.index,
         "index version": found.version,
         "setting": setting or found.mode,
+        "within": run.result.get("within"),
         "queries shifted": found.shift_queries,
         "language preference": found.beta,
         "gamma": found.gamma,
@@ -125,7 +126,7 @@ def build(found: ComparisonFindings, command: str | None = None) -> Report:
     compared = found.compared
     how = {run.letter: read_run_info(run) for run in compared.candidates}
     outcomes = {
-        run.letter: scored([TOP1.name], compared.dataset, compared.languages, run.run)[TOP1.name]
+        run.letter: scored([TOP1.name], run.dataset, compared.languages, run.run)[TOP1.name]
         for run in compared.candidates
         if judged_across_languages(compared.dataset) and compared.dataset.qrels
     }

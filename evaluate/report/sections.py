@@ -83,7 +83,16 @@ def _by_alpha(report: Report) -> list[list[tuple[float, ComparedRun]]]:
         alpha = made.pop("alpha", None)
         if isinstance(alpha, int | float) and not made.get("alphas"):
             key = repr(
-                (sorted(made.items()), run.how, info.mode, info.method, info.shift_queries, info.beta, info.gamma)
+                (
+                    sorted(made.items()),
+                    run.how,
+                    run.result.get("within"),
+                    info.mode,
+                    info.method,
+                    info.shift_queries,
+                    info.beta,
+                    info.gamma,
+                )
             )
             found.setdefault(key, {}).setdefault(float(alpha), run)
     return [sorted(runs.items(), key=lambda item: item[0]) for runs in found.values() if len(runs) > 1]
@@ -171,10 +180,12 @@ def _before_and_after(report: Report) -> Section:
 def _by_language(report: Report) -> Section:
     compared = report.found.compared
     first, *later = compared.letters
-    parts = ((letter, section) for letter in later or [first] for section in compared.sections)
+    parts = [(letter, section) for letter in later or [first] for section in compared.sections]
     made = [tables.by_language(compared, section, letter) for letter, section in parts]
     if compared.slices:
         made += [tables.by_slice(compared, letter) for letter in later]
+    if compared.by_value:
+        made += [tables.by_value(compared, section, letter) for letter, section in parts]
     return Section("languages", "By query language", made)
 
 

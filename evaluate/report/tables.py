@@ -12,7 +12,7 @@ from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, Ex
 from langshift.evaluate.compare.comparison import ALL, OWN, Column, ComparedQueries, Comparison, Pair, sign
 from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.compare.unjudged import ChangedQuery
-from langshift.evaluate.measures.base import MeasureCell, Scores
+from langshift.evaluate.measures.base import MeasureCell, Scores, mean_of
 from langshift.evaluate.measures.most_shown import format_figure, most_shown
 from langshift.evaluate.measures.positions import FIFTHS, FLOOR, FLOOR_95, NDCG, PSI
 from langshift.evaluate.replay.overlap import DEPTH, Drift, Overlap
@@ -21,6 +21,8 @@ from langshift.wording import format_change, format_score
 
 GAIN, LOSS, MARK = "gain", "loss", "mark"
 HEAT, BAR = "heat", "bar"
+#: The row of the mean over the rows above it, each of which counts alike.
+MACRO = "mean"
 
 
 class Cell(NamedTuple):
@@ -171,6 +173,21 @@ def by_slice(compared: Comparison, letter: str) -> Table:
     parts = {"yes" if name == OWN else "no": part for name, part in compared.slices.items()}
     head = "answer in the searcher's language"
     return _by_part(compared, f"By whether there is an {head}", head, parts, ALL, letter)
+
+
+def by_value(compared: Comparison, section: str, letter: str) -> Table:
+    """One row for each value of the field by which the runs searched a part, and one of the mean over these."""
+    field = compared.candidates[0].result["within"]
+    table = _by_part(compared, f"By what is searched, {field}, {section}", field, compared.by_value, section, letter)
+    row, parts = [Cell(MACRO), Cell(f"{len(compared.dataset.queries):,}")], compared.by_value.values()
+    sides = list(dict.fromkeys([compared.candidates[0].letter, letter]))
+    for column in compared.columns_of(section):
+        means = [mean_of([mean for part in parts if (mean := part.mean(side, column)) is not None]) for side in sides]
+        row += [Cell(format_score(mean)) for mean in means]
+        if len(means) > 1:
+            earlier, later = means
+            row.append(Cell("-" if earlier is None or later is None else format_change(later - earlier)))
+    return table._replace(rows=[*table.rows, row])
 
 
 def _by_part(

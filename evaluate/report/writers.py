@@ -43,6 +43,10 @@ def _rows(report: Report) -> Iterator[Row]:
     for name, part in compared.slices.items():
         for column in compared.columns_of(ALL):
             yield from _of_runs(compared, part, SLICES[name], column, ALL)
+    for name, part in compared.by_value.items():
+        for column in compared.columns:
+            where = f"{column.section}, {compared.candidates[0].result['within']}: {name}"
+            yield from _of_runs(compared, part, where, column, ALL)
     yield from _recalls(report)
     yield from _outcomes(report)
     yield from _shares(report)

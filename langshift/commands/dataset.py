@@ -118,7 +118,7 @@ def convert(
     mlqa      the unpacked MLQA_V1
     belebele  eng_Latn.jsonl and so on, or a folder data with them; zh is zho_Hans
     miracl    miracl-v1.0-sw, miracl-corpus-v1.0-sw and so on, judged in each language alone
-    posir     eng-Latn/Law/corpus.parquet and so on; evidence.tsv is written
+    posir     eng-Latn/Law/corpus.parquet and so on; evidence.tsv is written; --pivot may be outside --languages
     neuclir   zho/docs.jsonl (or data/zho-00000-of-00001.jsonl.gz), fas, rus; *topics*.jsonl, *qrels*
     multieup  clean_all_with_did_qid.MEP.csv, or a folder with it: titles find their debates' speeches
     beir      corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv
@@ -137,6 +137,9 @@ def convert(
     for name in given:
         if format_ not in _KNOWN_BY[name]:
             raise UsageError(f"--{name} is for {join_words(_KNOWN_BY[name])}: leave it out with {format_}.")
+    # PosIR's questions in any language are translations of one another, whichever documents are pooled.
+    if format_ == "posir" and languages and pivot:
+        given["pivots"] = pivot
     pivots = pivot or (None if format_ in _EVERY_LANGUAGE else ["en"])
     choice = PoolOptions(None if every else pivots, keep, by_article, not no_language)
     with progress() as shown:

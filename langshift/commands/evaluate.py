@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from langshift.commands.log_options import log_options
 from langshift.commands.offline import offline
 from langshift.commands.rag import rag
 from langshift.commands.run_tables import show_drifts, show_positions, show_replay
-from langshift.commands.search_options import search_options
+from langshift.commands.search_options import WITHIN, search_options
 from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate import runs
@@ -153,20 +154,26 @@ def _print_replays(
         line(f"\n{verdict.sentence}")
 
 
-def _settings(given: Sequence[str]) -> list[SearchSettings]:
+def _settings(given: Sequence[str], within: str | None) -> list[SearchSettings]:
     """The settings; what a search does by default where none is given, and before all others where several are.
+
+    Args:
+        given: as a person writes them.
+        within: for those that name none of their own.
 
     Raises:
         UsageError: one that is none, or that is there twice.
     """
     found: list[SearchSettings] = []
+    usual = replace(RECOMMENDED, within=within)
     for text in given:
         setting = read_setting(text)
+        setting = replace(setting, within=setting.within or within)
         if setting in found:
-            usual = format_settings(setting)
-            raise UsageError(f"--setting {text!r} means {usual!r}, which is already given: settings must be unique.")
+            said = format_settings(setting)
+            raise UsageError(f"--setting {text!r} means {said!r}, which is already given: settings must be unique.")
         found.append(setting)
-    return found if len(found) == 1 else [RECOMMENDED, *(one for one in found if one != RECOMMENDED)]
+    return found if len(found) == 1 else [usual, *(one for one in found if one != usual)]
 
 
 @click.command("replay", cls=Command)
@@ -182,6 +189,7 @@ def _settings(given: Sequence[str]) -> list[SearchSettings]:
     help="How to search: a mode, also with options of langshift search, such as 'hybrid --prefer-language .02', or "
     "default, which is langshift search without options; can be repeated: default then comes first. [default: default]",
 )
+@WITHIN
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 LPR'.")
 @option(
     "--concurrency N",
@@ -204,6 +212,7 @@ def replay_command(
     dataset: Path | None,
     names: tuple[str, ...],
     settings: tuple[str, ...],
+    within: str | None,
     measures: str | None,
     concurrency: int | None,
     rate: float | None,
@@ -241,7 +250,7 @@ def replay_command(
     if resume and output is None:
         raise UsageError("--resume continues a replay from its folder: name it with --output.")
     # Its steps: read, detect languages, encode and prepare (``ReplayPlan.of``), send and score (``replay_all``), write.
-    parsed = _settings(settings)
+    parsed = _settings(settings, within)
     called = run_names(names, parsed)
     logged = None if log is None else read_log(log, speed or 1.0)
     speed = _speed(log, logged, speed, rate)

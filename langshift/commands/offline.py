@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from langshift.commands.run_tables import show_measures, shown_figure
+from langshift.commands.search_options import WITHIN
 from langshift.debias.debiaser import QUERY_SIDE, recommended
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
@@ -21,6 +22,7 @@ from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
 from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import parse_names
+from langshift.evaluate.within import OfflinePart
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
 from langshift.output import emit_json, heading, note, progress, table, warn
 from langshift.parameters import (
@@ -190,12 +192,14 @@ def open_dataset_pipeline(
     default="0",
     callback=_numbers,
 )
+@WITHIN
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
 @option("--output FOLDER", "Write run.trec, result.json and so on here, for `langshift evaluate compare`.")
 @json_or_tables
 def offline(
     dataset: Path,
     options: EncodingOptions,
+    within: str | None,
     measures: str | None,
     output: Path | None,
     as_json: bool,
@@ -234,11 +238,15 @@ def offline(
         encoded = encoding.encode(
             given, pipeline.encoder, options.cache, lambda kind, done: bars.advance(tasks[kind], done)
         )
+    part = None
+    if within is not None:
+        part = OfflinePart.of(given, within, encoded.languages.queries, encoded.languages.documents)
+        encoded = replace(encoded, dataset=part.dataset)
     detections = encoding.resolve_document_languages(encoded, [setting.source for setting in rows.values()], pipeline)
     documents = []
     with progress() as bars:
         searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
-        run = partial(ranking.evaluate, encoded, on_queries=partial(bars.advance, searching))
+        run = partial(ranking.evaluate, encoded, part=part, on_queries=partial(bars.advance, searching))
         for name, setting in rows.items():
             bars.update(searching, rate=name)
             documents.append(run(setting, detections[setting.source], pipeline, names, folder=folders.get(name)))
@@ -276,7 +284,8 @@ def _show_one(folder: Path, setting: OfflineSettings, result: Mapping[str, Any])
 
 
 def _headline(folder: Path, result: Mapping[str, Any], words: Sequence[str]) -> None:
-    details = ", ".join(["exact search", *words])
+    within = [f"within {result['within']}"] if result.get("within") else []
+    details = ", ".join(["exact search", *words, *within])
     heading(f"{folder}: {result['queries']['asked']:,} queries, {details}")
 
 

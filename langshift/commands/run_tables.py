@@ -1,6 +1,6 @@
 """Tables of single runs in the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langshift import output
@@ -10,7 +10,7 @@ from langshift.evaluate.measures.most_shown import LanguageShare
 from langshift.evaluate.measures.positions import EVIDENCE_HIT, PSI
 from langshift.evaluate.replay.overlap import DEPTH, Drift, Drifts
 from langshift.evaluate.replay.replay import ReplayResult
-from langshift.evaluate.report.tables import Table, moved_languages, plain_table, positions_table
+from langshift.evaluate.report.tables import MACRO, Table, moved_languages, plain_table, positions_table
 from langshift.output import heading, line
 from langshift.retrieval.setting_text import format_settings
 from langshift.wording import format_score
@@ -39,19 +39,27 @@ def show_table(table: Table) -> None:
 
 def show_measures(result: Mapping[str, Any]) -> None:
     """Print the means of ``result.json``, and by query language where there are several."""
-    measures, languages = result["measures"], result["by_language"]
+    measures, languages, values = result["measures"], result["by_language"], result.get("by_value", {})
     rows = [[name, shown_figure(result, name), f"{result['queries'][name]:,}"] for name in measures]
     show_table(plain_table(["measure", "mean", "queries"], rows))
     for name, most in result.get("most_shown", {}).items():
         line(f"{name}: {LanguageShare(**most).sentence}.")
     if len(languages) > 1:
-        first = next(iter(measures))
-        rows = [
-            [tag, *(shown_figure(part, name) for name in measures), f"{part['queries'][first]:,}"]
-            for tag, part in languages.items()
-        ]
         heading("\nBy query language")
-        show_table(plain_table(["language", *measures, "queries"], rows))
+        _show_parts("language", measures, languages)
+    if len(values) > 1:
+        field = result["within"]
+        heading(f"\nBy what is searched, {field}, and the mean over its values")
+        _show_parts(field, measures, {**values, MACRO: {"measures": result["macro"], "queries": result["queries"]}})
+
+
+def _show_parts(head: str, measures: Iterable[str], parts: Mapping[str, Mapping[str, Any]]) -> None:
+    names = list(measures)
+    rows = [
+        [part, *(shown_figure(its, name) for name in names), f"{its['queries'][names[0]]:,}"]
+        for part, its in parts.items()
+    ]
+    show_table(plain_table([head, *names, "queries"], rows))
 
 
 def shown_figure(result: Mapping[str, Any], name: str) -> str:

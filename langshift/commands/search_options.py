@@ -1,12 +1,20 @@
 """The options of commands that search: how, and by which encoder."""
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from langshift.parameters import INDEX_ENCODER, REMOTE_CODE, Decorator, FiniteRange, flag, option, option_group
-from langshift.retrieval.settings import PARAMETERS, Mode, Parameter, SearchOptions, in_command, setting_of
+from langshift.retrieval.settings import (
+    PARAMETERS,
+    REPLAY_PARAMETERS,
+    Mode,
+    Parameter,
+    SearchOptions,
+    in_command,
+    setting_of,
+)
 
 
 def setting_options(mode: Mode) -> Decorator:
@@ -16,6 +24,16 @@ def setting_options(mode: Mode) -> Decorator:
         mode: that of the command without ``--mode``.
     """
     return option_group("setting", partial(setting_of, in_command), *(_option(one, mode) for one in PARAMETERS))
+
+
+def _read_within(ctx: click.Context, parameter: click.Parameter, given: str | None) -> str | None:  # noqa: ARG001
+    found: str | None = None if given is None else _WITHIN.read(given, in_command)
+    return found
+
+
+_WITHIN: Final = REPLAY_PARAMETERS[-1]
+#: The option ``--within`` of replays and evaluations; a single search has ``--filter``.
+WITHIN = option(f"{in_command(_WITHIN.name)} {_WITHIN.metavar}", _WITHIN.help, callback=_read_within)
 
 
 def _option(parameter: Parameter, mode: Mode) -> Decorator:

@@ -4,6 +4,7 @@ import json
 import re
 import sqlite3
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -29,6 +30,7 @@ from langshift.evaluate.datasets.dataset import (
     LANGUAGES,
     QRELS,
     QUERIES,
+    Dataset,
     load_dataset,
 )
 from langshift.evaluate.generation.evaluation import RagEvaluation
@@ -36,7 +38,7 @@ from langshift.evaluate.generation.generators import Answer
 from langshift.evaluate.generation.rag import parse_context
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import LoadProfile, QueryResult
-from langshift.evaluate.replay.result import per_query, result
+from langshift.evaluate.replay.result import per_query, result, searched
 from langshift.evaluate.rerank.labels import Labels
 from langshift.ingest.bulk.dead_letters import DeadLetter, to_line
 from langshift.ingest.bulk.journal import Journal
@@ -63,7 +65,19 @@ STEP = CommonStep(np.float32([1, 0]), np.float32([[0, 1]]))
 SHIFT = StoredShift("0123456789abcdef", "en", NUMBERS, 1.0, {"da": 0.5}, 0.97, STEP)
 FINGERPRINT = fingerprint_of(SHIFT)
 # What is a table of names of the user's or the server's, and not of ours.
-OPEN = {"measures", "queries", "by_language", "dataset", "fingerprint", "versions", "trust", "resolved", "most_shown"}
+OPEN = {
+    "measures",
+    "queries",
+    "by_language",
+    "by_value",
+    "macro",
+    "dataset",
+    "fingerprint",
+    "versions",
+    "trust",
+    "resolved",
+    "most_shown",
+}
 
 
 def section(heading):
@@ -199,7 +213,8 @@ FIGURE = VerdictFigure("nDCG@20", "all", None, 0.5, 0.6, significance.TestResult
 LETTER = DeadLetter(b"{}", 1, "a", "invalid_json", "no", "read", "2026-01-02T03:04:05Z", "c.jsonl", 7)
 HEADER = [one.name for one in fields(LanguageVectors)]
 TENSORS = {"vectors", "query_vectors", "common", "means", "directions", "maps", "query_directions"}
-ROWS = per_query(replayed().answers, {"q": "de"}, {}, waited=True)
+PART = Dataset(Path("data"), {}, (), {"q": {"d": 1}}).within({"q": frozenset("d")})
+ROWS = searched(per_query(replayed().answers, {"q": "de"}, {}, waited=True), {"q": "Law"}, PART)
 
 
 @pytest.mark.parametrize(

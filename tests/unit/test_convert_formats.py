@@ -151,6 +151,27 @@ def test_posir_keeps_where_the_evidence_stands(tmp_path, kind):
     every = convert("posir", source, tmp_path / "all", "--languages", "en")
     assert (every["documents"], every["queries"]) == (4, 3)
     assert ids(tmp_path / "all/corpus.jsonl") == ["Law-d1-en", "Law-d2-en", "Law-d3-en", "Real_Estate-d1-en"]
+    for name in ("corpus", "queries"):
+        domains = [line["domain"] for line in lines(tmp_path / f"all/{name}.jsonl")]
+        assert domains[-1] == "Real Estate"
+        assert set(domains[:-1]) == {"Law"}
+
+
+def test_questions_of_posir_in_another_language_ask_of_the_documents_that_are_pooled(tmp_path):
+    source = write_posir(tmp_path / "posir", "jsonl")
+    chosen = ("--languages", "en", "--domains", "Law")
+    made = convert("posir", source, tmp_path / "out", *chosen, "--pivot", "de")
+    assert (made["languages"], made["pivot"], made["documents"], made["queries"]) == (["en"], "de", 3, 1)
+    dataset = load_dataset(tmp_path / "out")
+    assert (dataset.queries[0].text, dataset.queries[0].language) == ("Welches Gesetz?", "de")
+    assert dataset.qrels == {"q1": {"d1-en": 1}}
+    assert dataset.evidence.spans == {"q1": {"d1-en": (0, 1000)}}
+    convert("beir", tmp_path / "out", tmp_path / "again")
+    assert lines(tmp_path / "again/queries.jsonl") == lines(tmp_path / "out/queries.jsonl")
+    # A corpus of its own has no questions in other languages.
+    out = tmp_path / "none"
+    said = CliRunner().invoke(command, ["convert", "posir", str(source), str(out), *chosen, "--pivot", "zh"])
+    assert str(said.exception) == f"{source} has no question with a relevant document for {out}: nothing was written."
 
 
 @pytest.mark.parametrize("kind", ["downloaded", "hub"])

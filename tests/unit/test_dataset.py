@@ -57,7 +57,7 @@ def test_a_dataset_is_read_without_texts(folder):
         "rain": DatasetDocument(None, None),
     }
     assert dataset.queries == (
-        DatasetQuery("q1", "Why does the beach vanish?", "en", "tides"),
+        DatasetQuery("q1", "Why does the beach vanish?", "en", "tides", fields={"group": "tides"}),
         DatasetQuery("2", "What falls?", None, None),
     )
     assert dataset.qrels == {"q1": {"tides-en": 2, "tides-zh": 1}, "2": {"rain": 1, "tides-en": 0}}

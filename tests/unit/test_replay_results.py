@@ -90,6 +90,7 @@ def test_the_document_holds_all_that_the_figures_rest_on(monkeypatch):
         "rerank_depth": 50,
         "rerank_per_language": 5,
         "rerank_fallback": "fail",
+        "within": None,
         "one_per_group": False,
     }
     assert document["fingerprint"] == MADE.to_dict()

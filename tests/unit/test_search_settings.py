@@ -73,6 +73,8 @@ def test_what_is_usual_is_not_written():
     written = "anchored --rerank 'http:http://localhost:1#a b' --rerank-depth 20 --rerank-fallback keep"
     assert format_settings(reranked) == written
     assert read_setting(written) == reranked
+    assert format_settings(SearchSettings(within="domain=Law, all")) == "dense --within 'domain=Law, all'"
+    assert read_setting("auto --within=language=en") == SearchSettings("auto", within="language=en")
 
 
 @pytest.mark.parametrize(
@@ -279,7 +281,13 @@ def test_whoever_asks_for_hybrid_hears_where_its_words_may_lose_answers(safe, we
         (
             "dense --size 3",
             "There is no option --size: choose from --mode, --prefer-language, --spread, --fusion, --lexical-weight, "
-            "--sparse-weight, --one-per-group, --rerank, --rerank-depth, --rerank-per-language, --rerank-fallback.",
+            "--sparse-weight, --one-per-group, --rerank, --rerank-depth, --rerank-per-language, --rerank-fallback, "
+            "--within.",
+        ),
+        (
+            "dense --within language=",
+            "--within is 'language=', but it must be a field, such as language, or a field with one value, such as "
+            "language=en.",
         ),
     ],
 )

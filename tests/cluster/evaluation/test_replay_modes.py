@@ -94,6 +94,7 @@ def test_the_setting_stands_in_what_is_printed_and_written(folder, index, tmp_pa
         "rerank_depth": 50,
         "rerank_per_language": 5,
         "rerank_fallback": "fail",
+        "within": None,
         "one_per_group": False,
     }
     tags = {line.split()[5] for line in (tmp_path / "out" / "run.trec").read_text().splitlines()}
