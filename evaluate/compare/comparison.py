@@ -83,7 +83,7 @@ def load(
     """
     if len(places) > len(LETTERS):
         raise UsageError(f"{len(places)} runs are too many for one table: give {len(LETTERS)} at most.")
-    results = [_result(place) for place in places]
+    results = [read_result(place) for place in places]
     if dataset is None:
         dataset = load_dataset(folder or _folder(places, results))
     ours = identity(dataset)
@@ -101,8 +101,8 @@ def load(
     ]
 
 
-def _result(place: Path) -> dict[str, Any]:
-    """The content of a run's ``result.json``; empty for a TREC run.
+def read_result(place: Path) -> dict[str, Any]:
+    """Read the content of a run's ``result.json``; empty for a TREC run.
 
     Raises:
         UsageError: there is no such run, or the file is damaged.

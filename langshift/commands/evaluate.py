@@ -10,6 +10,7 @@ import click
 from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client, open_cluster
+from langshift.commands.board import board
 from langshift.commands.compare import compare
 from langshift.commands.log_options import log_options
 from langshift.commands.offline import offline
@@ -314,5 +315,5 @@ def evaluate() -> None:
     """
 
 
-for command in (replay_command, offline, rag, compare):
+for command in (replay_command, offline, rag, compare, board):
     evaluate.add_command(command)
