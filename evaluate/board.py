@@ -19,6 +19,7 @@ from langshift.evaluate.measures.most_shown import MOST_SHOWN
 from langshift.evaluate.measures.preference import LPR
 from langshift.evaluate.replay.journal import RESULT
 from langshift.evaluate.replay.result import RUN
+from langshift.evaluate.runs import too_shallow
 from langshift.languages import primary
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import SearchSettings
@@ -59,6 +60,7 @@ class RunSummary(RunFigures, frozen=True, kw_only=True):
     by_language: Mapping[str, RunFigures]
     fingerprint: Fingerprint
     errors: int
+    top_k: int
     setting: SearchSettings | None = None
     method: str | None = None
     shift_queries: bool = False
@@ -73,7 +75,7 @@ class RunSummary(RunFigures, frozen=True, kw_only=True):
         if self.setting is not None:
             return encoder, made.scales, format_settings(self.setting)
         sides = "both sides" if self.shift_queries else None
-        words = (self.method, sides, self.language_from, self.beta and f"beta {self.beta:g}")
+        words = (self.method, sides, self.language_from, f"beta {self.beta:g}" if self.beta else None)
         return encoder, made.scales, f"exact, {', '.join(filter(None, words))}"
 
 
@@ -199,6 +201,8 @@ class Board:
             if len(shifts) > 1:
                 said.append(f"{row.name}: the data sets were searched with different language vectors or pivots.")
             for run in row.runs.values():
+                shallow = too_shallow([self.measure], run.result.top_k, run.result.dataset.documents)
+                said += [f"{run.place}: {sentence}" for sentence in shallow]
                 if run.result.errors:
                     said.append(f"{run.place} has {run.result.errors:,} failed queries, which count as 0.")
         return said

@@ -29,9 +29,11 @@ from langshift.evaluate.runs import (
     read_passages,
     read_run,
     scored,
+    too_shallow,
 )
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import SearchSettings
+from langshift.wording import join_words, pluralize
 
 # Those that have a superscript.
 LETTERS = "abcdefghijklmnoprstuvwxyz"
@@ -61,6 +63,12 @@ class ComparedRun:
     passages: Spans = field(repr=False)
     result: Mapping[str, Any] = field(repr=False)
     how: str | None = None
+
+    @property
+    def depth(self) -> int | None:
+        """How many hits of each query were requested; None where that is not known."""
+        depth = self.result.get("top_k")
+        return depth if isinstance(depth, int) else None
 
     @property
     def label(self) -> str:
@@ -191,9 +199,16 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
     return ComparedRun(letter, name, place, run, scores, passages, result, how)
 
 
-def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
-    """Where runs and dataset do not fit, in sentences."""
-    messages = dataset.own_documents_remarks
+class Column(NamedTuple):
+    """A measure over one part of the relevant documents."""
+
+    section: str
+    measure: str
+
+
+def warnings(dataset: Dataset, candidates: Sequence[ComparedRun], columns: Sequence[Column] = ()) -> list[str]:
+    """Where runs, dataset and measures do not fit, in sentences."""
+    messages = [*dataset.own_documents_remarks, *_unlike_depths(candidates, columns)]
     for candidate in candidates:
         if candidate.result.get("complete") is False:
             messages.append(f"{candidate.label} is an interrupted replay, so its figures are too low: resume it.")
@@ -209,10 +224,27 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
             )
         if unanswered := sum(not candidate.run.get(query.id) for query in dataset.queries):
             messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
+        names = dict.fromkeys(column.measure for column in columns)
+        shallow = too_shallow(names, candidate.depth, len(dataset.documents)) if candidate.depth else []
+        messages += [f"{candidate.label}: {said}" for said in shallow]
         # Without judgements only the first documents of each answer are known.
         if dataset.qrels:
             messages += [f"{candidate.label}: {said}" for said in unknown_documents(candidate.run, dataset)]
     return messages
+
+
+def _unlike_depths(candidates: Sequence[ComparedRun], columns: Sequence[Column]) -> list[str]:
+    """Say which measures take the whole of rankings that do not go as deep."""
+    depths = {candidate.label: candidate.depth for candidate in candidates if candidate.depth}
+    measures = {column.measure: parse_measure(column.measure) for column in columns}
+    whole = [name for name, one in measures.items() if isinstance(one.family, StandardFamily) and one.cutoff is None]
+    if not whole or len(set(depths.values())) < 2:
+        return []
+    hits = join_words([f"{pluralize(depth, 'hit')} in {label}" for label, depth in depths.items()])
+    return [
+        f"{join_words(whole)} of these runs cannot be compared, because it depends on how many hits of each query "
+        f"were taken: {hits}. Give all runs the same --depth."
+    ]
 
 
 ALL, SAME, CROSS = "all", "same-language", "cross-language"
@@ -222,13 +254,6 @@ SECTIONS = {
     CROSS: "Cross-language: relevant documents in other languages; those in the query's count as not relevant",
 }
 _RECALLS = {SAME: "SLR", CROSS: "TLR"}
-
-
-class Column(NamedTuple):
-    """A measure over one part of the relevant documents."""
-
-    section: str
-    measure: str
 
 
 def columns(names: Sequence[str], *, cross: bool = True) -> list[Column]:

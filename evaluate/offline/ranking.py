@@ -19,13 +19,12 @@ from langshift.evaluate.offline import encoding
 from langshift.evaluate.offline.encoding import GIVEN, DocumentLanguages, EncodedDataset, LanguageSource, Matrix
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import PERCENTILES
-from langshift.evaluate.replay.requests import QueryResult
+from langshift.evaluate.replay.requests import TOP_K, QueryResult
 from langshift.evaluate.replay.result import per_query, provenance, write_run
-from langshift.evaluate.runs import scored, summary, summary_by_language
+from langshift.evaluate.runs import scored, summary, summary_by_language, too_shallow
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED, primary
 
-TOP_K = 100
 # Scores held at once, 4 bytes each, and vectors that are raised to 64 bits at once.
 _SCORES_AT_ONCE = 1 << 25
 _QUERIES_AT_ONCE = 512
@@ -355,6 +354,7 @@ def evaluate(
     *,
     on_queries: Callable[[int], None] = lambda _: None,
     folder: Path | None = None,
+    depth: int = TOP_K,
 ) -> dict[str, Any]:
     """Move, search exactly, score, and write the files, each whole or not at all.
 
@@ -366,6 +366,7 @@ def evaluate(
         names: measures.
         on_queries: called with the number of queries after each block.
         folder: where to write, made if it is not there; files of an earlier evaluation are replaced. None writes none.
+        depth: how many documents of each query.
 
     Returns:
         The content of ``result.json``, in the form of a replay's; there is no cluster, so no times.
@@ -375,11 +376,12 @@ def evaluate(
         LangshiftError: a vector of which the method leaves nothing.
     """
     placed = debias_vectors(encoded, setting.debias, document_languages)
-    ranked = rank(encoded, placed, beta=setting.beta, on_queries=on_queries)
+    ranked = rank(encoded, placed, beta=setting.beta, depth=depth, on_queries=on_queries)
     scores = score_ranked(names, encoded, ranked)
     fingerprint = replace(pipeline, debias=setting.debias).fingerprint()
     nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
     notes = [f"{name}: {found.note}" for name, found in scores.items() if found.note]
+    notes += too_shallow(names, depth, len(encoded.ids))
     document = {
         "complete": True,
         "index": None,
@@ -391,7 +393,7 @@ def evaluate(
         "detection": document_languages.detection,
         "beta": setting.beta,
         "gamma": setting.debias.gamma,
-        "top_k": TOP_K,
+        "top_k": depth,
         **summary(scores, asked=len(encoded.dataset.queries)),
         "by_language": summary_by_language(scores, encoded.languages.queries),
         "latency_ms": {"took": nothing, "wall": nothing},

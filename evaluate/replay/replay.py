@@ -18,7 +18,7 @@ from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import LoadStats, send
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, ReplayTarget, detection_warnings
 from langshift.evaluate.replay.requests import TOP_K, LoadProfile, QueryResult
-from langshift.evaluate.runs import by_language, scored
+from langshift.evaluate.runs import by_language, scored, too_shallow
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.unread import count_languages
 from langshift.retrieval.settings import AnchorModel, ModeChoice, SearchSettings
@@ -53,6 +53,7 @@ class ReplayResult:
         fields: the index's names of fields.
         trust: what ``anchored`` reckoned with; None in other modes.
         unread: languages of the index that its encoder does not read, with their documents.
+        depth: how many hits of each query were requested.
     """
 
     index: str
@@ -72,6 +73,7 @@ class ReplayResult:
     trust: AnchorModel | None = None
     unread: Mapping[str, int] = field(default_factory=dict)
     chosen: ModeChoice | None = None
+    depth: int = TOP_K
 
     @property
     def failed(self) -> Sequence[QueryResult]:
@@ -152,7 +154,7 @@ def replay_all(
     for target, heard, sending, notes in zip(replay_plan.targets, answers, sendings, remarks, strict=True):
         searcher, index = target.searcher, target.searcher.index
         documents, unnamed = known[index.index]
-        in_order = [_without_own(dataset, heard[query.id]) for query in replay_plan.queries]
+        in_order = [_without_own(dataset, heard[query.id], options.depth) for query in replay_plan.queries]
         run = {answer.query: dict(answer.hits) for answer in in_order}
         group_scores, lacking = _group_scores(clients[0], replay_plan, target, heard)
         names = default_measures(dataset.judged) if options.measures is None else options.measures
@@ -168,7 +170,7 @@ def replay_all(
         places = {answer.query: answer.places for answer in in_order}
         scores = scored(names, dataset, languages, run, matched, passages=places, held=held)
         warnings = [*dataset.own_documents_remarks, *misfits(searcher, dataset, run), *detection_warnings(replay_plan)]
-        warnings += [*unnamed, *notes, *lacking]
+        warnings += [*unnamed, *notes, *lacking, *too_shallow(names, options.depth, len(dataset.documents))]
         result = ReplayResult(
             index=index.name,
             version=index.index,
@@ -187,14 +189,15 @@ def replay_all(
             unread=index.unread if target.setting.needs_vector else {},
             trust=target.trust,
             chosen=target.chosen,
+            depth=options.depth,
         )
         found.append(result)
     return found
 
 
-def _without_own(dataset: Dataset, answer: QueryResult) -> QueryResult:
+def _without_own(dataset: Dataset, answer: QueryResult, depth: int) -> QueryResult:
     """The answer without the document that the query itself is, for which one hit more was asked for."""
-    return answer._replace(hits=tuple(islice(dataset.without_own(answer.query, answer.hits), TOP_K)))
+    return answer._replace(hits=tuple(islice(dataset.without_own(answer.query, answer.hits), depth)))
 
 
 def _remarks(target: ReplayTarget) -> list[str]:

@@ -19,8 +19,9 @@ from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.offline import encoding, ranking
 from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
 from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
+from langshift.evaluate.replay.requests import TOP_K
 from langshift.evaluate.replay.result import check_output
-from langshift.evaluate.runs import parse_names
+from langshift.evaluate.runs import parse_names, require_room
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
 from langshift.output import emit_json, heading, note, progress, table, warn
 from langshift.parameters import (
@@ -35,6 +36,7 @@ from langshift.parameters import (
     option_group,
     parse_list,
 )
+from langshift.retrieval.settings import MOST_HITS
 from langshift.wording import format_score
 
 
@@ -191,12 +193,14 @@ def open_dataset_pipeline(
     callback=_numbers,
 )
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
+@option("--depth N", "Documents kept for each query.", click.IntRange(1, MOST_HITS), default=TOP_K, rare=True)
 @option("--output FOLDER", "Write run.trec, result.json and so on here, for `langshift evaluate compare`.")
 @json_or_tables
 def offline(
     dataset: Path,
     options: EncodingOptions,
     measures: str | None,
+    depth: int,
     output: Path | None,
     as_json: bool,
     **lists: Any,  # noqa: ANN401 - the fields of Grid
@@ -204,7 +208,7 @@ def offline(
     """Search DATASET exactly, without a cluster, and score the answers.
 
     Documents and queries are encoded locally, documents are shifted as by ingest, and every query is compared with
-    every document by cosine. The best 100 documents count.
+    every document by cosine. The best 100 documents count, or as many as --depth says.
 
     Several values of options that take a LIST give one table of every combination, with one folder for each row in
     --output. The methods centering and lir also change queries, and have no alpha. A setting that is the best of a
@@ -222,6 +226,7 @@ def offline(
         check_output(output)
     given = load_dataset(dataset)
     names = parse_names(measures, given)
+    require_room(len(given.queries), depth)
     grid = ranking.Grid(**lists)
     # No language vectors are needed where nothing is shifted.
     alpha = 0.0 if grid.methods == ["none"] else max(grid.alphas) if grid.alphas else None
@@ -238,7 +243,7 @@ def offline(
     documents = []
     with progress() as bars:
         searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
-        run = partial(ranking.evaluate, encoded, on_queries=partial(bars.advance, searching))
+        run = partial(ranking.evaluate, encoded, depth=depth, on_queries=partial(bars.advance, searching))
         for name, setting in rows.items():
             bars.update(searching, rate=name)
             documents.append(run(setting, detections[setting.source], pipeline, names, folder=folders.get(name)))
