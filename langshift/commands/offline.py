@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from langshift.commands.pipeline_options import LID_MODEL
 from langshift.commands.run_tables import show_measures, shown_figure
 from langshift.debias.debiaser import QUERY_SIDE, recommended
 from langshift.debias.detector import open_detector
@@ -49,6 +50,7 @@ class EncodingOptions(NamedTuple):
         vectors: the file of language vectors; None takes those that come with langshift.
         pivot: the pivot language; None leaves the file's own.
         cache: where encodings are kept; None keeps none.
+        lid_model: a fastText model that detects documents' languages; None takes the one that comes with langshift.
         reading: how the encoder is to read texts.
     """
 
@@ -57,6 +59,7 @@ class EncodingOptions(NamedTuple):
     vectors: Path | None
     pivot: str | None
     cache: Path | None
+    lid_model: Path | None
     reading: Reading
 
 
@@ -69,6 +72,7 @@ _encoding_options = option_group(
     VECTORS,
     option("--pivot LANGUAGE", "Convert the language vectors to this pivot.", rare=True),
     option("--cache FOLDER", "Keep the encodings here for the next run.", rare=True),
+    LID_MODEL,
 )
 
 
@@ -127,16 +131,17 @@ def open_dataset_pipeline(
         methods: what will be done with the vectors.
 
     Raises:
-        UsageError: an encoder, cache, file of vectors or pivot that cannot be used.
+        UsageError: an encoder, cache, detector, file of vectors or pivot that cannot be used.
         FingerprintError: the vectors were fitted with another encoder.
     """
     if options.cache is not None:
         check_output(options.cache, "--cache")
+    detector = open_detector(options.lid_model)
     spec = encoding.read_vector_spec(dataset, options.encoder)
     encoder = open_encoder(
         options.encoder, trust_remote_code=options.trust_remote_code, vector_spec=spec, reading=options.reading
     )
-    pipeline = build_pipeline(encoder, open_detector(), options.vectors, alpha, gamma=gamma)
+    pipeline = build_pipeline(encoder, detector, options.vectors, alpha, gamma=gamma)
     if options.pivot is None:
         return pipeline
     known = pipeline.debias.vectors
@@ -228,6 +233,8 @@ def offline(
     names = parse_names(measures, given)
     require_room(len(given.queries), depth)
     grid = ranking.Grid(**lists)
+    if options.lid_model is not None and all(source == GIVEN for source in grid.sources):
+        raise UsageError("--lid-model detects documents' languages: add detected or soft to --language-from.")
     # No language vectors are needed where nothing is shifted.
     alpha = 0.0 if grid.methods == ["none"] else max(grid.alphas) if grid.alphas else None
     pipeline = open_dataset_pipeline(given, options, alpha, max(grid.gammas) if grid.gammas else None, grid.methods)

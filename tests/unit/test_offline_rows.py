@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from offline_data import refusal, run, small_dataset
 
+from langshift.debias.detector import bundled_model
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.evaluate.runs import read_run
 
@@ -76,6 +77,25 @@ def test_languages_from_elsewhere_move_documents_and_measure_nothing(data, tmp_p
     assert detected["detection"] == {"accuracy": 1.0, "documents": 4, "unknown": 0}
     assert detected["measures"] == given["measures"]
     assert given["queries"] == soft["queries"]
+
+
+def test_a_detector_of_ones_own(data, tmp_path):
+    # The bundled model, but that it takes German for English and English for German.
+    bundled = bundled_model().read_bytes()
+    (tmp_path / "mine.ftz").write_bytes(
+        bundled.replace(b"__label__de\0", b"__label__xx\0")
+        .replace(b"__label__en\0", b"__label__de\0")
+        .replace(b"__label__xx\0", b"__label__en\0")
+    )
+    lid = ["--lid-model", tmp_path / "mine.ftz"]
+    said = run("offline", data, "--language-from", "given,detected", *lid, "--cache", tmp_path / "cache", "--json")
+    given, detected = json.loads(said.stdout)["rows"]
+    assert detected["detection"] == {"accuracy": 0.0, "documents": 4, "unknown": 0}
+    assert detected["fingerprint"]["detector"].startswith("mine.ftz ")
+    assert given["detection"] is None
+    assert refusal("offline", data, *lid) == (
+        "--lid-model detects documents' languages: add detected or soft to --language-from."
+    )
 
 
 def test_no_language_vectors_are_needed_for_none(data, monkeypatch):
