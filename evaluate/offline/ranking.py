@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -259,6 +260,10 @@ class OfflineSettings(NamedTuple):
         return f"{self.debias.alpha:g} ({own})" if own else f"{self.debias.alpha:g}"
 
 
+#: A language, and the scale that it alone has.
+SingleAlpha = tuple[str, float]
+
+
 class Grid(NamedTuple):
     """The settings to combine; see ``settings``.
 
@@ -270,6 +275,7 @@ class Grid(NamedTuple):
         gammas: how much of what all queries have in common shift takes out of documents; None takes what the language
             vectors recommend, but 0 beside an alpha, in a soft shift, and where queries are shifted, too.
         betas: what documents in the query's language get on top of their cosine.
+        alphas_of: language -> scales of it alone, each beside every scale of the others; empty sweeps none.
     """
 
     methods: Sequence[str] = ("shift",)
@@ -278,6 +284,7 @@ class Grid(NamedTuple):
     alphas: Sequence[float] | None = None
     gammas: Sequence[float] | None = None
     betas: Sequence[float] = (0.0,)
+    alphas_of: Mapping[str, Sequence[float]] = MappingProxyType({})
 
 
 def settings(known: LanguageVectors | None, grid: Grid) -> dict[str, OfflineSettings]:
@@ -289,30 +296,41 @@ def settings(known: LanguageVectors | None, grid: Grid) -> dict[str, OfflineSett
 
     Returns:
         Name -> setting, as folders are named: ``none``, ``shift``, ``shift-both-sides``, ``shift-detected-20``; where
-        there are several of them, scales follow: ``shift-alpha-0.2-gamma-0.97-beta-0.01``.
+        there are several of them, scales follow, and those of single languages: ``shift-alpha-0.2-th-0.4-gamma-0.97``.
 
     Raises:
         UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft; a gamma that cannot
-            be used.
+            be used; a language to scale that has no vector.
     """
     found: dict[str, OfflineSettings] = {}
     unnamed: list[float | None] = [None]
     scales = product(grid.alphas or unnamed, grid.gammas or unnamed)
-    for method, source, sides, (alpha, gamma), beta in product(
-        grid.methods, grid.sources, grid.shift_queries, list(scales), grid.betas
+    single: list[SingleAlpha | None] = [(tag, alpha) for tag, alphas in grid.alphas_of.items() for alpha in alphas]
+    for method, source, sides, (alpha, gamma), beta, own in product(
+        grid.methods, grid.sources, grid.shift_queries, list(scales), grid.betas, single or [None]
     ):
-        setting = _setting(known, method, alpha, sides == "always", source, gamma if method == "shift" else 0.0)
-        found.setdefault(_name(setting._replace(beta=beta), grid), setting._replace(beta=beta))
+        setting = _setting(known, method, alpha, sides == "always", source, gamma if method == "shift" else 0.0, own)
+        setting = setting._replace(beta=beta)
+        found.setdefault(_name(setting, grid, own), setting)
     return found
 
 
-def _name(setting: OfflineSettings, grid: Grid) -> str:
+def _own_alpha(known: LanguageVectors, own: SingleAlpha) -> dict[str, float]:
+    key = known.key(own[0])
+    if key is None:
+        scaled = ", ".join(sorted(known.vectors))
+        raise UsageError(f"There is no language vector for {own[0]} to scale: --alpha-for accepts {scaled}.")
+    return {key: own[1]}
+
+
+def _name(setting: OfflineSettings, grid: Grid, own: SingleAlpha | None) -> str:
     debias, parts = setting.debias, ["none"]
     if setting.moves:
         parts = [debias.method]
         parts += ["both-sides"] if debias.shift_queries else []
         parts += [] if setting.source == GIVEN else [str(setting.source).replace(":", "-")]
         parts += [f"alpha-{debias.alpha:g}"] if len(grid.alphas or ()) > 1 and setting.alpha else []
+        parts += [f"{own[0]}-{own[1]:g}"] if own and setting.alpha else []
         parts += [f"gamma-{debias.gamma:g}"] if len(grid.gammas or ()) > 1 and debias.method == "shift" else []
     return "-".join([*parts, *([f"beta-{setting.beta:g}"] if len(grid.betas) > 1 else [])])
 
@@ -324,6 +342,7 @@ def _setting(
     shift_queries: bool,
     source: LanguageSource,
     gamma: float | None,
+    own: SingleAlpha | None,
 ) -> OfflineSettings:
     entire = method in QUERY_SIDE
     queries = shift_queries and not entire
@@ -332,6 +351,8 @@ def _setting(
     if queries or source.soft:
         gamma = gamma or 0.0
     debias = recommended(known, method, 1.0 if entire else alpha, gamma, shift_queries=queries)
+    if own is not None and known is not None and method not in ("none", *QUERY_SIDE):
+        debias = replace(debias, alphas={**debias.alphas, **_own_alpha(known, own)})
     if entire and known is None:
         raise UsageError(f"The method {method} needs language vectors: name them with --vectors.")
     setting = OfflineSettings(debias, source)

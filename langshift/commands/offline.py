@@ -16,7 +16,7 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Reading
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, load_dataset
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
 from langshift.evaluate.offline import encoding, ranking
 from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
 from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
@@ -24,6 +24,7 @@ from langshift.evaluate.replay.requests import TOP_K
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import parse_names, require_room
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
+from langshift.languages import parse_tag, primary
 from langshift.output import emit_json, heading, note, progress, table, warn
 from langshift.parameters import (
     ENCODER,
@@ -114,6 +115,20 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
     return numbers
 
 
+def parse_alphas_of(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, list[float]]:
+    """``"th=.2,.6"``, given once or more, as canonical tag -> ascending scales."""
+    found: dict[str, list[float]] = {}
+    for text in given:
+        language, _, scales = text.partition("=")
+        tag = parse_tag(language)
+        if tag is None:
+            raise click.BadParameter(f"{text!r} is not a language with scales, such as th=.2,.6,1.")
+        if tag in found:
+            raise click.BadParameter(f"{tag} is given twice: the languages must be unique.")
+        found[tag] = _numbers(ctx, parameter, scales) or []
+    return found
+
+
 def open_dataset_pipeline(
     dataset: Dataset,
     options: EncodingOptions,
@@ -168,6 +183,14 @@ def open_dataset_pipeline(
 )
 @option("--alpha LIST", "Scales of the shift, 0 to 1. [default: as recommended]", dest="alphas", callback=_numbers)
 @option(
+    "--alpha-for TAG=LIST",
+    "Scales of one language, such as th=.2,.6,1, the others being at --alpha; can be repeated.",
+    dest="alphas_of",
+    callback=parse_alphas_of,
+    multiple=True,
+    rare=True,
+)
+@option(
     "--gamma LIST",
     "What queries have in common, taken out: any of 0, .9 to .98. [default: as recommended, but 0 beside an --alpha]",
     dest="gammas",
@@ -215,6 +238,9 @@ def offline(
     Documents and queries are encoded locally, documents are shifted as by ingest, and every query is compared with
     every document by cosine. The best 100 documents count, or as many as --depth says.
 
+    With --alpha-for a single language is moved by several scales while the others stay at --alpha;
+    TR(language='th')@20 is the recall of what is relevant in it.
+
     Several values of options that take a LIST give one table of every combination, with one folder for each row in
     --output. The methods centering and lir also change queries, and have no alpha. A setting that is the best of a
     table is the best of these queries: `langshift vectors tune --dataset` chooses on some and reports others.
@@ -226,17 +252,23 @@ def offline(
       langshift evaluate offline xquad8 --method none,shift --shift-queries never,always
       langshift evaluate offline xquad8 --method none,shift --language-from given,detected,detected:20
       langshift evaluate offline xquad8 --alpha 0,.25,.5,.75,1 --prefer-language 0,.02,.05
+      langshift evaluate offline xquad8 --alpha .6 --alpha-for th=.2,.4,.6,.8,1 --measures "R@20 TR(language='th')@20"
     """
     if output is not None:
         check_output(output)
     given = load_dataset(dataset)
-    names = parse_names(measures, given)
-    require_room(len(given.queries), depth)
     grid = ranking.Grid(**lists)
+    names = parse_names(measures, given)
+    if measures is None:
+        names += [f"TR(language='{primary(tag)}')@20" for tag in grid.alphas_of if given.judged != PER_LANGUAGE]
+    require_room(len(given.queries), depth)
     if options.lid_model is not None and all(source == GIVEN for source in grid.sources):
         raise UsageError("--lid-model detects documents' languages: add detected or soft to --language-from.")
+    if grid.alphas_of and not {"shift", "affine"} & set(grid.methods):
+        raise UsageError("--alpha-for scales the methods shift and affine: add one of them to --method.")
     # No language vectors are needed where nothing is shifted.
-    alpha = 0.0 if grid.methods == ["none"] else max(grid.alphas) if grid.alphas else None
+    own = [alpha for alphas in grid.alphas_of.values() for alpha in alphas]
+    alpha = 0.0 if grid.methods == ["none"] else max([*grid.alphas, *own]) if grid.alphas else None
     pipeline = open_dataset_pipeline(given, options, alpha, max(grid.gammas) if grid.gammas else None, grid.methods)
     rows = ranking.settings(pipeline.debias.vectors, grid)
     folders = _folders(output, list(rows))
