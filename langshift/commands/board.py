@@ -1,6 +1,5 @@
 """The command ``evaluate board``."""
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -10,7 +9,7 @@ from langshift.evaluate.board import Board, make_board
 from langshift.evaluate.report.tables import plain_table
 from langshift.output import emit_json, heading, warn
 from langshift.parameters import PATH, Command, json_or_tables, option, parse_list
-from langshift.wording import format_score, join_words
+from langshift.wording import format_score, join_words, pluralize
 
 
 @click.command("board", cls=Command)
@@ -19,9 +18,7 @@ from langshift.wording import format_score, join_words
 @option(
     "--surprise LIST",
     "Query languages whose mean stands apart; MIRACL's are de,yo.",
-    default="",
-    show_default=False,
-    callback=lambda ctx, parameter, given: partial(parse_list, example="de,yo")(ctx, parameter, given or None) or [],
+    callback=lambda context, parameter, given: parse_list(context, parameter, given, "de,yo") or [],
 )
 @json_or_tables
 def board(folders: tuple[Path, ...], measure: str | None, surprise: list[str], as_json: bool) -> None:
@@ -52,7 +49,7 @@ def board(folders: tuple[Path, ...], measure: str | None, surprise: list[str], a
 def _show(made: Board) -> None:
     """Print the table, nDCG beside LPR, and the means by query language."""
     shared, rows = made.shared(made.measure), made.retrievers
-    heading(f"{made.measure}: {len(rows):,} retrievers, {len(made.datasets):,} data sets")
+    heading(f"{made.measure}: {pluralize(len(rows), 'retriever')}, {pluralize(len(made.datasets), 'data set')}")
     # The last columns are left out where a terminal is narrow.
     heads = ["retriever", "macro mean", "weighted mean", *made.datasets]
     cells = [

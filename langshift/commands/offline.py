@@ -184,7 +184,7 @@ def open_dataset_pipeline(
 @option("--alpha LIST", "Scales of the shift, 0 to 1. [default: as recommended]", dest="alphas", callback=_numbers)
 @option(
     "--alpha-for TAG=LIST",
-    "Scales of one language, such as th=.2,.6,1, the others being at --alpha; can be repeated.",
+    "Scales of one language alone, such as th=.2,.6,1.",
     dest="alphas_of",
     callback=parse_alphas_of,
     multiple=True,
@@ -236,14 +236,12 @@ def offline(
     """Search DATASET exactly, without a cluster, and score the answers.
 
     Documents and queries are encoded locally, documents are shifted as by ingest, and every query is compared with
-    every document by cosine. The best 100 documents count, or as many as --depth says.
-
-    With --alpha-for a single language is moved by several scales while the others stay at --alpha;
-    TR(language='th')@20 is the recall of what is relevant in it.
+    every document by cosine. The best 100 documents count, or --depth.
 
     Several values of options that take a LIST give one table of every combination, with one folder for each row in
     --output. The methods centering and lir also change queries, and have no alpha. A setting that is the best of a
-    table is the best of these queries: `langshift vectors tune --dataset` chooses on some and reports others.
+    table is the best of these queries: `langshift vectors tune --dataset` chooses on some and reports others. With
+    --alpha-for, which can be repeated, the other languages stay at --alpha.
 
     \b
     Example:
