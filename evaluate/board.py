@@ -19,7 +19,7 @@ from langshift.evaluate.measures.most_shown import MOST_SHOWN
 from langshift.evaluate.measures.preference import LPR
 from langshift.evaluate.replay.journal import RESULT
 from langshift.evaluate.replay.result import RUN
-from langshift.evaluate.runs import too_shallow
+from langshift.evaluate.runs import too_shallow, unlike_depths
 from langshift.languages import primary
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import SearchSettings
@@ -196,6 +196,8 @@ class Board:
             )
         elif len(shared) < len(self.datasets):
             said.append(f"Means are over {join_words([*shared])} alone, which every retriever has.")
+        places = {str(run.place): run.result.top_k for row in self.retrievers for run in row.runs.values()}
+        said += unlike_depths([self.measure], places)
         for row in self.retrievers:
             shifts = {(run.result.fingerprint.pivot, run.result.fingerprint.vectors) for run in row.runs.values()}
             if len(shifts) > 1:

@@ -18,6 +18,7 @@ from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
 from langshift.evaluate.measures.base import Material, Run, Scores, Spans
 from langshift.evaluate.measures.most_shown import most_shown
+from langshift.evaluate.measures.standard import StandardFamily
 from langshift.evaluate.replay.requests import TOP_K
 from langshift.files import read_columns, records
 from langshift.languages import UNDETERMINED
@@ -234,6 +235,25 @@ def too_shallow(names: Iterable[str], depth: int, documents: int) -> list[str]:
     verb = "looks" if len(deeper) == 1 else "look"
     taken = f"{verb} at more than the {pluralize(depth, 'hit')} of each query that were taken"
     return [f"{join_words(deeper)} {taken}: evaluate with a higher --depth."]
+
+
+def unlike_depths(names: Iterable[str], depths: Mapping[str, int]) -> list[str]:
+    """Say which measures of runs cannot be compared, since they are over whole rankings that end at different depths.
+
+    Args:
+        names: measures.
+        depths: run -> how many hits of each query were requested.
+    """
+    measures = map(parse_measure, names)
+    whole = [one.name for one in measures if isinstance(one.family, StandardFamily) and one.cutoff is None]
+    # A run of each depth.
+    shown = {depth: f"{pluralize(depth, 'hit')} in {run}" for run, depth in reversed(depths.items())}
+    if not whole or len(shown) < 2:
+        return []
+    return [
+        f"{join_words(whole)} of these runs cannot be compared, because it depends on how many hits of each query were "
+        f"taken: {join_words([shown[depth] for depth in sorted(shown)])}. Give all runs the same --depth."
+    ]
 
 
 def by_language(scores: Mapping[str, Scores], languages: Mapping[str, str | None]) -> dict[str, dict[str, Scores]]:

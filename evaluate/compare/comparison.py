@@ -30,10 +30,10 @@ from langshift.evaluate.runs import (
     read_run,
     scored,
     too_shallow,
+    unlike_depths,
 )
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import SearchSettings
-from langshift.wording import join_words, pluralize
 
 # Those that have a superscript.
 LETTERS = "abcdefghijklmnoprstuvwxyz"
@@ -208,7 +208,9 @@ class Column(NamedTuple):
 
 def warnings(dataset: Dataset, candidates: Sequence[ComparedRun], columns: Sequence[Column] = ()) -> list[str]:
     """Where runs, dataset and measures do not fit, in sentences."""
-    messages = [*dataset.own_documents_remarks, *_unlike_depths(candidates, columns)]
+    names = list(dict.fromkeys(column.measure for column in columns))
+    depths = {candidate.label: candidate.depth for candidate in candidates if candidate.depth}
+    messages = [*dataset.own_documents_remarks, *unlike_depths(names, depths)]
     for candidate in candidates:
         if candidate.result.get("complete") is False:
             messages.append(f"{candidate.label} is an interrupted replay, so its figures are too low: resume it.")
@@ -224,27 +226,12 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun], columns: Seque
             )
         if unanswered := sum(not candidate.run.get(query.id) for query in dataset.queries):
             messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
-        names = dict.fromkeys(column.measure for column in columns)
         shallow = too_shallow(names, candidate.depth, len(dataset.documents)) if candidate.depth else []
         messages += [f"{candidate.label}: {said}" for said in shallow]
         # Without judgements only the first documents of each answer are known.
         if dataset.qrels:
             messages += [f"{candidate.label}: {said}" for said in unknown_documents(candidate.run, dataset)]
     return messages
-
-
-def _unlike_depths(candidates: Sequence[ComparedRun], columns: Sequence[Column]) -> list[str]:
-    """Say which measures take the whole of rankings that do not go as deep."""
-    depths = {candidate.label: candidate.depth for candidate in candidates if candidate.depth}
-    measures = {column.measure: parse_measure(column.measure) for column in columns}
-    whole = [name for name, one in measures.items() if isinstance(one.family, StandardFamily) and one.cutoff is None]
-    if not whole or len(set(depths.values())) < 2:
-        return []
-    hits = join_words([f"{pluralize(depth, 'hit')} in {label}" for label, depth in depths.items()])
-    return [
-        f"{join_words(whole)} of these runs cannot be compared, because it depends on how many hits of each query "
-        f"were taken: {hits}. Give all runs the same --depth."
-    ]
 
 
 ALL, SAME, CROSS = "all", "same-language", "cross-language"

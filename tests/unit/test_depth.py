@@ -35,6 +35,10 @@ def test_a_run_goes_as_deep_as_it_should(tmp_path):
     )
     board = json.loads(run("board", *places.values(), "--measure", "R@3", "--json").stdout)
     assert f"{places[1]}: {shallow}" in board["remarks"]
+    (remark,) = json.loads(run("board", *places.values(), "--measure", "AP", "--json").stdout)["remarks"]
+    assert remark.endswith(
+        f"were taken: 1 hit in {places[1]} and 3 hits in {places[3]}. Give all runs the same --depth."
+    )
 
 
 def test_no_measure_looks_at_more_documents_than_there_are():

@@ -68,6 +68,8 @@ def test_as_many_hits_of_each_query_as_the_depth_says(fewer, small, tmp_path):
     assert "Warning: R@4 looks at more than the 3 hits of each query that were taken" in said.stderr
     assert json.loads((tmp_path / "run" / "result.json").read_text())["top_k"] == 3
     assert {len(hits) for hits in read_run(tmp_path / "run" / "run.trec").values()} == {3}
+    (row,) = json.loads(evaluated("board", tmp_path, "--json").stdout)["retrievers"]
+    assert (row["name"], row["setting"]) == ("run", "hybrid")
 
 
 def compared(output, names, *options):
