@@ -4,7 +4,7 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +18,11 @@ from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
 from langshift.evaluate.measures.base import Material, Run, Scores, Spans, mean_of
 from langshift.evaluate.measures.most_shown import most_shown
+from langshift.evaluate.measures.standard import StandardFamily
+from langshift.evaluate.replay.requests import TOP_K
 from langshift.files import read_columns, records
 from langshift.languages import UNDETERMINED
+from langshift.wording import join_words, pluralize
 
 GROUP_SCORES, PER_QUERY = "group-scores.jsonl", "per-query.jsonl"
 _FORM = 'give {"query": id, "scores": {document: score}}'
@@ -220,6 +223,63 @@ def scored(
         outside=dataset.outside,
     )
     return score(names, material)
+
+
+#: Of so many queries' hits a run may be, where more than the usual number are taken: some 2 GB of memory.
+MOST_KEPT = 20_000_000
+
+
+def require_room(queries: int, depth: int) -> None:
+    """Refuse to keep so many hits that they would not fit into memory.
+
+    Args:
+        queries: how many, in all ways of searching together.
+        depth: how many hits of each.
+
+    Raises:
+        UsageError: naming what would fit.
+    """
+    if depth > TOP_K and queries * depth > MOST_KEPT:
+        raise UsageError(
+            f"The {depth:,} best hits of {queries:,} searches do not fit into memory: lower --depth to "
+            f"{max(TOP_K, MOST_KEPT // queries):,} or less, split the queries, or give fewer settings at a time."
+        )
+
+
+def too_shallow(names: Iterable[str], depth: int, documents: int) -> list[str]:
+    """Say which measures look at more hits than a run has of each query.
+
+    Args:
+        names: measures.
+        depth: how many hits of each query were requested.
+        documents: how many there are to be found.
+    """
+    cutoffs = {name: parse_measure(name).cutoff for name in names}
+    deeper = [name for name, cutoff in cutoffs.items() if isinstance(cutoff, int) and min(cutoff, documents) > depth]
+    if not deeper:
+        return []
+    verb = "looks" if len(deeper) == 1 else "look"
+    taken = f"{verb} at more than the {pluralize(depth, 'hit')} of each query that were taken"
+    return [f"{join_words(deeper)} {taken}: evaluate with a higher --depth."]
+
+
+def unlike_depths(names: Iterable[str], depths: Mapping[str, int]) -> list[str]:
+    """Say which measures of runs cannot be compared, since they are over whole rankings that end at different depths.
+
+    Args:
+        names: measures.
+        depths: run -> how many hits of each query were requested.
+    """
+    measures = map(parse_measure, names)
+    whole = [one.name for one in measures if isinstance(one.family, StandardFamily) and one.cutoff is None]
+    # A run of each depth.
+    shown = {depth: f"{pluralize(depth, 'hit')} in {run}" for run, depth in reversed(depths.items())}
+    if not whole or len(shown) < 2:
+        return []
+    return [
+        f"{join_words(whole)} of these runs cannot be compared, because it depends on how many hits of each query were "
+        f"taken: {join_words([shown[depth] for depth in sorted(shown)])}. Give all runs the same --depth."
+    ]
 
 
 def by_language(scores: Mapping[str, Scores], languages: Mapping[str, str | None]) -> dict[str, dict[str, Scores]]:

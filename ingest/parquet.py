@@ -32,15 +32,21 @@ _GROUPS_DRAWN_FROM, _ROWS_OF_A_GROUP = 64, 16
 
 
 def rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number (from 1) and the fields of each row.
+    """Yield the number (from 1) and the fields of each row, as JSON has them; those that are null are left out.
 
     Raises:
-        UsageError: the file is no Parquet file.
+        UsageError: the file is no Parquet file, a column is of a type that a document cannot have, or a row cannot be
+            read.
         LangshiftError: the extra is not installed.
     """
     with open_parquet(path) as file:
-        batches = file.iter_batches(batch_size=_ROWS)
-        yield from enumerate((row for batch in batches for row in batch.to_pylist()), start=1)
+        schema = as_json(file.schema_arrow, str(path))
+        batches = (batch.cast(schema, safe=False) for batch in file.iter_batches(batch_size=_ROWS))
+        for number, fields in enumerate((row for batch in batches for row in fields_of(batch)), start=1):
+            if isinstance(fields, InvalidRow):
+                raise UsageError(f"{path}, line {number}, {fields.reason}")
+            vector = fields.get(EMBEDDING)
+            yield number, {**fields, **({EMBEDDING: vector.tolist()} if isinstance(vector, np.ndarray) else {})}
 
 
 Fields = Mapping[str, Any]

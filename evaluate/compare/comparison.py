@@ -31,6 +31,8 @@ from langshift.evaluate.runs import (
     read_run,
     read_searched,
     scored,
+    too_shallow,
+    unlike_depths,
 )
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import SearchSettings
@@ -70,6 +72,12 @@ class ComparedRun:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
+    def depth(self) -> int | None:
+        """How many hits of each query were requested; None where that is not known."""
+        depth = self.result.get("top_k")
+        return depth if isinstance(depth, int) else None
+
+    @property
     def label(self) -> str:
         """``b (shifted)``."""
         return f"{self.letter} ({self.name})"
@@ -90,7 +98,7 @@ def load(
     """
     if len(places) > len(LETTERS):
         raise UsageError(f"{len(places)} runs are too many for one table: give {len(LETTERS)} at most.")
-    results = [_result(place) for place in places]
+    results = [read_result(place) for place in places]
     if dataset is None:
         dataset = load_dataset(folder or _folder(places, results))
     ours = identity(dataset)
@@ -108,8 +116,8 @@ def load(
     ]
 
 
-def _result(place: Path) -> dict[str, Any]:
-    """The content of a run's ``result.json``; empty for a TREC run.
+def read_result(place: Path) -> dict[str, Any]:
+    """Read the content of a run's ``result.json``; empty for a TREC run.
 
     Raises:
         UsageError: there is no such run, or the file is damaged.
@@ -201,9 +209,18 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
     return ComparedRun(letter, name, place, run, scores, passages, result, searched, how, values)
 
 
-def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
-    """Where runs and dataset do not fit, in sentences."""
-    messages = dataset.own_documents_remarks
+class Column(NamedTuple):
+    """A measure over one part of the relevant documents."""
+
+    section: str
+    measure: str
+
+
+def warnings(dataset: Dataset, candidates: Sequence[ComparedRun], columns: Sequence[Column] = ()) -> list[str]:
+    """Where runs, dataset and measures do not fit, in sentences."""
+    names = list(dict.fromkeys(column.measure for column in columns))
+    depths = {candidate.label: candidate.depth for candidate in candidates if candidate.depth}
+    messages = [*dataset.own_documents_remarks, *unlike_depths(names, depths)]
     parts = {candidate.label: candidate.result.get("within") for candidate in candidates}
     if len(set(parts.values())) > 1:
         said = join_words([f"{label} searches {f'within {part}' if part else 'all'}" for label, part in parts.items()])
@@ -224,6 +241,8 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun]) -> list[str]:
             )
         if unanswered := sum(not candidate.run.get(query.id) for query in dataset.queries):
             messages.append(f"{candidate.label} has no answer for {unanswered:,} queries, which count as 0.")
+        shallow = too_shallow(names, candidate.depth, len(dataset.documents)) if candidate.depth else []
+        messages += [f"{candidate.label}: {said}" for said in shallow]
         # Without judgements only the first documents of each answer are known.
         if dataset.qrels:
             messages += [f"{candidate.label}: {said}" for said in unknown_documents(candidate.run, dataset)]
@@ -237,13 +256,6 @@ SECTIONS = {
     CROSS: "Cross-language: relevant documents in other languages; those in the query's count as not relevant",
 }
 _RECALLS = {SAME: "SLR", CROSS: "TLR"}
-
-
-class Column(NamedTuple):
-    """A measure over one part of the relevant documents."""
-
-    section: str
-    measure: str
 
 
 def columns(names: Sequence[str], *, cross: bool = True) -> list[Column]:

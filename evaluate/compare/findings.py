@@ -238,7 +238,7 @@ def findings(compared: Comparison, hits: int = breakdowns.HITS) -> ComparisonFin
         for column, score in compared.whole.scores[run.letter].items()
         if score.note
     )
-    known = comparison.warnings(compared.dataset, compared.candidates)
+    known = comparison.warnings(compared.dataset, compared.candidates, compared.columns)
     warnings = [*compared.languages.warnings, *known, *notes]
     verdicts = {letter: judge_runs(compared, letter) for letter in compared.letters[1:]}
     return ComparisonFindings(compared, found, examples, verdicts, warnings, breakdowns.positions(compared))

@@ -23,7 +23,7 @@ def collect(paths: Sequence[Path]) -> dict[str, dict[str, int]]:
     """
     judged: dict[str, dict[str, int]] = {}
     for path in paths:
-        for line, query, document, grade in read_judgements(path):
+        for line, query, document, grade in judgements(path):
             grades = judged.setdefault(query, {})
             if grades.setdefault(document, grade) != grade:
                 raise UsageError(
@@ -35,10 +35,40 @@ def collect(paths: Sequence[Path]) -> dict[str, dict[str, int]]:
     return judged
 
 
+def judgements(path: Path) -> Iterator[tuple[int, str, str, int]]:
+    """Yield line number, query, document and grade of a BEIR or TREC file, JSON Lines or Parquet.
+
+    Raises:
+        UsageError: a line of another form.
+    """
+    if not is_table(path):
+        yield from read_judgements(path)
+        return
+    for line, row in rows(path) if path.suffix == PARQUET else records(path):
+        try:
+            score = float(row["score"])
+            if score != (grade := int(score)):
+                raise ValueError
+            yield line, str(row["query-id"]), str(row["corpus-id"]), grade
+        except (KeyError, TypeError, ValueError, OverflowError):
+            form = "give query-id, corpus-id and score, a whole number"
+            raise UsageError(f"{path}, line {line}, cannot be read: {form}.") from None
+
+
+PARQUET = ".parquet"
+#: How the names of files end that have a field for each column.
+TABLES = (PARQUET, ".jsonl", ".jsonl.gz")
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file's fields have names, by how its name ends."""
+    return path.name.endswith(TABLES)
+
+
 def place_of(paths: Sequence[Path], document: str) -> str:
     """File and line that first judge a document."""
     for path in paths:
-        for line, _, judged, _ in read_judgements(path):
+        for line, _, judged, _ in judgements(path):
             if judged == document:
                 return f"{path}, line {line},"
     return ", ".join(map(str, paths))
@@ -78,7 +108,7 @@ def find_by_code(
 
 def located(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield file and line, with which a message begins, and the object of each line of JSON Lines or row of Parquet."""
-    for line, record in rows(path) if path.suffix == ".parquet" else records(path):
+    for line, record in rows(path) if path.suffix == PARQUET else records(path):
         yield f"{path}, line {line}", record
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import Chosen, choose, collect, located, require_folder, tagged
+from langshift.evaluate.convert.common import TABLES, Chosen, choose, collect, located, require_folder, tagged
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.annotations import Evidence
 from langshift.evaluate.datasets.dataset import Qrels
@@ -28,7 +28,6 @@ from langshift.files import identifier, string
 _CODE = re.compile(r"[a-z]{3}[-_][A-Z][a-z]{3}")
 _NATIVE = ("cmn-Hans", "zho-Hans", "cmn_Hans", "zho_Hans")  # written in its language, not translated
 _NATIVE_PREFIX, _ORIGINAL = "cmn", "en"
-_TABLES = (".parquet", ".jsonl", ".jsonl.gz")
 _POSIR = "PosIR has <language>/<domain>/corpus.parquet, queries.parquet and qrels/test.parquet"
 _SPAN = "give pos_char_span (first and last character) and pos_char_length"
 
@@ -102,22 +101,15 @@ def _domains(folder: Path, code: str, wanted: Chosen) -> list[str]:
 
 
 def _table(home: Path, name: str) -> Path:
-    for ending in _TABLES:
+    for ending in TABLES:
         if (path := home / f"{name}{ending}").is_file():
             return path
     raise UsageError(f"{home} has no {name}.parquet: {_POSIR}.")
 
 
 def _judgements(home: Path) -> Qrels:
-    if (plain := home / "qrels" / "test.tsv").is_file():
-        return collect([plain])
-    judged: dict[str, dict[str, int]] = {}
-    for where, row in located(_table(home / "qrels", "test")):
-        try:
-            judged.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = int(row["score"])
-        except (KeyError, TypeError, ValueError):
-            raise UsageError(f"{where}, cannot be read: give query-id, corpus-id and score.") from None
-    return judged
+    plain = home / "qrels" / "test.tsv"
+    return collect([plain if plain.is_file() else _table(home / "qrels", "test")])
 
 
 def _position(row: Mapping[str, Any], where: str) -> Evidence | None:

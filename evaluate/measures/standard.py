@@ -6,7 +6,16 @@ from statistics import fmean
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.measures.base import Measure, MeasureCell, MeasureFamily, MeasureTable, RankedMaterial, Scores
+from langshift.evaluate.measures.base import (
+    Measure,
+    MeasureCell,
+    MeasureFamily,
+    MeasureOption,
+    MeasureTable,
+    RankedMaterial,
+    Scores,
+)
+from langshift.languages import parse_tag, primary
 
 # gdeval calls a Perl script, and ir_measures' Accuracy divides by zero where all that was found is relevant.
 _PROVIDERS = ("pytrec_eval", "cwl_eval", "compat", "pyndeval", "judged", "msmarco")
@@ -178,17 +187,20 @@ def target_recall(measure: Measure, ranked: RankedMaterial) -> Scores:
 
     The table holds, for a query language and a document language, the mean over the queries that have
     a relevant document in it; a fair index has even rows. A query's own figure is the mean over the
-    languages in which it has a relevant document. Queries and documents of unknown language stay out.
+    languages in which it has a relevant document; with ``TR(language='zh')@20`` it is the recall in that language
+    alone, and queries without a relevant document in it stay out. So do queries and documents of unknown language.
 
     Direction: high. Source: Shift (Jang et al., 2026), section 5.5 and appendices H and I.
     """
     import ir_measures
 
     parts: dict[tuple[str, str], dict[str, int]] = {}
+    alone = measure.option("language")
     for query, language in ranked.queries.items():
         if language is not None:
             for document, its in ranked.languages_of_relevant(query).items():
-                parts.setdefault((query, its), {})[document] = 1
+                if alone in (None, its):
+                    parts.setdefault((query, its), {})[document] = 1
     # One query for each language of its relevant documents.
     names = {f"{language} {query}": (query, language) for query, language in parts}
     qrels = {name: parts[pair] for name, pair in names.items()}
@@ -217,4 +229,9 @@ def _table(ranked: RankedMaterial, figures: dict[str, dict[str, float]]) -> Meas
     return MeasureTable("query language", "document language", cells)
 
 
-TR = MeasureFamily("TR@k", "high", "Shift (Jang et al., 2026), section 5.5", target_recall, across=True)
+def _is_language(value: object) -> bool:
+    return isinstance(value, str) and parse_tag(value) == primary(value) == value
+
+
+_ALONE = {"language": MeasureOption(None, "a language without region or script, such as 'zh'", _is_language)}
+TR = MeasureFamily("TR@k", "high", "Shift (Jang et al., 2026), section 5.5", target_recall, _ALONE, across=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +20,13 @@ from langshift.evaluate.offline import encoding
 from langshift.evaluate.offline.encoding import GIVEN, DocumentLanguages, EncodedDataset, LanguageSource, Matrix
 from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import PERCENTILES
-from langshift.evaluate.replay.requests import QueryResult
+from langshift.evaluate.replay.requests import TOP_K, QueryResult
 from langshift.evaluate.replay.result import per_query, provenance, searched, write_run
-from langshift.evaluate.runs import scored, summary, summary_by_language, summary_by_value
+from langshift.evaluate.runs import scored, summary, summary_by_language, summary_by_value, too_shallow
 from langshift.evaluate.within import OfflinePart, remarks
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED, primary
 
-TOP_K = 100
 # Scores held at once, 4 bytes each, and vectors that are raised to 64 bits at once.
 _SCORES_AT_ONCE = 1 << 25
 _QUERIES_AT_ONCE = 512
@@ -273,6 +273,10 @@ class OfflineSettings(NamedTuple):
         return f"{self.debias.alpha:g} ({own})" if own else f"{self.debias.alpha:g}"
 
 
+#: A language, and the scale that it alone has.
+SingleAlpha = tuple[str, float]
+
+
 class Grid(NamedTuple):
     """The settings to combine; see ``settings``.
 
@@ -284,6 +288,7 @@ class Grid(NamedTuple):
         gammas: how much of what all queries have in common shift takes out of documents; None takes what the language
             vectors recommend, but 0 beside an alpha, in a soft shift, and where queries are shifted, too.
         betas: what documents in the query's language get on top of their cosine.
+        alphas_of: language -> scales of it alone, each beside every scale of the others; empty sweeps none.
     """
 
     methods: Sequence[str] = ("shift",)
@@ -292,6 +297,7 @@ class Grid(NamedTuple):
     alphas: Sequence[float] | None = None
     gammas: Sequence[float] | None = None
     betas: Sequence[float] = (0.0,)
+    alphas_of: Mapping[str, Sequence[float]] = MappingProxyType({})
 
 
 def settings(known: LanguageVectors | None, grid: Grid) -> dict[str, OfflineSettings]:
@@ -303,30 +309,41 @@ def settings(known: LanguageVectors | None, grid: Grid) -> dict[str, OfflineSett
 
     Returns:
         Name -> setting, as folders are named: ``none``, ``shift``, ``shift-both-sides``, ``shift-detected-20``; where
-        there are several of them, scales follow: ``shift-alpha-0.2-gamma-0.97-beta-0.01``.
+        there are several of them, scales follow, and those of single languages: ``shift-alpha-0.2-th-0.4-gamma-0.97``.
 
     Raises:
         UsageError: a method that is unknown, for which nothing was fitted, or that cannot be soft; a gamma that cannot
-            be used.
+            be used; a language to scale that has no vector.
     """
     found: dict[str, OfflineSettings] = {}
     unnamed: list[float | None] = [None]
     scales = product(grid.alphas or unnamed, grid.gammas or unnamed)
-    for method, source, sides, (alpha, gamma), beta in product(
-        grid.methods, grid.sources, grid.shift_queries, list(scales), grid.betas
+    single: list[SingleAlpha | None] = [(tag, alpha) for tag, alphas in grid.alphas_of.items() for alpha in alphas]
+    for method, source, sides, (alpha, gamma), beta, own in product(
+        grid.methods, grid.sources, grid.shift_queries, list(scales), grid.betas, single or [None]
     ):
-        setting = _setting(known, method, alpha, sides == "always", source, gamma if method == "shift" else 0.0)
-        found.setdefault(_name(setting._replace(beta=beta), grid), setting._replace(beta=beta))
+        setting = _setting(known, method, alpha, sides == "always", source, gamma if method == "shift" else 0.0, own)
+        setting = setting._replace(beta=beta)
+        found.setdefault(_name(setting, grid, own), setting)
     return found
 
 
-def _name(setting: OfflineSettings, grid: Grid) -> str:
+def _own_alpha(known: LanguageVectors, own: SingleAlpha) -> dict[str, float]:
+    key = known.key(own[0])
+    if key is None:
+        scaled = ", ".join(sorted(known.vectors))
+        raise UsageError(f"There is no language vector for {own[0]} to scale: --alpha-for accepts {scaled}.")
+    return {key: own[1]}
+
+
+def _name(setting: OfflineSettings, grid: Grid, own: SingleAlpha | None) -> str:
     debias, parts = setting.debias, ["none"]
     if setting.moves:
         parts = [debias.method]
         parts += ["both-sides"] if debias.shift_queries else []
         parts += [] if setting.source == GIVEN else [str(setting.source).replace(":", "-")]
         parts += [f"alpha-{debias.alpha:g}"] if len(grid.alphas or ()) > 1 and setting.alpha else []
+        parts += [f"{own[0]}-{own[1]:g}"] if own and setting.alpha else []
         parts += [f"gamma-{debias.gamma:g}"] if len(grid.gammas or ()) > 1 and debias.method == "shift" else []
     return "-".join([*parts, *([f"beta-{setting.beta:g}"] if len(grid.betas) > 1 else [])])
 
@@ -338,6 +355,7 @@ def _setting(
     shift_queries: bool,
     source: LanguageSource,
     gamma: float | None,
+    own: SingleAlpha | None,
 ) -> OfflineSettings:
     entire = method in QUERY_SIDE
     queries = shift_queries and not entire
@@ -346,6 +364,8 @@ def _setting(
     if queries or source.soft:
         gamma = gamma or 0.0
     debias = recommended(known, method, 1.0 if entire else alpha, gamma, shift_queries=queries)
+    if own is not None and known is not None and method not in ("none", *QUERY_SIDE):
+        debias = replace(debias, alphas={**debias.alphas, **_own_alpha(known, own)})
     if entire and known is None:
         raise UsageError(f"The method {method} needs language vectors: name them with --vectors.")
     setting = OfflineSettings(debias, source)
@@ -369,6 +389,7 @@ def evaluate(
     part: OfflinePart | None = None,
     on_queries: Callable[[int], None] = lambda _: None,
     folder: Path | None = None,
+    depth: int = TOP_K,
 ) -> dict[str, Any]:
     """Move, search exactly, score, and write the files, each whole or not at all.
 
@@ -381,6 +402,7 @@ def evaluate(
         part: what each query searches; the dataset of ``encoded`` is then that of ``part``. None where it searches all.
         on_queries: called with the number of queries after each block.
         folder: where to write, made if it is not there; files of an earlier evaluation are replaced. None writes none.
+        depth: how many documents of each query.
 
     Returns:
         The content of ``result.json``, in the form of a replay's; there is no cluster, so no times.
@@ -390,13 +412,14 @@ def evaluate(
         LangshiftError: a vector of which the method leaves nothing.
     """
     placed = debias_vectors(encoded, setting.debias, document_languages)
-    ranked = rank(encoded, placed, beta=setting.beta, part=part, on_queries=on_queries)
+    ranked = rank(encoded, placed, beta=setting.beta, depth=depth, part=part, on_queries=on_queries)
     within, values = (None, {}) if part is None else (part.within, part.values.texts)
     scores = score_ranked(names, encoded, ranked)
     fingerprint = replace(pipeline, debias=setting.debias).fingerprint()
     nothing: dict[str, None] = dict.fromkeys(f"p{p}" for p in PERCENTILES)
     notes = [f"{name}: {found.note}" for name, found in scores.items() if found.note]
     left_out = remarks(within, encoded.dataset)
+    notes += too_shallow(names, depth, len(encoded.ids))
     document = {
         "complete": True,
         "index": None,
@@ -408,7 +431,7 @@ def evaluate(
         "detection": document_languages.detection,
         "beta": setting.beta,
         "gamma": setting.debias.gamma,
-        "top_k": TOP_K,
+        "top_k": depth,
         **summary(scores, asked=len(encoded.dataset.queries)),
         "by_language": summary_by_language(scores, encoded.languages.queries),
         **summary_by_value(within, scores, values),

@@ -30,7 +30,7 @@ from langshift.evaluate.replay.requests import (
     encode_weights,
     prepare,
 )
-from langshift.evaluate.runs import command
+from langshift.evaluate.runs import command, require_room
 from langshift.evaluate.within import SearchedPart
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.filters import IndexFilter
@@ -38,6 +38,7 @@ from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import (
     MOST_CHARACTERS,
+    MOST_HITS,
     RECOMMENDED,
     AnchorModel,
     ModeChoice,
@@ -149,6 +150,7 @@ class ReplayOptions:
         measures: what to measure; the default measures if None.
         log: what is asked, and when it came; the dataset's own queries if None.
         group_scores: whether to ask for the scores of whole translation groups, where the dataset has such.
+        depth: how many hits of each query, 1 to ``MOST_HITS``.
     """
 
     settings: Sequence[SearchSettings] = (RECOMMENDED,)
@@ -156,6 +158,7 @@ class ReplayOptions:
     measures: Sequence[str] | None = None
     log: Sequence[LoggedQuery] | None = None
     group_scores: bool = False
+    depth: int = TOP_K
 
     @property
     def times(self) -> list[float] | None:
@@ -229,6 +232,7 @@ class ReplayPlan:
             ClusterError: the cluster does not tell which judged documents a query searches.
         """
         queries = dataset.queries if options.log is None else merged(options.log, dataset)
+        require_room(len(queries) * len(searchers) * len(options.settings), options.depth)
         # Detect.
         tags = query_tags(queries)
         languages = query_languages(queries, tags)
@@ -268,7 +272,7 @@ class ReplayPlan:
         scored = {query: documents for query, documents in wanted if documents}
         known: dict[bytes, bytes] = {}
         # As many are left where the query's own document is left out.
-        sizes = [TOP_K + (query.id in dataset.own_documents) for query in queries]
+        sizes = [min(options.depth + (query.id in dataset.own_documents), MOST_HITS) for query in queries]
         content = [
             prepare(target.searcher, target.chosen.setting, target.questions, known, sizes, filters_of(target, queries))
             for target in replay_targets
@@ -384,7 +388,7 @@ def _identity(target: ReplayTarget, replay_plan: ReplayPlan, options: ReplayOpti
         "setting": asdict(target.setting),
         "resolved": asdict(target.chosen.setting),
         "trust": None if target.trust is None else target.trust.to_dict(),
-        "top_k": TOP_K,
+        "top_k": options.depth,
         "indices": [one.searcher.index.name for one in replay_plan.targets],
         "load": sent,
         "fingerprint": index.fingerprint.to_dict(),

@@ -19,7 +19,7 @@ from langshift.evaluate.replay.journal import ReplayJournal
 from langshift.evaluate.replay.load_generator import LoadStats, send
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, ReplayTarget, detection_warnings
 from langshift.evaluate.replay.requests import TOP_K, LoadProfile, QueryResult
-from langshift.evaluate.runs import by_language, scored
+from langshift.evaluate.runs import by_language, scored, too_shallow
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.plugin.unread import count_languages
 from langshift.retrieval.filters import NO_FILTER
@@ -56,6 +56,7 @@ class ReplayResult:
         trust: what ``anchored`` reckoned with; None in other modes.
         unread: languages of the index that its encoder does not read, with their documents.
         values: query id -> its value of the field that ``within`` names; empty where all was searched.
+        depth: how many hits of each query were requested.
     """
 
     index: str
@@ -76,6 +77,7 @@ class ReplayResult:
     unread: Mapping[str, int] = field(default_factory=dict)
     chosen: ModeChoice | None = None
     values: Mapping[str, str] = field(default_factory=dict)
+    depth: int = TOP_K
 
     @property
     def failed(self) -> Sequence[QueryResult]:
@@ -159,7 +161,7 @@ def replay_all(
             dataset = dataset.within(part.outside)
         searcher, index = target.searcher, target.searcher.index
         documents, unnamed = known[index.index]
-        in_order = [_without_own(dataset, heard[query.id]) for query in replay_plan.queries]
+        in_order = [_without_own(dataset, heard[query.id], options.depth) for query in replay_plan.queries]
         run = {answer.query: dict(answer.hits) for answer in in_order}
         group_scores, lacking = _group_scores(clients[0], replay_plan, target, heard)
         names = default_measures(dataset.judged) if options.measures is None else options.measures
@@ -175,7 +177,7 @@ def replay_all(
         places = {answer.query: answer.places for answer in in_order}
         scores = scored(names, dataset, languages, run, matched, passages=places, held=held)
         warnings = [*dataset.own_documents_remarks, *misfits(searcher, dataset, run), *detection_warnings(replay_plan)]
-        warnings += [*unnamed, *notes, *lacking]
+        warnings += [*unnamed, *notes, *lacking, *too_shallow(names, options.depth, len(dataset.documents))]
         if part is not None:
             warnings += within.remarks(target.setting.within, dataset)
         result = ReplayResult(
@@ -197,14 +199,15 @@ def replay_all(
             trust=target.trust,
             chosen=target.chosen,
             values={} if part is None else part.values.texts,
+            depth=options.depth,
         )
         found.append(result)
     return found
 
 
-def _without_own(dataset: Dataset, answer: QueryResult) -> QueryResult:
+def _without_own(dataset: Dataset, answer: QueryResult, depth: int) -> QueryResult:
     """The answer without the document that the query itself is, for which one hit more was asked for."""
-    return answer._replace(hits=tuple(islice(dataset.without_own(answer.query, answer.hits), TOP_K)))
+    return answer._replace(hits=tuple(islice(dataset.without_own(answer.query, answer.hits), depth)))
 
 
 def _remarks(target: ReplayTarget) -> list[str]:

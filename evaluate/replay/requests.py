@@ -198,6 +198,7 @@ def arrivals(count: int, rate: float) -> list[float]:
     return sorted(draw.uniform(0, count / rate) for _ in range(count))
 
 
+#: How many hits of each query, where nobody says.
 TOP_K = 100
 MOST_BYTES = 2_000_000_000
 _ENCODE_AT_ONCE = 256

@@ -18,7 +18,7 @@ from langshift.evaluate.replay.journal import FOUND_DOCUMENTS, LOGGED_QUERIES, R
 from langshift.evaluate.replay.load_generator import Percentiles, corrected, percentiles
 from langshift.evaluate.replay.plan import LoggedQuery
 from langshift.evaluate.replay.replay import GroupScores, ReplayResult
-from langshift.evaluate.replay.requests import TOP_K, QueryResult
+from langshift.evaluate.replay.requests import QueryResult
 from langshift.evaluate.runs import (
     GROUP_SCORES,
     PER_QUERY,
@@ -58,7 +58,7 @@ def result(replay: ReplayResult, server: str) -> dict[str, Any]:
         "setting": asdict(replay.setting),
         "resolved": asdict(chosen.setting),
         "trust": None if replay.trust is None else {**replay.trust.to_dict(), "calibrated": replay.trust.calibrated},
-        "top_k": TOP_K,
+        "top_k": replay.depth,
         **summary(replay.scores, asked=len(replay.answers)),
         "by_language": summary_by_language(replay.scores, replay.languages),
         **summary_by_value(replay.setting.within, replay.scores, replay.values),

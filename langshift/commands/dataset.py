@@ -121,7 +121,7 @@ def convert(
     posir     eng-Latn/Law/corpus.parquet and so on; evidence.tsv is written; --pivot may be outside --languages
     neuclir   zho/docs.jsonl (or data/zho-00000-of-00001.jsonl.gz), fas, rus; *topics*.jsonl, *qrels*
     multieup  clean_all_with_did_qid.MEP.csv, or a folder with it: titles find their debates' speeches
-    beir      corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv
+    beir      corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv; or Parquet, as on the Hugging Face Hub
     srw       corpus.jsonl, judgments.csv (or .json) and query-set.ndjson of the Search Relevance Workbench
     ubi       corpus.jsonl, ubi_queries.ndjson and ubi_events.ndjson: clicks become weak judgements
 

@@ -11,6 +11,7 @@ import click
 from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client, open_cluster
+from langshift.commands.board import board
 from langshift.commands.compare import compare
 from langshift.commands.log_options import log_options
 from langshift.commands.offline import offline
@@ -37,14 +38,14 @@ from langshift.evaluate.replay.plan import (
     run_names,
 )
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
-from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, WARM_UP, LoadProfile
+from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONCE, TOP_K, WARM_UP, LoadProfile
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files, write_logged
 from langshift.files import write_json
 from langshift.output import emit_json, line, note, progress, warn
 from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, Option, flag, json_or_tables, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.setting_text import format_settings, read_setting
-from langshift.retrieval.settings import RECOMMENDED, SearchOptions, SearchSettings
+from langshift.retrieval.settings import MOST_HITS, RECOMMENDED, SearchOptions, SearchSettings
 from langshift.settings import Settings
 from langshift.wording import program
 
@@ -204,6 +205,7 @@ def _settings(given: Sequence[str], within: str | None) -> list[SearchSettings]:
 @log_options("Send the queries of a log, at its times.", times=True)
 @option("--output FOLDER", "Write run.trec, per-query.jsonl and result.json here.")
 @flag("--resume", "Resume an interrupted replay in --output.")
+@option("--depth N", "Documents retrieved for each query.", click.IntRange(1, MOST_HITS), default=TOP_K, rare=True)
 @option("--speed S", "Send a log S times as fast.", FiniteRange(0, 1_000_000, min_open=True), rare=True)
 @option("--warm-up N", "Uncounted queries sent first.", click.IntRange(0, 10_000), default=WARM_UP, rare=True)
 @search_options
@@ -217,6 +219,7 @@ def replay_command(
     concurrency: int | None,
     rate: float | None,
     log: QueryLog | None,
+    depth: int,
     speed: float | None,
     warm_up: int,
     output: Path | None,
@@ -229,10 +232,10 @@ def replay_command(
     DATASET is a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv; with --queries it may be left out. A log
     is JSON Lines, CSV, plain text, OpenSearch's search slow log or ubi_queries of User Behavior Insights, and is sent
     at its times where it has any. Runs of a log without DATASET can be compared, too.
-    Each query retrieves the best 100 documents. TLR@20 is the recall of relevant documents in other languages
-    than the query's, SLR@20 of those in the query's own. Several indices and settings take turns at each query,
-    so that their latencies are measured under the same conditions, and each has a folder of its own below --output.
-    Indices are compared at once, settings by langshift evaluate compare.
+    Each query retrieves the best 100 documents, or --depth. TLR@20 is the recall of relevant documents
+    in other languages than the query's, SLR@20 of those in the query's own. Several indices and settings take turns at
+    each query, so that their latencies are measured under the same conditions, and each has a folder of its own below
+    --output. Indices are compared at once, settings by langshift evaluate compare.
 
     \b
     Example:
@@ -264,7 +267,7 @@ def replay_command(
     opened: dict[str, Encoder] = {}
     searchers = [Searcher(client, name, search, opened) for name in names]
     scored = output is not None or "LPR" in (chosen or ())
-    options = ReplayOptions(parsed, load, chosen, logged, group_scores=scored)
+    options = ReplayOptions(parsed, load, chosen, logged, group_scores=scored, depth=depth)
     found = replay_with_bars(client, searchers, data, options, output)
     documents = [result(one, server) for one in found]
     # Settings are compared by their measures; of indices, how alike the answers are says something without any.
@@ -323,5 +326,5 @@ def evaluate() -> None:
     """
 
 
-for command in (replay_command, offline, rag, compare):
+for command in (replay_command, offline, rag, compare, board):
     evaluate.add_command(command)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from langshift.commands.pipeline_options import LID_MODEL
 from langshift.commands.run_tables import show_measures, shown_figure
 from langshift.commands.search_options import WITHIN
 from langshift.debias.debiaser import QUERY_SIDE, recommended
@@ -16,14 +17,16 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Reading
 from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import Dataset, load_dataset
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
 from langshift.evaluate.offline import encoding, ranking
 from langshift.evaluate.offline.encoding import GIVEN, LanguageSource
 from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
+from langshift.evaluate.replay.requests import TOP_K
 from langshift.evaluate.replay.result import check_output
-from langshift.evaluate.runs import parse_names
+from langshift.evaluate.runs import parse_names, require_room
 from langshift.evaluate.within import OfflinePart
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
+from langshift.languages import parse_tag, primary
 from langshift.output import emit_json, heading, note, progress, table, warn
 from langshift.parameters import (
     ENCODER,
@@ -37,6 +40,7 @@ from langshift.parameters import (
     option_group,
     parse_list,
 )
+from langshift.retrieval.settings import MOST_HITS
 from langshift.wording import format_score
 
 
@@ -49,6 +53,7 @@ class EncodingOptions(NamedTuple):
         vectors: the file of language vectors; None takes those that come with langshift.
         pivot: the pivot language; None leaves the file's own.
         cache: where encodings are kept; None keeps none.
+        lid_model: a fastText model that detects documents' languages; None takes the one that comes with langshift.
         reading: how the encoder is to read texts.
     """
 
@@ -57,6 +62,7 @@ class EncodingOptions(NamedTuple):
     vectors: Path | None
     pivot: str | None
     cache: Path | None
+    lid_model: Path | None
     reading: Reading
 
 
@@ -69,6 +75,7 @@ _encoding_options = option_group(
     VECTORS,
     option("--pivot LANGUAGE", "Convert the language vectors to this pivot.", rare=True),
     option("--cache FOLDER", "Keep the encodings here for the next run.", rare=True),
+    LID_MODEL,
 )
 
 
@@ -110,6 +117,20 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, given: str | None) 
     return numbers
 
 
+def parse_alphas_of(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, list[float]]:
+    """``"th=.2,.6"``, given once or more, as canonical tag -> ascending scales."""
+    found: dict[str, list[float]] = {}
+    for text in given:
+        language, _, scales = text.partition("=")
+        tag = parse_tag(language)
+        if tag is None:
+            raise click.BadParameter(f"{text!r} is not a language with scales, such as th=.2,.6,1.")
+        if tag in found:
+            raise click.BadParameter(f"{tag} is given twice: the languages must be unique.")
+        found[tag] = _numbers(ctx, parameter, scales) or []
+    return found
+
+
 def open_dataset_pipeline(
     dataset: Dataset,
     options: EncodingOptions,
@@ -127,16 +148,17 @@ def open_dataset_pipeline(
         methods: what will be done with the vectors.
 
     Raises:
-        UsageError: an encoder, cache, file of vectors or pivot that cannot be used.
+        UsageError: an encoder, cache, detector, file of vectors or pivot that cannot be used.
         FingerprintError: the vectors were fitted with another encoder.
     """
     if options.cache is not None:
         check_output(options.cache, "--cache")
+    detector = open_detector(options.lid_model)
     spec = encoding.read_vector_spec(dataset, options.encoder)
     encoder = open_encoder(
         options.encoder, trust_remote_code=options.trust_remote_code, vector_spec=spec, reading=options.reading
     )
-    pipeline = build_pipeline(encoder, open_detector(), options.vectors, alpha, gamma=gamma)
+    pipeline = build_pipeline(encoder, detector, options.vectors, alpha, gamma=gamma)
     if options.pivot is None:
         return pipeline
     known = pipeline.debias.vectors
@@ -162,6 +184,14 @@ def open_dataset_pipeline(
     callback=partial(parse_list, example="none,shift,affine"),
 )
 @option("--alpha LIST", "Scales of the shift, 0 to 1. [default: as recommended]", dest="alphas", callback=_numbers)
+@option(
+    "--alpha-for TAG=LIST",
+    "Scales of one language alone, such as th=.2,.6,1.",
+    dest="alphas_of",
+    callback=parse_alphas_of,
+    multiple=True,
+    rare=True,
+)
 @option(
     "--gamma LIST",
     "What queries have in common, taken out: any of 0, .9 to .98. [default: as recommended, but 0 beside an --alpha]",
@@ -194,6 +224,7 @@ def open_dataset_pipeline(
 )
 @WITHIN
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
+@option("--depth N", "Documents kept for each query.", click.IntRange(1, MOST_HITS), default=TOP_K, rare=True)
 @option("--output FOLDER", "Write run.trec, result.json and so on here, for `langshift evaluate compare`.")
 @json_or_tables
 def offline(
@@ -201,6 +232,7 @@ def offline(
     options: EncodingOptions,
     within: str | None,
     measures: str | None,
+    depth: int,
     output: Path | None,
     as_json: bool,
     **lists: Any,  # noqa: ANN401 - the fields of Grid
@@ -208,11 +240,12 @@ def offline(
     """Search DATASET exactly, without a cluster, and score the answers.
 
     Documents and queries are encoded locally, documents are shifted as by ingest, and every query is compared with
-    every document by cosine. The best 100 documents count.
+    every document by cosine. The best 100 documents count, or --depth.
 
     Several values of options that take a LIST give one table of every combination, with one folder for each row in
     --output. The methods centering and lir also change queries, and have no alpha. A setting that is the best of a
-    table is the best of these queries: `langshift vectors tune --dataset` chooses on some and reports others.
+    table is the best of these queries: `langshift vectors tune --dataset` chooses on some and reports others. With
+    --alpha-for, which can be repeated, the other languages stay at --alpha.
 
     \b
     Example:
@@ -221,14 +254,23 @@ def offline(
       langshift evaluate offline xquad8 --method none,shift --shift-queries never,always
       langshift evaluate offline xquad8 --method none,shift --language-from given,detected,detected:20
       langshift evaluate offline xquad8 --alpha 0,.25,.5,.75,1 --prefer-language 0,.02,.05
+      langshift evaluate offline xquad8 --alpha .6 --alpha-for th=.2,.4,.6,.8,1 --measures "R@20 TR(language='th')@20"
     """
     if output is not None:
         check_output(output)
     given = load_dataset(dataset)
-    names = parse_names(measures, given)
     grid = ranking.Grid(**lists)
+    names = parse_names(measures, given)
+    if measures is None:
+        names += [f"TR(language='{primary(tag)}')@20" for tag in grid.alphas_of if given.judged != PER_LANGUAGE]
+    require_room(len(given.queries), depth)
+    if options.lid_model is not None and all(source == GIVEN for source in grid.sources):
+        raise UsageError("--lid-model detects documents' languages: add detected or soft to --language-from.")
+    if grid.alphas_of and not {"shift", "affine"} & set(grid.methods):
+        raise UsageError("--alpha-for scales the methods shift and affine: add one of them to --method.")
     # No language vectors are needed where nothing is shifted.
-    alpha = 0.0 if grid.methods == ["none"] else max(grid.alphas) if grid.alphas else None
+    own = [alpha for alphas in grid.alphas_of.values() for alpha in alphas]
+    alpha = 0.0 if grid.methods == ["none"] else max([*grid.alphas, *own]) if grid.alphas else None
     pipeline = open_dataset_pipeline(given, options, alpha, max(grid.gammas) if grid.gammas else None, grid.methods)
     rows = ranking.settings(pipeline.debias.vectors, grid)
     folders = _folders(output, list(rows))
@@ -246,7 +288,8 @@ def offline(
     documents = []
     with progress() as bars:
         searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
-        run = partial(ranking.evaluate, encoded, part=part, on_queries=partial(bars.advance, searching))
+        on_queries = partial(bars.advance, searching)
+        run = partial(ranking.evaluate, encoded, part=part, depth=depth, on_queries=on_queries)
         for name, setting in rows.items():
             bars.update(searching, rate=name)
             documents.append(run(setting, detections[setting.source], pipeline, names, folder=folders.get(name)))

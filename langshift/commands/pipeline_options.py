@@ -27,7 +27,7 @@ _LANGUAGES = option(
 )
 
 
-_LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
+LID_MODEL = option("--lid-model FILE", "Another fastText model that detects languages.", rare=True)
 _MIN_CONFIDENCE = option(
     "--min-confidence P",
     "Shift only by languages this certain.",
@@ -51,7 +51,7 @@ def pipeline_options(encoder: Decorator, *beside: Decorator) -> Decorator:
         beside: those for what is made of texts beside their vectors.
     """
     usual = (encoder, REMOTE_CODE, *READING, *beside, VECTORS, ALPHA, GAMMA)
-    return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, _LID_MODEL, _MIN_CONFIDENCE)
+    return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, LID_MODEL, _MIN_CONFIDENCE)
 
 
 MAX_REFUSED = option(

@@ -131,7 +131,7 @@ def write_posir(folder, kind):
     for (language, domain), (documents, queries, judged) in sets.items():
         home = folder / language / domain
         (home / "qrels").mkdir(parents=True)
-        write = _parquet if kind == "parquet" else _lines
+        write = write_parquet if kind == "parquet" else _lines
         write(home / "corpus", [{"_id": name, "text": text} for name, text in documents.items()])
         write(home / "queries", queries)
         write(home / "qrels" / "test", [{"query-id": q, "corpus-id": d, "score": 1} for q, d in judged.items()])
@@ -143,10 +143,11 @@ def _lines(path, rows):
     path.with_suffix(".jsonl").write_text(jsonl(rows), encoding="utf-8")
 
 
-def _parquet(path, rows):
+def write_parquet(path, rows):
     import pyarrow
     from pyarrow import parquet
 
+    path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pyarrow.Table.from_pylist(rows), path.with_suffix(".parquet"))
 
 

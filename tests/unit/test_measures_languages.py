@@ -171,6 +171,18 @@ class TestTargetRecall:
         assert part.table.cells == {"en": found.table.cells["en"]}
         assert (part.mean, part.queries, part.left_out) == (0.375, 2, 0)
 
+    def test_of_one_language(self):
+        found = one("TR(language='de')@2", JUDGED, FOUND, ASKING)
+        assert found.per_query == {"q1": 1.0, "q3": 1.0}
+        assert (found.mean, found.queries, found.left_out) == (1.0, 2, 2)
+        assert one("TR(language='en')@2", JUDGED, FOUND, ASKING).per_query == {"q1": 0.5, "q2": 0.0, "q3": 0.0}
+        with pytest.raises(UsageError) as refused:
+            one("TR(language='zh-TW')@2", JUDGED, FOUND, ASKING)
+        assert str(refused.value) == (
+            "\"TR(language='zh-TW')@2\" sets language to 'zh-TW': give a language without region or script, "
+            "such as 'zh'."
+        )
+
     def test_one_passage_a_language_is_recall(self):
         run = {"q3": ranked("a-th", "b-de", "a-en")}
         found = score(["TR@3", "R@3"], Material({"q3": A}, run, {"q3": "de"}, DOCUMENTS))

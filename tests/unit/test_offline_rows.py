@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from offline_data import refusal, run, small_dataset
 
+from langshift.debias.detector import bundled_model
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.evaluate.runs import read_run
 
@@ -76,6 +77,54 @@ def test_languages_from_elsewhere_move_documents_and_measure_nothing(data, tmp_p
     assert detected["detection"] == {"accuracy": 1.0, "documents": 4, "unknown": 0}
     assert detected["measures"] == given["measures"]
     assert given["queries"] == soft["queries"]
+
+
+def test_a_sweep_of_a_single_language(data, tmp_path):
+    options = ["--encoder", "use-m", "--cache", tmp_path / "cache", "--output", tmp_path / "rows"]
+    said = run("offline", data, "--method", "none,shift", "--alpha", ".5", "--alpha-for", "de=0,.5,1", *options)
+    assert said.exit_code == 0, said.output
+    heads = said.stdout.splitlines()[1].split()
+    assert heads[:2] == ["method", "alpha"]
+    assert "TR(language='de')@20" in said.stdout
+    runs = {path.name: read_run(path / "run.trec") for path in (tmp_path / "rows").iterdir()}
+    assert sorted(runs) == ["none", "shift-de-0", "shift-de-0.5", "shift-de-1"]
+    # German alone has a vector in this dataset.
+    assert runs["shift-de-0"] == runs["none"]
+    assert runs["shift-de-1"] != runs["shift-de-0.5"]
+    half = tmp_path / "half"
+    run("offline", data, "--alpha", ".5", *options[:-1], half)
+    assert read_run(half / "run.trec") == runs["shift-de-0.5"]
+    result = json.loads((tmp_path / "rows" / "shift-de-1" / "result.json").read_text())
+    assert (result["fingerprint"]["alpha"], result["fingerprint"]["alphas"]) == (0.5, {"de": 1.0})
+    assert result["measures"]["TR(language='de')@20"] == 1.0
+    assert refusal("offline", data, "--method", "none", "--alpha-for", "de=1") == (
+        "--alpha-for scales the methods shift and affine: add one of them to --method."
+    )
+    for given, why in (
+        ("d=1", "'d=1' is not a language with scales, such as th=.2,.6,1."),
+        ("de=2", "'2' is not a comma-separated list of numbers from 0 to 1, such as 0,.02,.05,.1."),
+    ):
+        said = run("offline", data, "--alpha-for", given)
+        assert (said.exit_code, why in said.output) == (2, True)
+
+
+def test_a_detector_of_ones_own(data, tmp_path):
+    # The bundled model, but that it takes German for English and English for German.
+    bundled = bundled_model().read_bytes()
+    (tmp_path / "mine.ftz").write_bytes(
+        bundled.replace(b"__label__de\0", b"__label__xx\0")
+        .replace(b"__label__en\0", b"__label__de\0")
+        .replace(b"__label__xx\0", b"__label__en\0")
+    )
+    lid = ["--lid-model", tmp_path / "mine.ftz"]
+    said = run("offline", data, "--language-from", "given,detected", *lid, "--cache", tmp_path / "cache", "--json")
+    given, detected = json.loads(said.stdout)["rows"]
+    assert detected["detection"] == {"accuracy": 0.0, "documents": 4, "unknown": 0}
+    assert detected["fingerprint"]["detector"].startswith("mine.ftz ")
+    assert given["detection"] is None
+    assert refusal("offline", data, *lid) == (
+        "--lid-model detects documents' languages: add detected or soft to --language-from."
+    )
 
 
 def test_no_language_vectors_are_needed_for_none(data, monkeypatch):

@@ -40,6 +40,24 @@ def names(known=KNOWN, **grid):
     return list(settings(known, Grid(**grid)))
 
 
+def test_single_languages_are_scaled_while_the_others_stay():
+    of = {"de": (0.0, 1.0), "es": (0.25,)}
+    every = {"methods": ("none", "shift", "lir"), "alphas": (0.5,), "alphas_of": of}
+    assert names(**every) == ["none", "shift-de-0", "shift-de-1", "shift-es-0.25", "lir"]
+    rows = asked(**every)[1:4]
+    assert {row.debias.alpha for row in rows} == {0.5}
+    assert [row.debias.alphas for row in rows] == [{"de": 0.0}, {"de": 1.0}, {"es": 0.25}]
+    assert [row.alpha for row in rows] == ["0.5 (de 0)", "0.5 (de 1)", "0.5 (es 0.25)"]
+    # A conservative default moves nothing but the language that is swept, and nothing at all where that is 0.
+    assert names(alphas=(0.0, 1.0), alphas_of={"de": (0.0, 1.0)}) == [
+        "none", "shift-alpha-0-de-1", "shift-alpha-1-de-0", "shift-alpha-1-de-1",
+    ]  # fmt: skip
+    with pytest.raises(
+        UsageError, match=r"^There is no language vector for fr to scale: --alpha-for accepts de, es\.$"
+    ):
+        names(alphas_of={"fr": (1.0,)})
+
+
 def test_rows_that_come_to_the_same_are_one():
     every = ("none", "shift", "centering", "lir", "affine")
     assert names(methods=every) == list(every)

@@ -20,6 +20,7 @@ from langshift import output
 from langshift.commands import (
     anchors,
     audit,
+    board,
     compare_tables,
     constructing,
     evaluate,
@@ -266,6 +267,29 @@ def compared_runs():
         options = ["--dataset", str(data), "--measures", measures]
         for arguments in ([*places, "--fail-if", "value R@20 < 0"], [*places, "--brief"], places[:1]):
             CliRunner().invoke(evaluate.evaluate, ["compare", *arguments, *options], catch_exceptions=False)
+
+
+@case
+def boards():
+    known = Of(runs=dict.fromkeys(NAMES, Of(mean=lambda _: 0.123456)), macro=lambda *_: 0.123456)
+    known.weighted, known.by_language = (
+        known.macro,
+        lambda *_: Of(known=0.123456, surprise=None, every=0.123456, languages=dict.fromkeys(LANGUAGES, 0.123456)),
+    )
+    rows = [Of(**{**vars(known), "name": name}) for name in NAMES]
+    rows[0].by_language = lambda *_: Of(known=0.1, surprise=0.2, every=0.3, languages={"de": 0.1})
+    datasets = {name: Of(hash=name, queries=COUNT) for name in NAMES}
+    shared = dict.fromkeys(NAMES, NAME)
+    board._show(
+        Of(
+            measure=next(iter(LONG)),
+            datasets=datasets,
+            retrievers=rows,
+            surprise=(),
+            nearby=(next(iter(LONG)), "LPR"),
+            shared=lambda *_: shared,
+        )
+    )
 
 
 @case

@@ -9,8 +9,6 @@ from tls_proxy import client_of, proxy
 
 from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.replay import plan as plans
-from langshift.evaluate.replay import replay as replays
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, open_journals
 from langshift.evaluate.replay.replay import replay_all
 from langshift.evaluate.replay.requests import LoadProfile
@@ -50,12 +48,10 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize("text", SETTINGS)
-def test_group_scores_are_those_of_the_run_and_there_are_some_below_its_cut(client, index, dataset, text, monkeypatch):
+def test_group_scores_are_those_of_the_run_and_there_are_some_below_its_cut(client, index, dataset, text):
     # Each leg looks at a hundred documents all the same.
-    for module in (plans, replays):
-        monkeypatch.setattr(module, "TOP_K", 4)
     setting = read_setting(text)
-    plan = ReplayOptions([setting], measures=["LPR", "nDCG@20"], group_scores=True)
+    plan = ReplayOptions([setting], measures=["LPR", "nDCG@20"], group_scores=True, depth=4)
     (found,) = replay_all([client], ReplayPlan.of([Searcher(client, index)], dataset, plan), plan)
     assert not found.failed
     assert found.setting == setting

@@ -12,6 +12,7 @@ from langshift import output
 from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.runs import read_run
 from langshift.plugin import metadata
 from langshift.plugin.inventory import drop_all
 from langshift.plugin.versions import live
@@ -58,6 +59,17 @@ def evaluated(command, *arguments):
 
 def of(settings):
     return [word for text in settings for word in ("--setting", text)]
+
+
+def test_as_many_hits_of_each_query_as_the_depth_says(fewer, small, tmp_path):
+    options = ["--depth", 3, "--measures", "R@4", "--output", tmp_path / "run"]
+    said = evaluated("replay", fewer, "--index", small, "--setting", "hybrid", *options)
+    assert said.exit_code == 0, said.output
+    assert "Warning: R@4 looks at more than the 3 hits of each query that were taken" in said.stderr
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["top_k"] == 3
+    assert {len(hits) for hits in read_run(tmp_path / "run" / "run.trec").values()} == {3}
+    (row,) = json.loads(evaluated("board", tmp_path, "--json").stdout)["retrievers"]
+    assert (row["name"], row["setting"]) == ("run", "hybrid")
 
 
 def compared(output, names, *options):

@@ -20,8 +20,6 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.replay import plan as plans
-from langshift.evaluate.replay import replay as replays
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import replay_all
 from langshift.evaluate.replay.requests import LoadProfile
@@ -157,11 +155,9 @@ def exact_scores(client, searcher, dataset, vectors):
     }
 
 
-def test_group_scores_are_numpys_cosine_also_below_the_cut(client, indices, dataset, monkeypatch):
-    for module in (plans, replays):
-        monkeypatch.setattr(module, "TOP_K", 2)
+def test_group_scores_are_numpys_cosine_also_below_the_cut(client, indices, dataset):
     searcher = Searcher(client, indices[1])
-    plan = ReplayOptions(measures=["LPR"], group_scores=True)
+    plan = ReplayOptions(measures=["LPR"], group_scores=True, depth=2)
     asked = ReplayPlan.of([searcher], dataset, plan)
     (found,) = replay_all([client], asked, plan)
     assert {len(answer.hits) for answer in found.answers} == {2}
