@@ -253,7 +253,6 @@ def offline(
       langshift evaluate offline xquad8 --method none,shift,centering,lir,affine --vectors FILE
       langshift evaluate offline xquad8 --method none,shift --shift-queries never,always
       langshift evaluate offline xquad8 --method none,shift --language-from given,detected,detected:20
-      langshift evaluate offline xquad8 --alpha 0,.25,.5,.75,1 --prefer-language 0,.02,.05
       langshift evaluate offline xquad8 --alpha .6 --alpha-for th=.2,.4,.6,.8,1 --measures "R@20 TR(language='th')@20"
     """
     if output is not None:

@@ -130,7 +130,7 @@ _TRAINING = option_group(
 @flag("--compare-labels", "Write no model, but compare models that were trained with other labels, as LAURA does.")
 @option(
     "--train-on FOLDER",
-    "With --compare-labels: another dataset, by whose judgements one more model is trained, as by mMARCO in LAURA.",
+    "With --compare-labels: another dataset, which one more model learns from, as from mMARCO in LAURA.",
 )
 @option("--train-index NAME", "The index of the documents of --train-on.")
 @option(
@@ -168,7 +168,7 @@ def fit(
     With --compare-labels rerankers are trained on the same candidates with different labels, on four fifths of the
     articles, and measured on the others: P@5, P@10, nDCG@5, nDCG@10 and PEER, and how far the languages of the first
     five are from the oracle's (JS, KL; by --labels those that answer best, else those of relevant documents), with
-    their entropy. With --train-on one more is trained on another dataset, and measured on the same questions.
+    their entropy.
 
     \b
     Example:
