@@ -273,7 +273,7 @@ def unlike_depths(names: Iterable[str], depths: Mapping[str, int]) -> list[str]:
     measures = map(parse_measure, names)
     whole = [one.name for one in measures if isinstance(one.family, StandardFamily) and one.cutoff is None]
     # A run of each depth.
-    shown = {depth: f"{pluralize(depth, 'hit')} in {run}" for run, depth in reversed(depths.items())}
+    shown = {depth: f"{pluralize(depth, 'hit')} in {run}" for run, depth in reversed([*depths.items()])}
     if not whole or len(shown) < 2:
         return []
     return [
