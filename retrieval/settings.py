@@ -559,7 +559,7 @@ REPLAY_PARAMETERS: Final = (
     Parameter(
         "within",
         "FIELD",
-        "Search only documents with the query's value of FIELD, such as language, or with one value: language=en.",
+        "Search only documents with the query's value of FIELD; language=en: with this one.",
         form="a field, such as language, or a field with one value, such as language=en",
         pattern=r"[^\s=]+(=\S.*)?",
     ),
