@@ -186,7 +186,7 @@ def open_dataset_pipeline(
 @option("--alpha LIST", "Scales of the shift, 0 to 1. [default: as recommended]", dest="alphas", callback=_numbers)
 @option(
     "--alpha-for TAG=LIST",
-    "Scales of one language alone, such as th=.2,.6,1.",
+    "Of one language alone; can be repeated: th=.2,.6.",
     dest="alphas_of",
     callback=parse_alphas_of,
     multiple=True,
@@ -240,18 +240,16 @@ def offline(
     """Search DATASET exactly, without a cluster, and score the answers.
 
     Documents and queries are encoded locally, documents are shifted as by ingest, and every query is compared with
-    every document by cosine. The best 100 documents count, or --depth.
+    every document by cosine.
 
     Several values of options that take a LIST give one table of every combination, with one folder for each row in
     --output. The methods centering and lir also change queries, and have no alpha. A setting that is the best of a
-    table is the best of these queries: `langshift vectors tune --dataset` chooses on some and reports others. With
-    --alpha-for, which can be repeated, the other languages stay at --alpha.
+    table is the best of these queries: `langshift vectors tune --dataset` chooses on some and reports others.
 
     \b
     Example:
       langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
       langshift evaluate offline xquad8 --method none,shift,centering,lir,affine --vectors FILE
-      langshift evaluate offline xquad8 --method none,shift --shift-queries never,always
       langshift evaluate offline xquad8 --method none,shift --language-from given,detected,detected:20
       langshift evaluate offline xquad8 --alpha .6 --alpha-for th=.2,.4,.6,.8,1 --measures "R@20 TR(language='th')@20"
     """
