@@ -7,12 +7,15 @@ from statistics import fmean
 import pytest
 from click.testing import CliRunner
 from made_pools import DOMAINS, LANGUAGES, write_miracl, write_posir
+from planted_sparse import Planted, PlantedSparse
 from small_dataset import index_of
 
 from langshift.cli import root
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, open_journals
+from langshift.ingest.config import PipelineOptions
+from langshift.ingest.reencode import reencode
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
@@ -30,6 +33,8 @@ MODES = (
     "dense --prefer-language .05",
     "dense --one-per-group",
     "dense --rerank features",
+    "sparse",
+    "hybrid --sparse-weight .3",
 )
 
 
@@ -80,9 +85,14 @@ def index(client, made):
     def of(name):
         if name not in known:
             known[name] = index_of(client, made / name, 0.0)
+            if name == "posir":
+                reencode(client, known[name], PipelineOptions("use-m", sparse="st:one"))
         return known[name]
 
-    yield of
+    with pytest.MonkeyPatch.context() as patch:
+        Planted(patch)
+        patch.setattr("langshift.retrieval.searcher.open_sparse", lambda name, **_: PlantedSparse(name))
+        yield of
     for one in known.values():
         drop_all(client, one)
 
