@@ -17,7 +17,7 @@ from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, ga
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
 from langshift.evaluate.measures.base import Material, Run, Scores, Spans, mean_of
-from langshift.evaluate.measures.most_shown import most_shown
+from langshift.evaluate.measures.most_shown import MOST_SHOWN, most_shown
 from langshift.evaluate.measures.standard import StandardFamily
 from langshift.evaluate.replay.requests import TOP_K
 from langshift.files import read_columns, records
@@ -329,12 +329,14 @@ def summary_by_value(within: str | None, scores: Mapping[str, Scores], values: M
     return {
         "within": within,
         "by_value": parts,
-        "macro": {name: _macro([part["measures"][name] for part in parts.values()]) for name in scores},
+        "macro": {name: _macro(name, [part["measures"][name] for part in parts.values()]) for name in scores},
     }
 
 
-def _macro(means: Sequence[float | None]) -> float | None:
-    return mean_of([mean for mean in means if mean is not None])
+def _macro(name: str, means: Sequence[float | None]) -> float | None:
+    # The language that is shown most is another one for each value.
+    alike = parse_measure(name).family is not MOST_SHOWN
+    return mean_of([mean for mean in means if mean is not None and alike])
 
 
 def versions() -> dict[str, str]:

@@ -211,6 +211,8 @@ def test_a_log_names_the_value_and_a_query_without_one_is_not_asked(index, tmp_p
     )
     assert str(said.exception).endswith(f"the first, b: {refused}")
     assert {one.split("-")[0] for one in ranking(tmp_path / "out")["a"]} == {"Law"}
+    # Of another language for each value, or it might be.
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["macro"] == {"MostShown@20": None}
 
 
 @pytest.mark.usefixtures("cluster_env")
