@@ -20,6 +20,7 @@ from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset, query_vectors
 from langshift.evaluate.datasets.texts import DatasetLanguages, detected_from, read_corpus, read_texts
+from langshift.evaluate.within import OfflinePart
 from langshift.files import atomic_write
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document
@@ -41,6 +42,7 @@ class EncodedDataset:
         documents: shape (documents, dimension), float32, as the encoder makes them.
         queries: shape (queries, dimension), float32, in the dataset's order.
         languages: the languages of documents and queries, named or detected.
+        part: what each query searches; ``dataset`` is then its. None where each searches all.
     """
 
     dataset: Dataset
@@ -48,10 +50,15 @@ class EncodedDataset:
     documents: Matrix = field(repr=False)
     queries: Matrix = field(repr=False)
     languages: DatasetLanguages
+    part: OfflinePart | None = None
 
 
 def encode(
-    dataset: Dataset, encoder: Encoder, cache: Path | None = None, on_texts: OnTexts = lambda *_: None
+    dataset: Dataset,
+    encoder: Encoder,
+    cache: Path | None = None,
+    on_texts: OnTexts = lambda *_: None,
+    within: str | None = None,
 ) -> EncodedDataset:
     """Encode a dataset's documents and queries, or take both from the cache.
 
@@ -60,19 +67,25 @@ def encode(
         encoder: gives the vectors; ``given`` takes those that come with the documents and queries.
         cache: a folder for the encodings; None keeps none, nor are vectors kept that come with the data.
         on_texts: called with ``documents`` or ``queries`` and how many of them were done, after each batch.
+        within: what each query searches, ``FIELD`` or ``FIELD=VALUE``; None: all.
 
     Raises:
-        UsageError: a document that cannot be read, or that lacks a vector that should come with it.
+        UsageError: a document that cannot be read, or that lacks a vector that should come with it; a query without
+            a value of ``within``.
         LangshiftError: the encoder gives no usable vector for a text.
     """
     texts = read_texts(dataset)
     languages = DatasetLanguages.of(dataset, texts)
+    part = None
+    if within is not None:
+        part = OfflinePart.of(dataset, within, languages.queries, languages.documents)
+        dataset = part.dataset
     ids = list(texts)
     if is_given(encoder.id):
         queries = query_vectors(encoder, dataset.queries)
         documents = _given_vectors(dataset, encoder, len(ids), on_texts)
         on_texts("queries", len(queries))
-        return EncodedDataset(dataset, ids, documents, queries, languages)
+        return EncodedDataset(dataset, ids, documents, queries, languages, part)
     bodies = [full_text(text.title, text.text) for text in texts.values()]
     documents = _cached("documents", bodies, encoder, cache, on_texts)
     queries = _cached("queries", [query.text for query in dataset.queries], encoder, cache, on_texts)
@@ -82,7 +95,7 @@ def encode(
             raise LangshiftError(
                 f"{what} {names[row]!r}: the encoder {encoder.id} gives no usable vector for its text."
             )
-    return EncodedDataset(dataset, ids, documents, queries, languages)
+    return EncodedDataset(dataset, ids, documents, queries, languages, part)
 
 
 def read_vector_spec(dataset: Dataset, encoder: str) -> VectorSpec | None:

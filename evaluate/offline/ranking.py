@@ -23,7 +23,7 @@ from langshift.evaluate.replay.load_generator import PERCENTILES
 from langshift.evaluate.replay.requests import TOP_K, QueryResult
 from langshift.evaluate.replay.result import per_query, provenance, searched, write_run
 from langshift.evaluate.runs import scored, summary, summary_by_language, summary_by_value, too_shallow
-from langshift.evaluate.within import OfflinePart, remarks
+from langshift.evaluate.within import remarks
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED, primary
 
@@ -103,7 +103,6 @@ def rank(
     *,
     beta: float = 0.0,
     depth: int = TOP_K,
-    part: OfflinePart | None = None,
     on_queries: Callable[[int], None] = lambda _: None,
 ) -> ExactRankings:
     """The best documents of each query by exact cosine.
@@ -117,7 +116,6 @@ def rank(
         placed: the vectors of both sides, of norm 1, in the order of ``encoded``.
         beta: what a document in the query's language gets on top of its cosine.
         depth: how many documents to keep for each query.
-        part: what each query searches; None where it searches all.
         on_queries: called with the number of queries after each block.
     """
     # In this order, a stable sort by score alone leaves ties by document id, descending.
@@ -125,6 +123,7 @@ def rank(
     names = [encoded.ids[place] for place in order]
     languages = np.array([encoded.languages.documents[name] or UNDETERMINED for name in names])
     place = {name: position for position, name in enumerate(names)}
+    part = encoded.part
     # Shape (documents,), boolean.
     inside = (
         {}
@@ -386,7 +385,6 @@ def evaluate(
     pipeline: EmbeddingPipeline,
     names: Sequence[str],
     *,
-    part: OfflinePart | None = None,
     on_queries: Callable[[int], None] = lambda _: None,
     folder: Path | None = None,
     depth: int = TOP_K,
@@ -399,7 +397,6 @@ def evaluate(
         document_languages: the languages by which documents move.
         pipeline: encoder and detector.
         names: measures.
-        part: what each query searches; the dataset of ``encoded`` is then that of ``part``. None where it searches all.
         on_queries: called with the number of queries after each block.
         folder: where to write, made if it is not there; files of an earlier evaluation are replaced. None writes none.
         depth: how many documents of each query.
@@ -412,7 +409,8 @@ def evaluate(
         LangshiftError: a vector of which the method leaves nothing.
     """
     placed = debias_vectors(encoded, setting.debias, document_languages)
-    ranked = rank(encoded, placed, beta=setting.beta, depth=depth, part=part, on_queries=on_queries)
+    ranked = rank(encoded, placed, beta=setting.beta, depth=depth, on_queries=on_queries)
+    part = encoded.part
     within, values = (None, {}) if part is None else (part.within, part.values.texts)
     scores = score_ranked(names, encoded, ranked)
     fingerprint = replace(pipeline, debias=setting.debias).fingerprint()

@@ -24,7 +24,6 @@ from langshift.evaluate.offline.ranking import BOTH_SIDES, NOTHING, OfflineSetti
 from langshift.evaluate.replay.requests import TOP_K
 from langshift.evaluate.replay.result import check_output
 from langshift.evaluate.runs import parse_names, require_room
-from langshift.evaluate.within import OfflinePart
 from langshift.ingest.config import EmbeddingPipeline, build_pipeline
 from langshift.languages import parse_tag, primary
 from langshift.output import emit_json, heading, note, progress, table, warn
@@ -275,18 +274,13 @@ def offline(
         totals = {"documents": len(given.documents), "queries": len(given.queries)}
         tasks = {kind: bars.add_task(f"Encoding {kind}", total=total, rate="") for kind, total in totals.items()}
         encoded = encoding.encode(
-            given, pipeline.encoder, options.cache, lambda kind, done: bars.advance(tasks[kind], done)
+            given, pipeline.encoder, options.cache, lambda kind, done: bars.advance(tasks[kind], done), within
         )
-    part = None
-    if within is not None:
-        part = OfflinePart.of(given, within, encoded.languages.queries, encoded.languages.documents)
-        encoded = replace(encoded, dataset=part.dataset)
     detections = encoding.resolve_document_languages(encoded, [setting.source for setting in rows.values()], pipeline)
     documents = []
     with progress() as bars:
         searching = bars.add_task("Searching", total=len(encoded.queries) * len(rows), rate="")
-        on_queries = partial(bars.advance, searching)
-        run = partial(ranking.evaluate, encoded, part=part, depth=depth, on_queries=on_queries)
+        run = partial(ranking.evaluate, encoded, depth=depth, on_queries=partial(bars.advance, searching))
         for name, setting in rows.items():
             bars.update(searching, rate=name)
             documents.append(run(setting, detections[setting.source], pipeline, names, folder=folders.get(name)))
