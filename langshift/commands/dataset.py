@@ -151,8 +151,9 @@ def convert(
         return
     for one in made:
         several = f" in {pluralize(len(one.languages), 'language')}" if one.languages else ""
-        questions = f"{one.queries:,} questions{f' in {one.pivot}' if one.pivot else ''}"
-        note(f"Wrote {one.folder}: {one.documents:,} passages{several}, {questions}, {one.judgements:,} judgements.")
+        questions = f"{pluralize(one.queries, 'question')}{f' in {one.pivot}' if one.pivot else ''}"
+        passages, judgements = pluralize(one.documents, "passage"), pluralize(one.judgements, "judgement")
+        note(f"Wrote {one.folder}: {passages}{several}, {questions}, {judgements}.")
         for what, count in one.left_out.items():
             if count:
                 note(f"Left out of {one.folder}: {count:,} {_LEFT[what]}.")
