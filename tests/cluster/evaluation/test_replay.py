@@ -58,6 +58,7 @@ def test_files_and_figures(folder, dataset, index, tmp_path):
         *("index", "version", "mode", "top_k", "measures", "queries", "by_language", "latency_ms", "errors"),
         *("warnings", "fingerprint", "versions", "command", "complete", "load", "dataset", "most_shown"),
         *("setting", "trust", "unread", "mode_from", "mode_reason", "resolved", "failed"),
+        *("within", "by_value", "macro"),
     }
     assert (document["index"], document["version"], document["mode"]) == (index, f"{index}-v0001", "dense")
     # What a search without options does.

@@ -61,6 +61,7 @@ def of(settings):
     return [word for text in settings for word in ("--setting", text)]
 
 
+@pytest.mark.usefixtures("cluster_env")
 def test_as_many_hits_of_each_query_as_the_depth_says(fewer, small, tmp_path):
     options = ["--depth", 3, "--measures", "R@4", "--output", tmp_path / "run"]
     said = evaluated("replay", fewer, "--index", small, "--setting", "hybrid", *options)
