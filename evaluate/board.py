@@ -1,4 +1,4 @@
-"""Runs of many data sets and retrievers in one table, from what their ``result.json`` says."""
+"""Runs of many datasets and retrievers in one table, from what their ``result.json`` says."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USUAL = "nDCG@10"
 
 
 class BoardDataset(msgspec.Struct, frozen=True):
-    """A data set as ``result.json`` names it, see ``identity``.
+    """A dataset as ``result.json`` names it, see ``identity``.
 
     Attributes:
         folder: where it was.
@@ -102,7 +102,7 @@ class LanguageMeans(NamedTuple):
         known: over those that are no surprise; None where there are none.
         surprise: over the surprise languages; None where there are none.
         every: over all.
-        languages: language -> mean over the data sets that have queries in it.
+        languages: language -> mean over the datasets that have queries in it.
     """
 
     known: float | None
@@ -118,7 +118,7 @@ class Retriever:
     Attributes:
         name: what the row is called.
         how: encoder, scales and setting.
-        runs: hash of a data set -> its run.
+        runs: hash of a dataset -> its run.
     """
 
     name: str
@@ -126,18 +126,18 @@ class Retriever:
     runs: Mapping[str, BoardRun] = field(repr=False)
 
     def macro(self, measure: str, datasets: Collection[str]) -> float | None:
-        """The mean over data sets, each alike; None over none."""
+        """The mean over datasets, each alike; None over none."""
         return _mean([self._figure(measure, one) for one in datasets])
 
     def weighted(self, measure: str, datasets: Collection[str]) -> float | None:
-        """The mean over the queries of all data sets that the measure counts; None over none."""
+        """The mean over the queries of all datasets that the measure counts; None over none."""
         counts = [self.runs[one].result.queries.get(measure, 0) for one in datasets]
         if not sum(counts):
             return None
         return sum(n * self._figure(measure, one) for n, one in zip(counts, datasets, strict=True)) / sum(counts)
 
     def by_language(self, measure: str, datasets: Collection[str], surprise: Collection[str]) -> LanguageMeans:
-        """Means by query language over some data sets."""
+        """Means by query language over some datasets."""
         found = defaultdict[str, list[float]](list)
         for one in datasets:
             for language, part in self.runs[one].result.by_language.items():
@@ -150,7 +150,7 @@ class Retriever:
 
     def _figure(self, measure: str, dataset: str) -> float:
         mean = self.runs[dataset].mean(measure)
-        assert mean is not None  # noqa: S101 - of data sets that all have
+        assert mean is not None  # noqa: S101 - of datasets that all have
         return mean
 
 
@@ -164,7 +164,7 @@ class Board:
 
     Attributes:
         measure: what its cells are the means of.
-        datasets: name -> data set, in the order of the runs.
+        datasets: name -> dataset, in the order of the runs.
         retrievers: the rows, the highest macro mean first.
         surprise: the surprise languages.
         nearby: measures that stand side by side, nDCG and LPR; empty where the runs do not have both.
@@ -177,7 +177,7 @@ class Board:
     nearby: Sequence[str]
 
     def shared(self, *measures: str) -> dict[str, str]:
-        """Name -> hash of the data sets for which every retriever has the measures."""
+        """Name -> hash of the datasets for which every retriever has the measures."""
         return {
             name: one.hash
             for name, one in self.datasets.items()
@@ -191,9 +191,7 @@ class Board:
         said = []
         shared = self.shared(self.measure)
         if not shared:
-            said.append(
-                "No data set has a figure of every retriever, so their means cannot be compared: none is shown."
-            )
+            said.append("No dataset has a figure of every retriever, so their means cannot be compared: none is shown.")
         elif len(shared) < len(self.datasets):
             said.append(f"Means are over {join_words([*shared])} alone, which every retriever has.")
         places = {str(run.place): run.result.top_k for row in self.retrievers for run in row.runs.values()}
@@ -201,7 +199,7 @@ class Board:
         for row in self.retrievers:
             shifts = {(run.result.fingerprint.pivot, run.result.fingerprint.vectors) for run in row.runs.values()}
             if len(shifts) > 1:
-                said.append(f"{row.name}: the data sets were searched with different language vectors or pivots.")
+                said.append(f"{row.name}: the datasets were searched with different language vectors or pivots.")
             for run in row.runs.values():
                 shallow = too_shallow([self.measure], run.result.top_k, run.result.dataset.documents)
                 said += [f"{run.place}: {sentence}" for sentence in shallow]
@@ -241,7 +239,7 @@ class Board:
 def make_board(places: Sequence[Path], measure: str | None, surprise: Sequence[str]) -> Board:
     """Read runs, and make the table of them.
 
-    A row is named after the folder of its runs; where that is the data set's name, after the folder above. Runs of
+    A row is named after the folder of its runs; where that is the dataset's name, after the folder above. Runs of
     one name are one retriever where encoder, scales and setting are the same, too.
 
     Args:
@@ -250,7 +248,7 @@ def make_board(places: Sequence[Path], measure: str | None, surprise: Sequence[s
         surprise: languages whose mean stands apart.
 
     Raises:
-        UsageError: no run, one that is not complete or names no data set, two of one retriever and data set, a data
+        UsageError: no run, one that is not complete or names no dataset, two of one retriever and dataset, a data
             set that changed between runs, or a measure that a run lacks.
     """
     runs = [_read(place) for place in dict.fromkeys(one for place in places for one in _runs_in(place))]
@@ -284,7 +282,7 @@ def _read(place: Path) -> BoardRun:
     given = read_result(place)
     if not given.get("dataset"):
         raise UsageError(
-            f"{place} does not record which data set it is a run of: run the evaluation again, or leave it out."
+            f"{place} does not record which dataset it is a run of: run the evaluation again, or leave it out."
         )
     try:
         result = msgspec.convert(given, RunSummary)
@@ -297,7 +295,7 @@ def _read(place: Path) -> BoardRun:
 
 
 def _datasets(runs: Sequence[BoardRun]) -> dict[str, BoardDataset]:
-    """Name -> data set; a name is as much of the end of its path as tells it from the others."""
+    """Name -> dataset; a name is as much of the end of its path as tells it from the others."""
     found: dict[str, BoardDataset] = {}
     places: dict[str, BoardRun] = {}
     for run in runs:
@@ -306,7 +304,7 @@ def _datasets(runs: Sequence[BoardRun]) -> dict[str, BoardDataset]:
         other = places.setdefault(dataset.folder, run)
         if other.result.dataset.hash != dataset.hash:
             raise UsageError(
-                f"{other.place} and {run.place} are runs of different data sets that are both {dataset.folder} "
+                f"{other.place} and {run.place} are runs of different datasets that are both {dataset.folder} "
                 f"({other.result.dataset.hash}, {dataset.hash}): run the earlier evaluation again, or leave one out."
             )
     names = {key: PurePath(one.folder).parts for key, one in found.items()}
@@ -334,7 +332,7 @@ def _retrievers(runs: Sequence[BoardRun]) -> list[Retriever]:
         row = rows[name, run.result.how]
         if dataset.hash in row:
             raise UsageError(
-                f"{row[dataset.hash].place} and {run.place} are runs of one retriever, {name}, and one data set, "
+                f"{row[dataset.hash].place} and {run.place} are runs of one retriever, {name}, and one dataset, "
                 f"{dataset.folder}: leave one out, or rename its folder."
             )
         row[dataset.hash] = run

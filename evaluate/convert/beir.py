@@ -87,7 +87,7 @@ def _parquet(folder: Path, name: str) -> list[Path]:
     return parts or sorted((folder / name).rglob(f"*{PARQUET}"))
 
 
-# Where the Hub has judgements; the last two are what a data set's only or first part is called.
+# Where the Hub has judgements; the last two are what a dataset's only or first part is called.
 _JUDGED_IN = ("qrels", "default", "data")
 
 

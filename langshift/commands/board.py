@@ -22,12 +22,12 @@ from langshift.wording import format_score, join_words, pluralize
 )
 @json_or_tables
 def board(folders: tuple[Path, ...], measure: str | None, surprise: list[str], as_json: bool) -> None:
-    """Put runs of many data sets and retrievers in one table.
+    """Put runs of many datasets and retrievers in one table.
 
     A FOLDER is a run that `langshift evaluate replay` or `offline` wrote with --output, or holds several of them,
-    however deep. A retriever is named after its runs' folder, and where that has the data set's name, after the folder
+    however deep. A retriever is named after its runs' folder, and where that has the dataset's name, after the folder
     above; runs of one name are one row where encoder, scales and setting are the same, too. The macro mean
-    counts every data set alike, the weighted mean every query. Both are over the data sets that every retriever has.
+    counts every dataset alike, the weighted mean every query. Both are over the datasets that every retriever has.
 
     nDCG and LPR side by side show what finds answers and what finds them in the searcher's language. By
     query language, each language counts alike.
@@ -49,7 +49,7 @@ def board(folders: tuple[Path, ...], measure: str | None, surprise: list[str], a
 def _show(made: Board) -> None:
     """Print the table, nDCG beside LPR, and the means by query language."""
     shared, rows = made.shared(made.measure), made.retrievers
-    heading(f"{made.measure}: {pluralize(len(rows), 'retriever')}, {pluralize(len(made.datasets), 'data set')}")
+    heading(f"{made.measure}: {pluralize(len(rows), 'retriever')}, {pluralize(len(made.datasets), 'dataset')}")
     # The last columns are left out where a terminal is narrow.
     heads = ["retriever", "macro mean", "weighted mean", *made.datasets]
     cells = [

@@ -1,4 +1,4 @@
-"""Many data sets and retrievers in one table: means worked out by hand, and what cannot be put together."""
+"""Many datasets and retrievers in one table: means worked out by hand, and what cannot be put together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from data_folder import write_run
 from offline_data import refusal, run, small_dataset
 
-# Retriever -> figures of each data set; data set -> queries.
+# Retriever -> figures of each dataset; dataset -> queries.
 FIGURES = {
     "plain": {"xquad": 0.5, "belebele": 0.4, "miracl": 0.3},
     "shifted": {"xquad": 0.6, "belebele": 0.5, "miracl": 0.7},
@@ -34,7 +34,7 @@ def template(tmp_path_factory):
 
 
 def write(place, template, name, mean, **more):
-    """A run of a data set whose queries are half in German and half in Yoruba, .1 above and below the mean."""
+    """A run of a dataset whose queries are half in German and half in Yoruba, .1 above and below the mean."""
     parts = {
         tag: {"measures": {"nDCG@10": mean + by, "LPR": 0.5}, "queries": {"nDCG@10": QUERIES[name] // 2, "LPR": 1}}
         for tag, by in (("de", 0.1), ("yo", -0.1))
@@ -96,7 +96,7 @@ def test_what_is_printed(results):
     assert said.stderr == ""
     lines = [line.split() for line in said.stdout.splitlines()]
     assert lines[:7] == [
-        ["nDCG@10:", "4", "retrievers,", "3", "data", "sets"],
+        ["nDCG@10:", "4", "retrievers,", "3", "datasets"],
         ["retriever", "macro", "mean", "weighted", "mean", "belebele", "miracl", "xquad"],
         ["hybrid", ".6000", ".6100", ".6500", ".6000", ".5500"],
         ["shifted", ".6000", ".6300", ".5000", ".7000", ".6000"],
@@ -133,13 +133,13 @@ def test_a_data_set_that_a_retriever_lacks(template, results, tmp_path):
     assert apart["means_over"] == []
     assert means(apart, "macro_mean") == {"plain": None, "shifted": None}
     assert apart["remarks"] == [
-        "No data set has a figure of every retriever, so their means cannot be compared: none is shown."
+        "No dataset has a figure of every retriever, so their means cannot be compared: none is shown."
     ]
 
 
 def test_names_of_rows_and_columns(template, tmp_path):
     other = {"fingerprint": {**template["fingerprint"], "encoder": "st:other"}}
-    # Named after the data set, as a single run of each retriever may be; and one name for two retrievers.
+    # Named after the dataset, as a single run of each retriever may be; and one name for two retrievers.
     write(tmp_path / "a" / "xquad", template, "xquad", 0.5)
     write(tmp_path / "a" / "miracl", template, "miracl", 0.5)
     write(tmp_path / "c" / "a", template, "xquad", 0.5, **other)
@@ -160,13 +160,13 @@ def test_what_cannot_be_one_table(template, results, tmp_path):
     plain = results / "xquad" / "plain"
     twice = write(tmp_path / "twice" / "plain", template, "xquad", 0.5)
     assert refusal("board", plain, twice) == (
-        f"{plain} and {twice} are runs of one retriever, plain, and one data set, /data/xquad: leave one out, or "
+        f"{plain} and {twice} are runs of one retriever, plain, and one dataset, /data/xquad: leave one out, or "
         "rename its folder."
     )
     changed = {**json.loads((plain / "result.json").read_text())["dataset"], "hash": "new"}
     write(twice, template, "xquad", 0.5, dataset=changed)
     assert refusal("board", plain, twice) == (
-        f"{plain} and {twice} are runs of different data sets that are both /data/xquad (hash-xquad, new): run the "
+        f"{plain} and {twice} are runs of different datasets that are both /data/xquad (hash-xquad, new): run the "
         "earlier evaluation again, or leave one out."
     )
     write(twice, template, "xquad", 0.5, complete=False)
@@ -175,7 +175,7 @@ def test_what_cannot_be_one_table(template, results, tmp_path):
     )
     write(twice, template, "xquad", 0.5, dataset=None)
     assert refusal("board", twice) == (
-        f"{twice} does not record which data set it is a run of: run the evaluation again, or leave it out."
+        f"{twice} does not record which dataset it is a run of: run the evaluation again, or leave it out."
     )
     write(twice, template, "xquad", 0.5, measures={"R@20": 0.5})
     assert refusal("board", results, twice) == (
