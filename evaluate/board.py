@@ -255,8 +255,7 @@ def make_board(places: Sequence[Path], measure: str | None, surprise: Sequence[s
     datasets = _datasets(runs)
     shown = _measure(runs, measure)
     common = _common(runs)
-    ndcg = [shown, *common] if parse_measure(shown).family.name == "nDCG" else common
-    gains = next((name for name in ndcg if parse_measure(name).family.name == "nDCG"), None)
+    gains = next((name for name in (shown, *common) if parse_measure(name).family.name == "nDCG"), None)
     rows = _retrievers(runs)
     unranked = Board(shown, datasets, rows, _surprise(runs, surprise), ())
     nearby = [gains, LPR.name] if gains else []

@@ -41,10 +41,10 @@ def judgements(path: Path) -> Iterator[tuple[int, str, str, int]]:
     Raises:
         UsageError: a line of another form.
     """
-    if not is_table(path):
+    if not path.name.endswith(TABLES):
         yield from read_judgements(path)
         return
-    for line, row in rows(path) if path.suffix == PARQUET else records(path):
+    for line, row in _numbered(path):
         try:
             score = float(row["score"])
             if score != (grade := int(score)):
@@ -60,9 +60,9 @@ PARQUET = ".parquet"
 TABLES = (PARQUET, ".jsonl", ".jsonl.gz")
 
 
-def is_table(path: Path) -> bool:
-    """Whether a file's fields have names, by how its name ends."""
-    return path.name.endswith(TABLES)
+def _numbered(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the object of each line of JSON Lines or row of Parquet."""
+    return rows(path) if path.suffix == PARQUET else records(path)
 
 
 def place_of(paths: Sequence[Path], document: str) -> str:
@@ -108,7 +108,7 @@ def find_by_code(
 
 def located(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield file and line, with which a message begins, and the object of each line of JSON Lines or row of Parquet."""
-    for line, record in rows(path) if path.suffix == PARQUET else records(path):
+    for line, record in _numbered(path):
         yield f"{path}, line {line}", record
 
 
