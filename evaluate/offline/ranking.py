@@ -124,13 +124,11 @@ def rank(
     languages = np.array([encoded.languages.documents[name] or UNDETERMINED for name in names])
     place = {name: position for position, name in enumerate(names)}
     part = encoded.part
-    # Shape (documents,), boolean.
-    inside = (
-        {}
-        if part is None
-        else {value: np.array([name in having for name in names]) for value, having in part.documents.items()}
-    )
-    nothing, values = np.zeros(len(names), bool), {} if part is None else part.values.texts
+    # Value -> the places of its documents.
+    inside: dict[str, NDArray[np.intp]] = {}
+    if part is not None:
+        inside = {value: np.array([place[name] for name in having]) for value, having in part.documents.items()}
+    nothing, values = np.array([], np.intp), {} if part is None else part.values.texts
     rankings: dict[str, list[tuple[str, float]]] = {}
     groups: dict[str, dict[str, float]] = {}
     for first, scores in score_blocks(placed, order):
@@ -139,7 +137,10 @@ def rank(
             if beta and language:
                 row[languages == language] += np.float32(beta)
             if part is not None:
-                row[~inside.get(values[query.id], nothing)] = -np.inf
+                own = inside.get(values[query.id], nothing)
+                searched_scores = row[own]
+                row[:] = -np.inf
+                row[own] = searched_scores
             best = top(row, depth + (query.id in encoded.dataset.own_documents))
             known = ((names[i], float(row[i])) for i in best if row[i] != -np.inf)
             rankings[query.id] = [*islice(encoded.dataset.without_own(query.id, known), depth)]
