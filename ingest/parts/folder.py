@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,8 +18,11 @@ from langshift.remote_store import MissingError, Store, is_remote
 T = TypeVar("T")
 
 
-#: The columns of a table, each with its type and its values.
-Columns = dict[str, tuple[Any, Sequence[Any]]]
+#: The columns of a table, each with its name and its type.
+Columns = Sequence[tuple[str, Any]]
+
+#: How many rows of a table are in Python at once; there one takes twenty times as much memory.
+AT_ONCE = 10_000
 
 
 class StateFolder:
@@ -102,26 +107,28 @@ class StateFolder:
         with suppress(MissingError):
             store.ask(self._uri(name), lambda files: files.delete_file(self._path(name)), writes=True)
 
-    def put_table(self, name: str, columns: Columns, more: dict[str, bytes]) -> None:
+    def put_table(self, name: str, columns: Columns, rows: Iterable[Sequence[Any]], more: dict[str, bytes]) -> None:
         """Write a Parquet file of which the rows of a bucket can be read alone.
 
         Args:
             name: the file's name.
-            columns: type and values of each column; the first one is the bucket, by which the rows are sorted.
+            columns: name and type of each column; the first one is the bucket, the second one gives the rows' order.
+            rows: a value for each column.
             more: what is to stand in its metadata.
         """
         import pyarrow as pa
         from pyarrow import parquet
 
-        arrays = {column: pa.array(values, kind) for column, (kind, values) in columns.items()}
-        table = pa.Table.from_pydict(arrays)
-        table = table.replace_schema_metadata(more)
-        buckets = table.column(0).to_pylist()
-        content = io.BytesIO()
-        with parquet.ParquetWriter(content, table.schema, compression="zstd") as writer:
-            begin = 0
-            while begin < len(buckets):
-                count = buckets.count(buckets[begin])
+        schema, rows = pa.schema(columns, more), iter(rows)
+        batches = []
+        while some := list(islice(rows, AT_ONCE)):
+            values = zip(zip(*some, strict=True), schema.types, strict=True)
+            batches.append(pa.record_batch([pa.array(column, kind) for column, kind in values], schema))
+        first, second = ((name, "ascending") for name in schema.names[:2])
+        table = pa.Table.from_batches(batches, schema).sort_by([first, second])
+        content, begin = io.BytesIO(), 0
+        with parquet.ParquetWriter(content, schema, compression="zstd", use_dictionary=False) as writer:
+            for _, count in sorted(Counter(table.column(0).to_pylist()).items()):
                 writer.write_table(table.slice(begin, count), row_group_size=count)
                 begin += count
         self.put(name, content.getvalue())
@@ -135,10 +142,13 @@ class StateFolder:
         from pyarrow import parquet
 
         wanted = [("bucket", "=", bucket)]
-        table = self._read(name, lambda file: parquet.read_table(file, columns=columns, filters=wanted))
+        table = self._read(
+            name, lambda file: parquet.read_table(file, columns=columns, filters=wanted, use_threads=False)
+        )
         if table is None:
             raise self._unusable(name, "missing")
-        return zip(*(column.to_pylist() for column in table.select(columns).columns), strict=True)
+        for batch in table.select(columns).to_batches(AT_ONCE):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
     def metadata(self, name: str) -> dict[bytes, bytes]:
         """What stands in the metadata of what ``put_table`` wrote.

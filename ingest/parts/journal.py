@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from langshift.ingest.bulk.journal import IDENTITY, RESULT, SUMMARY, Journal
 from langshift.ingest.bulk.journal_store import Acknowledged, LineRanges, Sampled
 from langshift.ingest.bulk.writer import Operation
 from langshift.ingest.documents import Original
-from langshift.ingest.parts.folder import Columns, StateFolder
+from langshift.ingest.parts.folder import AT_ONCE, Columns, StateFolder
 from langshift.ingest.resume import OwnershipLost
 from langshift.reporting import note
 
@@ -279,39 +280,40 @@ class StateJournal(Journal):
     ) -> None:
         import pyarrow as pa
 
-        with journal.reading() as database:
-            lines = [(_text(id), *rest) for id, *rest in database.execute("SELECT id, line, state, chunks FROM lines")]
-            sample = {
-                line: (id, vector) for line, id, vector in database.execute("SELECT line, id, vector FROM sample")
-            }
-        name, counted = f"{name}-{len(lines) if counts else 0}", PartCounts(journal.tallies(), len(late))
+        name = f"{name}-{journal.handled_lines() if counts else 0}"
+        counted = PartCounts(journal.tallies(), len(late))
         self.require_own()
         if letters.path.exists():
             self.folder.put(f"{DEAD}/{name}.jsonl", letters.path.read_bytes())
         if late:
-            rows = sorted(((self._bucket(one.id), *one) for one in late), key=lambda row: row[:2])
-            written = [row[4] if isinstance(row[4], bytes) else _json(row[4]) for row in rows]
-            columns: Columns = {
-                "bucket": (pa.int32(), [row[0] for row in rows]),
-                "line": (pa.int64(), [row[1] for row in rows]),
-                "id": (pa.large_string(), [row[2] for row in rows]),
-                "operation": (pa.string(), [row[3] for row in rows]),
-                "is_line": (pa.bool_(), [isinstance(row[4], bytes) for row in rows]),
-                "original": (pa.large_binary(), written),
-            }
-            self.folder.put_table(f"{_LATE}/{name}.parquet", columns, {})
-        rows = sorted((self._bucket(id), line, id, *rest) for id, line, *rest in lines)
-        sampled = [sample.get(row[1], (None, None)) for row in rows]
-        columns = {
-            "bucket": (pa.int32(), [row[0] for row in rows]),
-            "line": (pa.int64(), [row[1] for row in rows]),
-            "id": (pa.large_string(), [row[2] for row in rows]),
-            "state": (pa.string(), [row[3] for row in rows]),
-            "chunks": (pa.int32(), [row[4] for row in rows]),
-            "sampled": (pa.large_string(), [id for id, _ in sampled]),
-            "vector": (pa.binary(), [vector for _, vector in sampled]),
-        }
-        self.folder.put_table(f"{_PARTS}/{name}.parquet", columns, {"counts": orjson.dumps([*counted])})
+            columns: Columns = [
+                ("bucket", pa.int32()),
+                ("line", pa.int64()),
+                ("id", pa.large_string()),
+                ("operation", pa.string()),
+                ("is_line", pa.bool_()),
+                ("original", pa.large_binary()),
+            ]
+            waiting = (
+                (self._bucket(id), line, id, operation, raw := isinstance(row, bytes), row if raw else _json(row))
+                for line, id, operation, row in late
+            )
+            self.folder.put_table(f"{_LATE}/{name}.parquet", columns, waiting, {})
+        columns = [
+            ("bucket", pa.int32()),
+            ("line", pa.int64()),
+            ("id", pa.large_string()),
+            ("state", pa.string()),
+            ("chunks", pa.int32()),
+            ("sampled", pa.large_string()),
+            ("vector", pa.binary()),
+        ]
+        with journal.reading() as database:
+            lines = database.execute(
+                "SELECT line, lines.id, state, chunks, sample.id, vector FROM lines LEFT JOIN sample USING (line)"
+            )
+            rows = ((self._bucket(id := _text(text)), line, id, *rest) for line, text, *rest in lines)
+            self.folder.put_table(f"{_PARTS}/{name}.parquet", columns, rows, {"counts": orjson.dumps([*counted])})
         self._parts[name] = counted
 
     def _bucket(self, id: str) -> int:
@@ -343,17 +345,17 @@ class StateJournal(Journal):
         journal, created = Journal(path), self.fact("created")
         try:
             for name in sorted(self._parts):
-                rows, sampled = [], []
                 columns = ["line", "id", "state", "chunks", "sampled", "vector"]
-                for line, id, state, chunks, entry, vector in self.folder.rows(
-                    f"{_PARTS}/{name}.parquet", bucket, columns
-                ):
-                    # See ``tallies``.
-                    written = created and state == "superseded" and _is_run(name)
-                    rows.append(Acknowledged(line, id, "index" if written else state, chunks))
-                    if vector is not None:
-                        sampled.append(Sampled(line, entry, vector))
-                journal.acknowledge(rows, sampled)
+                lines = self.folder.rows(f"{_PARTS}/{name}.parquet", bucket, columns)
+                while some := list(islice(lines, AT_ONCE)):
+                    rows, sampled = [], []
+                    for line, id, state, chunks, entry, vector in some:
+                        # See ``tallies``.
+                        written = created and state == "superseded" and _is_run(name)
+                        rows.append(Acknowledged(line, id, "index" if written else state, chunks))
+                        if vector is not None:
+                            sampled.append(Sampled(line, entry, vector))
+                    journal.acknowledge(rows, sampled)
         except BaseException:
             journal.remove()
             raise
