@@ -141,10 +141,8 @@ class StateFolder:
         """
         from pyarrow import parquet
 
-        wanted = [("bucket", "=", bucket)]
-        table = self._read(
-            name, lambda file: parquet.read_table(file, columns=columns, filters=wanted, use_threads=False)
-        )
+        options: Any = {"columns": columns, "filters": [("bucket", "=", bucket)], "use_threads": False}
+        table = self._read(name, lambda file: parquet.read_table(file, **options))
         if table is None:
             raise self._unusable(name, "missing")
         for batch in table.select(columns).to_batches(AT_ONCE):

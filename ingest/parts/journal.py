@@ -347,15 +347,13 @@ class StateJournal(Journal):
             for name in sorted(self._parts):
                 columns = ["line", "id", "state", "chunks", "sampled", "vector"]
                 lines = self.folder.rows(f"{_PARTS}/{name}.parquet", bucket, columns)
+                # See ``tallies``.
+                late = "index" if created and _is_run(name) else "superseded"
                 while some := list(islice(lines, AT_ONCE)):
-                    rows, sampled = [], []
-                    for line, id, state, chunks, entry, vector in some:
-                        # See ``tallies``.
-                        written = created and state == "superseded" and _is_run(name)
-                        rows.append(Acknowledged(line, id, "index" if written else state, chunks))
-                        if vector is not None:
-                            sampled.append(Sampled(line, entry, vector))
-                    journal.acknowledge(rows, sampled)
+                    journal.acknowledge(
+                        [Acknowledged(line, id, late if at == "superseded" else at, n) for line, id, at, n, *_ in some],
+                        [Sampled(line, entry, sent) for line, *_, entry, sent in some if sent is not None],
+                    )
         except BaseException:
             journal.remove()
             raise
