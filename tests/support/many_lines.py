@@ -8,7 +8,10 @@ LANGUAGES = ("de", "en", "fr", "th")
 
 
 def write_many_lines(path, count, seed=0, dimension=8):
-    """Documents whose ids come again, deletes, updates of single fields, and broken lines, a few in a hundred each."""
+    """Documents whose ids come again, deletes, updates of single fields, and broken lines, a few in a hundred each.
+
+    A dimension of None leaves vectors out.
+    """
     chance = random.Random(seed)
     with path.open("wb") as file:
         for number in range(count):
@@ -20,8 +23,9 @@ def write_many_lines(path, count, seed=0, dimension=8):
             elif kind < 0.05:
                 line = orjson.dumps({"_id": name, "_op": "update", "year": 1000 + number % 900})
             else:
-                vector = [chance.gauss(0, 1) for _ in range(dimension)]
                 fields = {"text": f"Text {number} of {name}.", "language": chance.choice(LANGUAGES), "year": 2000}
-                line = orjson.dumps({"_id": name, **fields, "embedding": vector})
+                if dimension is not None:
+                    fields["embedding"] = [chance.gauss(0, 1) for _ in range(dimension)]
+                line = orjson.dumps({"_id": name, **fields})
             file.write(line + b"\n")
     return path

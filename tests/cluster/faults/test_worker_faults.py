@@ -12,6 +12,7 @@ from itertools import pairwise
 import orjson
 import pytest
 from command_line import langshift, program, refusal, started
+from embeddings_server import embeddings_server
 from faults import cut_before, delayed, whole
 from http_exchange import Cut
 from many_lines import write_many_lines
@@ -155,22 +156,29 @@ def test_a_full_disk_of_a_worker_ends_the_load_and_it_is_gone_on_with(became, pr
 
 
 def test_all_workers_together_keep_to_the_requests(proxy, nodes, index, tmp_path):
-    corpus = write_many_lines(tmp_path / "corpus.jsonl", 6000)
+    corpus = write_many_lines(tmp_path / "corpus.jsonl", 9000, dimension=None)
     begun, refused, state = [], delayed(0.2, whole(pressed())), tmp_path / "state"
-    attempts = set()
+    attempts, encoded = set(), []
 
     async def busy(exchange):
         begun.append(time.monotonic())
+        encoded.append(len(encoder.asked))
         attempts.update(tuple(map(int, one.name.split("-")[:2])) for one in state.glob("attempts/0*"))
         return await (refused if begun[-1] < begun[0] + 20 else delayed(0.2))(exchange)
 
     proxy.inject("_bulk", itertools.repeat(busy))
-    load = ("ingest", corpus, *ray_options(index, state, nodes), "--requests", 3)
-    with started(*load, OPENSEARCH_URL=proxy.url) as running:
-        _, err = running.communicate(timeout=300)
+    with embeddings_server() as encoder:
+        options = [one for one in ray_options(index, state, nodes) if one not in GIVEN]
+        load = ("ingest", corpus, *options, "--encoder", encoder.name, "--alpha", 0, "--requests", 3)
+        with started(*load, OPENSEARCH_URL=proxy.url) as running:
+            _, err = running.communicate(timeout=300)
     assert running.returncode == 3, err
     assert max(bulk.under_way for bulk in proxy.bulks) in (1, 2, 3)
     assert sum(bulk.status == 429 for bulk in proxy.bulks) > 4
+    # Nothing is encoded meanwhile but what a worker has ahead.
+    standing = {many for at, many in zip(begun, encoded, strict=True) if begun[0] + 5 < at < begun[0] + 20}
+    assert len(standing) == 1
+    assert max(standing) < len(encoder.asked)
     # What one tries ends where what another tries begins: nobody dies of lines that others have.
     assert len(attempts) > 4
     assert all(last < first for (_, last), (first, _) in pairwise(sorted(attempts)))
