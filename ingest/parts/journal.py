@@ -19,7 +19,7 @@ import orjson
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal import IDENTITY, RESULT, SUMMARY, Journal
-from langshift.ingest.bulk.journal_store import Acknowledged, LineRanges, Sampled
+from langshift.ingest.bulk.journal_store import Acknowledged, LineRanges, Sampled, State
 from langshift.ingest.bulk.writer import Operation
 from langshift.ingest.documents import Original
 from langshift.ingest.parts.folder import AT_ONCE, Columns, StateFolder
@@ -348,7 +348,7 @@ class StateJournal(Journal):
                 columns = ["line", "id", "state", "chunks", "sampled", "vector"]
                 lines = self.folder.rows(f"{_PARTS}/{name}.parquet", bucket, columns)
                 # See ``tallies``.
-                late = "index" if created and _is_run(name) else "superseded"
+                late: State = "index" if created and _is_run(name) else "superseded"
                 while some := list(islice(lines, AT_ONCE)):
                     journal.acknowledge(
                         [Acknowledged(line, id, late if at == "superseded" else at, n) for line, id, at, n, *_ in some],

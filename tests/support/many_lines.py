@@ -23,9 +23,8 @@ def write_many_lines(path, count, seed=0, dimension=8):
             elif kind < 0.05:
                 line = orjson.dumps({"_id": name, "_op": "update", "year": 1000 + number % 900})
             else:
+                vector = [chance.gauss(0, 1) for _ in range(dimension or 0)]
                 fields = {"text": f"Text {number} of {name}.", "language": chance.choice(LANGUAGES), "year": 2000}
-                if dimension is not None:
-                    fields["embedding"] = [chance.gauss(0, 1) for _ in range(dimension)]
-                line = orjson.dumps({"_id": name, **fields})
+                line = orjson.dumps({"_id": name, **fields, **({"embedding": vector} if vector else {})})
             file.write(line + b"\n")
     return path
