@@ -256,9 +256,10 @@ class CalibrationRun:
                 f"documents or more; {index.name} has {count}. Anchored search continues with default values."
             )
         asked = 2 * len(VAGUENESS) * len(OVERLAPS) * count
-        hybrid = math.ceil(count / _HYBRID_SHARE) * asked // count * len(WEIGHTS)
-        # Of these passages one in so many is asked for, too, where something is reranked: in dense and one other mode.
-        self.cost = CalibrationCost(count, len(VAGUENESS) * count, 3 * asked + hybrid + 2 * hybrid // len(WEIGHTS))
+        hybrid = math.ceil(count / _HYBRID_SHARE) * asked // count
+        # Beside every share that may be tried, for what is reranked: in dense and one other mode.
+        tries = len(WEIGHTS) + (len(_TOKEN_WEIGHTS) if index.sparse else 0) + 2
+        self.cost = CalibrationCost(count, len(VAGUENESS) * count, 3 * asked + tries * hybrid)
 
     def measure(
         self,
