@@ -17,14 +17,14 @@ from langshift.retrieval.setting_text import read_setting
 NAME = "langshift-evidence-sparse"
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 MEASURES = "nDCG@20 TLR@20 SLR@20 LPR Lang_nDCG@20 Top1"
-TWO = "hybrid --lexical-weight 0 --sparse-weight 0.5"
+# The shares of words and tokens are those that calibration finds for the index.
 SETTINGS = {
     "words": "lexical",
     "dense": "dense",
     "sparse": "sparse",
-    "dense and words": "hybrid --lexical-weight 0.1",
-    "dense and sparse": TWO,
-    "dense, sparse and words": "hybrid --lexical-weight 0.03 --sparse-weight 0.5",
+    "dense and words": "hybrid --lexical-weight {lexical_weight} --sparse-weight 0",
+    "dense and sparse": "hybrid --lexical-weight 0 --sparse-weight {sparse_weight}",
+    "dense, sparse and words": "hybrid --lexical-weight {lexical_weight} --sparse-weight {sparse_weight}",
     "anchored": "anchored",
     "default": "default",
 }
@@ -66,9 +66,10 @@ def test_words_vectors_and_tokens_side_by_side(done, xquad, weighed, tmp_path, e
     told = json.loads(done("anchors", "calibrate", weighed, "--json"))
     shares = {name: told[name] for name in ("lexical_weight", "sparse_weight")}
     print(f"\n{encoder}: auto is {told['mode']}, strength {told['strength']}, {shares}")
-    given = [word for setting in SETTINGS.values() for word in ("--setting", setting)]
+    settings = [setting.format(**shares) for setting in SETTINGS.values()]
+    given = [word for setting in settings for word in ("--setting", setting)]
     done("evaluate", "replay", xquad, "--index", weighed, *given, "--output", tmp_path / "out")
-    names = run_names([weighed], [read_setting(setting) for setting in SETTINGS.values()])
+    names = run_names([weighed], [read_setting(setting) for setting in settings])
     runs = {name: tmp_path / "out" / folder for name, folder in zip(SETTINGS, names, strict=True)}
     print(done("evaluate", "compare", "--brief", *runs.values(), "--measures", MEASURES))
     require_nothing_lost(done, runs["dense and sparse"], runs["dense, sparse and words"])
