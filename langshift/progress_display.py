@@ -33,7 +33,7 @@ class ProgressDisplay(bars.Progress):
         self._unit = f" {unit}" if unit else ""
         self._ended = threading.Event()
         self._speaker: threading.Thread | None = None
-        # Task -> the time and count of the line before.
+        # Task -> time and count of the last line that said a speed: what is done by the hundred is not done at once.
         self._before: dict[bars.TaskID, tuple[float, float]] = {}
 
     def start(self) -> None:
@@ -70,9 +70,11 @@ class ProgressDisplay(bars.Progress):
             return
         now = self.get_time()
         time, completed = self._before.get(task.id, (now, 0.0))
-        # A task that began anew counts from nothing.
+        # A task that began anew counts from nothing, and from then on.
+        time = max(time, task.start_time or time)
         done = task.completed - (completed if completed <= task.completed else 0.0)
-        self._before[task.id] = now, task.completed
+        if done:
+            self._before[task.id] = now, task.completed
         yield self.describe(task, done / (now - time) if now > time else 0.0)
 
     def describe(self, task: bars.Task, speed: float) -> str:
@@ -80,7 +82,7 @@ class ProgressDisplay(bars.Progress):
 
         Args:
             task: the work.
-            speed: so much of it was done in a second since the line before.
+            speed: so much of it was done in a second since the last line that said a speed.
         """
         of = "" if task.total is None else f" of {int(task.total):,}"
         parts = [f"{int(task.completed):,}{of}{self._unit}"]

@@ -202,6 +202,25 @@ def test_off_a_terminal_lines_say_how_far_how_fast_and_how_long(on_terminal: Any
     assert terminal.written.getvalue() == ""
 
 
+def test_off_a_terminal_what_is_done_by_the_hundred_is_not_done_at_once(on_terminal: Any) -> None:
+    terminal = on_terminal(terminal=False)
+    with output.progress() as shown:
+        task = shown.add_task("Encoding", total=600, rate="")
+        said = []
+        for completed in (0, 0, 300, 300, 300, 500):
+            terminal.now += 10
+            shown.update(task, completed=completed)
+            said += shown.sentences()
+    assert said == [
+        "Encoding: 0 of 600, nothing yet",
+        "Encoding: 0 of 600, nothing yet",
+        "Encoding: 300 of 600, 10/s, about 0:00:30 left",
+        "Encoding: 300 of 600, nothing more since the last line",
+        "Encoding: 300 of 600, nothing more since the last line",
+        "Encoding: 500 of 600, 6.7/s, about 0:00:15 left",
+    ]
+
+
 def test_off_a_terminal_a_task_after_the_other_is_told_of(on_terminal: Any) -> None:
     terminal = on_terminal(terminal=False)
     with output.progress() as shown:
