@@ -247,7 +247,7 @@ final class Rounds {
             if (of.mode() == Mode.BALANCED) {
                 balanced();
             } else if (of.onePerGroup()) {
-                find(List.of(of.with(Mode.GROUPS)), of.size() * facts.shards, found -> heads(Entry.firstOfEach(found.get(0), true)));
+                groups(of.groupsDepth());
             } else {
                 find(List.of(of), of.size(), found -> finish(found.get(0)));
             }
@@ -267,6 +267,24 @@ final class Rounds {
                     heads(Entry.firstOfEach(ranked, true));
                 } else {
                     finish(ranked);
+                }
+            });
+        }
+
+        /** Searches deeper and deeper, until there are as many groups as are wanted, or no more documents. */
+        private void groups(int k) {
+            int wide = Math.min(LangshiftQueryBuilder.MOST, of.trust().strength() == 0 ? k : 2 * k * facts.shards);
+            // Of chunks, and of more than an answer may hold, each shard looks as deep as its own groups need.
+            if (facts.parent != null || wide > facts.window) {
+                find(List.of(of.with(Mode.GROUPS)), of.size() * facts.shards, found -> heads(Entry.firstOfEach(found.get(0), true)));
+                return;
+            }
+            find(List.of(of.with(Mode.GROUPS).deep(k, wide)), wide, found -> {
+                List<Entry> first = Entry.firstOfEach(found.get(0), true);
+                if (first.size() >= of.size() || found.get(0).size() < k || k == LangshiftQueryBuilder.MOST) {
+                    heads(first);
+                } else {
+                    groups(ShardSearch.deeper(k, of.size(), first.size()));
                 }
             });
         }

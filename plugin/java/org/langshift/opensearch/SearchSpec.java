@@ -50,7 +50,7 @@ record SearchSpec(
         WORDS,
         /** Documents drawn at random. */
         SAMPLE,
-        /** The best document of each group that dense finds, or anchored once the query is moved. */
+        /** The best document of each group that dense finds, or anchored once the query is moved; or what these are found among. */
         GROUPS,
         /** What matches the filter, scored exactly. */
         EXACT,

@@ -226,9 +226,12 @@ final class ShardSearch {
         return Entry.heads(found, Entry.others(found, members, spec.language()), spec.language());
     }
 
-    /** The best document of each of the best groups. */
+    /** The best document of each of the best groups; or all that is near, of which the groups are made elsewhere. */
     private List<Entry> foundGroups() throws IOException {
         shard.requireGroups();
+        if (!spec.onePerGroup()) {
+            return nearest(spec.k());
+        }
         int k = spec.groupsDepth();
         List<Entry> found;
         if (spec.mode() == Mode.BALANCED) {
