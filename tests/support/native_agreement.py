@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from functools import partial
+from itertools import zip_longest
 
 import numpy as np
 import pytest
@@ -153,16 +154,21 @@ def require_same(found, wanted, *, members=True):
     server orders such by where they lie in their shards, of which langshift's own search knows nothing.
     """
     scores = [score for _, score, _ in wanted]
-    assert [score for _, score, _ in found] == pytest.approx(scores, rel=1e-6, abs=1e-6)
-    if [name for name, *_ in found] != [name for name, *_ in wanted]:
-        # Of a group, too, where the best two are alike, either may stand for it.
-        alike = Counter(map(_rounded, [*scores, *(score for *_, others in wanted for _, score, _ in others)]))
-        for (mine, score, _), (other, *_) in zip(found, wanted, strict=True):
-            assert mine == other or alike[_rounded(score)] > 1, (mine, other, score)
+    # Of a group, too, where the best two are alike, either may stand for it.
+    alike = Counter(map(_rounded, [*scores, *(score for *_, others in wanted for _, score, _ in others)]))
+    for place, (one, other) in enumerate(zip_longest(found, wanted), 1):
+        at = f"place {place}: {one and one[:2]}, not {other and other[:2]}"
+        assert one, at
+        assert other, at
+        assert one[1] == pytest.approx(other[1], rel=1e-6, abs=1e-6), at
+        assert one[0] == other[0] or alike[_rounded(one[1])] > 1, at
     if members:
         groups = {name: others for name, _, others in wanted}
         for name, _, others in found:
-            require_same(others, groups.get(name, others))
+            try:
+                require_same(others, groups.get(name, others))
+            except AssertionError as error:
+                raise AssertionError(f"others of {name}, {error}") from None
 
 
 def _rounded(score):
