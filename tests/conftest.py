@@ -60,6 +60,8 @@ UNWATCHED = {"gateway.write_dangling_indices_info": False}
 #: Groups of tests, in the order in which they begin: what takes minutes one after the other comes first, lest the other
 #: processes wait for it at the end, and what takes least comes last.
 NODES, BROWSER, LONG, OTHERS, UNIT = range(5)
+#: Of those that take minutes, what takes most, in this order.
+LONGEST = ["test_reproduction.py", "test_reproduction_use_m.py", "test_anchored_xquad.py"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -110,13 +112,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         of = _group(item)
         item.add_marker(pytest.mark.xdist_group(item.path.name if of in (LONG, OTHERS, UNIT) else str(of)))
     yield  # in random order, and with the group in their names
-    items.sort(key=_group)
+    items.sort(key=lambda item: (_group(item), *(item.path.name != name for name in LONGEST)))
 
 
 def _group(item: pytest.Item) -> int:
     if "new_home" in getattr(item, "fixturenames", ()):
         return NODES  # or another's server would take the port that one of theirs had before
-    if item.path.name.startswith("test_reproduction") or _named(item) in ("torch", "ray"):
+    if item.path.name.startswith("test_reproduction") or item.path.name in LONGEST or _named(item) in ("torch", "ray"):
         return LONG
     return {"browser": BROWSER, "unit": UNIT}.get(item.path.parent.name, OTHERS)
 
