@@ -64,8 +64,10 @@ def weighed(client, done, xquad):
 def test_words_vectors_and_tokens_side_by_side(done, xquad, weighed, tmp_path, encoder):
     done("reencode", weighed, "--encoder", encoder)
     told = json.loads(done("anchors", "calibrate", weighed, "--json"))
-    shares = {name: told[name] for name in ("lexical_weight", "sparse_weight")}
-    print(f"\n{encoder}: auto is {told['mode']}, strength {told['strength']}, {shares}")
+    # Where it finds none, the least that it tries.
+    shares = {name: told[name] or least for name, least in (("lexical_weight", 0.03), ("sparse_weight", 0.1))}
+    found = (told[one] for one in ("mode", "strength", "lexical_weight", "sparse_weight"))
+    print("\n{}: auto is {}, strength {}, words {}, tokens {}".format(encoder, *found))
     settings = [setting.format(**shares) for setting in SETTINGS.values()]
     given = [word for setting in settings for word in ("--setting", setting)]
     done("evaluate", "replay", xquad, "--index", weighed, *given, "--output", tmp_path / "out")
