@@ -73,8 +73,7 @@ class ProgressDisplay(bars.Progress):
         # A task that began anew counts from nothing, and from then on.
         time = max(time, task.start_time or time)
         done = task.completed - (completed if completed <= task.completed else 0.0)
-        if done:
-            self._before[task.id] = now, task.completed
+        self._before[task.id] = (now, task.completed) if done else (time, completed)
         yield self.describe(task, done / (now - time) if now > time else 0.0)
 
     def describe(self, task: bars.Task, speed: float) -> str:

@@ -255,11 +255,10 @@ class CalibrationRun:
                 f"Calibration needs {FEWEST_CALIBRATED} documents with a vector and a sentence, in languages with five "
                 f"documents or more; {index.name} has {count}. Anchored search continues with default values."
             )
-        asked = 2 * len(VAGUENESS) * len(OVERLAPS) * count
-        hybrid = math.ceil(count / _HYBRID_SHARE) * asked // count
-        # Beside every share that may be tried, for what is reranked: in dense and one other mode.
-        tries = len(WEIGHTS) + (len(_TOKEN_WEIGHTS) if index.sparse else 0) + 2
-        self.cost = CalibrationCost(count, len(VAGUENESS) * count, 3 * asked + tries * hybrid)
+        each = 2 * len(VAGUENESS) * len(OVERLAPS)
+        # Of some passages with every share that may be tried, and for what is reranked, in dense and one other mode.
+        tries = (len(WEIGHTS) + (len(_TOKEN_WEIGHTS) if index.sparse else 0) + 2) * math.ceil(count / _HYBRID_SHARE)
+        self.cost = CalibrationCost(count, len(VAGUENESS) * count, each * (3 * count + tries))
 
     def measure(
         self,
