@@ -70,7 +70,9 @@ class Agreement:
                 door: ask(self.client, name or self.searcher.index.name, question, setting, size)
                 for door, ask in doors.items()
             }
-            plan = self.searcher.plan(question, setting, size=size, filters=all_, source=False)
+            # The cluster's own fusion reckons in single precision, and ranks what is alike by words as it comes.
+            legs = setting.mode == "hybrid"
+            plan = self.searcher.plan(question, setting, size=size, filters=all_, source=False, legs=legs)
             version = self.searcher.index.index
             wanted = [_told(hit) for hit in execute(self.client, version, plan).hits]
             for door, (answered, hits) in found.items():

@@ -30,7 +30,13 @@ final class Entry {
      *
      * @param rank among what the leg found, counted from 1; null where it ranked it not
      */
-    record Leg(double score, Integer rank) {}
+    record Leg(double score, Integer rank) {
+
+        /** With a score as the JSON of an answer has it, which is what langshift's own search reckons with. */
+        Leg(float score, Integer rank) {
+            this(Double.parseDouble(Float.toString(score)), rank);
+        }
+    }
 
     Entry(int document, String id, float score) {
         this.document = document;

@@ -236,7 +236,8 @@ final class WordsSearch {
         ranges.clear();
         pools.forEach((leg, pool) -> {
             if (pool.unfavoured > 0) {
-                ranges.put(leg, new double[] { pool.entries.get(pool.unfavoured - 1).score, pool.entries.get(0).score });
+                double[] scores = scores(leg, pool);
+                ranges.put(leg, new double[] { scores[scores.length - 1], scores[0] });
             }
         });
         Map<String, Entry> all = new LinkedHashMap<>();
@@ -258,8 +259,8 @@ final class WordsSearch {
         Map<String, Double> base = new HashMap<>();
         all.forEach((id, one) -> base.put(id, !hybrid ? base(one.legs) : plain.containsKey(id) ? base(plain.get(id)) : 0));
         double[] scale = hybrid ? plain.keySet().stream().mapToDouble(base::get).map(one -> -one).sorted().map(one -> -one).toArray()
-            : scores(pools.get("lexical"));
-        bonus = Math.copySign(bonus(scale, scores(pools.get("dense"))), beta());
+            : scores("lexical", pools.get("lexical"));
+        bonus = Math.copySign(bonus(scale, scores("dense", pools.get("dense"))), beta());
         Map<String, Double> made = new HashMap<>();
         all.forEach((id, one) -> made.put(id, base.get(id) + (favours(one) ? Math.abs(bonus) : 0)));
         List<Entry> ranked = new ArrayList<>(all.values());
@@ -272,8 +273,8 @@ final class WordsSearch {
         return ranked;
     }
 
-    private static double[] scores(Pool pool) {
-        return pool.entries.subList(0, pool.unfavoured).stream().mapToDouble(one -> one.score).toArray();
+    private static double[] scores(String leg, Pool pool) {
+        return pool.entries.subList(0, pool.unfavoured).stream().mapToDouble(one -> one.legs.get(leg).score()).toArray();
     }
 
     /** What favoured documents are given: as much of the scores' range as the preference is of the cosines'. */
