@@ -14,9 +14,8 @@ from opensearchpy.exceptions import NotFoundError
 
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Encoder, identity
-from langshift.errors import MissingIndexError
+from langshift.errors import ClusterError
 from langshift.plugin.inventory import versions_of
-from langshift.plugin.metadata import MetadataError
 from langshift.plugin.versions import IndexInfo, check_name, live
 from langshift.retrieval.rerank.rerankers import TextReranker, open_reranker
 from langshift.retrieval.searcher import ENCODING
@@ -78,7 +77,7 @@ class SearchService:
         client, found = self.console.client, list[IndexInfo]()
         for name in [one.name for one in versions_of(client) if one.state == "live"]:
             # One that cannot be searched, as somebody has changed it or drops it just now, is none of these.
-            with suppress(MetadataError, MissingIndexError, NotFoundError):
+            with suppress(ClusterError, NotFoundError):
                 found.append(live(client, name))
         return contract.IndicesAnswer(
             [

@@ -28,6 +28,7 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
+from langshift.plugin.metadata import read_metadata
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import setting_of
 from langshift.web.api.contract import ErrorAnswer, IndicesAnswer, SearchAnswer
@@ -109,6 +110,18 @@ def test_indices_are_listed(api, index):
     (found,) = (one for one in listed if one.name == index)
     assert (found.version, found.documents, found.encoder) == (f"{index}-v0001", 6, "use-m")
     assert found.languages == {"en": 2, "de": 2, "th": 2}
+
+
+def test_one_with_a_broken_alias_keeps_no_other_from_the_list(client, api, index):
+    name, meta = f"{index}-broken", read_metadata(client, f"{index}-v0001")
+    versions = [f"{name}-v0001", f"{name}-v0002"]
+    try:
+        for version in versions:
+            client.indices.create(index=version, body={"mappings": {"_meta": meta}, "aliases": {name: {}}})
+        listed = {one["name"] for one in api.get("/api/indices").json()["indices"]}
+    finally:
+        client.indices.delete(index=versions, params={"ignore_unavailable": "true"})
+    assert listed & {index, name} == {index}
 
 
 @pytest.mark.parametrize("of", ["use-m", "index"])
