@@ -53,7 +53,7 @@ soak: $(VENV)/.installed-dev  ## the tests of faults: processes and servers kill
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
 evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question
 	@$(PIP) "langchain-core>=1,<2" "mteb>=2,<3" "openapi-python-client>=0.24,<0.30" "schemathesis>=4,<5"
-	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/docs/test_blocks.py tests/cluster/test_painless.py tests/paper/test_reproduction_paper.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_twelve.py tests/paper/test_reproduction_long.py tests/paper/test_e5_small.py
+	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/docs/test_blocks.py tests/cluster/test_painless.py tests/paper/test_reproduction_paper.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_twelve.py tests/paper/test_reproduction_long.py tests/paper/test_e5_small.py tests/paper/test_anchored_xquad.py
 
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
 	@$(PY) tests/support/built_wheel.py
