@@ -75,7 +75,7 @@ def test_words_vectors_and_tokens_side_by_side(done, xquad, weighed, tmp_path, e
     runs = {name: tmp_path / "out" / folder for name, folder in zip(SETTINGS, names, strict=True)}
     print(done("evaluate", "compare", "--brief", *runs.values(), "--measures", MEASURES))
     two, three = runs["dense and sparse"], runs["dense, sparse and words"]
-    # Words beside tokens cost e5-small a little, which the page says; against vectors alone nothing is lost.
-    print(done("evaluate", "compare", "--brief", two, three, "--measures", MEASURES))
     require_nothing_lost(done, runs["dense"], two)
     require_nothing_lost(done, runs["dense"], three)
+    # With e5-small they cost a little beside tokens, as docs/search.md says: that is still to be mended.
+    require_nothing_lost(done, two, three)
