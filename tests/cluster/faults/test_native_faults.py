@@ -99,13 +99,17 @@ def test_a_search_that_is_cancelled_ends(client, cluster_url, index, door):
 
 def test_a_search_whose_client_goes_away_is_cancelled(client, cluster_url, index):
     place = urlsplit(cluster_url)
-    gone = HTTPConnection(place.hostname, place.port)
+    gone, witness = (HTTPConnection(place.hostname, place.port, timeout=10 * PATIENCE) for _ in range(2))
     asked = {"text": QUERY, "vector": VECTOR, "language": "en", "mode": "anchored", "dsl_filter": slow(5 * ROOTS)}
     path, headers = f"/_plugins/_langshift/{index.name}/search", {"Content-Type": "application/json"}
     gone.request("POST", path, json.dumps(asked), headers)
-    wait_for(lambda: tasks(client, index, SEARCHES["rest"]))
+    (task,) = wait_for(lambda: tasks(client, index, SEARCHES["rest"]))
+    # What is cancelled may end before it is looked for among those that run: who waits for its end is told.
+    witness.request("GET", f"/_tasks/{task}?wait_for_completion=true")
+    wait_for(lambda: client.tasks.list(params={"actions": "cluster:monitor/task/get"})["nodes"])
     gone.close()
-    wait_for(lambda: tasks(client, index, SEARCHES["rest"], cancelled=True))
+    assert json.loads(witness.getresponse().read())["task"]["cancelled"]
+    witness.close()
     wait_for(lambda: not tasks(client, index))
 
 
