@@ -15,7 +15,7 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.comparison import Comparison
 from langshift.evaluate.compare.remedies import untried_search
 from langshift.evaluate.compare.verdict import Verdict, judge_replays
-from langshift.evaluate.datasets.dataset import identity, load_dataset
+from langshift.evaluate.datasets.dataset import Dataset, identity, load_dataset
 from langshift.evaluate.datasets.texts import query_languages
 from langshift.evaluate.measures import default_measures, parse_measure
 from langshift.evaluate.replay.overlap import Overlap
@@ -275,12 +275,23 @@ class GateResult(NamedTuple):
         }
 
 
+def _replayed(
+    client: OpenSearch,
+    searchers: Sequence[Searcher],
+    dataset: Dataset,
+    options: ReplayOptions,
+    on_answer: Callable[[], None] = lambda: None,
+) -> list[ReplayResult]:
+    return replay_all([client], ReplayPlan.of(searchers, dataset, options), options, on_answer=on_answer)
+
+
 def judge_live(
     client: OpenSearch,
     searcher: Searcher,
     before: ReplayResult,
     after: ReplayResult,
     overlap: Overlap | None = None,
+    replay: Callable[..., list[ReplayResult]] = _replayed,
 ) -> Verdict:
     """Return the verdict on two replays; where it names a cost that another mode may save, that is replayed, too.
 
@@ -290,15 +301,17 @@ def judge_live(
         before: the earlier, or first, replay.
         after: the other.
         overlap: how alike their answers are.
+        replay: carries out a replay, given the client, searchers, dataset and options.
     """
     verdict = judge_replays(before, after, overlap)
     untried = untried_search(searcher.index, after.setting)
     if untried is None or after.dataset is None or verdict.kind != "at a cost" or not verdict.loses_own:
         return verdict
     words, setting = untried
-    options = ReplayOptions([setting], LoadProfile(warm_up=0), measures=[])
-    replay_plan = ReplayPlan.of([searcher], after.dataset, options)
-    (tried,) = replay_all([client], replay_plan, options)
+    # Its times are nobody's: as many at once as the cluster has just answered.
+    at_once = 1 if after.load.open_loop else after.load.concurrency
+    options = ReplayOptions([setting], LoadProfile(at_once, warm_up=0), measures=[])
+    (tried,) = replay(client, [searcher], after.dataset, options)
     return judge_replays(before, after, overlap, {words: tried})
 
 
@@ -381,8 +394,7 @@ class Gate:
             for version in (before, after)
         ]
         options = ReplayOptions(measures=self._measures, group_scores="LPR" in self._measures)
-        replay_plan = ReplayPlan.of(searchers, self._dataset, options)
-        old, new = replay_all([client], replay_plan, options, on_answer=on_answer)
+        old, new = _replayed(client, searchers, self._dataset, options, on_answer)
         if failed := next((one for one in (old, new) if one.failed), None):
             raise LangshiftError(f"The gate cannot be evaluated: {failed.version}: {failures(failed)}")
         tags, figures = list(new.by_language()), (_figures(new), _figures(old))

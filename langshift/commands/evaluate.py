@@ -274,7 +274,7 @@ def replay_command(
     alike = len(parsed) == 1 and len(found) > 1 and all(one.complete for one in found)
     compared = drifts(client, found) if alike else []
     sides = zip(searchers[1:], found[1:], compared, strict=False)
-    verdicts = [judge_live(client, searcher, found[0], other, one) for searcher, other, one in sides]
+    verdicts = [judge_live(client, searcher, found[0], other, one, replay_with_bars) for searcher, other, one in sides]
     if output is not None:
         unjudged = (logged or ()) if dataset is None else ()
         _write(client, folders_of(output, called), found, documents, output, compared, unjudged, log)
