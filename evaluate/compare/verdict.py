@@ -419,7 +419,7 @@ def _figures(paired: PairedFigures) -> list[VerdictFigure]:
     parts: dict[tuple[str, str, str | None], dict[str, tuple[float, float]]]
     parts = {(RANKING, ALL, None): ranked, (OTHERS, ALL, None): others, (OWN_ANSWERS, OWN, None): own}
     with_own = {question: both for question, both in ranked.items() if question in own}
-    without = {question: both for question, both in ranked.items() if question in others.keys() - own.keys()}
+    without = {question: both for question, both in ranked.items() if question in others and question not in own}
     if with_own and without:
         parts |= {(RANKING, OWN, None): with_own, (RANKING, NONE, None): without}
     by_language = gather((paired.languages.get(question), question) for question in ranked)
