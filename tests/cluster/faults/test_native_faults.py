@@ -72,11 +72,10 @@ def running(cluster_url, index, door):
     assert not thread.is_alive()
 
 
-def tasks(client, index, actions="indices:data/read/*", *, cancelled=False):
-    """The tasks of the index, or those that are cancelled alone: others search the cluster, too."""
+def tasks(client, index, actions="indices:data/read/*"):
+    """The tasks of the index alone: others search the cluster, too."""
     found = client.tasks.list(params={"actions": actions, "detailed": "true"})["nodes"].values()
-    of_index = {name: one for node in found for name, one in node["tasks"].items() if index.name in one["description"]}
-    return [name for name, one in of_index.items() if one["cancelled"] or not cancelled]
+    return [name for node in found for name, one in node["tasks"].items() if index.name in one["description"]]
 
 
 def wait_for(condition):
