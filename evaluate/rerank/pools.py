@@ -24,7 +24,7 @@ from langshift.evaluate.datasets.texts import query_tags
 from langshift.evaluate.replay.requests import encode
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.calibration.calibrate import RERANK_TOLERATED
-from langshift.retrieval.calibration.changes import score_rankings
+from langshift.retrieval.calibration.changes import MEASURED_HITS, score_rankings
 from langshift.retrieval.calibration.questions import execute_all
 from langshift.retrieval.rerank.features import CandidateNumbers
 from langshift.retrieval.rerank.stage import search_numbers
@@ -42,7 +42,6 @@ JUDGED_WITH: Final = (None, 2, 1)
 _USUAL: Final = SearchSettings()
 _DEEPER: Final = 8
 _SEED: Final = 25
-_CUT: Final = 20
 
 
 class TrainingPool(NamedTuple):
@@ -261,7 +260,7 @@ def measure_changes(
 
 
 def _mean_changes(changes: Array) -> tuple[float, float | None, float]:
-    """The mean changes of nDCG@20 and TLR@20, and the larger of their standard errors."""
+    """The mean changes of nDCG@20 and TLR, and the larger of their standard errors."""
     known = [column[~np.isnan(column)] for column in changes.T]
     errors = [float(column.std() / np.sqrt(len(column))) for column in known if len(column)]
     means = [float(column.mean()) if len(column) else None for column in known]
@@ -274,7 +273,7 @@ def _answers(pool: TrainingPool, dataset: Dataset, left: frozenset[str] | None) 
     return {name: dataset.documents[name].language != pool.language for name in relevant}
 
 
-def first(pool: TrainingPool, scores: Array, cut: int = _CUT) -> list[str]:
+def first(pool: TrainingPool, scores: Array, cut: int = MEASURED_HITS) -> list[str]:
     """The first of the candidates by their scores; those of the same score stay in their order."""
     return [pool.documents[place] for place in np.argsort(-scores, kind="stable")[:cut].tolist()]
 

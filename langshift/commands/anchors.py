@@ -152,14 +152,15 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         ]
         for one in calibration.changes
     ]
-    columns = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR@20"]
+    columns = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR"]
     table(None, columns, rows, right={"heard", *columns[3:]})
     strength, trust = calibration.trust.strength, calibration.trust
     for sentence in (
         "",
         "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
-        "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR@20: the change",
-        "by anchored search with the strength below, half of its 95% interval (by document or group); that of TLR@20.",
+        "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR: the change by",
+        "anchored search with the strength below, half of its 95% interval (by document or group); that of TLR, recall of",
+        "answers in other languages (the mean of TLR@10 to TLR@30).",
         "",
         f"{index.index}: mode auto is {calibration.mode}. {reason(calibration)}",
         f"Strength of anchored search: {strength:g}{f' ({_STRENGTHS[strength]})' if strength in _STRENGTHS else ''}; "

@@ -434,5 +434,5 @@ def _show_slices(slices: Sequence[RerankSlice]) -> None:
             for one in slices
             if one.strength == strength
         ]
-        columns = ["index", "translations", "answer", "questions", "nDCG@20", "change", "TLR@20", "error", "loses"]
+        columns = ["index", "translations", "answer", "questions", "nDCG@20", "change", "TLR", "error", "loses"]
         table(f"Strength {strength:g}, on articles that were not learnt from", columns, rows, right={*columns[3:8]})

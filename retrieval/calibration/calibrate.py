@@ -27,7 +27,7 @@ from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
 from langshift.retrieval import dsl, modes, settings
 from langshift.retrieval.anchored import collect_candidates, rarest
 from langshift.retrieval.calibration.changes import (
-    DEPTH,
+    MEASURED_HITS,
     Measured,
     Prediction,
     SliceChange,
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 _SPREAD_DOCUMENTS: Final = 300
 
-# A mean loss of nDCG@20 or TLR@20 that is too much: verdicts call more than .005 a loss, and people's questions lose up
+# A mean loss of nDCG@20 or TLR that is too much: verdicts call more than .005 a loss, and people's questions lose up
 # to a little more than these, at strengths that were tried.
 TOLERATED: Final = 0.004
 # Of a reranker, which somebody asks for, the mean is enough where it goes a little of its way: half of that.
@@ -192,7 +192,7 @@ class LoggedWords(NamedTuple):
     id: str | None = None
 
 
-#: nDCG@20 and TLR@20 of questions in a setting.
+#: nDCG@20 and TLR of questions in a setting.
 _Figures = Callable[[Sequence[CalibrationQuestion], settings.SearchSettings], Measured]
 
 
@@ -380,7 +380,9 @@ class CalibrationRun:
         target = replace(self._target(setting, trust), directions=self._searcher.directions)
         reranked = replace(setting, rerank="features")
         plans = [
-            search_numbers(settings.SearchRequest(one.query, reranked, target, DEPTH, source=False), trust.spread)
+            search_numbers(
+                settings.SearchRequest(one.query, reranked, target, MEASURED_HITS, source=False), trust.spread
+            )
             for one in questions
         ]
         found = [
@@ -388,12 +390,14 @@ class CalibrationRun:
             for names, numbers in self._execute(questions, plans, on_search)
         ]
         answers = [one.answers for one in questions]
-        before = score_rankings(answers, [names[:DEPTH] for names, _ in found])
+        before = score_rankings(answers, [names[:MEASURED_HITS] for names, _ in found])
 
         def changed(strength: float) -> list[SliceChange]:
             weights = model.vector(strength)
             orders = [np.argsort(-(matrix @ weights), kind="stable") for _, matrix in found]
-            ranked = [[names[at] for at in order[:DEPTH]] for (names, _), order in zip(found, orders, strict=True)]
+            ranked = [
+                [names[at] for at in order[:MEASURED_HITS]] for (names, _), order in zip(found, orders, strict=True)
+            ]
             return part_changes(questions, before, score_rankings(answers, ranked), by_vagueness=False)
 
         return rerank_strength(changed, questions, mode_changes)
@@ -405,10 +409,11 @@ class CalibrationRun:
         trust: AnchorModel,
         on_search: Callable[[int], None],
     ) -> Measured:
-        """nDCG@20 and TLR@20 of each question, shape (questions, 2); NaN where the latter is undefined."""
+        """nDCG@20 and TLR of each question, shape (questions, 2); NaN where the latter is undefined."""
         target = self._target(setting, trust)
         plans = [
-            modes.search(settings.SearchRequest(one.query, setting, target, DEPTH, source=False)) for one in questions
+            modes.search(settings.SearchRequest(one.query, setting, target, MEASURED_HITS, source=False))
+            for one in questions
         ]
         ranked = [[hit.document for hit in one.hits] for one in self._execute(questions, plans, on_search)]
         return score_rankings([one.answers for one in questions], ranked)

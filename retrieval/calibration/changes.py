@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 from langshift.plugin.versions import FEWEST_CALIBRATED
 from langshift.retrieval.calibration.questions import OVERLAPS, VAGUENESS, CalibrationQuestion
 
-#: Of rankings, how deep they are measured.
-DEPTH: Final = 20
+# Recall is the mean over depths around 20: at 20 alone it turns on the few documents that just pass that rank, and no
+# sample of a usual size is sure of it.
+_DEPTH: Final = 20
+_RECALL_DEPTHS: Final = range(_DEPTH // 2, _DEPTH + _DEPTH // 2 + 1)
+#: So many hits of a ranking are measured.
+MEASURED_HITS: Final = _RECALL_DEPTHS[-1]
 #: Standard errors to either side of a figure within which it lies with 95 % confidence.
 INTERVAL: Final = 1.96
-#: nDCG@20 and TLR@20 of questions, shape (questions, 2); NaN where the latter is undefined.
+#: nDCG@20 and TLR of questions, shape (questions, 2); NaN where the latter is undefined.
 Measured = NDArray[np.float64]
 
 
@@ -27,10 +31,11 @@ class SliceChange(NamedTuple):
         questions: how many.
         dense: nDCG@20 of dense search.
         ndcg: mean change of nDCG@20.
-        tlr: mean change of TLR@20; None where no answer is in another language.
+        tlr: mean change of TLR, recall of answers in other languages, itself the mean of TLR@10 to TLR@30; None where
+            no answer is in another language.
         error: standard error of the change of nDCG@20, over translation groups, or documents without one: what is made
             of one shares its luck.
-        tlr_error: the same of TLR@20.
+        tlr_error: the same of TLR.
     """
 
     answer: str
@@ -84,11 +89,11 @@ def loss(changes: Sequence[SliceChange]) -> float:
 
 
 def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Sequence[str]]) -> Measured:
-    """nDCG@20 and TLR@20 of rankings, shape (questions, 2); NaN where the latter is undefined.
+    """nDCG@20 of rankings, and the mean of TLR@10 to TLR@30, shape (questions, 2); NaN where the latter is undefined.
 
     Args:
         answers: of each question, document -> whether it is in another language than the question.
-        ranked: of each question, documents, best first.
+        ranked: of each question, documents, best first, ``MEASURED_HITS`` of them.
     """
     import ir_measures
     from ir_measures import R, nDCG
@@ -99,7 +104,7 @@ def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Seque
         for rank, name in enumerate(names)
     ]
     figures = np.zeros((len(answers), 2))
-    for column, measure in enumerate((nDCG @ DEPTH, R @ DEPTH)):
+    for column, measures in enumerate(([nDCG @ _DEPTH], [R @ depth for depth in _RECALL_DEPTHS])):
         judged = [
             ir_measures.Qrel(str(number), name, 1)
             for number, known in enumerate(answers)
@@ -109,8 +114,8 @@ def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Seque
         if column:
             figures[:, column] = np.nan
             figures[sorted({int(qrel.query_id) for qrel in judged}), column] = 0.0
-        for found in ir_measures.iter_calc([measure], judged, run) if judged else ():
-            figures[int(found.query_id), column] = found.value
+        for found in ir_measures.iter_calc(measures, judged, run) if judged else ():
+            figures[int(found.query_id), column] += found.value / len(measures)
     return figures
 
 
@@ -129,7 +134,7 @@ def part_changes(
 
     Args:
         questions: that were asked.
-        before: nDCG@20 and TLR@20 of each, as ``score_rankings`` gives them.
+        before: nDCG@20 and TLR of each, as ``score_rankings`` gives them.
         after: the same of another mode.
         by_vagueness: whether the latter are told apart by how vague they are.
     """

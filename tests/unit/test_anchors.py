@@ -257,6 +257,14 @@ def test_figures_are_ndcg_and_the_recall_of_answers_in_other_languages():
     assert score_rankings([{"far": True}], [[]]).tolist() == [[0, 0]]
 
 
+@pytest.mark.parametrize(("rank", "recall"), [(1, 1), (10, 1), (11, 20 / 21), (15, 16 / 21), (30, 1 / 21), (31, 0)])
+def test_the_recall_of_answers_in_other_languages_is_the_mean_over_depths_from_10_to_30(rank, recall):
+    ranked = [f"other-{number}" for number in range(40)]
+    ranked[rank - 1] = "far"
+    ((_, found),) = score_rankings([{"far": True}], [ranked])
+    assert found == pytest.approx(recall)
+
+
 HIDDEN = [{"terms": {"_id": ["d"]}}]
 ASKED = [
     *(question({"d": False, "t": True}, overlap) for overlap in OVERLAPS),

@@ -465,7 +465,7 @@ def test_who_may_load_may_calibrate_and_who_may_search_may_not(client, plain, na
 def test_it_prints_what_it_found_in_words(plain, name, measured):
     kept, index = measured.told, plain.index
     lines = measured.printed.splitlines()
-    heads = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR@20"]
+    heads = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR"]
     assert re.split(r"  +", lines[0]) == heads
     assert [re.split(r"  +", line)[:4] for line in lines[1:7]] == [
         ["in the query's language", "any", "all", "90"],
@@ -478,8 +478,9 @@ def test_it_prints_what_it_found_in_words(plain, name, measured):
     assert lines[7:12] == [
         "",
         "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
-        "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR@20: the change",
-        "by anchored search with the strength below, half of its 95% interval (by document or group); that of TLR@20.",
+        "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR: the change by",
+        "anchored search with the strength below, half of its 95% interval (by document or group); that of TLR, recall of",
+        "answers in other languages (the mean of TLR@10 to TLR@30).",
         "",
     ]
     lines = lines[3:]
