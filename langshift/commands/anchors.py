@@ -22,13 +22,13 @@ from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.calibrate import (
     ALL_TRANSLATED,
-    TOLERATED,
     WORTH_WHILE,
     Calibration,
     CalibrationRun,
     LoggedWords,
     counted,
     require_languages,
+    tolerated,
 )
 from langshift.retrieval.calibration.changes import INTERVAL, Prediction, gain, loss
 from langshift.retrieval.calibration.stored import resolve_auto, store_calibration, weight_remarks
@@ -159,14 +159,14 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         "",
         "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
         "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR: the change by",
-        "anchored search with the strength below, half of its 95% interval (by document or group); that of TLR, recall of",
-        "answers in other languages (the mean of TLR@10 to TLR@30).",
+        "anchored search with the strength below, half of its 95% interval (by document or group); that of TLR, recall",
+        "of answers in other languages (the mean of TLR@15 to TLR@25).",
         "",
         f"{index.index}: mode auto is {calibration.mode}. {reason(calibration)}",
         f"Strength of anchored search: {strength:g}{f' ({_STRENGTHS[strength]})' if strength in _STRENGTHS else ''}; "
         f"spread of cosines: {trust.spread:.4f}.",
         f"Hybrid search with words weighing {calibration.lexical_weight:g} loses no more than "
-        f"{format_score(TOLERATED)} in any part of these queries (95% confidence)."
+        f"{format_score(tolerated(calibration.translated))} in any part of these queries (95% confidence)."
         if calibration.lexical_weight is not None
         else weight_remarks(index.name, None, 0)[0],
         *(

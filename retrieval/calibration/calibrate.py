@@ -293,11 +293,11 @@ class CalibrationRun:
         dense = figures(questions, settings.USUAL)
         found = figures(questions, settings.SearchSettings("anchored"))
         full = part_changes(questions, dense, found)
-        strength, changes = _strength(counted(full, translated), translated), full
+        strength, changes = _strength(full, translated), full
         while strength and strength < 1:
             found = figures(questions, settings.SearchSettings("anchored"), strength)
             changes = part_changes(questions, dense, found)
-            if not _may_lose(counted(changes, translated)):
+            if not _may_lose(changes, translated):
                 break
             strength = round(strength / 2, 2) if strength >= 2 * _LEAST_STRENGTH else 0.0
         if not strength:
@@ -344,7 +344,7 @@ class CalibrationRun:
             for tried in tries:
                 there = figures(part, tried)
                 changed = part_changes(part, dense, there)
-                if not _may_lose(counted(changed, translated)):
+                if not _may_lose(changed, translated):
                     return tried, there, changed
             return None, there, changed
 
@@ -555,9 +555,19 @@ def counted(changes: Sequence[SliceChange], translated: float) -> list[SliceChan
     return [one for one in changes if one.answer == "own" or translated < ALL_TRANSLATED]
 
 
-def _may_lose(changes: Sequence[SliceChange]) -> bool:
-    """Whether it is not sure that no part loses more than ``TOLERATED``."""
-    return any(one.loses(TOLERATED, -_SURE) for one in changes)
+def tolerated(translated: float) -> float:
+    """The mean loss that is too much: ``TOLERATED``, or where few questions have anything to gain, less in proportion.
+
+    Args:
+        translated: in how many of its languages a document is there, on average, which is how many queries have an
+            answer in their language, 0 to 1; 0 where no translations are known.
+    """
+    return TOLERATED * min(1.0, (translated or 1.0) / _ENOUGH_OWN)
+
+
+def _may_lose(changes: Sequence[SliceChange], translated: float) -> bool:
+    """Whether it is not sure that no part that counts loses more than is tolerated."""
+    return any(one.loses(tolerated(translated), -_SURE) for one in counted(changes, translated))
 
 
 def _strength(full: Sequence[SliceChange], translated: float = 0.0) -> float:
@@ -568,13 +578,12 @@ def _strength(full: Sequence[SliceChange], translated: float = 0.0) -> float:
 
     Args:
         full: what changes at strength 1.
-        translated: in how many of its languages a document is there, on average, which is how many queries have an
-            answer in their language, 0 to 1; 0 where no translations are known.
+        translated: as ``tolerated`` takes it.
     """
     if gain(full) < WORTH_WHILE:
         return 0.0
-    if not _may_lose(full):
+    if not _may_lose(full, translated):
         return 1.0
-    tolerated = TOLERATED * min(1.0, (translated or 1.0) / _ENOUGH_OWN)
-    strength = min(_CAUTIOUS, round(tolerated / max(loss(full), TOLERATED), 2))
+    lost = max(loss(counted(full, translated)), TOLERATED)
+    strength = min(_CAUTIOUS, round(tolerated(translated) / lost, 2))
     return strength if strength >= _LEAST_STRENGTH else 0.0

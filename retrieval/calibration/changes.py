@@ -12,7 +12,7 @@ from langshift.retrieval.calibration.questions import OVERLAPS, VAGUENESS, Calib
 # Recall is the mean over depths around 20: at 20 alone it turns on the few documents that just pass that rank, and no
 # sample of a usual size is sure of it.
 _DEPTH: Final = 20
-_RECALL_DEPTHS: Final = range(_DEPTH // 2, _DEPTH + _DEPTH // 2 + 1)
+_RECALL_DEPTHS: Final = range(_DEPTH - 5, _DEPTH + 6)
 #: So many hits of a ranking are measured.
 MEASURED_HITS: Final = _RECALL_DEPTHS[-1]
 #: Standard errors to either side of a figure within which it lies with 95 % confidence.
@@ -31,7 +31,7 @@ class SliceChange(NamedTuple):
         questions: how many.
         dense: nDCG@20 of dense search.
         ndcg: mean change of nDCG@20.
-        tlr: mean change of TLR, recall of answers in other languages, itself the mean of TLR@10 to TLR@30; None where
+        tlr: mean change of TLR, recall of answers in other languages, itself the mean of TLR@15 to TLR@25; None where
             no answer is in another language.
         error: standard error of the change of nDCG@20, over translation groups, or documents without one: what is made
             of one shares its luck.
@@ -89,7 +89,7 @@ def loss(changes: Sequence[SliceChange]) -> float:
 
 
 def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Sequence[str]]) -> Measured:
-    """nDCG@20 of rankings, and the mean of TLR@10 to TLR@30, shape (questions, 2); NaN where the latter is undefined.
+    """nDCG@20 of rankings, and the mean of TLR@15 to TLR@25, shape (questions, 2); NaN where the latter is undefined.
 
     Args:
         answers: of each question, document -> whether it is in another language than the question.

@@ -257,8 +257,8 @@ def test_figures_are_ndcg_and_the_recall_of_answers_in_other_languages():
     assert score_rankings([{"far": True}], [[]]).tolist() == [[0, 0]]
 
 
-@pytest.mark.parametrize(("rank", "recall"), [(1, 1), (10, 1), (11, 20 / 21), (15, 16 / 21), (30, 1 / 21), (31, 0)])
-def test_the_recall_of_answers_in_other_languages_is_the_mean_over_depths_from_10_to_30(rank, recall):
+@pytest.mark.parametrize(("rank", "recall"), [(1, 1), (15, 1), (16, 10 / 11), (20, 6 / 11), (25, 1 / 11), (26, 0)])
+def test_the_recall_of_answers_in_other_languages_is_the_mean_over_depths_from_15_to_25(rank, recall):
     ranked = [f"other-{number}" for number in range(40)]
     ranked[rank - 1] = "far"
     ((_, found),) = score_rankings([{"far": True}], [ranked])
@@ -345,6 +345,9 @@ def test_the_more_is_lost_the_less_the_strength():
     # Where few queries have an answer in their language, the others lose less: a half where it is a tenth of them.
     assert _strength(changed(0.1, hidden=-10 * TOLERATED), 0.1) == 0.05
     assert _strength(changed(0.1, hidden=-10 * TOLERATED), 0.2) == 0.1
+    # They are not sure of full strength then, either.
+    assert _strength(changed(0.1, hidden=-0.75 * TOLERATED), 0.1) == 0.12
+    assert _strength(changed(0.1, hidden=-0.75 * TOLERATED), 0.2) == 1.0
     # So little moves nothing.
     assert _strength(changed(0.5, hidden=-100 * TOLERATED)) == 0.0
 
@@ -353,7 +356,7 @@ def test_what_questions_without_an_answer_in_their_language_lose_counts_unless_a
     lost = changed(0.1, hidden=-0.1)
     assert counted(lost, 0.0) == counted(lost, ALL_TRANSLATED - 0.01) == lost
     assert counted(lost, 1.0) == counted(lost, ALL_TRANSLATED) == lost[:-1]
-    assert _strength(counted(lost, 1.0)) == 1.0
+    assert _strength(lost, 1.0) == 1.0
 
 
 def test_words_that_tell_too_little_lead_nothing():

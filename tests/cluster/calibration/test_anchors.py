@@ -479,8 +479,8 @@ def test_it_prints_what_it_found_in_words(plain, name, measured):
         "",
         "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
         "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR: the change by",
-        "anchored search with the strength below, half of its 95% interval (by document or group); that of TLR, recall of",
-        "answers in other languages (the mean of TLR@10 to TLR@30).",
+        "anchored search with the strength below, half of its 95% interval (by document or group); that of TLR, recall",
+        "of answers in other languages (the mean of TLR@15 to TLR@25).",
         "",
     ]
     lines = lines[3:]
