@@ -24,7 +24,7 @@ from langshift.evaluate.datasets.texts import query_tags
 from langshift.evaluate.replay.requests import encode
 from langshift.languages import UNDETERMINED, text_language
 from langshift.retrieval.calibration.calibrate import RERANK_TOLERATED
-from langshift.retrieval.calibration.changes import MEASURED_HITS, score_rankings
+from langshift.retrieval.calibration.changes import DEEPEST, score_rankings
 from langshift.retrieval.calibration.questions import execute_all
 from langshift.retrieval.rerank.features import CandidateNumbers
 from langshift.retrieval.rerank.stage import search_numbers
@@ -273,7 +273,7 @@ def _answers(pool: TrainingPool, dataset: Dataset, left: frozenset[str] | None) 
     return {name: dataset.documents[name].language != pool.language for name in relevant}
 
 
-def first(pool: TrainingPool, scores: Array, cut: int = MEASURED_HITS) -> list[str]:
+def first(pool: TrainingPool, scores: Array, cut: int = DEEPEST) -> list[str]:
     """The first of the candidates by their scores; those of the same score stay in their order."""
     return [pool.documents[place] for place in np.argsort(-scores, kind="stable")[:cut].tolist()]
 

@@ -27,7 +27,7 @@ from langshift.plugin.versions import FEWEST_CALIBRATED, IndexInfo
 from langshift.retrieval import dsl, modes, settings
 from langshift.retrieval.anchored import collect_candidates, rarest
 from langshift.retrieval.calibration.changes import (
-    MEASURED_HITS,
+    DEEPEST,
     Measured,
     Prediction,
     SliceChange,
@@ -380,9 +380,7 @@ class CalibrationRun:
         target = replace(self._target(setting, trust), directions=self._searcher.directions)
         reranked = replace(setting, rerank="features")
         plans = [
-            search_numbers(
-                settings.SearchRequest(one.query, reranked, target, MEASURED_HITS, source=False), trust.spread
-            )
+            search_numbers(settings.SearchRequest(one.query, reranked, target, DEEPEST, source=False), trust.spread)
             for one in questions
         ]
         found = [
@@ -390,14 +388,12 @@ class CalibrationRun:
             for names, numbers in self._execute(questions, plans, on_search)
         ]
         answers = [one.answers for one in questions]
-        before = score_rankings(answers, [names[:MEASURED_HITS] for names, _ in found])
+        before = score_rankings(answers, [names[:DEEPEST] for names, _ in found])
 
         def changed(strength: float) -> list[SliceChange]:
             weights = model.vector(strength)
             orders = [np.argsort(-(matrix @ weights), kind="stable") for _, matrix in found]
-            ranked = [
-                [names[at] for at in order[:MEASURED_HITS]] for (names, _), order in zip(found, orders, strict=True)
-            ]
+            ranked = [[names[at] for at in order[:DEEPEST]] for (names, _), order in zip(found, orders, strict=True)]
             return part_changes(questions, before, score_rankings(answers, ranked), by_vagueness=False)
 
         return rerank_strength(changed, questions, mode_changes)
@@ -412,8 +408,7 @@ class CalibrationRun:
         """nDCG@20 and TLR of each question, shape (questions, 2); NaN where the latter is undefined."""
         target = self._target(setting, trust)
         plans = [
-            modes.search(settings.SearchRequest(one.query, setting, target, MEASURED_HITS, source=False))
-            for one in questions
+            modes.search(settings.SearchRequest(one.query, setting, target, DEEPEST, source=False)) for one in questions
         ]
         ranked = [[hit.document for hit in one.hits] for one in self._execute(questions, plans, on_search)]
         return score_rankings([one.answers for one in questions], ranked)
@@ -584,6 +579,5 @@ def _strength(full: Sequence[SliceChange], translated: float = 0.0) -> float:
         return 0.0
     if not _may_lose(full, translated):
         return 1.0
-    lost = max(loss(counted(full, translated)), TOLERATED)
-    strength = min(_CAUTIOUS, round(tolerated(translated) / lost, 2))
+    strength = min(_CAUTIOUS, round(tolerated(translated) / max(loss(counted(full, translated)), TOLERATED), 2))
     return strength if strength >= _LEAST_STRENGTH else 0.0

@@ -11,10 +11,9 @@ from langshift.retrieval.calibration.questions import OVERLAPS, VAGUENESS, Calib
 
 # Recall is the mean over depths around 20: at 20 alone it turns on the few documents that just pass that rank, and no
 # sample of a usual size is sure of it.
-_DEPTH: Final = 20
-_RECALL_DEPTHS: Final = range(_DEPTH - 5, _DEPTH + 6)
+_RECALL_DEPTHS: Final = range(15, 26)
 #: So many hits of a ranking are measured.
-MEASURED_HITS: Final = _RECALL_DEPTHS[-1]
+DEEPEST: Final = _RECALL_DEPTHS[-1]
 #: Standard errors to either side of a figure within which it lies with 95 % confidence.
 INTERVAL: Final = 1.96
 #: nDCG@20 and TLR of questions, shape (questions, 2); NaN where the latter is undefined.
@@ -93,7 +92,7 @@ def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Seque
 
     Args:
         answers: of each question, document -> whether it is in another language than the question.
-        ranked: of each question, documents, best first, ``MEASURED_HITS`` of them.
+        ranked: of each question, documents, best first, ``DEEPEST`` of them.
     """
     import ir_measures
     from ir_measures import R, nDCG
@@ -104,7 +103,7 @@ def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Seque
         for rank, name in enumerate(names)
     ]
     figures = np.zeros((len(answers), 2))
-    for column, measures in enumerate(([nDCG @ _DEPTH], [R @ depth for depth in _RECALL_DEPTHS])):
+    for column, measures in enumerate(([nDCG @ 20], [R @ depth for depth in _RECALL_DEPTHS])):
         judged = [
             ir_measures.Qrel(str(number), name, 1)
             for number, known in enumerate(answers)
@@ -155,9 +154,8 @@ def part_changes(
         if ndcg is not None:
             dense = float(before[which, 0].mean())
             recall = (None, 0.0) if tlr is None else tlr
-            found.append(
-                SliceChange(answer, overlap, level, len(of), dense, ndcg.mean, recall[0], ndcg.error, recall[1])
-            )
+            errors = ndcg.error, recall[1]
+            found.append(SliceChange(answer, overlap, level, len(of), dense, ndcg.mean, recall[0], *errors))
     return found
 
 
@@ -174,8 +172,7 @@ def predictions(questions: Sequence[CalibrationQuestion], before: Measured, afte
         asked = np.flatnonzero(languages == language)
         part = [questions[int(at)] for at in asked]
         if len({one.cluster for one in part}) >= FEWEST_CALIBRATED:
-            changes = part_changes(part, before[asked], after[asked])
-            found.append(Prediction.of(None, language, changes))
+            found.append(Prediction.of(None, language, part_changes(part, before[asked], after[asked])))
     return found
 
 
