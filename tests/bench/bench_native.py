@@ -1,8 +1,9 @@
 """What the plugin's query takes beside a bare ``knn`` request, and its processor beside Painless and no pipeline.
 
 Run with ``make bench-search``. 20,000 made-up documents with one shard and with three; every question is asked in all
-ways in turn, several times, for the ids of ten hits; a ratio is of the same question's times. Of bulk requests the
-processor time of the server is told. Machines differ and are shared: look at the ratios, not at the times.
+ways in turn, several times, for the ids of ten hits, and so are the parts that the modes are made of; a ratio is of the
+same question's times. Of bulk requests the processor time of the server is told. Machines differ and are shared: look
+at the ratios, not at the times.
 """
 
 import json
@@ -26,13 +27,16 @@ from langshift.plugin import pipelines, versions
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.calibration.stored import measured_spread, store_calibration
+from langshift.retrieval.dsl import matching
 from langshift.retrieval.settings import LEAST_CANDIDATES, SearchSettings
 
 from .bench_bulk import spread
 from .bench_search import quartiles
 
 QUESTIONS, WARM_UP, ROUNDS = 120, 2, 5
-PLAIN = "knn"
+PLAIN, IN_LANGUAGE, WORDS = "knn", "knn, in the language", "words"
+# What the query's modes are put together of, each a request of its own.
+PARTS = (PLAIN, IN_LANGUAGE, WORDS)
 WAYS = {
     "dense": SearchSettings(),
     "dense, one per group": SearchSettings(one_per_group=True),
@@ -73,8 +77,8 @@ def test_searching(client, index_name, corpus, tmp_path, shards):
     index = versions.live(client, index_name)
     found = {"spread": measured_spread(client, index, 200), "strength": 0.5, "mode": "anchored"}
     store_calibration(client, index, found | {"lexical_weight": None, "rerank": {}})
-    ways = [PLAIN, *WAYS]
-    bodies = [[body(way, question) for way in ways] for question in questions]
+    ways = [*PARTS, *WAYS]
+    bodies = [[body(way, question, index.languages) for way in ways] for question in questions]
     times = np.empty((ROUNDS, len(questions), len(ways)))
     before = os.getloadavg()[0]
     for number in range(-WARM_UP, ROUNDS):
@@ -97,10 +101,16 @@ def test_searching(client, index_name, corpus, tmp_path, shards):
         print(f"{way:24}{quartiles(took, '.2f'):>26} ms{quartiles(took / middle[:, 0], '.2f'):>24}{told}")
 
 
-def body(way, question):
+def body(way, question, languages):
     """The body of a search for ten ids."""
-    query = {"knn": {"embedding": {"vector": question.vector.tolist(), "k": LEAST_CANDIDATES}}}
-    if way != PLAIN:
+    neighbours = {"vector": question.vector.tolist(), "k": LEAST_CANDIDATES}
+    if way == PLAIN:
+        query = {"knn": {"embedding": neighbours}}
+    elif way == IN_LANGUAGE:
+        query = {"knn": {"embedding": neighbours | {"filter": {"term": {"language": question.language}}}}}
+    elif way == WORDS:
+        query = matching(question.words, question.language, [one for one in languages if one != question.language])
+    else:
         query = query_of(question, WAYS[way])
     # As the client would write it each time.
     return orjson.dumps({"size": 10, "query": query, "_source": False})
