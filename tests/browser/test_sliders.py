@@ -36,15 +36,18 @@ def asked(client, demo):
 
 
 def at(alpha, stored, asked):
-    """Ids and scores of the first ten at an alpha: of alpha 1 a language's vector is what sets both indices apart."""
+    """Ids and scores of the first ten at an alpha: of alpha 1 a language's vector is what sets both indices apart.
+
+    The page rounds scores that were reckoned in single precision.
+    """
     names, plain, shifted = stored
     moved = plain + alpha * (shifted - plain)
     found = (1 + moved @ asked / np.linalg.norm(moved, axis=1)) / 2
-    return [(names[place], f"{found[place]:.4f}") for place in np.argsort(-found)[:10]]
+    return [(names[place], pytest.approx(found[place], abs=6e-5)) for place in np.argsort(-found)[:10]]
 
 
 def shown(page, place):
-    return list(zip(ids(page, place), scores(page, place), strict=True))
+    return list(zip(ids(page, place), map(float, scores(page, place)), strict=True))
 
 
 def opened(page, *given, **more):

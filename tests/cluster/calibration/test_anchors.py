@@ -475,7 +475,7 @@ def test_it_prints_what_it_found_in_words(plain, name, measured):
         ["in others only", "50%", "any", "90"],
         ["in others only", "25%", "any", "90"],
     ]
-    assert lines[7:12] == [
+    assert lines[7:13] == [
         "",
         "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
         "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR: the change by",
@@ -483,7 +483,7 @@ def test_it_prints_what_it_found_in_words(plain, name, measured):
         "of answers in other languages (the mean of TLR@15 to TLR@25).",
         "",
     ]
-    lines = lines[3:]
+    lines = lines[4:]
     assert lines[9].startswith(f"{index}: mode auto is {kept['mode']}. ")
     assert lines[10].startswith(f"Strength of anchored search: {kept['strength']:g}")
     assert lines[10].endswith(f"; spread of cosines: {kept['spread']:.4f}.")
