@@ -200,7 +200,7 @@ class RerankSlice:
         questions: how many.
         before: mean nDCG@20 in the order that it is compared with.
         ndcg: mean change of it.
-        tlr: mean change of the share of answers in other languages among the first 20; None where there are none.
+        tlr: mean change of TLR, as calibration takes it; None where no answer is in another language.
         error: standard error of the two changes, the larger of them.
     """
 

@@ -153,9 +153,8 @@ def part_changes(
         ndcg, tlr = (_mean(changed[:, column], of) for column in (0, 1))
         if ndcg is not None:
             dense = float(before[which, 0].mean())
-            recall = (None, 0.0) if tlr is None else tlr
-            errors = ndcg.error, recall[1]
-            found.append(SliceChange(answer, overlap, level, len(of), dense, ndcg.mean, recall[0], *errors))
+            recall, error = tlr or (None, 0.0)
+            found.append(SliceChange(answer, overlap, level, len(of), dense, ndcg.mean, recall, ndcg.error, error))
     return found
 
 
