@@ -71,8 +71,9 @@ def test_forty_queries_by_keyboard_alone(sessions, demo, shifted, cluster_url, t
     press(page, "u")
     assert page.locator("[name=query]").input_value() == judged.pop()
     # Held down, a key judges once.
+    with page.expect_navigation():
+        page.keyboard.down("b")
     page.keyboard.down("b")
-    page.wait_for_url("**/judging?*")
     page.keyboard.up("b")
     expect(page.locator("#judged")).to_have_text(f"{len(judged) + 1} of {total(page)}")
     press(page, "n")
