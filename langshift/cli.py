@@ -164,25 +164,20 @@ class _StoppedInOrder:
     or given back by Python code, raising would leave it locked, for the clean-up too.
     """
 
-    def __init__(self) -> None:
+    def __enter__(self) -> None:
         self._received: list[int] = []
         self._ended, self._deferred = threading.Event(), False
         self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
         wanted = {"SIGINT": self._interrupt, "SIGTERM": self._interrupt, "SIGHUP": self._hang_up}
         handlers = {getattr(signal, name): handler for name, handler in wanted.items() if hasattr(signal, name)}
-        before = {number: signal.getsignal(number) for number in handlers}
-        self._handlers = {number: handlers[number] for number in handlers if before[number] is not signal.SIG_IGN}
-        self._before, self._tell = before, sys.unraisablehook
-
-    def __enter__(self) -> None:
-        sys.unraisablehook = self._unraisable
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        heeded = [number for number in handlers if signal.getsignal(number) is not signal.SIG_IGN]
+        self._tell, sys.unraisablehook = sys.unraisablehook, self._unraisable
+        self._before = {number: signal.signal(number, handlers[number]) for number in heeded}
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        for number in self._handlers:
-            signal.signal(number, self._before[number])
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
         sys.unraisablehook = self._tell
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:

@@ -155,36 +155,45 @@ class Entry:
         signal.raise_signal(signal.SIGINT)
 
 
+@pytest.fixture
+def ended(monkeypatch, capsys):
+    """Has the program do something for a command; its exit code and what it says."""
+
+    def run(command):
+        def root(*, standalone_mode):
+            assert not standalone_mode
+            command()
+
+        monkeypatch.setattr(cli, "root", root)
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code, capsys.readouterr().err
+
+    return run
+
+
 @pytest.mark.parametrize("finalized", [Answer, Entry])
-def test_an_interrupt_in_a_finalizer_is_not_lost(finalized, monkeypatch, capsys):
-    def command(*, standalone_mode):
-        assert not standalone_mode
+def test_an_interrupt_in_a_finalizer_is_not_lost(finalized, ended):
+    def command():
         finalized()
         time.sleep(60)
 
-    monkeypatch.setattr(cli, "root", command)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert (ended.value.code, capsys.readouterr().err) == (130, "Interrupted.\n")
+    assert ended(command) == (130, "Interrupted.\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupt_leaves_no_lock_taken(number, monkeypatch, capsys):
+def test_an_interrupt_leaves_no_lock_taken(number, ended):
     lock = threading.Lock()
     # Interrupted when it has just been taken, in the code of a condition.
     signalled = {"__enter__": partial(os.kill, os.getpid(), number), "__exit__": lambda *_: lock.release()}
     condition = threading.Condition(SimpleNamespace(acquire=lock.acquire, release=lock.release, **signalled))
 
-    def command(*, standalone_mode):
-        assert not standalone_mode
+    def command():
         lock.acquire()
         with condition:
             time.sleep(60)
 
-    monkeypatch.setattr(cli, "root", command)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert (ended.value.code, capsys.readouterr().err, lock.locked()) == (130, "Interrupted.\n", False)
+    assert (*ended(command), lock.locked()) == (130, "Interrupted.\n", False)
 
 
 def test_every_command_that_the_console_names_is_one():
