@@ -15,11 +15,11 @@ from langshift.debias.readable import unread_in_words
 from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import unfinished
 from langshift.plugin.alias_repair import BrokenAlias, broken_aliases
-from langshift.plugin.inventory import AnyVersion, UnreadableVersion, Version, listed
+from langshift.plugin.inventory import AnyVersion, UnreadableVersion, Version, listed, searchable
 from langshift.plugin.metadata import MetadataError
 from langshift.plugin.native_nodes import plugin_nodes
 from langshift.plugin.representations import in_words
-from langshift.plugin.versions import IndexInfo, live
+from langshift.plugin.versions import IndexInfo
 from langshift.server_errors import failure
 from langshift.settings import Settings
 
@@ -152,10 +152,8 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     with suppress(LangshiftError, OpenSearchException):
         versions = listed(client)
         broken = broken_aliases(client, versions)
+        found = searchable(client, versions)
     yield from _unfinished(versions)
-    for name in sorted({one.name for one in versions if one.state == "live" and isinstance(one, Version)}):
-        with suppress(LangshiftError, OpenSearchException):
-            found.append(live(client, name))
     for alias in broken:
         yield _finding(f"index {alias.name}", "warning", "its alias is broken", alias.in_words())
     for index in found:
@@ -188,8 +186,7 @@ def _rights(client: OpenSearch, *, secured: bool) -> Finding:
     """Whether indices may be created, as far as that is known without trying."""
     if not secured:
         return _finding("may create indices", "ok", "yes, like every user (no security plugin)")
-    roles = client.transport.perform_request("GET", "/_plugins/_security/authinfo").get("roles", [])
+    roles = sorted(client.transport.perform_request("GET", "/_plugins/_security/authinfo").get("roles", []))
     if "all_access" in roles:
         return _finding("may create indices", "ok", "yes (role all_access)")
-    shown = ", ".join(sorted(roles)) or "none"
-    return _finding("may create indices", "ok", f"not known without trying (roles: {shown})")
+    return _finding("may create indices", "ok", f"not known without trying (roles: {', '.join(roles) or 'none'})")

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import TransportError
 from rich.filesize import decimal
 
 from langshift.debias.fingerprint import Fingerprint
@@ -17,7 +18,7 @@ from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_
 from langshift.plugin.representations import SPARSE, TOKENS, Kept, stored_beside
 from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
-from langshift.plugin.versions import alias_of, broken_in_words, version_behind
+from langshift.plugin.versions import IndexInfo, alias_of, broken_in_words, live, version_behind
 from langshift.reporting import note
 from langshift.wording import pluralize
 
@@ -150,6 +151,22 @@ def listed(client: OpenSearch, name: str | None = None) -> list[AnyVersion]:
     counts, sizes = _counts(client, fields), _sizes(client, pattern)
     made = [_version(index, one, read[index], counts[index], sizes.get(index)) for index, one in found.items()]
     return sorted(made, key=lambda one: (one.name, int(one.version.rpartition("-v")[2])))
+
+
+def searchable(client: OpenSearch, versions: Sequence[AnyVersion]) -> list[IndexInfo]:
+    """The indices whose live version is among these and can be searched, by name.
+
+    One that somebody has changed or closed, drops just now, or may not read keeps no other from the list.
+    """
+    found = []
+    for name in sorted({one.name for one in versions if one.state == "live" and isinstance(one, Version)}):
+        try:
+            found.append(live(client, name))
+        except (ClusterError, TransportError) as error:
+            # About the index alone are answers for one that is closed, denied, gone, or has no shard that answers.
+            if getattr(error, "status_code", 404) not in (400, 403, 404, 503):
+                raise
+    return found
 
 
 def _is_version(index: str, found: Mapping[str, Any], name: str | None) -> bool:

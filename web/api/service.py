@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from opensearchpy.exceptions import NotFoundError
 
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Encoder, identity
-from langshift.errors import ClusterError
-from langshift.plugin.inventory import versions_of
-from langshift.plugin.versions import IndexInfo, check_name, live
+from langshift.plugin.inventory import searchable, versions_of
+from langshift.plugin.versions import check_name
 from langshift.retrieval.rerank.rerankers import TextReranker, open_reranker
 from langshift.retrieval.searcher import ENCODING
 from langshift.retrieval.service import plan_factory
@@ -74,11 +71,6 @@ class SearchService:
 
     def indices(self, _: None = None) -> contract.IndicesAnswer:
         """The indices whose live version can be searched."""
-        client, found = self.console.client, list[IndexInfo]()
-        for name in [one.name for one in versions_of(client) if one.state == "live"]:
-            # One that cannot be searched, as somebody has changed it or drops it just now, is none of these.
-            with suppress(ClusterError, NotFoundError):
-                found.append(live(client, name))
         return contract.IndicesAnswer(
             [
                 contract.KnownIndex(
@@ -91,7 +83,7 @@ class SearchService:
                     gamma=one.fingerprint.gamma,
                     languages=dict(one.counts),
                 )
-                for one in found
+                for one in searchable(self.console.client, versions_of(self.console.client))
             ]
         )
 

@@ -17,18 +17,20 @@ import pytest
 from console_process import serving
 from embeddings_server import embeddings_server
 from fault_proxy import fault_proxy
-from faults import delayed
+from faults import delayed, whole
 from model_http import cut
+from opensearchpy.exceptions import TransportError
 from reranking_server import reranking_server
 from same_answer import require_same
 from searched import TEXTS, an_index, documents
 from searched_index import WITHOUT_WEIGHTS
+from server_words import Refusal, pressed
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
-from langshift.plugin.metadata import read_metadata
+from langshift.plugin.inventory import searchable, versions_of
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import setting_of
 from langshift.web.api.contract import ErrorAnswer, IndicesAnswer, SearchAnswer
@@ -112,16 +114,34 @@ def test_indices_are_listed(api, index):
     assert found.languages == {"en": 2, "de": 2, "th": 2}
 
 
-def test_one_with_a_broken_alias_keeps_no_other_from_the_list(client, api, index):
-    name, meta = f"{index}-broken", read_metadata(client, f"{index}-v0001")
-    versions = [f"{name}-v0001", f"{name}-v0002"]
+def test_one_that_cannot_be_searched_keeps_no_other_from_the_list(client, api, index):
+    broken, closed, live = f"{index}-broken", f"{index}-closed", client.indices.get(index=index)[f"{index}-v0001"]
+    versions = [f"{broken}-v0001", f"{broken}-v0002", f"{closed}-v0001"]
+    settings = {"knn": True, "analysis": live["settings"]["index"]["analysis"]}
     try:
         for version in versions:
-            client.indices.create(index=version, body={"mappings": {"_meta": meta}, "aliases": {name: {}}})
-        listed = {one["name"] for one in api.get("/api/indices").json()["indices"]}
+            body = {"mappings": live["mappings"], "settings": {"index": settings}}
+            client.indices.create(index=version, body=body | {"aliases": {version.rpartition("-")[0]: {}}})
+        assert names(api) & {index, broken, closed} == {index, closed}
+        client.indices.close(index=versions[-1])
+        assert names(api) & {index, broken, closed} == {index}
     finally:
         client.indices.delete(index=versions, params={"ignore_unavailable": "true"})
-    assert listed & {index, name} == {index}
+
+
+def names(api):
+    """Those of the indices that are listed."""
+    return {one["name"] for one in api.get("/api/indices").json()["indices"]}
+
+
+def test_shards_that_are_away_shorten_the_list_and_a_cluster_that_has_too_much_ends_it(client, proxy, through, index):
+    away = Refusal(503, {"type": "search_phase_execution_exception", "reason": "all shards failed"})
+    proxy.inject(f"{index}-v0001/_search", [whole(away), whole(pressed())])
+    versions = versions_of(client, index)
+    assert searchable(through, versions) == []
+    with pytest.raises(TransportError, match="429"):
+        searchable(through, versions)
+    assert [one.name for one in searchable(through, versions)] == [index]
 
 
 @pytest.mark.parametrize("of", ["use-m", "index"])

@@ -23,8 +23,8 @@ def workers(console):
     """The processes that serve; beside them one watches over what they share."""
     found = []
     for one in psutil.Process(console.process.pid).children():
-        # One that was killed is there until it is replaced.
-        with suppress(psutil.ZombieProcess):
+        # One that was killed is there, as a zombie, until it is replaced.
+        with suppress(psutil.NoSuchProcess):
             found += [one] if "spawn_main" in " ".join(one.cmdline()) else []
     return found
 
