@@ -14,7 +14,6 @@ from contextlib import suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
-from types import FrameType
 from typing import Any, Final
 
 from langshift.reporting import note
@@ -45,10 +44,8 @@ def serve_together(
         on_start: called once all have begun.
     """
     os.environ[FIGURES] = figures = tempfile.mkdtemp(prefix="langshift-figures-")
-    stopped, made = threading.Event(), get_context("spawn")
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopped.set()
+    # No event: a signal that came while its lock is taken would wait for it for ever.
+    stopped, made = list[int](), get_context("spawn")
 
     def started() -> tuple[SpawnProcess, float]:
         process = made.Process(target=_work, args=(listener, serve, arguments))
@@ -56,19 +53,20 @@ def serve_together(
         return process, time.monotonic()
 
     for number in _STOPPING:
-        signal.signal(number, stop)
+        signal.signal(number, lambda number, _: stopped.append(number))
     running = [started() for _ in range(count)]
     on_start()
     try:
-        while not stopped.is_set():
+        while not stopped:
             wait([process.sentinel for process, _ in running], 0.5)
             for place, (process, since) in enumerate(running):
-                if process.exitcode is None or stopped.is_set():
+                if process.exitcode is None or stopped:
                     continue
                 _forget(process.pid)
                 note(f"A process of the service ended with code {process.exitcode}; another takes its place.")
-                if time.monotonic() - since < _SOON:
-                    stopped.wait(_SOON)
+                again = time.monotonic() + (_SOON if time.monotonic() - since < _SOON else 0.0)
+                while not stopped and time.monotonic() < again:
+                    time.sleep(0.1)
                 running[place] = started()
     finally:
         _end([process for process, _ in running])
