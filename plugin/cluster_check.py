@@ -152,8 +152,10 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     with suppress(LangshiftError, OpenSearchException):
         versions = listed(client)
         broken = broken_aliases(client, versions)
-        found = searchable(client, versions)
     yield from _unfinished(versions)
+    for one in versions:
+        with suppress(LangshiftError, OpenSearchException):
+            found += searchable(client, [one])
     for alias in broken:
         yield _finding(f"index {alias.name}", "warning", "its alias is broken", alias.in_words())
     for index in found:

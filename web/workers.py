@@ -53,7 +53,7 @@ def serve_together(
         return process, time.monotonic()
 
     for number in _STOPPING:
-        signal.signal(number, lambda number, _: stopped.append(number))
+        signal.signal(number, lambda received, _: stopped.append(received))
     running = [started() for _ in range(count)]
     on_start()
     try:
@@ -64,9 +64,9 @@ def serve_together(
                     continue
                 _forget(process.pid)
                 note(f"A process of the service ended with code {process.exitcode}; another takes its place.")
-                again = time.monotonic() + (_SOON if time.monotonic() - since < _SOON else 0.0)
-                while not stopped and time.monotonic() < again:
-                    time.sleep(0.1)
+                if (now := time.monotonic()) - since < _SOON:
+                    while not stopped and time.monotonic() < now + _SOON:
+                        time.sleep(0.1)
                 running[place] = started()
     finally:
         _end([process for process, _ in running])
