@@ -23,7 +23,7 @@ from langshift.evaluate.convert.ubi import read_ubi
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.evaluate.datasets.dataset import describe_own_documents, load_dataset
 from langshift.output import emit_json, line, note, out, progress, table
-from langshift.parameters import JSON, PATH, CommandGroup, flag, json_or_tables, option, parse_list
+from langshift.parameters import JSON, PATH, CommandGroup, flag, option, parse_list
 from langshift.wording import join_words, pluralize
 
 
@@ -191,7 +191,7 @@ def export(format_: str, folder: Path, out: Path, as_json: bool) -> None:  # noq
 
 @dataset.command("check")
 @click.argument("folder", type=PATH)
-@json_or_tables
+@JSON
 @click.pass_context
 def check(context: click.Context, folder: Path, as_json: bool) -> None:
     """Find every problem in the dataset FOLDER, not only the first.

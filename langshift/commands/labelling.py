@@ -16,7 +16,7 @@ from langshift.evaluate.generation.generators import Generator
 from langshift.evaluate.rerank.labels import CANDIDATES, LabelQuestion, label, oracle_distribution, write_labels
 from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, line, note, table
-from langshift.parameters import PATH, Command, json_or_tables, option
+from langshift.parameters import JSON, PATH, Command, option
 from langshift.retrieval.settings import USUAL, SearchOptions
 from langshift.wording import format_score
 
@@ -38,7 +38,7 @@ from langshift.wording import format_score
 )
 @option("--output FILE", "Where to write the labels; FILE.answers.sqlite keeps the answers.", PATH, required=True)
 @search_options
-@json_or_tables
+@JSON
 def label_(
     dataset: Path,
     name: str,

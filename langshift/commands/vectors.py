@@ -9,7 +9,6 @@ import click
 import numpy as np
 
 from langshift.commands.fitting import (
-    OPENING,
     PAIRS_ENCODER,
     check_output,
     encoder_for,
@@ -20,15 +19,17 @@ from langshift.commands.fitting import (
     output_files,
     passage_options,
 )
+from langshift.commands.pipeline_options import reading_options
 from langshift.commands.tuning import tune
 from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import Reading
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.reliability import USE, VectorAssessment, assess_vectors
 from langshift.debias.parallel import open_parallel
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table, warn
-from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, CommandGroup, json_or_tables, option, parse_list
+from langshift.parameters import ENCODER, JSON, PATH, CommandGroup, option, parse_list
 from langshift.wording import pluralize
 
 
@@ -49,9 +50,9 @@ vectors.add_command(tune)
 @click.argument("file", type=PATH, metavar="FILE.pt")
 @option("--output FILE", "The file to write.", required=True)
 @option("--encoder NAME", "The encoder that the vectors are for. [default: st: and FILE's model]")
-@OPENING
+@reading_options
 @JSON
-def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, Any], as_json: bool) -> None:
+def import_(file: Path, output: Path, encoder: str | None, reading: Reading, as_json: bool) -> None:
     """Import language vectors published with the paper's reference implementation.
 
     FILE.pt is a file saved by torch: a dict with model_name, source_lang and a tensor v_<lang> for every
@@ -68,7 +69,7 @@ def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, An
     published = read_pt(file)
     name = encoder or published.encoder
     require_model_of(published, name)
-    made = with_encoder(published, open_encoder(name, **opening))
+    made = with_encoder(published, open_encoder(name, reading=reading))
     made.save(output)
     show_vectors(made, output, as_json=as_json)
     if not as_json:
@@ -245,12 +246,12 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     rare=True,
 )
 @ENCODER
-@OPENING
+@reading_options
 @option(
     "--output FILE", "The file to write; with several pivots a folder, for files <pivot>.safetensors.", required=True
 )
 @passage_options
-@json_or_tables
+@JSON
 def fit(
     pairs: Path,
     languages: list[str] | None,
@@ -258,7 +259,7 @@ def fit(
     methods: list[str],
     directions: int | None,
     encoder: str,
-    opening: dict[str, Any],
+    reading: Reading,
     output: Path,
     passages: dict[str, Any],
     as_json: bool,
@@ -281,7 +282,7 @@ def fit(
     files = output_files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, pivots=pivots, **passages)
-    opened = open_encoder(encoder, vector_spec=vector_spec_of(source), **opening)
+    opened = open_encoder(encoder, vector_spec=vector_spec_of(source), reading=reading)
     if directions is not None and directions > (most := min(len(source.languages), opened.dimension)):
         raise UsageError(
             f"--directions {directions} is too many: {pluralize(len(source.languages), 'language')} and "
@@ -319,14 +320,12 @@ def fit(
 @click.argument("file")
 @option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
 @PAIRS_ENCODER
-@REMOTE_CODE
 @passage_options
-@json_or_tables
+@JSON
 def check(
     file: str,
     pairs: Path | None,
     encoder: str | None,
-    trust_remote_code: bool,
     passages: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -363,7 +362,7 @@ def check(
     fitted, left_out = None, {}
     if pairs is not None:
         source, _ = open_for(pairs, passages, vectors)
-        opened = encoder_for(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
+        opened = encoder_for(vectors, path, source, encoder)
         omitted: list[str] = []
         fitted = fit_shown(source, [vectors.pivot], opened, on_omitted=lambda _, __, why: omitted.append(why))[
             vectors.pivot

@@ -393,7 +393,7 @@ def sites():
 def called(monkeypatch, sites):
     """The places of the calls that print a table; each table is looked at, as narrow as a usual terminal and whole."""
     places = set()
-    monkeypatch.setattr(output.out, "width", COLUMNS)
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
 
     def note_place():
         frame = sys._getframe(2)
