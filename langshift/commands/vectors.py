@@ -20,7 +20,6 @@ from langshift.commands.fitting import (
     passage_options,
 )
 from langshift.commands.pipeline_options import reading_options
-from langshift.commands.tuning import tune
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Reading
 from langshift.debias.encoders.precomputed import vector_spec_of
@@ -41,9 +40,6 @@ def vectors() -> None:
     Example:
       langshift vectors check e5-small
     """
-
-
-vectors.add_command(tune)
 
 
 @vectors.command("import")
