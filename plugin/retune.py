@@ -217,7 +217,7 @@ def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, want
             )
     scales = {tag: scale for tag, scale in sorted({**alphas, **wanted.alphas}.items()) if scale != alpha}
     if given is not None:
-        return stored_shift.of_debias(Debiaser(given, "shift", alpha, scales, gamma=gamma))
+        return stored_shift.of_debias(Debiaser(given, alpha, scales, gamma))
     if gamma and old.step is None:
         raise UsageError(
             f"Index {index.name} was built without the common mean and the directions that a gamma takes out: give "

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import Debiaser
-from langshift.debias.fitting.linear_maps import spanned_directions
+from langshift.debias.fitting.directions import spanned_directions
 from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.compare.significance import LEVEL, SEED, Floats, paired_tests
 from langshift.evaluate.compare.verdict import VISIBLE

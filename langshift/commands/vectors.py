@@ -91,8 +91,7 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
         f"{path}: {pluralize(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
         f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
         f"fitted on {vectors.source}",
-        f"methods {', '.join(_methods(vectors))}; {pluralize(count, 'direction')} of queries"
-        f"{'' if advice else '; alpha 1 (default: not tuned)'}",
+        f"{pluralize(count, 'direction')} of queries{'' if advice else '; alpha 1 (default: not tuned)'}",
         *([f"recommended: {advice.words}"] if advice else []),
     ):
         line(text)
@@ -108,11 +107,6 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
 
 def _directions(vectors: LanguageVectors) -> int:
     return 0 if vectors.query_directions is None else len(vectors.query_directions)
-
-
-def _methods(vectors: LanguageVectors) -> list[str]:
-    held = {"shift": vectors.vectors, "centering": vectors.means, "lir": vectors.directions, "affine": vectors.maps}
-    return [method for method, tensors in held.items() if tensors]
 
 
 # What a language may have -> how it is printed.
@@ -156,7 +150,6 @@ def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
         "pivot": vectors.pivot,
         "encoder": vectors.encoder,
         **{name: getattr(vectors, name) for name in made},
-        "methods": _methods(vectors),
         "directions": _directions(vectors),
         "recommendation": None if vectors.recommendation is None else asdict(vectors.recommendation),
         "languages": _languages(vectors),
@@ -232,13 +225,6 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     callback=partial(parse_list, example="en,de"),
 )
 @option(
-    "--methods LIST",
-    "What to fit beside shift and centering: lir, affine.",
-    default="shift",
-    callback=partial(parse_list, example="shift,lir"),
-    rare=True,
-)
-@option(
     "--directions K",
     "How many directions of queries, for --gamma. [default: those with a singular value above 1/40 of the first]",
     click.IntRange(min=1),
@@ -255,7 +241,6 @@ def fit(
     pairs: Path,
     languages: list[str] | None,
     pivots: list[str],
-    methods: list[str],
     directions: int | None,
     encoder: str,
     opening: dict[str, Any],
@@ -276,7 +261,7 @@ def fit(
     \b
     Example:
       langshift vectors fit --pairs parallel --pivot en --output mine.safetensors
-      langshift vectors fit --pairs parallel --pivot en,de,zh --methods shift,affine --output vectors
+      langshift vectors fit --pairs parallel --pivot en,de,zh --output vectors
     """
     files = output_files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
@@ -292,7 +277,6 @@ def fit(
         source,
         pivots,
         opened,
-        methods=methods,
         directions=directions,
         on_omitted=lambda pivot, language, why: omitted.setdefault(pivot, {}).update({language: why}),
     )
