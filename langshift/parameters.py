@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from langshift import output
+from langshift import extensions, output
 from langshift.errors import UsageError, installed
 from langshift.reporting import report_to
 
@@ -68,10 +68,30 @@ class Command(click.Command):
 
 
 class CommandGroup(click.Group):
-    """A group of such commands."""
+    """A group of such commands: its own, and those that other distributions add to it."""
 
     command_class = Command
     group_class = type
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands by the alphabet."""
+        return sorted({*super().list_commands(ctx), *extensions.commands(self.name or "")})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, imported where it is another distribution's; None where there is none of that name."""
+        return super().get_command(ctx, cmd_name) or extensions.load_command(f"{self.name} {cmd_name}")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments begin with; name those that are spelt alike where there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            # click itself knows none, since none is loaded.
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=self.list_commands(ctx), ctx=ctx
+            ) from None
 
 
 #: A number from 0 to 1.

@@ -11,11 +11,8 @@ import click
 from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client, open_cluster
-from langshift.commands.board import board
 from langshift.commands.compare import compare
 from langshift.commands.log_options import log_options
-from langshift.commands.offline import offline
-from langshift.commands.rag import rag
 from langshift.commands.run_tables import show_drifts, show_positions, show_replay
 from langshift.commands.search_options import WITHIN, search_options
 from langshift.debias.encoders.base import Encoder
@@ -326,5 +323,5 @@ def evaluate() -> None:
     """
 
 
-for command in (replay_command, offline, rag, compare, board):
+for command in (replay_command, compare):
     evaluate.add_command(command)

@@ -20,7 +20,6 @@ from langshift.commands.fitting import (
     output_files,
     passage_options,
 )
-from langshift.commands.tuning import tune
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.reliability import USE, VectorAssessment, assess_vectors
@@ -40,9 +39,6 @@ def vectors() -> None:
     Example:
       langshift vectors check e5-small
     """
-
-
-vectors.add_command(tune)
 
 
 @vectors.command("import")

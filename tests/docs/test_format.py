@@ -33,13 +33,9 @@ from langshift.evaluate.datasets.dataset import (
     Dataset,
     load_dataset,
 )
-from langshift.evaluate.generation.evaluation import RagEvaluation
-from langshift.evaluate.generation.generators import Answer
-from langshift.evaluate.generation.rag import parse_context
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.replay.result import per_query, result, searched
-from langshift.evaluate.rerank.labels import Labels
 from langshift.ingest.bulk.dead_letters import DeadLetter, to_line
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
@@ -53,6 +49,10 @@ from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCo
 from langshift.retrieval.calibration.changes import Prediction, SliceChange
 from langshift.retrieval.calibration.stored import store_calibration
 from langshift.retrieval.settings import AnchorModel, SearchSettings
+from langshift_lab.generation.evaluation import RagEvaluation
+from langshift_lab.generation.generators import Answer
+from langshift_lab.generation.rag import parse_context
+from langshift_lab.rerank.labels import Labels
 
 FORMAT = REFERENCE / "format.md"
 TEXT = FORMAT.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from advice import advised
 from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
 from langshift.evaluate.datasets.texts import DatasetLanguages
-from langshift.evaluate.offline.encoding import EncodedDataset
+from langshift_lab.offline.encoding import EncodedDataset
 
 
 def encoded(documents, queries, tags, asked, groups=None, qrels=None):

@@ -361,6 +361,6 @@ def test_options_that_a_format_does_not_know_are_refused(tmp_path):
         assert not (tmp_path / "out").exists()
         return str(said.exception)
 
-    assert refused("xquad", "--split", "dev") == "--split is for mlqa, miracl and beir: leave it out with xquad."
+    assert refused("xquad", "--split", "dev") == "--split is for beir, miracl and mlqa: leave it out with xquad."
     assert refused("beir", "--articles") == "--articles is for xquad: leave it out with beir."
     assert refused("mlqa", "--domains", "Law") == "--domains is for posir: leave it out with mlqa."

@@ -21,16 +21,16 @@ from convert_sources import (
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.beir import read_beir
-from langshift.evaluate.convert.belebele import read_belebele
 from langshift.evaluate.convert.common import pick, tagged
-from langshift.evaluate.convert.miracl import read_miracl
-from langshift.evaluate.convert.multieup import read_multieup
-from langshift.evaluate.convert.neuclir import read_neuclir
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolOptions, PoolPassage, PoolSource, build
-from langshift.evaluate.convert.posir import read_posir
-from langshift.evaluate.convert.squad import read_mlqa
 from langshift.evaluate.datasets.check import check_dataset
 from langshift.evaluate.datasets.dataset import load_dataset
+from langshift_lab.convert.belebele import read_belebele
+from langshift_lab.convert.miracl import read_miracl
+from langshift_lab.convert.multieup import read_multieup
+from langshift_lab.convert.neuclir import read_neuclir
+from langshift_lab.convert.posir import read_posir
+from langshift_lab.convert.squad import read_mlqa
 
 TAGS = ["ar", "de", "en", "zh"]
 

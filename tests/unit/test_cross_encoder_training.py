@@ -13,14 +13,14 @@ from tiny_model import (
 )
 
 from langshift.errors import UsageError
-from langshift.evaluate.rerank.cross_encoder_training import (
+from langshift.retrieval.rerank.rerankers import open_reranker
+from langshift_lab.rerank.cross_encoder_training import (
     CrossEncoderTraining,
     TrainingQuery,
     fit_cross_encoder,
     listwise_loss,
     text_scorer,
 )
-from langshift.retrieval.rerank.rerankers import open_reranker
 
 require_transformers()
 pytestmark = pytest.mark.xdist_group("torch")

@@ -9,10 +9,10 @@ import pytest
 
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
-from langshift.evaluate.construct.construct import draw_passages
-from langshift.evaluate.construct.contrast import windows, without_span
-from langshift.evaluate.construct.passages import Candidate, candidates, draw, passage
-from langshift.evaluate.construct.questions import (
+from langshift_lab.construct.construct import draw_passages
+from langshift_lab.construct.contrast import windows, without_span
+from langshift_lab.construct.passages import Candidate, candidates, draw, passage
+from langshift_lab.construct.questions import (
     DraftQuestion,
     QuestionReply,
     find_span,
@@ -23,8 +23,8 @@ from langshift.evaluate.construct.questions import (
     translation_prompt,
     without_repeats,
 )
-from langshift.evaluate.construct.snapshot import IndexedDocument
-from langshift.evaluate.generation.generators import Answer
+from langshift_lab.construct.snapshot import IndexedDocument
+from langshift_lab.generation.generators import Answer
 
 SENTENCES = [f"Sentence number {number} speaks of the thing {chr(97 + number)}." for number in range(12)]
 DOCUMENT = IndexedDocument("d", "en", "Things", " ".join(SENTENCES), None)

@@ -10,8 +10,8 @@ from chat_server import MODEL, chat_server, message
 from model_http import cut, reply
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.generation.generators import KEY, Answer, AnswerCache, Generator, answer_prompt
-from langshift.evaluate.generation.scoring import trigram_recall
+from langshift_lab.generation.generators import KEY, Answer, AnswerCache, Generator, answer_prompt
+from langshift_lab.generation.scoring import trigram_recall
 
 
 @pytest.fixture(autouse=True)
@@ -179,7 +179,7 @@ def test_answers_under_way_at_a_failure_are_kept(server, tmp_path):
 KILLED = """
 import sys
 from pathlib import Path
-from langshift.evaluate.generation.generators import AnswerCache, Generator
+from langshift_lab.generation.generators import AnswerCache, Generator
 with AnswerCache(Path(sys.argv[1])) as cache:
     cache.answer_all(Generator(sys.argv[2]), [f"p{n}" for n in range(40)], concurrency=1)
 """

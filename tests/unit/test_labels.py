@@ -3,8 +3,8 @@
 import pytest
 
 from langshift.errors import UsageError
-from langshift.evaluate.generation.generators import Answer
-from langshift.evaluate.rerank.labels import (
+from langshift_lab.generation.generators import Answer
+from langshift_lab.rerank.labels import (
     LabelQuestion,
     Labels,
     label,

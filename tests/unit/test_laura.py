@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from langshift.evaluate.rerank.labels import Labels
-from langshift.evaluate.rerank.laura import (
+from langshift_lab.rerank.labels import Labels
+from langshift_lab.rerank.laura import (
     LabelComparison,
     LauraRow,
     laura_row,
@@ -15,7 +15,7 @@ from langshift.evaluate.rerank.laura import (
     stage_one,
     top_positive,
 )
-from langshift.evaluate.rerank.pools import TrainingPool, judged_positive
+from langshift_lab.rerank.pools import TrainingPool, judged_positive
 
 LANGUAGES = {f"d{number}": tag for number, tag in enumerate(("en", "en", "de", "de", "en", "de", "en", "de"))}
 RELEVANT = {"d0": 1, "d1": 1, "d2": 1, "d3": 1}

@@ -9,7 +9,7 @@ from toy_encoder import ToyEncoder
 
 from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.offline.encoding import encode
+from langshift_lab.offline.encoding import encode
 
 DOCUMENTS = {
     "a-en": ("en", "a", "The sea rises and falls twice a day because the Moon pulls at it."),

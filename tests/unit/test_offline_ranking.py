@@ -8,9 +8,9 @@ from encoded_data import encoded, vectors
 
 from langshift.debias.debiaser import Debiaser
 from langshift.errors import LangshiftError
-from langshift.evaluate.offline import ranking
-from langshift.evaluate.offline.encoding import DocumentLanguages
-from langshift.evaluate.offline.ranking import debias_vectors, rank, top
+from langshift_lab.offline import ranking
+from langshift_lab.offline.encoding import DocumentLanguages
+from langshift_lab.offline.ranking import debias_vectors, rank, top
 
 TAGS = ("en", "de", "zh-TW", "th", "und")
 

@@ -7,7 +7,7 @@ import pytest
 from encoded_data import vectors
 
 from langshift.errors import UsageError
-from langshift.evaluate.offline.ranking import repivoted
+from langshift_lab.offline.ranking import repivoted
 
 TAGS = ("en", "de", "th")
 

@@ -10,14 +10,14 @@ from data_folder import write_dataset
 from encoded_data import vectors
 from toy_encoder import ToyEncoder
 
-from langshift.commands import offline
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.offline.encoding import GIVEN, LanguageSource, encode, resolve_document_languages
-from langshift.evaluate.offline.ranking import Grid, OfflineSettings, settings
 from langshift.ingest.config import EmbeddingPipeline
+from langshift_lab.commands import offline
+from langshift_lab.offline.encoding import GIVEN, LanguageSource, encode, resolve_document_languages
+from langshift_lab.offline.ranking import Grid, OfflineSettings, settings
 
 KNOWN = vectors(
     {"de": np.ones(8), "es": np.arange(8)},

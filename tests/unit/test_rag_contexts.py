@@ -6,7 +6,7 @@ import pytest
 
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
-from langshift.evaluate.generation.rag import (
+from langshift_lab.generation.rag import (
     Context,
     compare_conditions,
     correlation,

@@ -3,8 +3,8 @@
 import pytest
 
 from langshift.debias.detector import open_detector
-from langshift.evaluate.generation.scoring import coherence, contains, exact_match, normalise, token_f1
 from langshift.languages import primary
+from langshift_lab.generation.scoring import coherence, contains, exact_match, normalise, token_f1
 
 
 @pytest.fixture(scope="module")

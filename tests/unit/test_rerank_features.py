@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.errors import UsageError
-from langshift.evaluate.rerank.feature_training import fit_weights
 from langshift.retrieval.anchored import QueryVector, rarest
 from langshift.retrieval.rerank.features import (
     FEATURES,
@@ -20,6 +19,7 @@ from langshift.retrieval.rerank.features import (
     read_model,
 )
 from langshift.retrieval.rerank.stage import score_behind
+from langshift_lab.rerank.feature_training import fit_weights
 
 SPREAD = 0.1
 

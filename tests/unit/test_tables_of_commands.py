@@ -36,12 +36,7 @@ from langshift.commands import (
 )
 from langshift.evaluate.compare import gate
 from langshift.evaluate.compare.verdict import Verdict
-from langshift.evaluate.construct.questions import REASONS
 from langshift.evaluate.measures.base import MeasureCell, MeasureTable, Scores
-from langshift.evaluate.offline.encoding import LanguageSource
-from langshift.evaluate.rerank.laura import FIGURES, LabelComparison, LauraRow
-from langshift.evaluate.rerank.pools import RerankSlice
-from langshift.evaluate.tune.tune import COST, MEASURES, TARGET, MeasureChange, TuningSettings
 from langshift.files import json_lines
 from langshift.plugin.index_body import ENGINES
 from langshift.plugin.metadata import ChunkPlace
@@ -53,6 +48,11 @@ from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, ShiftEffe
 from langshift.retrieval.rerank.features import read_model
 from langshift.retrieval.settings import AnchorModel, SearchSettings
 from langshift.retrieval.snippets import Snippet
+from langshift_lab.construct.questions import REASONS
+from langshift_lab.offline.encoding import LanguageSource
+from langshift_lab.rerank.laura import FIGURES, LabelComparison, LauraRow
+from langshift_lab.rerank.pools import RerankSlice
+from langshift_lab.tune.tune import COST, MEASURES, TARGET, MeasureChange, TuningSettings
 
 NAME = "articles-of-the-whole-archive-since-nineteen-hundred"
 WIDE = "月亮和地球之间的潮汐力使海水每天涨落两次的文章索引"

@@ -5,9 +5,9 @@ import pytest
 from planted import InMemory, PlantedEncoder, direction, known, parallel_text
 
 from langshift.debias.debiaser import Debiaser
-from langshift.evaluate.offline.ranking import debias_vectors, rank, score_ranked
-from langshift.evaluate.tune.task import make_task, sample_items
-from langshift.evaluate.tune.tune import ALPHAS, GAMMA, MEASURES, TARGET, Judge, TuningSettings, Weighing, tune
+from langshift_lab.offline.ranking import debias_vectors, rank, score_ranked
+from langshift_lab.tune.task import make_task, sample_items
+from langshift_lab.tune.tune import ALPHAS, GAMMA, MEASURES, TARGET, Judge, TuningSettings, Weighing, tune
 
 OFFSETS = {tag: 2 * direction(seed) for tag, seed in (("de", 10), ("es", 11), ("ru", 12))}
 CONE = 4 * direction(30)
@@ -66,7 +66,7 @@ def test_what_queries_have_in_common_is_taken_out_of_documents_along_as_few_dire
 
 
 def test_a_gain_that_is_not_worth_seeing_is_no_reason_for_a_gamma(cone, monkeypatch):
-    monkeypatch.setattr("langshift.evaluate.tune.tune.VISIBLE", 0.9)
+    monkeypatch.setattr("langshift_lab.tune.tune.VISIBLE", 0.9)
     found = tune(cone)
     shift, gamma = found.steps
     assert gamma.change.gained

@@ -12,14 +12,14 @@ from click.testing import CliRunner
 from data_folder import write_dataset
 from planted import PlantedEncoder, direction, known, parallel_text, write_text
 
-from langshift.commands.tuning import tune
 from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
-from langshift.evaluate.offline.encoding import encode
-from langshift.evaluate.offline.ranking import debias_vectors, rank, score_ranked
-from langshift.evaluate.tune.tune import MEASURES
+from langshift_lab.commands.tune import tune
+from langshift_lab.offline.encoding import encode
+from langshift_lab.offline.ranking import debias_vectors, rank, score_ranked
+from langshift_lab.tune.tune import MEASURES
 
 OFFSET = 2 * direction(10)
 
@@ -27,7 +27,7 @@ OFFSET = 2 * direction(10)
 def opened_by_every_name(patch):
     """The encoder that every name opens: documents in German are biased."""
     made = PlantedEncoder({"de": OFFSET}, {})
-    patch.setattr("langshift.commands.tuning.open_encoder", lambda *_, **__: made)
+    patch.setattr("langshift_lab.commands.tune.open_encoder", lambda *_, **__: made)
     return made
 
 

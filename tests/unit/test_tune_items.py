@@ -7,7 +7,7 @@ import pytest
 from planted import InMemory, PlantedEncoder, direction, known, parallel_text
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.tune.task import (
+from langshift_lab.tune.task import (
     default_sample,
     held_out_vectors,
     make_task,

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from langshift.commands.dataset import dataset as command
 from langshift.errors import UsageError
-from langshift.evaluate.convert import squad
 from langshift.evaluate.convert.pool import PoolOptions, build
-from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.datasets.dataset import load_dataset
+from langshift_lab.convert import squad
+from langshift_lab.convert.squad import read_xquad
 
 TEXTS = {
     "en": [

@@ -19,8 +19,8 @@ from searched import drop, make_index
 from shifted_index import printed
 
 from langshift.errors import UsageError
-from langshift.evaluate.generation.generators import KEY
-from langshift.evaluate.rerank.labels import read_labels
+from langshift_lab.generation.generators import KEY
+from langshift_lab.rerank.labels import read_labels
 
 DOCUMENTS = {one["_id"]: one for one in corpus(languages=("de", "th"))}
 GROUPS = sorted({one["group"] for one in DOCUMENTS.values()})[:6]

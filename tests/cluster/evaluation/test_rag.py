@@ -16,10 +16,10 @@ from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.generation.generators import KEY
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin.inventory import drop_all
+from langshift_lab.generation.generators import KEY
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 
