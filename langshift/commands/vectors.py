@@ -1,5 +1,6 @@
 """The commands of ``vectors``."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from langshift.commands.fitting import (
 )
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
+from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, assess_vectors
 from langshift.debias.parallel import open_parallel
 from langshift.debias.vectors import LanguageVectors, shipped
@@ -210,40 +212,45 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     return {**figures, "evidence": one.evidence.to_json() if one.evidence else None}
 
 
+#: The options of a command that fits language vectors, in the order of its help.
+_FITTING = (
+    option("--pairs PATH", "Parallel text, or given vectors.", required=True),
+    option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list),
+    option(
+        "--pivot LIST",
+        "The language to shift towards; several are fitted in one pass.",
+        dest="pivots",
+        default="en",
+        callback=partial(parse_list, example="en,de"),
+    ),
+    option(
+        "--directions K",
+        "How many directions of queries, for --gamma. [default: those with a singular value above 1/40 of the first]",
+        click.IntRange(min=1),
+        rare=True,
+    ),
+    ENCODER,
+    OPENING,
+    option(
+        "--output FILE",
+        "The file to write; with several pivots a folder, for files <pivot>.safetensors.",
+        required=True,
+    ),
+    passage_options,
+    json_or_tables,
+)
+
+
+def fitting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that fits language vectors, which it hands to ``fit_and_show``."""
+    for one in reversed(_FITTING):
+        command = one(command)
+    return command
+
+
 @vectors.command("fit")
-@option("--pairs PATH", "Parallel text, or given vectors.", required=True)
-@option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
-@option(
-    "--pivot LIST",
-    "The language to shift towards; several are fitted in one pass.",
-    dest="pivots",
-    default="en",
-    callback=partial(parse_list, example="en,de"),
-)
-@option(
-    "--directions K",
-    "How many directions of queries, for --gamma. [default: those with a singular value above 1/40 of the first]",
-    click.IntRange(min=1),
-    rare=True,
-)
-@ENCODER
-@OPENING
-@option(
-    "--output FILE", "The file to write; with several pivots a folder, for files <pivot>.safetensors.", required=True
-)
-@passage_options
-@json_or_tables
-def fit(
-    pairs: Path,
-    languages: list[str] | None,
-    pivots: list[str],
-    directions: int | None,
-    encoder: str,
-    opening: dict[str, Any],
-    output: Path,
-    passages: dict[str, Any],
-    as_json: bool,
-) -> None:
+@fitting_options
+def fit(**given: Any) -> None:  # noqa: ANN401 - the parameters of fit_and_show
     """Fit language vectors on parallel text: the mean difference to the pivot language's embeddings.
 
     PATH is a folder with one file per language, such as th.txt and en.txt, whose lines are translations of
@@ -259,6 +266,36 @@ def fit(
       langshift vectors fit --pairs parallel --pivot en --output mine.safetensors
       langshift vectors fit --pairs parallel --pivot en,de,zh --output vectors
     """
+    fit_and_show(fit_vectors, **given)
+
+
+def fit_and_show(
+    fit_with: Callable[..., Mapping[str, LanguageVectors]],
+    *,
+    pairs: Path,
+    languages: list[str] | None,
+    pivots: list[str],
+    directions: int | None,
+    encoder: str,
+    opening: dict[str, Any],
+    output: Path,
+    passages: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Fit with a progress bar, write the files, and show what is in them.
+
+    Args:
+        fit_with: ``langshift.debias.fitting.fit.fit``, or what takes and gives the same.
+        pairs: the parallel text, or given vectors.
+        languages: which of its languages; None for all.
+        pivots: the pivot languages.
+        directions: how many directions of queries; None for all that matter.
+        encoder: the encoder's name.
+        opening: how it is opened.
+        output: the file, or the folder where there are several pivots.
+        passages: how rows are joined.
+        as_json: whether one JSON document is printed.
+    """
     files = output_files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, pivots=pivots, **passages)
@@ -273,6 +310,7 @@ def fit(
         source,
         pivots,
         opened,
+        fit_with,
         directions=directions,
         on_omitted=lambda pivot, language, why: omitted.setdefault(pivot, {}).update({language: why}),
     )

@@ -137,10 +137,9 @@ class MethodDebiaser(Debiaser):
     @property
     def _fitted(self) -> Mapping[str, Matrix]:
         """What the method moves by, by tag."""
-        known = self.vectors
-        if known is None:
-            return {}
-        return {"centering": known.means, "lir": known.directions, "affine": known.maps}.get(self.method, known.vectors)
+        part = {"centering": "means", "lir": "directions", "affine": "maps"}.get(self.method, "vectors")
+        held: Mapping[str, Matrix] = {} if self.vectors is None else getattr(self.vectors, part)
+        return held
 
     def language_move(self, key: str) -> Callable[[Matrix], Matrix] | None:
         """What the method does by the tag of a language vector; None where nothing does, as for an empty tag."""

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from langshift.debias.debiaser import shift
 from langshift_lab.methods.linear_maps import (
     STRENGTHS,
     Moments,
@@ -15,8 +17,6 @@ from langshift_lab.methods.linear_maps import (
     map_affine,
     remove_directions,
 )
-
-from langshift.debias.debiaser import shift
 
 DIMENSION = 12
 SEEDS = st.integers(0, 2**32 - 1)

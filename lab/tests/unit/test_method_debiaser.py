@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from langshift_lab.methods.debiaser import METHODS, QUERY_SIDE, MethodDebiaser, soft_shift
-from langshift_lab.methods.vectors import MethodVectors
 
 from langshift.debias import debiaser as module
 from langshift.debias.debiaser import shift
 from langshift.errors import UsageError
+from langshift_lab.methods.debiaser import METHODS, QUERY_SIDE, MethodDebiaser, soft_shift
+from langshift_lab.methods.vectors import MethodVectors
 
 DIMENSION = 6
 TAGS = ("de", "th", "zh", "zh-TW")

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from langshift_lab.methods.debiaser import MethodDebiaser
-from langshift_lab.methods.fit import fit_methods
-from langshift_lab.methods.vectors import MethodVectors
 from parallel_source import Texts, Vectors, given_encoder
 from toy_encoder import ToyEncoder
 
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
+from langshift_lab.methods.debiaser import MethodDebiaser
+from langshift_lab.methods.fit import fit_methods
+from langshift_lab.methods.vectors import MethodVectors
 
 TEXTS = {
     "de": ["eins", "zwei", "drei", "vier", "fünf"],
@@ -82,7 +82,5 @@ def test_the_file_holds_all_of_it_and_is_read_without(tmp_path):
     with pytest.raises(UsageError, match=r"has a map for a language without its mean embedding; create one with"):
         MethodVectors.load(path)
     replace(made, maps={"de": np.ones((2, 12), np.float32)}).save(path)
-    with pytest.raises(
-        UsageError, match=r"the tensor affine of de has shape \(2, 12\) and type float32, not \(12, 12\)"
-    ):
+    with pytest.raises(UsageError, match=r"the tensor affine of de has shape \(2, 12\) and type float32, not"):
         MethodVectors.load(path)
