@@ -168,7 +168,7 @@ def refuse_beside(option: str, *others: str) -> None:
     context = click.get_current_context()
     given = [
         parameter.opts[0]
-        for parameter in context.command.params
+        for parameter in context.command.get_params(context)
         if parameter.name in others and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     ]
     if given:

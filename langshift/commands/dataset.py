@@ -1,4 +1,4 @@
-"""The commands ``dataset convert``, ``dataset export`` and ``dataset check``."""
+"""The commands ``dataset convert`` and ``dataset check``."""
 
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,17 @@ from langshift.evaluate.convert.srw import write_srw
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.evaluate.datasets.dataset import describe_own_documents, load_dataset
 from langshift.output import emit_json, line, note, out, progress, table
-from langshift.parameters import JSON, PATH, Command, CommandGroup, flag, json_or_tables, option, parse_list
+from langshift.parameters import (
+    JSON,
+    PATH,
+    Command,
+    CommandGroup,
+    flag,
+    json_or_tables,
+    option,
+    parse_list,
+    refuse_beside,
+)
 from langshift.wording import join_words, pluralize
 
 
@@ -25,8 +35,8 @@ def dataset() -> None:
 
     \b
     Example:
-      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
-      langshift dataset check xquad8
+      langshift dataset convert ubi clicks judged
+      langshift dataset check judged
     """
 
 
@@ -55,7 +65,7 @@ class ConvertCommand(Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, and the formats before them."""
-        with formatter.section("Formats and SOURCE"):
+        with formatter.section("Formats, with their SOURCE and defaults"):
             formatter.write_dl([(name, one.help) for name, one in formats().items()])
         super().format_options(ctx, formatter)
 
@@ -68,7 +78,7 @@ class ConvertCommand(Command):
 @option(
     "--pivot LIST",
     "The language of the questions; with several, each gets a set of its own in OUT/<language>. "
-    "[default: all in SOURCE, but en where it is said of FORMAT]",
+    "[default: as above, else all in SOURCE]",
     callback=parse_list,
 )
 @flag("--multilingual-queries", "Use the questions in every language, not only in --pivot.", dest="every")
@@ -103,12 +113,13 @@ def convert(
     """Create the dataset folder OUT from SOURCE, which has one of the formats below.
 
     A passage's versions in all languages are relevant to its questions, where the collection is parallel.
+    A dataset folder is of the format beir itself. With --to srw, its queries and judgements are written to OUT as
+    judgments.csv and judgments.json, query-set.csv and query-set.ndjson of the Search Relevance Workbench.
 
     \b
     Example:
-      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh --pivot en
-      langshift dataset convert xquad XQUAD sources --pivot zh,vi,hi
-      langshift dataset convert beir xquad8 xquad8-two --keep 2
+      langshift dataset convert beir scifact own --keep 2
+      langshift dataset convert beir own workbench --to srw
     """
     known = open_format(format_)
     given = {name: value for name, value in own.items() if value}
@@ -116,6 +127,10 @@ def convert(
         if name not in {of.name for of in known.options}:
             knowing = [other for other, one in formats().items() if name in {of.name for of in one.options}]
             raise UsageError(f"--{name} is for {join_words(knowing)}: leave it out with {format_}.")
+    if given.pop("to", None):
+        refuse_beside("--to", "languages", "pivot", "every", "keep", "by_article", "no_language", "split")
+        _write_srw(source, out, as_json=as_json)
+        return
     if known.reads_pivots and languages and pivot:
         given["pivots"] = pivot
     pivots = pivot or (None if known.pivot is None else [known.pivot])
@@ -143,21 +158,7 @@ def convert(
             )
 
 
-@dataset.command("export")
-@click.argument("format_", metavar="FORMAT", type=click.Choice(["srw"]))
-@click.argument("folder", metavar="DATASET", type=PATH)
-@click.argument("out", type=PATH)
-@JSON
-def export(format_: str, folder: Path, out: Path, as_json: bool) -> None:  # noqa: ARG001 - there is one format
-    """Write the queries and judgements of DATASET to the folder OUT, as another tool takes them.
-
-    FORMAT is srw, the Search Relevance Workbench: judgments.csv and judgments.json, query-set.csv and
-    query-set.ndjson. `langshift dataset convert srw` reads them back.
-
-    \b
-    Example:
-      langshift dataset export srw judged workbench
-    """
+def _write_srw(folder: Path, out: Path, *, as_json: bool) -> None:
     lost = write_srw(load_dataset(folder), out)
     if as_json:
         emit_json({"folder": str(out), "lost": lost})

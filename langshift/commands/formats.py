@@ -34,18 +34,23 @@ class CollectionFormat(NamedTuple):
     @property
     def help(self) -> str:
         """What the help of the command says of it."""
-        return self.source if self.pivot is None else f"{self.source}. --pivot is {self.pivot} unless given"
+        return self.source if self.pivot is None else f"{self.source}; --pivot {self.pivot}"
 
 
 #: Which part of a collection is read.
 SPLIT = Option(["--split"], metavar="NAME", help="Which split to read, where there are several.")
+_TO = Option(
+    ["--to"],
+    type=click.Choice(["srw"]),
+    metavar="TOOL",
+    help="Of beir: write queries and judgements for another tool, srw, and no dataset folder.",
+)
 
 _OWN = {
     "beir": CollectionFormat(
         read_beir,
-        "corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv; or Parquet, as on the Hugging Face Hub. "
-        "--split is test unless given",
-        (SPLIT,),
+        "corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv; or Parquet, as on the Hugging Face Hub; --split test",
+        (SPLIT, _TO),
         None,
     ),
     "srw": CollectionFormat(

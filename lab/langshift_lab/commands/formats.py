@@ -17,11 +17,11 @@ _ARTICLES = Option(
 _DOMAINS = Option(["--domains"], metavar="LIST", help="Of posir: domains to pool. [default: all]", callback=parse_list)
 
 XQUAD = CollectionFormat(read_xquad, "en.json, de.json and so on, or xquad.en.json", (_ARTICLES,))
-MLQA = CollectionFormat(read_mlqa, "the unpacked MLQA_V1. --split is test unless given", (SPLIT,))
+MLQA = CollectionFormat(read_mlqa, "the unpacked MLQA_V1; --split test", (SPLIT,))
 BELEBELE = CollectionFormat(read_belebele, "eng_Latn.jsonl and so on, or a folder data with them; zh is zho_Hans")
 MIRACL = CollectionFormat(
     read_miracl,
-    "miracl-v1.0-sw, miracl-corpus-v1.0-sw and so on, judged in each language alone. --split is dev unless given",
+    "miracl-v1.0-sw, miracl-corpus-v1.0-sw and so on, judged in each language alone; --split dev",
     (SPLIT,),
     None,
 )
