@@ -327,12 +327,8 @@ REFUSED = {
         {"vector": VECTOR, "text": " ".join(f"word{n}" for n in range(1200)), "language": "de"},
         "The query has too many words for a lexical search: the limit is 500.",
     ),
-    "nothing": ({"mode": "dense"}, "needs a [text], a [vector] or a [vector_query]."),
-    "no endpoint": (
-        {"text": "sun"},
-        "needs a [vector]: the node has no endpoint for the encoder unknown of the index (node setting "
-        "langshift.encoders.NAME.url).",
-    ),
+    "nothing": ({"mode": "dense"}, "needs a [vector] or a [vector_query]."),
+    "text alone": ({"text": "sun"}, "needs a [vector] or a [vector_query]."),
     "two preferences": (
         {"vector": VECTOR, "prefer_language": 0.1, "spread": 0.1},
         "[prefer_language] and [spread] are mutually exclusive: give one of them.",
