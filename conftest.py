@@ -29,7 +29,7 @@ import pytest
 from filelock import FileLock
 from known_vectors import KnownVectors
 from native_cases import NativeCases
-from native_plugin import encoder_settings, install_plugin, packed_plugin
+from native_plugin import install_plugin, packed_plugin
 from opensearchpy import OpenSearch
 from plugin_installer import PluginInstaller
 from three_nodes import ThreeNodes
@@ -251,7 +251,7 @@ def cluster_url(pytestconfig: pytest.Config, quick_java: QuickJava) -> str:
             _share_downloads(shared)
             install_plugin(shared, pytestconfig.cache.mkdir("langshift"))
             with quick_java():
-                url = embedded.up(shared, {**encoder_settings(), **UNWATCHED}).url
+                url = embedded.up(shared, UNWATCHED).url
         (shared / "url").write_text(url)
     return url
 

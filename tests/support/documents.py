@@ -36,6 +36,7 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 REFERENCE = DOCS / "reference"
 SEARCH, CLIENTS, CONSOLE = DOCS / "search.md", DOCS / "clients.md", DOCS / "console.md"
 SEARCH_PAGE, SERVICE, SCALE = DOCS / "search-page.md", DOCS / "service.md", DOCS / "scale.md"
+PLUGIN = DOCS / "plugin.md"
 INGEST, ADOPT, VECTORS = DOCS / "ingest.md", DOCS / "adopt-and-retune.md", DOCS / "encoders-and-vectors.md"
 DEMO, REPRODUCTION = DOCS / "demo.md", DOCS / "reproduction.md"
 DOCUMENTS = (README, *sorted(DOCS.rglob("*.md")))
@@ -54,6 +55,7 @@ NAMES = {
     SEARCH: ("news", "manual"),
     SEARCH_PAGE: ("gazette",),
     SERVICE: ("almanac",),
+    PLUGIN: ("gazette",),
     SCALE: (),
 }
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
