@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 # Of the tests' processes, each has a processor of its own; with more threads than processors, NumPy and the encoder
 # get ten times slower. To be said before NumPy is loaded.
@@ -23,7 +22,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[_name] = "1"
 
-import click
 import hypothesis
 import pytest
 from filelock import FileLock
@@ -188,22 +186,6 @@ def _home_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _passwords_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget afterwards what passwords a test had, as the process of a command would: one may be a usual word."""
     monkeypatch.setattr(credentials, "_secrets", dict(credentials._secrets))
-
-
-@pytest.fixture(autouse=True)
-def _tables_can_be_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command that prints a table has ``--wide``, which `langshift.output.table` names where it hides something.
-
-    What it hides is tested in tests/unit/test_tables.py and test_tables_of_commands.py.
-    """
-    rendered = output.out.render_lines
-
-    def checked(shown: Any, *given: Any, **how: Any) -> Any:
-        context = click.get_current_context(silent=True)
-        assert context is None or any(one.name == "wide" for one in context.command.params), context.command_path
-        return rendered(shown, *given, **how)
-
-    monkeypatch.setattr(output.out, "render_lines", checked)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders.base import Encoder, Pooling, Reading, identity
+from langshift.debias.encoders.base import Encoder, Pooling, identity
 from langshift.debias.fingerprint import same_encoder, scales_in_words, shown_value
 from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.parallel.tables import LONGEST
@@ -225,19 +225,6 @@ class LanguageVectors:
             for tag in sorted(tensors):
                 digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
         return digest.hexdigest()[:16]
-
-    def reading(self, encoder: str | None, wanted: Reading) -> Reading:
-        """Return how an encoder is to read: as when these were fitted if it is that one, which None stands for.
-
-        Args:
-            encoder: its name.
-            wanted: what comes before that.
-        """
-        if encoder not in (None, self.encoder):
-            return wanted
-        found = wanted.of(self, self.encoder)
-        # Vectors that were published, and not fitted here, say nothing of queries.
-        return found if any(self.pairs.values()) else replace(found, query_prefix=wanted.query_prefix)
 
     def require_encoder(self, encoder: Encoder, place: str) -> None:
         """Refuse an encoder that these vectors were not fitted with.

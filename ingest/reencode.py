@@ -316,9 +316,7 @@ def _require_sample(
                 raise differs(f"value in {one.kept.field!r}", one.kept.encoder, hit["_id"])
 
 
-def reencoded_back(
-    client: OpenSearch, index: str, before: str, *, encoder: str | None = None, trust_remote_code: bool = False
-) -> ClientTransform:
+def reencoded_back(client: OpenSearch, index: str, before: str, *, encoder: str | None = None) -> ClientTransform:
     """How documents that were written since a reencode become documents of the version before.
 
     Its encoder is opened only if a text is to be encoded: what a document's update leaves as it was keeps its vector.
@@ -328,7 +326,6 @@ def reencoded_back(
         index: the live version.
         before: the version before.
         encoder: where its encoder is now; None for where it was when the version was made.
-        trust_remote_code: whether to run code that comes with its model.
     """
     meta, now = metadata.read_metadata(client, before), metadata.read_metadata(client, index)
     made, fields = fingerprint_of(before, meta), FieldNames.from_meta(meta)
@@ -348,7 +345,6 @@ def reencoded_back(
             debias = stored_shift.of_documents(meta, before)
             opened = open_encoder(
                 name := encoder or made.encoder,
-                trust_remote_code=trust_remote_code,
                 named_by="" if encoder else f"The index {before}",
                 reading=AS_KNOWN.of(made, name),
             )
@@ -359,7 +355,7 @@ def reencoded_back(
         return EmbeddingPipeline(opened, debias, open_detector().limited(made.languages))
 
     beside = [
-        representation_of(kept, trust_remote_code=trust_remote_code, named_by=f"The index {before}")
+        representation_of(kept, named_by=f"The index {before}")
         for key, kept in there.items()
         if not is_same(kept, here.get(key)) or kept.field != here[key].field
     ]

@@ -209,8 +209,7 @@ ENCODER_OF_INDEX = option(
 )
 #: Where a command opens the encoder that an index was made with.
 INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if it has moved or is a server.", rare=True)
-REMOTE_CODE = flag("--trust-remote-code", "Run the code of an st: model that you trust.", rare=True)
-#: How an encoder reads texts, for what ``langshift.debias.encoders.Reading`` says of them.
+#: How an encoder reads texts, where an index or a file gets its encoder; see `debias.encoders.base.Reading`.
 READING = (
     option("--query-prefix T", "Put before each query. [default: the model's]", rare=True),
     option("--document-prefix T", "Put before each document. [default: the model's]", rare=True),
@@ -255,16 +254,3 @@ PATIENCE = option(
     rare=True,
     callback=_wait,
 )
-
-
-def json_or_tables(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a command that prints tables: ``--wide``, or ``--json`` in their place."""
-    wide = option(
-        "--wide",
-        "Show tables whole, however wide the terminal is.",
-        rare=True,
-        is_flag=True,
-        expose_value=False,
-        callback=lambda context, _parameter, wide: context.meta.update({output.WIDE: wide}),
-    )
-    return wide(JSON(command))

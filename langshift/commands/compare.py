@@ -19,7 +19,7 @@ from langshift.evaluate.report.tables import HITS
 from langshift.evaluate.runs import command
 from langshift.files import write_json
 from langshift.output import emit_json, note, warn
-from langshift.parameters import PATH, Command, flag, json_or_tables, option
+from langshift.parameters import JSON, PATH, Command, flag, option
 
 
 def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[ConditionResult]:
@@ -73,7 +73,7 @@ def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path |
 @option("--save-baseline FILE", "Save the last run's figures here if no condition holds.")
 @option("--mteb FILE", "Write the last run's figures as JSON, as MTEB's TaskResult reads it.", rare=True)
 @option("--junit FILE", "Write the conditions and verdicts as JUnit XML.")
-@json_or_tables
+@JSON
 def compare(
     runs: tuple[Path, ...],
     dataset: Path | None,

@@ -15,17 +15,7 @@ from langshift.evaluate.convert.srw import write_srw
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.evaluate.datasets.dataset import describe_own_documents, load_dataset
 from langshift.output import emit_json, line, note, out, progress, table
-from langshift.parameters import (
-    JSON,
-    PATH,
-    Command,
-    CommandGroup,
-    flag,
-    json_or_tables,
-    option,
-    parse_list,
-    refuse_beside,
-)
+from langshift.parameters import JSON, PATH, Command, CommandGroup, flag, option, parse_list, refuse_beside
 from langshift.wording import join_words, pluralize
 
 
@@ -170,7 +160,7 @@ def _write_srw(folder: Path, out: Path, *, as_json: bool) -> None:
 
 @dataset.command("check")
 @click.argument("folder", type=PATH)
-@json_or_tables
+@JSON
 @click.pass_context
 def check(context: click.Context, folder: Path, as_json: bool) -> None:
     """Find every problem in the dataset FOLDER, not only the first.

@@ -16,7 +16,7 @@ from langshift.ingest.parts.folder import StateFolder
 from langshift.ingest.parts.journal import DEAD, borrowed_letters
 from langshift.ingest.progress import dead_letters_say
 from langshift.output import emit_json, line, table
-from langshift.parameters import INDEX_ENCODER, JSON, CommandGroup, json_or_tables, option
+from langshift.parameters import INDEX_ENCODER, JSON, CommandGroup, option
 from langshift.retry import PATIENCE, waiting
 from langshift.settings import Settings
 from langshift.wording import pluralize
@@ -38,7 +38,7 @@ _STATE = option("--state URI", "Those in the state of a load.", dest="state")
 @dead_letters.command("list")
 @option("--index NAME", "Only those of this index. [default: of every index]", dest="name")
 @_STATE
-@json_or_tables
+@JSON
 def list_(name: str | None, state: str | None, as_json: bool) -> None:
     """List dead letters by reason, the most frequent first.
 

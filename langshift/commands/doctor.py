@@ -15,16 +15,17 @@ import click
 
 from langshift import embedded
 from langshift.debias.encoders.e5_small import REMEDY
+from langshift.debias.encoders.model_files import TRUSTED_MODELS, trusted_models
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import TRUSTED_HOSTS, trusted_origins
 from langshift.output import emit_json, line, table
-from langshift.parameters import Command, json_or_tables
+from langshift.parameters import JSON, Command
 from langshift.plugin.cluster_check import Finding, check_cluster
 from langshift.settings import VERSION, Settings, on_this_machine
 
 
 @click.command(cls=Command)
-@json_or_tables
+@JSON
 @click.pass_context
 def doctor(context: click.Context, as_json: bool) -> None:
     """Say whether OpenSearch runs, and where; check what is needed, and suggest how to fix what is not there.
@@ -201,7 +202,7 @@ def in_force(settings: Settings) -> list[Finding]:
         "AWS_SERVICE": signing.service if signing else "not set",
     }
     found = [Finding("settings", f"OPENSEARCH_{name}", "ok", value) for name, value in values.items()]
-    return [*found[:2], _password(settings), *found[2:], _trusted_hosts()]
+    return [*found[:2], _password(settings), *found[2:], _trusted_hosts(), _trusted_models()]
 
 
 def _password(settings: Settings) -> Finding:
@@ -227,3 +228,11 @@ def _trusted_hosts() -> Finding:
     except UsageError as error:
         return Finding("settings", TRUSTED_HOSTS, "missing", "not usable", str(error))
     return Finding("settings", TRUSTED_HOSTS, "ok", trusted)
+
+
+def _trusted_models() -> Finding:
+    try:
+        trusted = ", ".join(sorted(trusted_models())) or "not set: no code that comes with a model is run"
+    except UsageError as error:
+        return Finding("settings", TRUSTED_MODELS, "missing", "not usable", str(error))
+    return Finding("settings", TRUSTED_MODELS, "ok", trusted)

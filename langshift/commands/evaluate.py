@@ -39,7 +39,7 @@ from langshift.evaluate.replay.requests import AT_ONCE_IN_OPEN_LOOP, MOST_AT_ONC
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files, write_logged
 from langshift.files import write_json
 from langshift.output import emit_json, line, note, progress, warn
-from langshift.parameters import PATH, Command, CommandGroup, FiniteRange, Option, flag, json_or_tables, option
+from langshift.parameters import JSON, PATH, Command, CommandGroup, FiniteRange, Option, flag, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.setting_text import format_settings, read_setting
 from langshift.retrieval.settings import MOST_HITS, RECOMMENDED, SearchOptions, SearchSettings
@@ -206,7 +206,7 @@ def _settings(given: Sequence[str], within: str | None) -> list[SearchSettings]:
 @option("--speed S", "Send a log S times as fast.", FiniteRange(0, 1_000_000, min_open=True), rare=True)
 @option("--warm-up N", "Uncounted queries sent first.", click.IntRange(0, 10_000), default=WARM_UP, rare=True)
 @search_options
-@json_or_tables
+@JSON
 def replay_command(
     dataset: Path | None,
     names: tuple[str, ...],

@@ -10,7 +10,7 @@ from langshift.commands.anchors import calibration_due
 from langshift.commands.audit import audit
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, table
-from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, option
+from langshift.parameters import JSON, CommandGroup, flag, option
 from langshift.plugin import description
 from langshift.plugin.alias_repair import broken_aliases, plan_repair
 from langshift.plugin.alias_repair import repair as repair_alias
@@ -35,7 +35,7 @@ index.add_command(audit)
 
 
 @index.command("list")
-@json_or_tables
+@JSON
 def list_(as_json: bool) -> None:
     """List every version of every langshift index.
 
@@ -63,7 +63,7 @@ def list_(as_json: bool) -> None:
 
 @index.command()
 @click.argument("name")
-@json_or_tables
+@JSON
 def describe(name: str, as_json: bool) -> None:
     """Describe the index NAME, or the version of that name.
 

@@ -37,13 +37,13 @@ from langshift.ingest.workers.run import WorkersRun
 from langshift.output import emit_json, line, note, out
 from langshift.parameters import (
     ENCODER_OF_INDEX,
+    JSON,
     PATIENCE,
     SPARSE,
     TOKENS,
     Command,
     FiniteRange,
     flag,
-    json_or_tables,
     option,
     option_group,
 )
@@ -214,7 +214,7 @@ _WORKERS = option_group(
     click.Choice(ENGINES),
     rare=True,
 )
-@json_or_tables
+@JSON
 def ingest(
     corpus: tuple[str, ...],
     name: str,

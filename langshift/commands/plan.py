@@ -18,7 +18,7 @@ from langshift.ingest.opening import find_files, open_source
 from langshift.ingest.sources import content_bytes
 from langshift.ingest.transform import document_vectors
 from langshift.output import emit_json, line, table
-from langshift.parameters import ENCODER, Command, json_or_tables, option
+from langshift.parameters import ENCODER, JSON, Command, option
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.sizing import WRITTEN, IndexSize, hours, index_sizes
 from langshift.wording import pluralize
@@ -60,7 +60,7 @@ def _parse_count(_context: click.Context, _parameter: click.Parameter, given: st
 @option("--measure CORPUS", "Encode some documents of this one, and go by what they take.")
 @ENCODER
 @option("--text-field F", "Field with text; can be repeated. [default: text]", dest="texts", multiple=True)
-@json_or_tables
+@JSON
 @click.pass_context
 def plan(
     context: click.Context,

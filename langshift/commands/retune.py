@@ -16,6 +16,7 @@ from langshift import output
 from langshift.client import open_cluster
 from langshift.commands.anchors import note_calibration_due
 from langshift.commands.compare_tables import show_gate
+from langshift.commands.pipeline_options import reading_options
 from langshift.commands.search_options import search_options
 from langshift.debias.encoders.base import Reading
 from langshift.debias.fingerprint import scales_in_words
@@ -33,8 +34,6 @@ from langshift.parameters import (
     JSON,
     PATH,
     PATIENCE,
-    READING,
-    REMOTE_CODE,
     SHARE,
     SPARSE,
     TOKENS,
@@ -42,9 +41,7 @@ from langshift.parameters import (
     Command,
     FiniteRange,
     flag,
-    json_or_tables,
     option,
-    option_group,
 )
 from langshift.plugin import retune as retuning
 from langshift.plugin.inventory import DocumentCount, count_documents
@@ -96,7 +93,7 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
 )
 @flag("--accept-loss", "With --gate: take the new version even if something is lost; --fail-if still holds.")
 @search_options
-@json_or_tables
+@JSON
 def retune(
     name: str,
     alpha: float | None,
@@ -168,7 +165,7 @@ def _open_gate(
         name = "--fail-if" if conditions else "--accept-loss"
         raise UsageError(f"{name} is about what --gate measures: give a dataset with --gate too.")
     if search != SearchOptions():
-        raise UsageError("Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.")
+        raise UsageError("Nothing is encoded without --gate: leave --encoder out.")
     return None
 
 
@@ -183,8 +180,7 @@ _UNMEASURED = (
 @option("--encoder NAME", "The new encoder: e5-small, use-m, st:NAME_OR_PATH or http:URL. [default: the index's]")
 @SPARSE
 @TOKENS
-@REMOTE_CODE
-@option_group("reading", Reading, *READING)
+@reading_options
 @VECTORS
 @ALPHA
 @GAMMA
@@ -202,7 +198,6 @@ def reencode(
     encoder: str | None,
     sparse: str | None,
     tokens: str | None,
-    trust_remote_code: bool,
     reading: Reading,
     vectors: Path | None,
     alpha: float | None,
@@ -232,9 +227,7 @@ def reencode(
                 "shift alone with `langshift retune`."
             )
     client = open_cluster()
-    wanted = PipelineOptions(
-        encoder or "", trust_remote_code, vectors, alpha, gamma=gamma, reading=reading, sparse=sparse, tokens=tokens
-    )
+    wanted = PipelineOptions(encoder or "", vectors, alpha, gamma=gamma, reading=reading, sparse=sparse, tokens=tokens)
     try:
         with output.progress() as bars:
             watch = TransferReporter(bars).update
@@ -257,12 +250,9 @@ def reencode(
 @click.argument("name")
 @option("--to VERSION", "Point NAME to this version, such as 3 or v0003, also one that a load kept aside.")
 @INDEX_ENCODER
-@REMOTE_CODE
 @PATIENCE
 @JSON
-def rollback(
-    name: str, to: str | None, encoder: str | None, trust_remote_code: bool, patience: float, as_json: bool
-) -> None:
+def rollback(name: str, to: str | None, encoder: str | None, patience: float, as_json: bool) -> None:
     """Point NAME back to an earlier version.
 
     Writes and deletes since a retune or reencode are carried over first, with the shift and encoder of the previous
@@ -276,7 +266,7 @@ def rollback(
     """
     client = open_cluster()
     with output.progress() as bars:
-        back = partial(reencoding.reencoded_back, encoder=encoder, trust_remote_code=trust_remote_code)
+        back = partial(reencoding.reencoded_back, encoder=encoder)
         watch = TransferReporter(bars).update
         done = retuning.roll_back(client, name, to=to, patience=patience, watch=watch, reencoded_back=back)
         done = _counted(client, done)

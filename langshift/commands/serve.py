@@ -36,7 +36,7 @@ from langshift.evaluate.replay.plan import ReplayOptions
 from langshift.evaluate.replay.replay import ReplayResult, failures
 from langshift.evaluate.replay.result import check_output, result, server_version, write_files
 from langshift.evaluate.runs import command
-from langshift.parameters import JSON, Command, FiniteRange, flag, json_or_tables, option
+from langshift.parameters import JSON, Command, FiniteRange, flag, option
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 from langshift.settings import Settings, ensure_home
@@ -55,7 +55,7 @@ _LEGEND = (
 @option(
     "--output FOLDER", "Write the runs of all indices and the report here. [default: results/demo in LANGSHIFT_HOME]"
 )
-@json_or_tables
+@JSON
 def demo(output: Path | None, as_json: bool) -> None:
     """Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.
 

@@ -10,7 +10,6 @@ import click
 import numpy as np
 
 from langshift.commands.fitting import (
-    OPENING,
     PAIRS_ENCODER,
     check_output,
     encoder_for,
@@ -21,7 +20,9 @@ from langshift.commands.fitting import (
     output_files,
     passage_options,
 )
+from langshift.commands.pipeline_options import reading_options
 from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import Reading
 from langshift.debias.encoders.precomputed import vector_spec_of
 from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, assess_vectors
@@ -29,7 +30,7 @@ from langshift.debias.parallel import open_parallel
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table, warn
-from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, CommandGroup, json_or_tables, option, parse_list
+from langshift.parameters import ENCODER, JSON, PATH, CommandGroup, option, parse_list
 from langshift.wording import pluralize
 
 
@@ -47,9 +48,9 @@ def vectors() -> None:
 @click.argument("file", type=PATH, metavar="FILE.pt")
 @option("--output FILE", "The file to write.", required=True)
 @option("--encoder NAME", "The encoder that the vectors are for. [default: st: and FILE's model]")
-@OPENING
+@reading_options
 @JSON
-def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, Any], as_json: bool) -> None:
+def import_(file: Path, output: Path, encoder: str | None, reading: Reading, as_json: bool) -> None:
     """Import language vectors published with the paper's reference implementation.
 
     FILE.pt is a file saved by torch: a dict with model_name, source_lang and a tensor v_<lang> for every
@@ -66,7 +67,7 @@ def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, An
     published = read_pt(file)
     name = encoder or published.encoder
     require_model_of(published, name)
-    made = with_encoder(published, open_encoder(name, **opening))
+    made = with_encoder(published, open_encoder(name, reading=reading))
     made.save(output)
     show_vectors(made, output, as_json=as_json)
     if not as_json:
@@ -230,14 +231,14 @@ _FITTING = (
         rare=True,
     ),
     ENCODER,
-    OPENING,
+    reading_options,
     option(
         "--output FILE",
         "The file to write; with several pivots a folder, for files <pivot>.safetensors.",
         required=True,
     ),
     passage_options,
-    json_or_tables,
+    JSON,
 )
 
 
@@ -277,7 +278,7 @@ def fit_and_show(
     pivots: list[str],
     directions: int | None,
     encoder: str,
-    opening: dict[str, Any],
+    reading: Reading,
     output: Path,
     passages: dict[str, Any],
     as_json: bool,
@@ -291,7 +292,7 @@ def fit_and_show(
         pivots: the pivot languages.
         directions: how many directions of queries; None for all that matter.
         encoder: the encoder's name.
-        opening: how it is opened.
+        reading: how it reads texts.
         output: the file, or the folder where there are several pivots.
         passages: how rows are joined.
         as_json: whether one JSON document is printed.
@@ -299,7 +300,7 @@ def fit_and_show(
     files = output_files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, pivots=pivots, **passages)
-    opened = open_encoder(encoder, vector_spec=vector_spec_of(source), **opening)
+    opened = open_encoder(encoder, vector_spec=vector_spec_of(source), reading=reading)
     if directions is not None and directions > (most := min(len(source.languages), opened.dimension)):
         raise UsageError(
             f"--directions {directions} is too many: {pluralize(len(source.languages), 'language')} and "
@@ -337,14 +338,12 @@ def fit_and_show(
 @click.argument("file")
 @option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
 @PAIRS_ENCODER
-@REMOTE_CODE
 @passage_options
-@json_or_tables
+@JSON
 def check(
     file: str,
     pairs: Path | None,
     encoder: str | None,
-    trust_remote_code: bool,
     passages: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -381,7 +380,7 @@ def check(
     fitted, left_out = None, {}
     if pairs is not None:
         source, _ = open_for(pairs, passages, vectors)
-        opened = encoder_for(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
+        opened = encoder_for(vectors, path, source, encoder)
         omitted: list[str] = []
         fitted = fit_shown(source, [vectors.pivot], opened, on_omitted=lambda _, __, why: omitted.append(why))[
             vectors.pivot

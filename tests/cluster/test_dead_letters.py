@@ -138,7 +138,7 @@ def test_a_reason_is_listed_as_the_server_says_it_and_like_reasons_together(load
     assert {group["example"]["_id"]: (group["count"], group["example"]["reason"]) for group in groups} == {
         name: (2 if f"{name}-2" in {one["_id"] for one in again} else 1, reason) for name, (_, reason) in BAD.items()
     }
-    listed = dead_letters(load, "list", "--wide").stdout
+    listed = dead_letters(load, "list").stdout
     assert [reason for _, reason in BAD.values() if reason not in listed] == []
 
 

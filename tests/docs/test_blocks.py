@@ -106,7 +106,7 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
     shown = 0
     for block in blocks(document):
         if block.kind in RUN:
-            variables = {"OPENSEARCH_URL": cluster_env, **VARIABLES.get(document, {})}
+            variables = {"OPENSEARCH_URL": cluster_env, **VARIABLES[document]}
             printed = own.restore(run(block.kind, own.rename(block.text), tmp_path, **variables))
             if block.shown is not None:
                 assert differences(printed, block.shown.text, lambda _: near) == [], block.text

@@ -42,9 +42,10 @@ DEMO, REPRODUCTION = DOCS / "demo.md", DOCS / "reproduction.md"
 DOCUMENTS = (README, *sorted(DOCS.rglob("*.md")))
 DATA = Path(os.environ.get("LANGSHIFT_DATA") or ROOT.parent / "shared" / "data")
 #: What a document's commands need in their environment, beside the cluster's address.
-VARIABLES = {
-    REPRODUCTION: {"XQUAD": str(DATA / "xquad"), "NTREX": str(DATA / "ntrex")},
+VARIABLES = {document: {"COLUMNS": "80"} for document in DOCUMENTS} | {
+    REPRODUCTION: {"COLUMNS": "80", "XQUAD": str(DATA / "xquad"), "NTREX": str(DATA / "ntrex")},
     SEARCH: {"COLUMNS": "100"},
+    SCALE: {"COLUMNS": "200"},
 }
 #: The documents whose commands are run and whose output is shown, with the names that they give in the cluster.
 NAMES = {
@@ -426,7 +427,7 @@ def _renewed(block, document, folder):
     # By a shell as a whole: how quick things are is shown, too, and that is another matter in a process that is warm.
     python = f"python -W error -c {shlex.quote(block.text)}"
     script = {"python": python, "js": in_node(block.text)}.get(block.kind, block.text)
-    done = in_shell(script, folder, **VARIABLES.get(document, {}))
+    done = in_shell(script, folder, **VARIABLES[document])
     if done.returncode:
         raise AssertionError(f"{block.text}\nended with exit code {done.returncode}:\n{done.stderr}")
     print(block.text, done.stdout, sep="")

@@ -44,7 +44,7 @@ def sites_of(rooms, without=()):
 def places_called(patch, sites):
     """The places of the calls that print a table; each table is looked at, as narrow as a usual terminal and whole."""
     places = set()
-    patch.setattr(output.out, "width", COLUMNS)
+    patch.setenv("COLUMNS", str(COLUMNS))
 
     def note_place():
         frame = sys._getframe(2)

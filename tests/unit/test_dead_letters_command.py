@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from langshift import output
 from langshift.commands.dead_letters import dead_letters
 from langshift.errors import UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, kind_of
@@ -32,11 +31,6 @@ def unparsed(line: int, value: str) -> DeadLetter:
         f"Preview of field's value: '{value}' (For input string: \"{value}\")"
     )
     return letter(line, reason=reason)
-
-
-@pytest.fixture(autouse=True)
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output.out, "_width", 250)
 
 
 @pytest.fixture

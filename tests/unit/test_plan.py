@@ -56,7 +56,7 @@ def corpus(tmp_path):
 
 
 def test_without_a_corpus_it_says_what_it_does_not_know():
-    done = langshift("plan", "--documents", "1e9", "--dimension", 384, "--wide")
+    done = langshift("plan", "--documents", "1e9", "--dimension", 384)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
         "1,000,000,000 documents of 384 dimensions, one copy:\n"

@@ -7,7 +7,7 @@ import click
 from langshift.commands.run_tables import show_table
 from langshift.evaluate.report.tables import plain_table
 from langshift.output import emit_json, heading, warn
-from langshift.parameters import PATH, Command, json_or_tables, option, parse_list
+from langshift.parameters import JSON, PATH, Command, option, parse_list
 from langshift.wording import format_score, join_words, pluralize
 from langshift_lab.board import Board, make_board
 
@@ -20,7 +20,7 @@ from langshift_lab.board import Board, make_board
     "Query languages whose mean stands apart; MIRACL's are de,yo.",
     callback=lambda context, parameter, given: parse_list(context, parameter, given, "de,yo") or [],
 )
-@json_or_tables
+@JSON
 def board(folders: tuple[Path, ...], measure: str | None, surprise: list[str], as_json: bool) -> None:
     """Put runs of many datasets and retrievers in one table.
 

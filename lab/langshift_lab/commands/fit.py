@@ -20,11 +20,11 @@ from langshift.evaluate.runs import command, versions
 from langshift.files import write_bytes, write_json
 from langshift.output import emit_json, line, note, progress, table
 from langshift.parameters import (
+    JSON,
     PATH,
     Command,
     FiniteRange,
     flag,
-    json_or_tables,
     option,
     option_group,
     refuse_beside,
@@ -125,7 +125,7 @@ _TRAINING = option_group(
     required=True,
 )
 @search_options
-@json_or_tables
+@JSON
 def fit(
     dataset: Path,
     names: tuple[str, ...],
@@ -269,7 +269,7 @@ def _fit_cross_encoder(
     as_json: bool,
 ) -> None:
     """Train on most articles, judge on the others beside the model that it began with, and write what loses nothing."""
-    before = open_reranker(model, trust_remote_code=search.trust_remote_code)
+    before = open_reranker(model)
     pools = _pools(data, names, search, parts=PARTS, vectors=False)
     passages = candidate_passages(data, chain(*pools.values()))
     learnt = [pool for found in pools.values() for pool in found if pool.part]
@@ -277,7 +277,7 @@ def _fit_cross_encoder(
     with TemporaryDirectory(prefix=f".{output.name}-", dir=output.absolute().parent) as temporary:
         folder = Path(temporary) / "model"
         lists = labelled_lists(learnt, data, judged_positive(data))
-        losses = _train_cross_encoder(model, lists, passages, folder, training, search)
+        losses = _train_cross_encoder(model, lists, passages, folder, training)
         trained = open_reranker(f"st:{folder}")
         slices = []
         for index, found in pools.items():
@@ -298,21 +298,13 @@ def _train_cross_encoder(
     passages: Mapping[str, str],
     folder: Path,
     training: CrossEncoderTraining,
-    search: SearchOptions,
 ) -> list[float]:
     """Train under a bar of progress; the loss of each epoch."""
     queries = training_queries(lists, passages)
     with progress() as bars:
         total = training.epochs * sum(len(query.positives) for query in queries)
         bar = bars.add_task("Training", total=total, rate="")
-        return fit_cross_encoder(
-            model,
-            queries,
-            folder,
-            training,
-            trust_remote_code=search.trust_remote_code,
-            on_list=partial(bars.advance, bar),
-        )
+        return fit_cross_encoder(model, queries, folder, training, on_list=partial(bars.advance, bar))
 
 
 def _compare_labels(
@@ -338,13 +330,10 @@ def _compare_labels(
         with TemporaryDirectory() as temporary:
             folder = Path(temporary) / "model"
             lists = labelled_lists(learnt, dataset, positive)
-            losses = _train_cross_encoder(model, lists, texts, folder, training, search)
+            losses = _train_cross_encoder(model, lists, texts, folder, training)
             return text_scorer(open_reranker(f"st:{folder}"), passages), losses
 
-    if vectors:
-        untrained = feature_scorer(read_model())
-    else:
-        untrained = text_scorer(open_reranker(model, trust_remote_code=search.trust_remote_code), passages)
+    untrained = feature_scorer(read_model()) if vectors else text_scorer(open_reranker(model), passages)
     trained = {}
     if other is not None:
         dataset, index = other

@@ -11,7 +11,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.texts import DatasetLanguages, read_texts
 from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, line, note, table
-from langshift.parameters import PATH, Command, json_or_tables, option
+from langshift.parameters import JSON, PATH, Command, option
 from langshift.retrieval.settings import USUAL, SearchOptions
 from langshift.wording import format_score
 from langshift_lab.commands.answering import generate_shown, search_shown
@@ -38,7 +38,7 @@ from langshift_lab.rerank.labels import CANDIDATES, LabelQuestion, label, oracle
 )
 @option("--output FILE", "Where to write the labels; FILE.answers.sqlite keeps the answers.", PATH, required=True)
 @search_options
-@json_or_tables
+@JSON
 def label_(
     dataset: Path,
     name: str,

@@ -14,7 +14,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.languages import require_tag, text_language
 from langshift.output import emit_json, line, note, progress, table
-from langshift.parameters import PATH, Command, json_or_tables, option, parse_list
+from langshift.parameters import JSON, PATH, Command, option, parse_list
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchOptions, by_features
@@ -51,7 +51,7 @@ from langshift_lab.generation.generators import Generator
     callback=parse_list,
 )
 @search_options
-@json_or_tables
+@JSON
 def make(
     name: str,
     out: Path,
@@ -88,7 +88,7 @@ def make(
         client = open_cluster()
         searcher = Searcher(client, name, search)
         model = Generator(generator, MOST_TOKENS)
-        reranker = open_reranker(rerank, trust_remote_code=search.trust_remote_code)
+        reranker = open_reranker(rerank)
         with progress() as bars:
             task = bars.add_task(f"Reading {name}", total=None, rate="")
             snapshot = IndexSnapshot.of(client, searcher.index, partial(bars.advance, task))

@@ -14,7 +14,7 @@ from langshift.commands.run_tables import show_measures, shown_figure
 from langshift.commands.search_options import WITHIN
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
-from langshift.debias.encoders.base import Reading
+from langshift.debias.encoders.base import AS_KNOWN
 from langshift.debias.vectors import shipped
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
@@ -26,12 +26,10 @@ from langshift.languages import parse_tag, primary
 from langshift.output import emit_json, heading, note, progress, table, warn
 from langshift.parameters import (
     ENCODER,
+    JSON,
     PATH,
-    READING,
-    REMOTE_CODE,
     VECTORS,
     Command,
-    json_or_tables,
     option,
     option_group,
     parse_list,
@@ -50,29 +48,23 @@ class EncodingOptions(NamedTuple):
 
     Attributes:
         encoder: the encoder's name.
-        trust_remote_code: whether to run code that comes with a model.
         vectors: the file of language vectors; None takes those that come with langshift.
         pivot: the pivot language; None leaves the file's own.
         cache: where encodings are kept; None keeps none.
         lid_model: a fastText model that detects documents' languages; None takes the one that comes with langshift.
-        reading: how the encoder is to read texts.
     """
 
     encoder: str
-    trust_remote_code: bool
     vectors: Path | None
     pivot: str | None
     cache: Path | None
     lid_model: Path | None
-    reading: Reading
 
 
 _encoding_options = option_group(
     "options",
-    lambda **values: EncodingOptions(reading=Reading.take(values), **values),
+    EncodingOptions,
     ENCODER,
-    REMOTE_CODE,
-    *READING,
     VECTORS,
     option("--pivot LANGUAGE", "Convert the language vectors to this pivot.", rare=True),
     option("--cache FOLDER", "Keep the encodings here for the next run.", rare=True),
@@ -156,9 +148,9 @@ def open_dataset_pipeline(
         check_output(options.cache, "--cache")
     detector = open_detector(options.lid_model)
     spec = encoding.read_vector_spec(dataset, options.encoder)
-    encoder = open_encoder(
-        options.encoder, trust_remote_code=options.trust_remote_code, vector_spec=spec, reading=options.reading
-    )
+    # The file of language vectors says how its encoder reads texts.
+    reading = AS_KNOWN.of(MethodVectors.load(options.vectors), options.encoder) if options.vectors else AS_KNOWN
+    encoder = open_encoder(options.encoder, vector_spec=spec, reading=reading)
     pipeline = build_pipeline(encoder, detector, options.vectors, alpha, gamma=gamma)
     path = options.vectors or shipped(encoder.id)
     known = None if path is None else MethodVectors.load(path)
@@ -228,7 +220,7 @@ def open_dataset_pipeline(
 @option("--measures NAMES", "Measures, such as 'nDCG@20 TLR@20 SLR@20 LPR'.")
 @option("--depth N", "Documents kept for each query.", click.IntRange(1, MOST_HITS), default=TOP_K, rare=True)
 @option("--output FOLDER", "Write run.trec, result.json and so on here, for `langshift evaluate compare`.")
-@json_or_tables
+@JSON
 def offline(
     dataset: Path,
     options: EncodingOptions,

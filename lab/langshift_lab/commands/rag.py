@@ -17,7 +17,7 @@ from langshift.evaluate.replay.result import check_output, provenance
 from langshift.evaluate.report.tables import probability
 from langshift.evaluate.runs import command, versions
 from langshift.output import emit_json, heading, line, note, table, warn
-from langshift.parameters import PATH, Command, json_or_tables, option
+from langshift.parameters import JSON, PATH, Command, option
 from langshift.retrieval.setting_text import read_setting
 from langshift.retrieval.settings import SearchOptions
 from langshift.wording import format_change, format_score
@@ -53,7 +53,7 @@ _OVERLAP = (
 )
 @option("--output FOLDER", "Write rag.json and the answers here.")
 @search_options
-@json_or_tables
+@JSON
 def rag(
     dataset: Path,
     index: str | None,

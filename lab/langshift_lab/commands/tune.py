@@ -15,12 +15,12 @@ from langshift.commands.fitting import (
     passage_options,
 )
 from langshift.debias.encoders import open_encoder
-from langshift.debias.encoders.base import Encoder, Reading, VectorSpec, is_given
+from langshift.debias.encoders.base import AS_KNOWN, Encoder, VectorSpec, is_given
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.report.tables import probability
 from langshift.output import emit_json, heading, line, note, progress, table, warn
-from langshift.parameters import PATH, READING, REMOTE_CODE, Command, json_or_tables, option, refuse_beside
+from langshift.parameters import JSON, PATH, Command, option, refuse_beside
 from langshift.wording import format_change, format_score
 from langshift_lab.methods.vectors import MethodVectors
 from langshift_lab.offline.encoding import encode, read_vector_spec
@@ -44,23 +44,19 @@ from langshift_lab.tune.tune import tune as run_tune
 @option("--dataset FOLDER", "Queries with judgements across languages, instead of parallel text.")
 @passage_options
 @PAIRS_ENCODER
-@REMOTE_CODE
-@READING[0]
 @option(
     "--sample N",
     "How many items to use. [default: 600, fewer with more than eight languages]",
     click.IntRange(min=100),
     rare=True,
 )
-@json_or_tables
+@JSON
 def tune(
     file: Path,
     pairs: Path | None,
     dataset: Path | None,
     passages: dict[str, Any],
     encoder: str | None,
-    trust_remote_code: bool,
-    query_prefix: str | None,
     sample: int | None,
     as_json: bool,
 ) -> None:
@@ -88,10 +84,7 @@ def tune(
     name, named_by = encoder or vectors.encoder, "" if encoder else f"The file {file}"
 
     def opened(spec: VectorSpec | None = None) -> Encoder:
-        reading = vectors.reading(None, Reading(query_prefix=query_prefix))
-        found = open_encoder(
-            name, vector_spec=spec, named_by=named_by, trust_remote_code=trust_remote_code, reading=reading
-        )
+        found = open_encoder(name, vector_spec=spec, named_by=named_by, reading=AS_KNOWN.of(vectors, name))
         vectors.require_encoder(found, str(file))
         return found
 

@@ -78,7 +78,6 @@ def fit_cross_encoder(
     folder: Path,
     how: CrossEncoderTraining,
     *,
-    trust_remote_code: bool = False,
     on_list: Callable[[], None] = lambda: None,
 ) -> list[float]:
     """Train a cross-encoder, and write it to a folder that ``st:`` opens.
@@ -90,7 +89,6 @@ def fit_cross_encoder(
         queries: what it is trained on; each positive passage is learnt from once an epoch.
         folder: where it is written in the end.
         how: epochs, negatives, and learning rate.
-        trust_remote_code: run code that comes with the model.
         on_list: called after each positive passage.
 
     Returns:
@@ -103,8 +101,7 @@ def fit_cross_encoder(
     lists = [(query, positive) for query in queries for positive in query.positives]
     if not lists:
         raise UsageError("No question has positive and other passages among its candidates: give another index.")
-    _, before = find_reranker(name.partition(":")[2], code=trust_remote_code)
-    model: Any = load_cross_encoder(before, code=trust_remote_code)
+    model: Any = load_cross_encoder(find_reranker(name.partition(":")[2]))
     import torch
     from sentence_transformers.util import batch_to_device
 

@@ -245,7 +245,7 @@ def test_gold_passages_need_no_index(data, server):
 
 
 def test_tables_show_what_json_has(data, index, server):
-    ran = run(data, "--index", index, *contexts("retrieved:2", "language-wise:1"), "--generator", server.name, "--wide")
+    ran = run(data, "--index", index, *contexts("retrieved:2", "language-wise:1"), "--generator", server.name)
     assert ran.exit_code == 0, (ran.output, ran.exception)
     lines = [line.split() for line in ran.stdout.splitlines()]
     assert ["context", "all", "de", "es"] in lines

@@ -100,7 +100,7 @@ ASKING = {
     "search": lambda it: [it.index, "Passage"],
     "search (by words)": lambda it: [it.index, "Passage", "--mode", "lexical"],
     "search (reranked)": lambda it: [it.index, "Passage", "--rerank", "features"],
-    "search (a version)": lambda it: [f"{it.index}-v0001", "Passage", "--trust-remote-code"],
+    "search (a version)": lambda it: [f"{it.index}-v0001", "Passage"],
     "anchors calibrate": lambda it: [it.index, "--sample", 30],
     "evaluate replay": lambda it: [it.data, "--index", it.index],
     "evaluate replay (settings)": lambda it: [it.data, "--index", it.index, "--setting", "dense", "--mode", "lexical"],
@@ -216,7 +216,7 @@ def test_the_python_api_refuses_too_and_takes_its_argument(made, sink, cluster_e
     with pytest.raises(UsageError, match=r"but you have not, so nothing was sent there: .* \(encoder= in Python\)"):
         package.search(made.index, "Passage")
     with pytest.raises(UsageError, match="nothing was sent there"):
-        package.open_index(made.index, trust_remote_code=True)
+        package.open_index(made.index)
     assert sink.connections == before
     assert package.search(made.index, "Passage", encoder=sink.name).hits
 
