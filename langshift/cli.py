@@ -48,8 +48,8 @@ COMMANDS = {
     "index": ("index", "List, describe, audit and remove indices and their versions."),
     "adopt": ("adopt", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
     "retune": ("retune", "Change the shift of the index NAME without encoding anything again."),
-    "reencode": ("retune", "Encode the texts of the index NAME again, with another encoder."),
-    "rollback": ("retune", "Point NAME back to an earlier version."),
+    "reencode": ("reencode", "Encode the texts of the index NAME again, with another encoder."),
+    "rollback": ("rollback", "Point NAME back to an earlier version."),
     "pipeline": (
         "pipeline",
         "Shift documents from other clients, with an ingest pipeline for each version of an index.",

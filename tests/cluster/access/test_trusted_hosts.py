@@ -133,7 +133,6 @@ OTHERS = {
     "adopt": lambda it: [it.old, "--name", f"{it.other}-adopted", "--text-field", "body", *ADOPTED],
     "dead-letters list": lambda it: ["--index", it.other],
     "index drop": lambda it: [it.dropped, "--yes"],
-    "index repair": lambda it: [it.other],
     "doctor": lambda _: [],
 }
 #: Arguments by which commands are given an index, and files of others that name an encoder.
