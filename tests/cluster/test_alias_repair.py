@@ -107,10 +107,9 @@ def test_a_broken_alias_is_told_and_repaired(client, name, tmp_path, happened, v
         )
     assert sorted(client.indices.get_alias(name=name)) == behind
     done = langshift("rollback", name, "--to", version or "v0001")
-    taken = [one for one in behind if one != there_alone]
+    taken = " and ".join(one for one in behind if one != there_alone)
     assert done.stdout == (
-        f"{name} points to {there_alone} alone: 8 documents. It was taken away from {' and '.join(taken)}; no index was "
-        "removed.\n"
+        f"{name} points to {there_alone} alone: 8 documents. It was taken away from {taken}; no index was removed.\n"
     )
     assert sorted(client.indices.get(index=f"{name}*")) == there
     assert versions.version_behind(client, name) == there_alone
