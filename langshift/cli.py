@@ -33,10 +33,6 @@ COMMANDS = {
         "Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.",
     ),
     "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
-    "plan": (
-        "plan",
-        "Say what an index of N documents takes: memory, disk, shards, and hours of encoding and writing.",
-    ),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode, shift and write it."),
     "search": ("search", "Search the index NAME for WORDS."),
     "anchors": ("anchors", "Calibrate anchored search (langshift search --mode anchored) for an index."),

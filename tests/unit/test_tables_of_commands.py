@@ -23,10 +23,10 @@ from langshift.commands import (
     board,
     compare_tables,
     constructing,
+    doctor_size,
     evaluate,
     labelling,
     offline,
-    plan,
     rag,
     rerank,
     run_tables,
@@ -361,11 +361,11 @@ def constructed():
 
 
 @case
-def plans():
+def sizes_of_an_index():
     sizes = [index_size(10**12, 16_000, engine, 1e6) for engine in ENGINES]
-    for measured in (None, plan.CorpusSample(COUNT, 123_456.789, 1e9)):
-        plan._show_sizes(sizes, measured)
-        plan._show_hours(10**12, measured)
+    for measured in (None, doctor_size.CorpusSample(COUNT, COUNT, 123_456.789, 1e9)):
+        doctor_size._show_sizes(sizes, measured)
+        doctor_size._show_hours(10**12, measured)
 
 
 CALLS = ("table", "show_table")
