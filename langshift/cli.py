@@ -37,10 +37,7 @@ COMMANDS = {
     "search": ("search", "Search the index NAME for WORDS."),
     "anchors": ("anchors", "Calibrate anchored search (langshift search --mode anchored) for an index."),
     "rerank": ("rerank", "Train rerankers for searches (langshift search --rerank)."),
-    "dead-letters": (
-        "dead_letters",
-        "List documents that could not be indexed, with the reasons, and send them again.",
-    ),
+    "dead-letters": ("dead_letters", "List documents that could not be indexed, with the reasons."),
     "index": ("index", "List, describe, audit and remove indices and their versions."),
     "adopt": ("adopt", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
     "retune": ("retune", "Change the shift of the index NAME without encoding anything again."),
