@@ -22,14 +22,14 @@ from langshift.settings import VERSION, Settings
 # Command -> the module of langshift.commands that has it as a function of that name, and how its help begins: so the
 # list of all commands is shown without loading any.
 COMMANDS = {
-    "up": ("cluster", "Start the embedded OpenSearch, downloading it the first time."),
-    "down": ("cluster", "Stop the embedded OpenSearch and keep its data."),
+    "up": ("up", "Start the embedded OpenSearch, downloading it the first time."),
+    "down": ("down", "Stop the embedded OpenSearch and keep its data."),
     "doctor": (
         "doctor",
         "Say whether OpenSearch runs, and where; check what is needed, and suggest how to fix what is not there.",
     ),
     "demo": (
-        "serve",
+        "demo",
         "Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.",
     ),
     "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),

@@ -23,6 +23,7 @@ from langshift.commands import (
     board,
     compare_tables,
     constructing,
+    demo,
     doctor_size,
     evaluate,
     labelling,
@@ -31,7 +32,6 @@ from langshift.commands import (
     rerank,
     run_tables,
     search,
-    serve,
     tuning,
 )
 from langshift.evaluate.compare import gate
@@ -181,16 +181,16 @@ def answers():
 
 
 @case
-def demo():
-    found = {name: scores(1.0) for name in serve._COLUMNS}
+def demonstrated():
+    found = {name: scores(1.0) for name in demo._COLUMNS}
     shares = {tag: dict.fromkeys(("hits", "relevant"), MeasureCell(0.12345, COUNT)) for tag in LANGUAGES}
-    found[serve.MOST_SHOWN_20] = scores(0.12345, table=MeasureTable("language", "share of", shares))
+    found[demo.MOST_SHOWN_20] = scores(0.12345, table=MeasureTable("language", "share of", shares))
     replay = Of(scores=found, answers=range(COUNT), by_language=lambda: dict.fromkeys(LANGUAGES, found))
     pair = Of(dataset=Of(queries=range(COUNT)), before=replay, after=replay)
-    serve._show_ways(dict.fromkeys(("plain", "paper", "shifted", "preferred"), replay))
-    serve._show_figures(pair)
+    demo._show_ways(dict.fromkeys(("plain", "paper", "shifted", "preferred"), replay))
+    demo._show_figures(pair)
     hit = Of(language="zh-Hant", group="g", title=WIDE)
-    serve._show_example(Of(query=Of(group="g", language="en", text=NAME), before=[hit] * 10, after=[hit] * 10))
+    demo._show_example(Of(query=Of(group="g", language="en", text=NAME), before=[hit] * 10, after=[hit] * 10))
 
 
 @case
