@@ -369,7 +369,7 @@ class LoadSession:
         template = self.options.shape.template
         if shards > 1 and not (template and "number_of_shards" in template.settings):
             note(
-                f"{index} has {shards:,} shards, by the size of the corpus (as `langshift plan` says); "
+                f"{index} has {shards:,} shards, by the size of the corpus (as `langshift doctor --size` says); "
                 "number_of_shards in a --template sets another number."
             )
 

@@ -1,4 +1,4 @@
-"""The command ``plan``: what a corpus takes before it is loaded."""
+"""What ``doctor --size`` says: what an index takes, before it is loaded."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import time
 from itertools import islice
 from typing import Any, NamedTuple
 
-import click
-from click.core import ParameterSource
-
+from langshift import parameters
 from langshift.commands.ingest import name_fields
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Encoder, is_given
 from langshift.errors import UsageError
 from langshift.ingest.documents import Document
-from langshift.ingest.opening import find_files, open_source
+from langshift.ingest.opening import FoundFiles, find_files, open_source
 from langshift.ingest.sources import content_bytes
 from langshift.ingest.transform import document_vectors
 from langshift.output import emit_json, line, table
-from langshift.parameters import ENCODER, JSON, Command, option
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.sizing import WRITTEN, IndexSize, hours, index_sizes
 from langshift.wording import pluralize
@@ -26,65 +23,58 @@ from langshift.wording import pluralize
 # Of a corpus that is measured: so many documents are read, and encoded for so long. The first few together, then twice
 # as many each time, up to as many as a load has: an encoder may take seconds for a few.
 _READ, _SECONDS, _FEW = 1024, 10.0, 16
-_MOST = 1e12  # documents
 
 
 class CorpusSample(NamedTuple):
     """What a few documents of a corpus show.
 
     Attributes:
+        lines: how many the corpus has; None where only reading it all tells.
         documents: how many were encoded.
         rate: how many a second.
         text: bytes of the texts and other fields of one, on average.
     """
 
+    lines: int | None
     documents: int
     rate: float
     text: float
 
 
-def _parse_count(_context: click.Context, _parameter: click.Parameter, given: str) -> int:
-    """``1e9`` as 1,000,000,000."""
-    try:
-        number = float(given)
-    except ValueError:
-        number = 0.0
-    if not (1 <= number <= _MOST and number.is_integer()):
-        raise click.BadParameter(f"{given} is not a whole number from 1 to 1e12, such as 1e9.")
-    return int(number)
-
-
-@click.command(cls=Command)
-@option("--documents N", "How many documents, or chunks with --chunk: 1e9.", callback=_parse_count, required=True)
-@option("--dimension D", "Of their vectors.", click.IntRange(1, 16_000), required=True)
-@option("--measure CORPUS", "Encode some documents of this one, and go by what they take.")
-@ENCODER
-@option("--text-field F", "Field with text; can be repeated. [default: text]", dest="texts", multiple=True)
-@JSON
-@click.pass_context
-def plan(
-    context: click.Context,
-    documents: int,
-    dimension: int,
+def show_size(
+    documents: int | None,
+    dimension: int | None,
     measure: str | None,
-    encoder: str,
+    encoder: str | None,
     texts: tuple[str, ...],
+    *,
     as_json: bool,
 ) -> None:
-    """Say what an index of N documents takes: memory, disk, shards, and hours of encoding and writing.
+    """Print what an index takes.
 
-    Nothing is asked of a cluster. Where a number comes from stands beside it, and in docs/scale.md in full. Without
-    --measure nobody knows how long your texts are, or how fast they are encoded.
+    Args:
+        documents: how many there are; None for as many as the measured corpus has lines.
+        dimension: of their vectors; None for the encoder's.
+        measure: a corpus of which some documents are encoded; None for none.
+        encoder: the encoder; None for the usual one.
+        texts: fields with text of that corpus; empty for the usual one.
+        as_json: whether to print JSON.
 
-    \b
-    Example:
-      langshift plan --documents 1e8 --dimension 384 --measure export.jsonl
+    Raises:
+        UsageError: something is not known, or two things that were given do not fit.
     """
+    if texts and measure is None:
+        raise UsageError("--text-field says how a corpus is measured: name one with --measure.")
     measured = None
-    if measure is not None:
-        measured = _measured(measure, encoder, dimension, texts)
-    elif texts or context.get_parameter_source("encoder") is ParameterSource.COMMANDLINE:
-        raise UsageError("--encoder and --text-field say how a corpus is measured: name one with --measure.")
+    if measure is not None or dimension is None or not (encoder is None or is_given(encoder)):
+        files = None if measure is None else find_files([measure])
+        opened = _open(encoder or parameters.default_encoder(), dimension)
+        dimension = opened.dimension
+        if files is not None:
+            measured = _measured(files, opened, texts)
+            documents = documents or measured.lines
+    if documents is None:
+        raise UsageError("It is not known how many documents there are: give --documents N, or a file with --measure.")
     sizes = index_sizes(documents, dimension, 0.0 if measured is None else measured.text)
     if as_json:
         emit_json(_document(documents, dimension, sizes, measured))
@@ -99,28 +89,41 @@ def plan(
     )
 
 
-def _measured(corpus: str, name: str, dimension: int, texts: tuple[str, ...]) -> CorpusSample:
+def _open(name: str, dimension: int | None) -> Encoder:
+    """Open the encoder.
+
+    Raises:
+        UsageError: it makes other vectors than those of the dimension that was given, or none.
+    """
+    if is_given(name):
+        raise UsageError(
+            f"--encoder {name} makes no vectors, so that nothing can be measured: give --documents and --dimension, or "
+            "an encoder that does."
+        )
+    opened = open_encoder(name)
+    if dimension not in (None, opened.dimension):
+        raise UsageError(
+            f"The encoder {name} makes vectors of {opened.dimension} dimensions: leave --dimension out, or name "
+            "another."
+        )
+    return opened
+
+
+def _measured(files: FoundFiles, encoder: Encoder, texts: tuple[str, ...]) -> CorpusSample:
     """Encode the first documents of a corpus.
 
     Raises:
-        UsageError: it holds none, or the encoder makes other vectors or none.
+        UsageError: it holds none.
     """
-    if is_given(name):
-        raise UsageError(f"--encoder {name} makes no vectors, so that nothing can be measured: name one that does.")
-    files, encoder = find_files([corpus]), open_encoder(name)
-    if encoder.dimension != dimension:
-        raise UsageError(
-            f"The encoder {name} makes vectors of {encoder.dimension} dimensions: give --dimension "
-            f"{encoder.dimension}, or another --encoder."
-        )
     fields = name_fields(None, None, texts, None, None) or USUAL
     with open_source(files, embeddings="ignored", fields=fields) as source:
         rows = islice((row.content for row in source.read(())), _READ)
         found = [content for content in rows if isinstance(content, Document)]
         if not found:
             raise UsageError(f"{source.shown}: none of the first {_READ:,} lines is a document that can be measured.")
+        lines = source.total
     encoded, seconds = _encoded(encoder, found)
-    return CorpusSample(encoded, encoded / seconds, sum(map(content_bytes, found)) / len(found))
+    return CorpusSample(lines, encoded, encoded / seconds, sum(map(content_bytes, found)) / len(found))
 
 
 def _encoded(encoder: Encoder, documents: list[Document]) -> tuple[int, float]:

@@ -1,4 +1,4 @@
-"""What an index takes, by formulas; and what `langshift plan` prints, measures and refuses."""
+"""What an index takes, by formulas; and what `langshift doctor --size` prints, measures and refuses."""
 
 import json
 
@@ -56,7 +56,7 @@ def corpus(tmp_path):
 
 
 def test_without_a_corpus_it_says_what_it_does_not_know():
-    done = langshift("plan", "--documents", "1e9", "--dimension", 384)
+    done = langshift("doctor", "--size", "--documents", "1e9", "--dimension", 384)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
         "1,000,000,000 documents of 384 dimensions, one copy:\n"
@@ -72,12 +72,12 @@ def test_without_a_corpus_it_says_what_it_does_not_know():
         "weights of tokens (ingest --sparse) a document takes 7 to 12 KB of disk more, with vectors of them (--tokens) "
         "some 17 KB. Formulas and sources: docs/scale.md.\n"
     )
-    told = json.loads(langshift("plan", "--documents", 30, "--dimension", 8, "--json").stdout)
+    told = json.loads(langshift("doctor", "--size", "--documents", 30, "--dimension", 8, "--json").stdout)
     assert (told["encoding"], told["text_bytes"], told["engines"][0]["shards"]) == (None, None, 1)
 
 
 def test_a_corpus_is_measured(corpus):
-    options = ("plan", "--documents", "1e8", "--dimension", 512, "--measure", corpus, "--encoder", "use-m")
+    options = ("doctor", "--size", "--documents", "1e8", "--dimension", 512, "--measure", corpus, "--encoder", "use-m")
     done = langshift(*options)
     assert done.returncode == 0, done.stderr
     assert "18 bytes of texts and fields each" in " ".join(done.stdout.split())
@@ -90,9 +90,49 @@ def test_a_corpus_is_measured(corpus):
     assert told["encoding"]["hours"] == pytest.approx(1e8 / 3600 / told["encoding"]["documents_per_second"])
 
 
+def test_what_is_not_given_is_known_by_the_corpus_and_the_encoder(corpus):
+    told = json.loads(langshift("doctor", "--size", "--measure", corpus, "--encoder", "use-m", "--json").stdout)
+    assert (told["documents"], told["dimension"], told["text_bytes"]) == (3, 512, 18)
+    told = json.loads(langshift("doctor", "--size", "--documents", 10, "--encoder", "use-m", "--json").stdout)
+    assert (told["documents"], told["dimension"], told["text_bytes"]) == (10, 512, None)
+    told = json.loads(langshift("doctor", "--size", "--documents", 10, "--json").stdout)
+    # Of the tests' own usual encoder, use-m.
+    assert told["dimension"] == 512
+    own = ("--dimension", 8, "--encoder", "given")
+    assert json.loads(langshift("doctor", "--size", "--documents", 10, *own, "--json").stdout)["dimension"] == 8
+
+
+def test_a_number_of_documents_that_nobody_knows_is_asked_for(corpus):
+    said = "It is not known how many documents there are: give --documents N, or a file with --measure."
+    assert refusal(langshift("doctor", "--size")) == said
+    piped = ("--measure", "-", "--encoder", "use-m")
+    assert refusal(langshift("doctor", "--size", *piped, stdin=corpus.read_bytes())) == said
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--documents", "9"), ("--dimension", "8"), ("--measure", "x"), ("--encoder", "use-m"), ("--text-field", "body")],
+)
+def test_options_of_the_size_need_it(options):
+    said = f"{options[0]} is about the size of an index: give --size, too."
+    assert refusal(langshift("doctor", *options)) == said
+
+
 def test_texts_in_fields_of_other_names_are_measured(tmp_path):
     path = write_lines(tmp_path / "corpus.jsonl", [{"headline": "Tide", "body": "abc"}])
-    options = ("plan", "--documents", 9, "--dimension", 512, "--measure", path, "--encoder", "use-m", "--json")
+    options = (
+        "doctor",
+        "--size",
+        "--documents",
+        9,
+        "--dimension",
+        512,
+        "--measure",
+        path,
+        "--encoder",
+        "use-m",
+        "--json",
+    )
     assert "--text-field body" in refusal(langshift(*options))
     told = json.loads(langshift(*options, "--text-field", "headline", "--text-field", "body").stdout)
     # Both texts are encoded together: ["","Tide abc",{}] has 18 bytes.
@@ -101,14 +141,14 @@ def test_texts_in_fields_of_other_names_are_measured(tmp_path):
 
 @pytest.mark.parametrize("given", ["0", "-3", "2e12", "many", "nan", "inf", "1.5", ""])
 def test_what_is_no_number_of_documents_is_refused(given):
-    done = langshift("plan", "--documents", given, "--dimension", 8)
+    done = langshift("doctor", "--size", "--documents", given, "--dimension", 8)
     said = f"Error: Invalid value for '--documents': {given} is not a whole number from 1 to 1e12, such as 1e9."
     assert (done.returncode, done.stdout, done.stderr.splitlines()[-1]) == (2, "", said)
 
 
 @pytest.mark.parametrize("given", [0, 16_001])
 def test_what_is_no_dimension_of_vectors_is_refused(given):
-    done = langshift("plan", "--documents", 9, "--dimension", given)
+    done = langshift("doctor", "--size", "--documents", 9, "--dimension", given)
     said = f"Error: Invalid value for '--dimension': {given} is not in the range 1<=x<=16000."
     assert (done.returncode, done.stdout, done.stderr.splitlines()[-1]) == (2, "", said)
 
@@ -116,22 +156,20 @@ def test_what_is_no_dimension_of_vectors_is_refused(given):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (("--text-field", "body"), "--text-field says how a corpus is measured: name one with --measure."),
         (
             ("--encoder", "use-m"),
-            "--encoder and --text-field say how a corpus is measured: name one with --measure.",
-        ),
-        (
-            ("--text-field", "body"),
-            "--encoder and --text-field say how a corpus is measured: name one with --measure.",
+            "The encoder use-m makes vectors of 512 dimensions: leave --dimension out, or name another.",
         ),
         (("--measure", "missing.jsonl"), "missing.jsonl: there is no such file."),
         (
             ("--measure", "{}", "--encoder", "given"),
-            "--encoder given makes no vectors, so that nothing can be measured: name one that does.",
+            "--encoder given makes no vectors, so that nothing can be measured: give --documents and --dimension, or "
+            "an encoder that does.",
         ),
         (
             ("--measure", "{}", "--encoder", "use-m"),
-            "The encoder use-m makes vectors of 512 dimensions: give --dimension 512, or another --encoder.",
+            "The encoder use-m makes vectors of 512 dimensions: leave --dimension out, or name another.",
         ),
         (
             ("--measure", "{}", "--encoder", "word2vec"),
@@ -141,11 +179,11 @@ def test_what_is_no_dimension_of_vectors_is_refused(given):
     ],
 )
 def test_what_cannot_be_measured_is_refused(corpus, options, said):
-    done = langshift("plan", "--documents", 9, "--dimension", 8, *(one.format(corpus) for one in options))
+    done = langshift("doctor", "--size", "--documents", 9, "--dimension", 8, *(one.format(corpus) for one in options))
     assert refusal(done) == said
 
 
 def test_a_corpus_without_documents_is_refused(tmp_path):
     path = write_lines(tmp_path / "corpus.jsonl", [{"_op": "delete", "_id": "b"}])
-    done = langshift("plan", "--documents", 9, "--dimension", 512, "--measure", path, "--encoder", "use-m")
+    done = langshift("doctor", "--size", "--documents", 9, "--dimension", 512, "--measure", path, "--encoder", "use-m")
     assert refusal(done) == f"{path}: none of the first 1,024 lines is a document that can be measured."

@@ -1,4 +1,4 @@
-"""The commands ``up`` and ``down``."""
+"""The command ``up``."""
 
 import os
 
@@ -29,19 +29,3 @@ def up(as_json: bool) -> None:
         emit_json({"running": True, **server.to_dict()})
     else:
         line(str(server))
-
-
-@click.command(cls=Command)
-@JSON
-def down(as_json: bool) -> None:
-    """Stop the embedded OpenSearch and keep its data.
-
-    \b
-    Example:
-      langshift down
-    """
-    stopped = embedded.down(Settings.from_env().home)
-    if as_json:
-        emit_json({"stopped": stopped})
-    else:
-        line("OpenSearch is stopped. Its data is kept." if stopped else "OpenSearch was not running.")
