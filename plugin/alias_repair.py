@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from opensearchpy import OpenSearch
@@ -31,7 +32,8 @@ class BrokenAlias(NamedTuple):
         return broken_in_words(self.name, self.indices)
 
 
-class AliasPointed(NamedTuple):
+@dataclass(frozen=True)
+class AliasPointed:
     """A name that stands for one version again.
 
     Attributes:

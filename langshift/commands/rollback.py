@@ -1,5 +1,6 @@
 """The command ``rollback``."""
 
+from dataclasses import asdict
 from functools import partial
 
 import click
@@ -40,7 +41,7 @@ def rollback(name: str, to: str | None, encoder: str | None, patience: float, as
     client = open_cluster()
     if to is not None and (pointed := point_alias(client, name, to)) is not None:
         if as_json:
-            output.emit_json(pointed._asdict())
+            output.emit_json(asdict(pointed))
         (output.note if as_json else output.line)(pointed_alone(pointed))
         return
     with output.progress() as bars:
