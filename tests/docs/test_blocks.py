@@ -1,6 +1,6 @@
 """README.md and docs stay true: what they show is run and sent in order, and prints and answers what they show.
 
-What takes XQuAD, and the demo's output, is in tests/paper.
+What takes XQuAD, and the demo's output, is in tests/evidence/paper.
 """
 
 import json
@@ -61,7 +61,7 @@ DONE = {
     SEARCH_PAGE: {"sh", "python", "js"},
     SERVICE: {"sh", "python"},
     SCALE: {"sh"},
-    REPRODUCTION: {"sh"},  # tests/paper/test_reproduction.py
+    REPRODUCTION: {"sh"},  # tests/evidence/paper/test_reproduction.py
     DEMO: {"console"},
     DOCS / "operations.md": {"console"},
     DOCS / "architecture.md": {"console"},

@@ -2,7 +2,7 @@
 
 ``python tests/support/documents.py`` runs those of README.md and of the pages that show output, writes what
 they printed into them, and into docs/clients.md the body that ``langshift pipeline install`` makes. What takes XQuAD,
-docs/reproduction.md, ``make paper`` runs and writes: tests/paper/test_reproduction.py.
+docs/reproduction.md, ``make evidence`` runs and writes: tests/evidence/paper.
 """
 
 import importlib.util
