@@ -18,6 +18,7 @@ from documents import (
     ADOPT,
     CLIENTS,
     CONSOLE,
+    CONTRIBUTING,
     DEMO,
     DOCS,
     DOCUMENTS,
@@ -64,7 +65,7 @@ DONE = {
     REPRODUCTION: {"sh"},  # tests/evidence/paper/test_reproduction.py
     DEMO: {"console"},
     DOCS / "operations.md": {"console"},
-    DOCS / "architecture.md": {"console"},
+    CONTRIBUTING: {"console"},
     CLIENTS: {"sh", "json", "python"},
     CONSOLE: {"console"},
     DOCS / "plugin.md": {"json", "sh", "js", "python"},  # tests/cluster/native
@@ -84,7 +85,7 @@ KNOWN = {
     REFERENCE / "format.md": {"json", "text"},  # test_format.py reads it
 }
 # Whose extras test_statements.py looks for, what needs a machine of one's own, and what test_doctor.py runs.
-COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|langshift doctor)\b.*")
+COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|git clone|langshift doctor)\b.*")
 
 
 #: The pages that start a server: its port there, and the file with its process.
