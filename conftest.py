@@ -45,6 +45,8 @@ from langshift.settings import Settings
 hypothesis.settings.register_profile("langshift", deadline=None)
 hypothesis.settings.load_profile("langshift")
 
+pytest_plugins = ["cluster_fixtures"]
+
 IMAGE = "opensearchproject/opensearch:3"
 # Downloads are shared with the user; journals, dead letters and logs of the tests' loads are not.
 REAL_HOME = Settings.from_env().home

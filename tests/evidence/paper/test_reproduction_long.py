@@ -1,24 +1,21 @@
 """The page of the papers' figures, long documents: XQuAD's articles cut, whole and as chunks, measured as in PosIR."""
 
-import os
 import re
 
 import pytest
 from reproduced import require_shown, run_blocks
 
 ENGLISH, POOLED, ENGLISH_E5, POOLED_E5 = BLOCKS = range(6, 10)
-RUN = BLOCKS if "LANGSHIFT_EVIDENCE" in os.environ else BLOCKS[:1]
-LONG = pytest.mark.skipif(len(RUN) == 1, reason="half an hour; make evidence prints it")
 COLUMNS = ("nDCG@10", "PSI@10", "floor", "95 %", "worst", "best", "EvidenceHit@10")
 
 
 @pytest.fixture(scope="module")
 def printed(folder, client, cluster_url, xquad, e5_small, page_lock):  # noqa: ARG001 - which knows the texts
     """What the commands of each block print, and the page shows from then on."""
-    return dict(zip(RUN, run_blocks(RUN, folder, client, cluster_url, xquad, page_lock), strict=True))
+    return dict(zip(BLOCKS, run_blocks(BLOCKS, folder, client, cluster_url, xquad, page_lock), strict=True))
 
 
-@pytest.mark.parametrize("number", [pytest.param(number, marks=LONG if number > ENGLISH else ()) for number in BLOCKS])
+@pytest.mark.parametrize("number", BLOCKS)
 def test_the_page_showed_what_its_commands_print(number, printed):
     require_shown(number, printed[number])
 
@@ -52,7 +49,6 @@ def test_chunks_find_what_stands_anywhere_in_a_document(printed):
     assert cut["EvidenceHit@10"] is whole["EvidenceHit@10"] is None
 
 
-@LONG
 @pytest.mark.parametrize(
     ("number", "prefix"), [(POOLED, "articles8"), (ENGLISH_E5, "articles-e5"), (POOLED_E5, "articles8-e5")]
 )

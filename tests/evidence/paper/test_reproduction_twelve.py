@@ -1,15 +1,10 @@
 """The page of the papers' figures, all languages of XQuAD: four of them are encoded anew with e5-small."""
 
-import os
 import re
 
-import pytest
 from reproduced import require_shown, rows
 
 BLOCK = 4
-pytestmark = pytest.mark.skipif(
-    "LANGSHIFT_EVIDENCE" not in os.environ, reason="e5-small encodes for minutes; make evidence prints it"
-)
 
 
 def test_the_page_showed_what_its_commands_print(printed):

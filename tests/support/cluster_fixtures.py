@@ -1,4 +1,4 @@
-"""What tests of this folder share."""
+"""Fixtures of tests that ask a cluster, whatever folder they are in."""
 
 import json
 

@@ -1,15 +1,10 @@
 """The page of the papers' figures, the paper's own languages and sources: exact search beside what the paper prints."""
 
-import os
 import re
 
-import pytest
 from reproduced import require_shown, rows
 
 BLOCK = 3
-pytestmark = pytest.mark.skipif(
-    "LANGSHIFT_EVIDENCE" not in os.environ, reason="e5-small encodes for minutes; make evidence prints it"
-)
 
 
 def test_the_page_showed_what_its_commands_print(printed):

@@ -1,7 +1,6 @@
 """Anchored search on real text: every eighth question of XQuAD's odd articles; the even ones made its constants."""
 
 import json
-import os
 from statistics import fmean
 
 import pytest
@@ -67,7 +66,6 @@ def test_where_all_is_translated_it_finds_the_answer_in_every_language_and_the_s
         assert found["Lang_nDCG@20"] >= 0.88
 
 
-@pytest.mark.skipif("LANGSHIFT_EVIDENCE" not in os.environ, reason="two calibrations; make evidence prints it")
 @pytest.mark.parametrize("keep", [1, 2])
 def test_where_little_is_translated_nothing_is_lost(replayed, keep):
     folder = replayed(keep)

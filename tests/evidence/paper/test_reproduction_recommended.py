@@ -1,9 +1,7 @@
 """The page of the papers' figures, one step past them: a gamma, as `vectors tune` recommends from NTREX alone."""
 
-import os
 import re
 
-import pytest
 from command_line import langshift
 from reproduced import means, require_shown, rows
 
@@ -35,7 +33,6 @@ def test_no_setting_of_the_grid_finds_much_more(printed):
     assert highest(printed, 3 * 5) <= found + 0.01
 
 
-@pytest.mark.skipif("LANGSHIFT_EVIDENCE" not in os.environ, reason="five minutes; make evidence prints it")
 def test_nor_does_one_of_the_whole_grid(printed, folder):
     """Alpha from 0 to 1 by .1, with gammas."""
     (found,) = means("nDCG@20", printed)
