@@ -11,9 +11,9 @@ import msgspec
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
+from langshift.debias.encoder_languages import unread
 from langshift.debias.encoders.base import is_given
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.readable import unread
 from langshift.errors import ClusterError, MissingIndexError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata, representations

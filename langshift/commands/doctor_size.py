@@ -12,7 +12,7 @@ from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Encoder, is_given
 from langshift.errors import UsageError
 from langshift.ingest.documents import Document
-from langshift.ingest.opening import FoundFiles, find_files, open_source
+from langshift.ingest.open_corpus import FoundFiles, find_files, open_source
 from langshift.ingest.sources import content_bytes
 from langshift.ingest.transform import document_vectors
 from langshift.output import emit_json, line, table

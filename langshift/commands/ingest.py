@@ -27,7 +27,7 @@ from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.documents import OPERATION, Embeddings, name_fault
 from langshift.ingest.load import load_source
-from langshift.ingest.opening import STANDARD_INPUT, find_files, open_source
+from langshift.ingest.open_corpus import STANDARD_INPUT, find_files, open_source
 from langshift.ingest.parsing import own_fields
 from langshift.ingest.parts.run import PartedRun, load_in_parts
 from langshift.ingest.representations import OFF

@@ -14,7 +14,7 @@ from parted import GIVEN, counted, letters_of, require_became, told, vectored
 from several_files import made_lines, require_same, written
 
 from langshift.errors import LangshiftError
-from langshift.ingest.opening import Files
+from langshift.ingest.open_corpus import Files
 from langshift.ingest.parts import run
 from langshift.plugin.inventory import drop_all
 

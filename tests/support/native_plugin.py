@@ -10,7 +10,7 @@ import numpy as np
 from filelock import FileLock
 
 from langshift import embedded
-from langshift.debias import detector, unprepared
+from langshift.debias import detector, detector_text
 from langshift.embedded.artifacts import read_lock
 from langshift.plugin import native, native_nodes
 from langshift.plugin.native_nodes import plugin_nodes
@@ -20,7 +20,7 @@ from langshift.plugin.pipelines import name_for
 def packed_plugin(home, cache):
     """The plugin's zip; built anew where its sources have changed."""
     read = hashlib.sha256(
-        b"".join(Path(of.__file__).read_bytes() for of in (native, native_nodes, detector, unprepared))
+        b"".join(Path(of.__file__).read_bytes() for of in (native, native_nodes, detector, detector_text))
     )
     for file in sorted(native.source_folder().rglob("*.*")):
         read.update(file.read_bytes())

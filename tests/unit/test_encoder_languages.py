@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from langshift.debias.readable import FEWEST, LanguageSample, collapsed, unread, unread_in_words
+from langshift.debias.encoder_languages import FEWEST, LanguageSample, collapsed, unread, unread_in_words
 
 WORDS = [f"{first}{middle}{last}" for first in "bdfghk" for middle in "aeiou" for last in ("lmo", "rnu", "sti")]
 

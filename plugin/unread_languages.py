@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from opensearchpy import OpenSearch
 
-from langshift.debias.readable import FEWEST, SAMPLED, LanguageSample, collapsed, measured, unread
+from langshift.debias.encoder_languages import FEWEST, SAMPLED, LanguageSample, collapsed, measured, unread
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
 from langshift.plugin.index_sample import draw, stored_text
