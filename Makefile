@@ -19,9 +19,9 @@ $(VENV)/.installed: pyproject.toml
 	@$(PIP) -e '.[embedded,console]'
 	@: > $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
+$(VENV)/.installed-dev: $(VENV)/.installed lab/pyproject.toml
 	@echo "Adding what the tests and checks need ..."
-	@$(PIP) -e '.[embedded,test,lint]'
+	@$(PIP) -e '.[embedded,test,lint]' -e lab
 	@: > $@
 
 # Several GB: the tests of `st:` models skip without it.

@@ -83,8 +83,9 @@ KNOWN = {
     REFERENCE / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles
     SERVICE: {"json"},  # tests/cluster/console/test_agents.py starts that command
     SCALE: {"yaml"},  # test_statements.py reads it
-    DOCS / "rag.md": {"sh"},  # needs a model; tests/cluster/evaluation/test_rag.py runs it with a chat server
+    DOCS / "rag.md": {"sh"},  # needs a model; lab/tests/cluster/test_rag.py runs it with a chat server
     REFERENCE / "cli.md": {"text"},  # tools/generate_pages.py writes it
+    REFERENCE / "lab-cli.md": {"text"},
     REFERENCE / "format.md": {"json", "text"},  # test_format.py reads it
 }
 # Whose extras test_statements.py looks for, what needs a machine of one's own, and what test_doctor.py runs.
