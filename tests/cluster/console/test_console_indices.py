@@ -8,7 +8,7 @@ from itertools import takewhile
 import pytest
 from adopted_index import adopted
 from command_line import langshift
-from console_process import heading, sentence, serving
+from console_process import heading, sentence, serving_here
 from plain_index import PLAIN, made
 from searched import drop, make_index
 
@@ -29,7 +29,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(cluster_url, home):
-    with serving(url=cluster_url, home=home) as console, console.client() as opened:
+    with serving_here(url=cluster_url, home=home) as console, console.client() as opened:
         yield opened
 
 
