@@ -311,7 +311,7 @@ def _require_letters_alone(context: click.Context, corpus: Sequence[str], *, aga
         raise click.MissingParameter(ctx=context, param_hint="'CORPUS...'", param_type="argument")
     if corpus:
         raise UsageError("--dead-letters sends again what a load could not index: leave CORPUS out.")
-    both = ("again", "name", "state", "encoder", "patience", "as_json", "wide")
+    both = ("again", "name", "state", "encoder", "patience", "as_json")
     refuse_beside("--dead-letters", *(one.name or "" for one in context.command.params if one.name not in both))
 
 
