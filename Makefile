@@ -6,7 +6,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 # Where it is set, each of the many processes that the tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test paper soak evidence wheel plugin lint docs pages vectors smoke bench bench-bulk bench-search clean
+.PHONY: help demo test test-lab paper soak evidence wheel plugin lint docs pages vectors smoke bench bench-bulk bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -38,22 +38,23 @@ TOGETHER := -n auto --dist loadgroup --no-loadscope-reorder
 # How many times `make soak` kills a load, and a retune; a reencode of many documents is killed twice.
 KILLS ?= 100
 
-test: $(VENV)/.installed-dev  ## the tests of what documents and searches go through, those against a real OpenSearch included
-	@$(PY) -m pytest $(TOGETHER) tests/unit tests/cluster/test_*.py
+test: $(VENV)/.installed-dev  ## all tests of the core, those against a real OpenSearch and in a browser included
+	@$(PY) -m pytest $(TOGETHER) tests/unit tests/cluster tests/browser tests/docs --ignore tests/cluster/faults
 
-test-more: $(VENV)/.installed-dev  ## the tests of what is around it: versions of an index, access, calibration and training, evaluation, console and service, plugin, pages
-	@$(PY) -m pytest $(TOGETHER) tests/cluster/access tests/cluster/calibration tests/cluster/console tests/cluster/evaluation tests/cluster/native tests/cluster/versions tests/browser tests/docs
+test-lab: $(VENV)/.installed-dev  ## the tests of the laboratory, lab/
+	@$(PY) -m pytest $(TOGETHER) lab/tests
 
-paper: $(VENV)/.installed-dev  ## the papers' figures in full, from the texts: XQuAD, docs/reproduction.md, which it writes
-	@$(PY) -m pytest $(TOGETHER) tests/paper
+paper: $(VENV)/.installed-dev  ## one of the papers' figures, from the texts: XQuAD in three languages; make evidence has all
+	@$(PY) -m pytest -p no:randomly tests/paper
 
 soak: $(VENV)/.installed-dev  ## the tests of faults: processes and servers killed, KILLS (100) times in a load; wrong answers; others who write
 	@LANGSHIFT_KILLS=$(KILLS) $(PY) -m pytest $(TOGETHER) tests/cluster/faults
 
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
-evidence: $(VENV)/.installed-dev  ## large tables and long loads, an hour or more: every setting on every question
+evidence: $(VENV)/.installed-transformers  ## proofs, hours: the papers' figures in full, models by torch, Ray, twenty kills, large tables: every setting on every question
 	@$(PIP) "langchain-core>=1,<2" "mteb>=2,<3" "openapi-python-client>=0.24,<0.30" "schemathesis>=4,<5"
-	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence tests/docs/test_blocks.py tests/cluster/test_painless.py tests/paper/test_reproduction_paper.py tests/paper/test_reproduction_recommended.py tests/paper/test_reproduction_twelve.py tests/paper/test_reproduction_long.py tests/paper/test_e5_small.py tests/paper/test_anchored_xquad.py
+	@LANGSHIFT_KILLS=20 $(PY) -m pytest $(TOGETHER) tests/cluster/faults tests/evidence/models tests/evidence/paper tests/evidence/workers
+	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence/test_*.py tests/docs/test_blocks.py tests/cluster/test_painless.py tests/unit/test_detector_text.py
 
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
 	@$(PY) tests/support/built_wheel.py

@@ -27,7 +27,7 @@ import pytest
 from filelock import FileLock
 from known_vectors import KnownVectors
 from native_cases import NativeCases
-from native_plugin import encoder_settings, install_plugin, packed_plugin
+from native_plugin import install_plugin, packed_plugin
 from opensearchpy import OpenSearch
 from plugin_installer import PluginInstaller
 from three_nodes import ThreeNodes
@@ -44,6 +44,8 @@ from langshift.settings import Settings
 # A busy machine takes longer over an example than one that is free.
 hypothesis.settings.register_profile("langshift", deadline=None)
 hypothesis.settings.load_profile("langshift")
+
+pytest_plugins = ["cluster_fixtures"]
 
 IMAGE = "opensearchproject/opensearch:3"
 # Downloads are shared with the user; journals, dead letters and logs of the tests' loads are not.
@@ -233,7 +235,7 @@ def cluster_url(pytestconfig: pytest.Config, quick_java: QuickJava) -> str:
             _share_downloads(shared)
             install_plugin(shared, pytestconfig.cache.mkdir("langshift"))
             with quick_java():
-                url = embedded.up(shared, {**encoder_settings(), **UNWATCHED}).url
+                url = embedded.up(shared, UNWATCHED).url
         (shared / "url").write_text(url)
     return url
 

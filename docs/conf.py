@@ -54,12 +54,12 @@ NAVIGATION = {
         "docs/reference/glossary",
         "docs/reproduction",
     ],
-    "Work on it": ["docs/architecture", "tests/bench/RESULTS", "CHANGELOG"],
+    "Work on it": ["CONTRIBUTING", "docs/architecture", "tests/README", "tests/bench/RESULTS", "CHANGELOG"],
 }
 # A page of docs/ that stands nowhere in the navigation is a warning, too.
 include_patterns = [
     *("README.md", "docs/*.md", "docs/reference/*.md"),
-    *("docker/README.md", "tests/bench/RESULTS.md", "CHANGELOG.md"),
+    *("docker/README.md", "tests/README.md", "tests/bench/RESULTS.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 ]
 # Folders that Sphinx would otherwise walk through.
 exclude_patterns = [".*", "build", "dist", "results"]

@@ -10,10 +10,10 @@ import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import open_detector
+from langshift.debias.encoder_languages import unread_in_words
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import AS_KNOWN, identity, is_given
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.readable import unread_in_words
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.adopt.adopt import keep_norms
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
@@ -39,7 +39,7 @@ from langshift.plugin.retune import require_blockable
 from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import ClientTransform, TransferListener, TransferPlan, TransferResult
-from langshift.plugin.unread import look
+from langshift.plugin.unread_languages import look
 from langshift.plugin.versions import IndexInfo, fingerprint_of, live
 from langshift.wording import pluralize
 

@@ -24,33 +24,26 @@ from langshift.settings import VERSION, Settings
 # Command -> the module of langshift.commands that has it as a function of that name, and how its help begins: so the
 # list of all commands is shown without loading any.
 COMMANDS = {
-    "up": ("cluster", "Start the embedded OpenSearch, downloading it the first time."),
-    "down": ("cluster", "Stop the embedded OpenSearch and keep its data."),
+    "up": ("up", "Start the embedded OpenSearch, downloading it the first time."),
+    "down": ("down", "Stop the embedded OpenSearch and keep its data."),
     "doctor": (
         "doctor",
         "Say whether OpenSearch runs, and where; check what is needed, and suggest how to fix what is not there.",
     ),
     "demo": (
-        "serve",
+        "demo",
         "Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.",
     ),
     "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
-    "plan": (
-        "plan",
-        "Say what an index of N documents takes: memory, disk, shards, and hours of encoding and writing.",
-    ),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode, shift and write it."),
     "search": ("search", "Search the index NAME for WORDS."),
     "anchors": ("anchors", "Calibrate anchored search (langshift search --mode anchored) for an index."),
-    "dead-letters": (
-        "dead_letters",
-        "List documents that could not be indexed, with the reasons, and send them again.",
-    ),
+    "dead-letters": ("dead_letters", "List documents that could not be indexed, with the reasons."),
     "index": ("index", "List, describe, audit and remove indices and their versions."),
     "adopt": ("adopt", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
     "retune": ("retune", "Change the shift of the index NAME without encoding anything again."),
-    "reencode": ("retune", "Encode the texts of the index NAME again, with another encoder."),
-    "rollback": ("retune", "Point NAME back to an earlier version."),
+    "reencode": ("reencode", "Encode the texts of the index NAME again, with another encoder."),
+    "rollback": ("rollback", "Point NAME back to an earlier version."),
     "pipeline": (
         "pipeline",
         "Shift documents from other clients, with an ingest pipeline for each version of an index.",

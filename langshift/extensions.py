@@ -14,7 +14,10 @@ from langshift.errors import UsageError
 COMMANDS, FORMATS, FIGURES = "langshift.commands", "langshift.formats", "langshift.figures"
 #: The names that langshift-lab has in each group of entry points; of a group of commands, its own name stands for all.
 LAB = {
-    COMMANDS: ("dataset make", "evaluate board", "evaluate offline", "evaluate rag", "rerank", "vectors tune"),
+    COMMANDS: (
+        *("dataset make", "evaluate board", "evaluate offline", "evaluate rag", "rerank"),
+        *("vectors methods", "vectors tune"),
+    ),
     FORMATS: ("xquad", "mlqa", "belebele", "miracl", "posir", "neuclir", "multieup"),
     FIGURES: ("mteb",),
 }

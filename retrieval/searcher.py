@@ -25,7 +25,7 @@ from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.native_nodes import plugin_nodes
 from langshift.plugin.representations import SparseWeights
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import effects, hits, modes, pages, settings
+from langshift.retrieval import hits, modes, pages, settings, shift_effects
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.facets import count_values
 from langshift.retrieval.filters import NO_FILTER, NO_FILTERS, DslFilter, FieldCheck, Filters, IndexFilter
@@ -260,7 +260,7 @@ class Searcher:
 
     @cached_property
     def _shift(self) -> tuple[stored_shift.StoredShift | None, str | None]:
-        return effects.known_shift(self._metadata, self.index.index)
+        return shift_effects.known_shift(self._metadata, self.index.index)
 
     @cached_property
     def directions(self) -> NDArray[np.float32] | None:
@@ -491,7 +491,7 @@ class Searcher:
             facet_values = (yield from sent(count_values(counted, checked, index.fields))) if counted else {}
             seen = dict[str, hits.ShiftEffect]()
             if explain and known is not None and found.hits:
-                compared = effects.effects(known, [hit.id for hit in found.hits], shift, index.fields, checked)
+                compared = shift_effects.effects(known, [hit.id for hit in found.hits], shift, index.fields, checked)
                 seen = yield from sent(compared)
             shown = dict[str, Snippet]()
             if snippets:
@@ -515,7 +515,7 @@ class Searcher:
                     *found.notes,
                     *language_notes(index, question, setting, detected=language is None),
                     *missing_fields(fields or (), brought),
-                    *(effects.effect_notes(seen, unknown) if explain else ()),
+                    *(shift_effects.effect_notes(seen, unknown) if explain else ()),
                 ),
                 took=found.took,
                 requests=tuple(requests),

@@ -15,16 +15,7 @@ from langshift.evaluate.convert.srw import write_srw
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.evaluate.datasets.dataset import describe_own_documents, load_dataset
 from langshift.output import emit_json, line, note, out, progress, table
-from langshift.parameters import (
-    JSON,
-    PATH,
-    Command,
-    CommandGroup,
-    flag,
-    option,
-    parse_list,
-    refuse_beside,
-)
+from langshift.parameters import JSON, PATH, Command, CommandGroup, flag, option, parse_list, refuse_beside
 from langshift.wording import join_words, pluralize
 
 

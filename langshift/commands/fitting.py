@@ -1,7 +1,7 @@
 """What the commands of ``vectors`` share: parallel text as it is opened, fitted on, and told of."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import click
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import AS_KNOWN, Encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
-from langshift.debias.fitting.fit import fit as fit_vectors
+from langshift.debias.fitting.fit import fit
 from langshift.debias.parallel import open_parallel
 from langshift.debias.parallel.columns import ParallelText
 from langshift.debias.vectors import LanguageVectors
@@ -51,14 +51,13 @@ def fit_shown(
     source: ParallelText,
     pivots: Sequence[str],
     encoder: Encoder,
+    fit_with: Callable[..., Mapping[str, LanguageVectors]] = fit,
     **options: Any,  # noqa: ANN401 - fit's
-) -> dict[str, LanguageVectors]:
+) -> Mapping[str, LanguageVectors]:
     """Fit with a progress bar over the rows; ``options`` are for ``langshift.debias.fitting.fit.fit``."""
     with progress() as bars:
         task = bars.add_task("rows", total=source.total, rate="")
-        return fit_vectors(
-            source, pivots, encoder, on_rows=lambda done, _: bars.update(task, completed=done), **options
-        )
+        return fit_with(source, pivots, encoder, on_rows=lambda done, _: bars.update(task, completed=done), **options)
 
 
 def left_out_in_words(source: ParallelText) -> list[str]:

@@ -8,7 +8,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 from command_line import langshift, refusal
-from console_process import heading, serving
+from console_process import heading, serving_here
 from given_data import write_lines
 from shifted_index import DIMENSION, Corpus, language_vectors, saved, with_directions
 
@@ -170,7 +170,7 @@ def test_doctor_tells_of_each_and_goes_on(wrong, cluster_url):
 
 @pytest.mark.usefixtures("wrong")
 def test_the_console_lists_them_and_shows_the_others(good, cluster_url, tmp_path):
-    with serving(url=cluster_url, home=tmp_path) as console, console.client() as browser:
+    with serving_here(url=cluster_url, home=tmp_path) as console, console.client() as browser:
         page = browser.get("/indices")
         assert page.status_code == 200
         rows = re.findall(r'href="/indices/(wrong-\d+)".*?</tr>', page.text, re.DOTALL)

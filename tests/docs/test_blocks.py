@@ -1,11 +1,12 @@
 """README.md and docs stay true: what they show is run and sent in order, and prints and answers what they show.
 
-What takes XQuAD, and the demo's output, is in tests/paper.
+What takes XQuAD, and the demo's output, is in tests/evidence/paper.
 """
 
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,12 +19,14 @@ from documents import (
     ADOPT,
     CLIENTS,
     CONSOLE,
+    CONTRIBUTING,
     DEMO,
     DOCS,
     DOCUMENTS,
     FINGERPRINT,
     INGEST,
     NAMES,
+    PLUGIN,
     README,
     REFERENCE,
     REPRODUCTION,
@@ -47,6 +50,7 @@ from documents import (
     request,
     run,
 )
+from native_plugin import has_plugin
 
 from langshift.plugin import metadata, pipelines, version_writer
 from langshift.plugin.user_template import Template
@@ -61,13 +65,13 @@ DONE = {
     SEARCH_PAGE: {"sh", "python", "js"},
     SERVICE: {"sh", "python"},
     SCALE: {"sh"},
-    REPRODUCTION: {"sh"},  # tests/paper/test_reproduction.py
+    REPRODUCTION: {"sh"},  # tests/evidence/paper/test_reproduction.py
     DEMO: {"console"},
     DOCS / "operations.md": {"console"},
-    DOCS / "architecture.md": {"console"},
+    CONTRIBUTING: {"console"},
     CLIENTS: {"sh", "json", "python"},
     CONSOLE: {"console"},
-    DOCS / "plugin.md": {"json", "sh", "js", "python"},  # tests/cluster/native
+    PLUGIN: {"json", "sh", "js"},  # the requests: tests/cluster/native
 }
 KNOWN = {
     README: {"text"},  # from docs/demo.md
@@ -85,11 +89,15 @@ KNOWN = {
     REFERENCE / "format.md": {"json", "text"},  # test_format.py reads it
 }
 # Whose extras test_statements.py looks for, what needs a machine of one's own, and what test_doctor.py runs.
-COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|langshift doctor)\b.*")
+COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|git clone|langshift doctor)\b.*")
 
 
 #: The pages that start a server: its port there, and the file with its process.
-SERVED = {SEARCH_PAGE: ("8000", "embeddings.pid"), SERVICE: ("8365", "service.pid")}
+SERVED = {
+    SEARCH_PAGE: ("8000", "embeddings.pid"),
+    SERVICE: ("8365", "service.pid"),
+    PLUGIN: ("8365", "service.pid"),
+}
 
 
 @pytest.mark.parametrize("document", [one for one in NAMES if one not in SERVED], ids=lambda path: path.name)
@@ -157,6 +165,17 @@ def test_a_search_page_is_built_with_javascript(running):
         pytest.skip(f"OpenSearch's client for Node cannot be installed here: {error}")
     for block in (ingested, served, *(block for block in blocks(SEARCH_PAGE) if block.kind == "js")):
         run_block(block)
+
+
+def test_a_search_page_is_one_request_where_the_plugin_is(running, client):
+    if not has_plugin(client):
+        pytest.skip("the cluster does not have the plugin langshift")
+    if shutil.which("node") is None and "CI" not in os.environ:
+        pytest.skip("no node on the PATH")
+    run_block = running(PLUGIN)
+    for block in blocks(PLUGIN):
+        if block.kind in RUN:
+            run_block(block)
 
 
 def test_the_template_that_it_shows_is_one(tmp_path):

@@ -157,7 +157,7 @@ def test_the_keys_of_a_rag_evaluation_are_those_that_are_written(tmp_path):
 
 def test_the_keys_of_a_stamp_are_those_that_are_written_and_mapped():
     both = {side: np.float32([1, 0]) for side in ("documents", "queries")}
-    debias = Debiaser(replace(VECTORS, common=both).with_rank(1), "shift", 1.0, gamma=0.97)
+    debias = Debiaser(replace(VECTORS, common=both).with_rank(1), 1.0, gamma=0.97)
     pipeline = EmbeddingPipeline(None, debias, None)
     _, (stamp,) = debias_batch(np.float32([[1, 0]]), [DocumentLanguage("zh-TW", 1.0)], pipeline)
     keys = documented("Stamp")

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 import yaml
-from console_process import serving
+from console_process import serving_here
 from documents import CONSOLE, DOCUMENTS, README, SCALE, SERVICE, blocks, console_commands
 from screenshots import IMAGES, MOST_BYTES, PICTURES
 
@@ -27,7 +27,7 @@ LEAST_WORDS = 5
 
 @pytest.fixture(scope="module")
 def console(cluster_url, tmp_path_factory):
-    with serving(url=cluster_url, home=tmp_path_factory.mktemp("home")) as running:
+    with serving_here(url=cluster_url, home=tmp_path_factory.mktemp("home")) as running:
         yield running
 
 

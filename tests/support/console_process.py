@@ -1,24 +1,49 @@
-"""``langshift serve`` as a process of its own, and pages that it answered."""
+"""``langshift serve``, in a process of its own or in this one, and pages that it answered."""
 
 import json
 import os
 import re
 import signal
 import subprocess
+import threading
 from contextlib import contextmanager
 from html import unescape
+from queue import Queue
 
 import httpx
+import pytest
+import uvicorn
 from command_line import LANGSHIFT
 
+from langshift.commands.serve import serve
+from langshift.web import app
 
-class Served:
+# As they are where no console runs in this process.
+_RUN, _RUN_SERVER = app.run, uvicorn.Server.run
+
+
+class Console:
     """A console that runs.
 
     Attributes:
-        process: its process.
+        opened: its address, with the token.
         url: its address, without the token.
         token: where it has one.
+    """
+
+    def __init__(self, opened, token=None):
+        self.opened, self.url, self.token = opened, opened.partition("?")[0], token
+
+    def client(self, **headers):
+        """A client whose requests look as a person's who opens the address."""
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
+
+
+class Served(Console):
+    """One in a process of its own.
+
+    Attributes:
+        process: its process.
     """
 
     def __init__(self, process):
@@ -31,13 +56,7 @@ class Served:
             if line == b"}\n":
                 break
         document = json.loads(told)
-        self.token = document.get("token")
-        self.opened = document["url"]
-        self.url = document["url"].partition("?")[0]
-
-    def client(self, **headers):
-        """A client whose requests look as a person's who opens the address."""
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
+        super().__init__(document["url"], document.get("token"))
 
     def stop(self, by=signal.SIGINT):
         """End it; its code and what it wrote to standard error."""
@@ -58,6 +77,49 @@ def serving(*arguments, home, url=None, **variables):
             yield Served(process)
         finally:
             process.kill()
+
+
+@contextmanager
+def serving_here(*arguments, home, url=None, **variables):
+    """The same in a thread of this process, which saves starting one, and loading an encoder once more.
+
+    What is set for it holds for all of the process until it ends: where a test runs commands beside it that need other
+    settings, or asks how the console ends or what it says, it has a process of its own.
+    """
+    variables |= {"LANGSHIFT_HOME": home} | ({} if url is None else {"OPENSEARCH_URL": url})
+    started, servers = Queue(), []
+
+    def run_server(server, sockets):
+        servers.append(server)
+        _RUN_SERVER(server, sockets)
+
+    def show(opened, token):
+        started.put(Console(opened, token))
+
+    def go():
+        try:
+            serve.main(["--port", "0", *map(str, arguments)], "langshift serve", standalone_mode=False)
+        except BaseException as error:
+            started.put(error)
+            raise
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, str(value))
+        patch.setattr(uvicorn.Server, "run", run_server)
+        patch.setattr(app, "run", lambda host, port, results, _, *more: _RUN(host, port, results, show, *more))
+        # A process would end then.
+        patch.setattr(app, "_leave_soon", lambda: None)
+
+        thread = threading.Thread(target=go, name="langshift serve")
+        thread.start()
+        console = started.get(timeout=60)
+        assert isinstance(console, Console), console
+        try:
+            yield console
+        finally:
+            servers[0].should_exit = True
+            thread.join()
 
 
 def heading(answer):

@@ -2,7 +2,7 @@
 
 ``python tests/support/documents.py`` runs those of README.md and of the pages that show output, writes what
 they printed into them, and into docs/clients.md the body that ``langshift pipeline install`` makes. What takes XQuAD,
-docs/reproduction.md, ``make paper`` runs and writes: tests/paper/test_reproduction.py.
+docs/reproduction.md, ``make evidence`` runs and writes: tests/evidence/paper.
 """
 
 import importlib.util
@@ -33,12 +33,13 @@ from langshift.plugin.stored_shift import StoredShift
 
 ROOT = Path(__file__).resolve().parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"
-REFERENCE = DOCS / "reference"
+REFERENCE, CONTRIBUTING = DOCS / "reference", ROOT / "CONTRIBUTING.md"
 SEARCH, CLIENTS, CONSOLE = DOCS / "search.md", DOCS / "clients.md", DOCS / "console.md"
 SEARCH_PAGE, SERVICE, SCALE = DOCS / "search-page.md", DOCS / "service.md", DOCS / "scale.md"
+PLUGIN = DOCS / "plugin.md"
 INGEST, ADOPT, VECTORS = DOCS / "ingest.md", DOCS / "adopt-and-retune.md", DOCS / "encoders-and-vectors.md"
 DEMO, REPRODUCTION = DOCS / "demo.md", DOCS / "reproduction.md"
-DOCUMENTS = (README, *sorted(DOCS.rglob("*.md")))
+DOCUMENTS = (README, CONTRIBUTING, *sorted(DOCS.rglob("*.md")))
 DATA = Path(os.environ.get("LANGSHIFT_DATA") or ROOT.parent / "shared" / "data")
 #: What a document's commands need in their environment, beside the cluster's address.
 VARIABLES = {document: {"COLUMNS": "80"} for document in DOCUMENTS} | {
@@ -55,6 +56,7 @@ NAMES = {
     SEARCH: ("news", "manual"),
     SEARCH_PAGE: ("gazette",),
     SERVICE: ("almanac",),
+    PLUGIN: ("gazette",),
     SCALE: (),
 }
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.

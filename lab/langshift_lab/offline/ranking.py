@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import QUERY_SIDE, Debiaser, recommended
 from langshift.debias.similarity import with_norm_1
-from langshift.debias.vectors import LanguageVectors, Vectors
+from langshift.debias.vectors import Vectors
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.measures.base import Scores
@@ -24,6 +23,8 @@ from langshift.evaluate.runs import scored, summary, summary_by_language, summar
 from langshift.evaluate.within import remarks
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import UNDETERMINED, primary
+from langshift_lab.methods.debiaser import QUERY_SIDE, MethodDebiaser, recommended
+from langshift_lab.methods.vectors import MethodVectors
 from langshift_lab.offline import encoding
 from langshift_lab.offline.encoding import GIVEN, DocumentLanguages, EncodedDataset, LanguageSource, Matrix
 
@@ -58,7 +59,7 @@ class ExactRankings(NamedTuple):
 
 
 def debias_vectors(
-    encoded: EncodedDataset, debias: Debiaser, document_languages: DocumentLanguages | None = None
+    encoded: EncodedDataset, debias: MethodDebiaser, document_languages: DocumentLanguages | None = None
 ) -> DebiasedVectors:
     """Move both sides as a method asks, and bring every vector to norm 1.
 
@@ -183,7 +184,7 @@ def top(scores: Matrix, depth: int) -> NDArray[np.intp]:
     return best
 
 
-def repivoted(vectors: LanguageVectors, pivot: str) -> LanguageVectors:
+def repivoted(vectors: MethodVectors, pivot: str) -> MethodVectors:
     """The same language vectors towards another pivot: ``V_ℓ^p = V_ℓ − V_p``.
 
     The mean of differences is linear, so where all languages were fitted on the same pairs this is what a fit
@@ -244,7 +245,7 @@ class OfflineSettings(NamedTuple):
         beta: what a document in the query's language gets on top of its cosine.
     """
 
-    debias: Debiaser
+    debias: MethodDebiaser
     source: LanguageSource = GIVEN
     beta: float = 0.0
 
@@ -300,7 +301,7 @@ class Grid(NamedTuple):
     alphas_of: Mapping[str, Sequence[float]] = MappingProxyType({})
 
 
-def settings(known: LanguageVectors | None, grid: Grid) -> dict[str, OfflineSettings]:
+def settings(known: MethodVectors | None, grid: Grid) -> dict[str, OfflineSettings]:
     """Every combination, once where several come to the same.
 
     Args:
@@ -328,7 +329,7 @@ def settings(known: LanguageVectors | None, grid: Grid) -> dict[str, OfflineSett
     return found
 
 
-def _own_alpha(known: LanguageVectors, own: SingleAlpha) -> dict[str, float]:
+def _own_alpha(known: MethodVectors, own: SingleAlpha) -> dict[str, float]:
     key = known.key(own[0])
     if key is None:
         scaled = ", ".join(sorted(known.vectors))
@@ -349,7 +350,7 @@ def _name(setting: OfflineSettings, grid: Grid, own: SingleAlpha | None) -> str:
 
 
 def _setting(
-    known: LanguageVectors | None,
+    known: MethodVectors | None,
     method: str,
     alpha: float | None,
     shift_queries: bool,

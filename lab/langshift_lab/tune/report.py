@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from langshift.debias.vectors import LanguageVectors, Recommendation
+from langshift.debias.vectors import Recommendation
 from langshift.evaluate.compare.verdict import SHIFT, PairedFigures, Verdict, judge_pair
 from langshift.settings import VERSION
 from langshift.wording import format_score, join_words, pluralize
+from langshift_lab.methods.vectors import MethodVectors
 from langshift_lab.tune import tune
 from langshift_lab.tune.task import FOLDS, ParallelTask
 from langshift_lab.tune.tune import COST, MEASURES, PLAIN, TARGET, MeasureChange, TuningPoint, TuningStep
@@ -88,7 +89,7 @@ class TuningReport:
         chosen = self.found.recommended
         return Recommendation(chosen.alpha, gamma=chosen.gamma)
 
-    def recommended(self) -> LanguageVectors:
+    def recommended(self) -> MethodVectors:
         """The language vectors with what is recommended, the directions among it, and what that rests on."""
         vectors, count = self.judge.vectors, self.found.recommended.directions
         chosen = vectors.with_rank(count) if count else vectors

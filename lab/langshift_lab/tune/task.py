@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import Encoder
-from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, DatasetDocument, DatasetQuery, clusters, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.languages import UNDETERMINED, primary
 from langshift.wording import pluralize
+from langshift_lab.methods.vectors import MethodVectors
 from langshift_lab.offline.encoding import EncodedDataset, Matrix, encode_texts, first_unusable
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class TuningTask:
         grades, rows, columns = zip(*found, strict=True)
         return csr_matrix((np.array(grades, np.float64), (rows, columns)), (len(data.queries), len(place)))
 
-    def parts(self, vectors: LanguageVectors) -> list[tuple[Mask, LanguageVectors]]:
+    def parts(self, vectors: MethodVectors) -> list[tuple[Mask, MethodVectors]]:
         """Which queries are searched with documents moved by which language vectors.
 
         Args:
@@ -315,7 +315,7 @@ class ParallelTask(TuningTask):
         """Fold of each document, shape (documents,)."""
         return self.fold(self.document_items // _BLOCK)
 
-    def parts(self, vectors: LanguageVectors) -> list[tuple[Mask, LanguageVectors]]:
+    def parts(self, vectors: MethodVectors) -> list[tuple[Mask, MethodVectors]]:
         """As in ``TuningTask``; of vectors that were fitted on the same text, other ones for each fold."""
         if not self.same_text:
             return super().parts(vectors)
@@ -394,7 +394,7 @@ def _encode(kind: str, what: str, texts: _Texts, encoder: Encoder, on_texts: Cal
     return vectors
 
 
-def held_out_vectors(vectors: LanguageVectors, task: ParallelTask, fold: int) -> LanguageVectors:
+def held_out_vectors(vectors: MethodVectors, task: ParallelTask, fold: int) -> MethodVectors:
     """Language vectors fitted on this same text, less what one fold's items have in them.
 
     ``V_ℓ' = V_ℓ - n/N (v_fold - v_rest)``, with n of the N pairs in the fold and v the mean differences of the

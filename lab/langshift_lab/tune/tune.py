@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import Debiaser
-from langshift.debias.fitting.linear_maps import spanned_directions
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.fitting.directions import spanned_directions
 from langshift.evaluate.compare.significance import LEVEL, SEED, Floats, paired_tests
 from langshift.evaluate.compare.verdict import VISIBLE
+from langshift_lab.methods.debiaser import MethodDebiaser
+from langshift_lab.methods.vectors import MethodVectors
 from langshift_lab.offline.ranking import debias_vectors, score_blocks, top
 from langshift_lab.tune.task import FOLDS, Mask, TuningTask, select_queries
 
@@ -147,7 +147,7 @@ class TuningPoint:
     figures: Mapping[str, Floats] = field(repr=False)
 
 
-def search(task: TuningTask, mask: Mask, debias: Debiaser) -> dict[str, Floats]:
+def search(task: TuningTask, mask: Mask, debias: MethodDebiaser) -> dict[str, Floats]:
     """Search a task's documents with some of its queries, exactly.
 
     Args:
@@ -199,7 +199,7 @@ class Judge:
         most_directions: how many directions the means of queries have, in every fold; 0 where none are known.
     """
 
-    def __init__(self, task: TuningTask, vectors: LanguageVectors, on_point: OnPoint = lambda: None) -> None:
+    def __init__(self, task: TuningTask, vectors: MethodVectors, on_point: OnPoint = lambda: None) -> None:
         """Keep what all settings share.
 
         Args:
@@ -219,7 +219,7 @@ class Judge:
             figures = {measure: np.empty(len(self.task.folds)) for measure in MEASURES}
             for mask, vectors in self._parts:
                 known = vectors.with_rank(setting.directions) if setting.gamma else vectors
-                found = search(self.task, mask, Debiaser(known, alpha=setting.alpha, gamma=setting.gamma))
+                found = search(self.task, mask, MethodDebiaser(known, alpha=setting.alpha, gamma=setting.gamma))
                 for measure in MEASURES:
                     figures[measure][mask] = found[measure]
             self._known[setting] = TuningPoint(setting, figures)

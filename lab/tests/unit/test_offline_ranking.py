@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from encoded_data import encoded, vectors
 
-from langshift.debias.debiaser import Debiaser
 from langshift.errors import LangshiftError
+from langshift_lab.methods.debiaser import MethodDebiaser
 from langshift_lab.offline import ranking
 from langshift_lab.offline.encoding import DocumentLanguages
 from langshift_lab.offline.ranking import debias_vectors, rank, top
@@ -15,7 +15,7 @@ from langshift_lab.offline.ranking import debias_vectors, rank, top
 TAGS = ("en", "de", "zh-TW", "th", "und")
 
 
-AS_THEY_ARE = Debiaser(None, "none")
+AS_THEY_ARE = MethodDebiaser(None, method="none")
 
 
 def random_case(seed):
@@ -51,7 +51,7 @@ def test_against_brute_force_in_any_size_of_blocks(seed, beta, depth, both_sides
         monkeypatch.setattr(ranking, "_SCORES_AT_ONCE", scores_at_once)
         monkeypatch.setattr(ranking, "_ROWS_AT_ONCE", rows_at_once)
         done = []
-        placed = debias_vectors(data, Debiaser(known, "shift", alpha, alphas, both_sides))
+        placed = debias_vectors(data, MethodDebiaser(known, alpha, alphas, shift_queries=both_sides))
         found = rank(data, placed, beta=beta, depth=depth, on_queries=done.append).rankings
         assert sum(done) == len(expected)
         for side in placed:
@@ -76,12 +76,12 @@ def test_by_hand():
     # Documents at 0, 90 and 45 degrees; the German one is shifted from 45 degrees onto the x axis.
     data = encoded([[2, 0], [0, 3], [1, 1]], [[1, 0]], ["en", "en", "de"], ["de"])
     known = vectors({"de": [0, 1]})
-    plain = rank(data, debias_vectors(data, Debiaser(known, alpha=0.0))).rankings["q0"]
+    plain = rank(data, debias_vectors(data, MethodDebiaser(known, alpha=0.0))).rankings["q0"]
     assert [name for name, _ in plain] == ["d0", "d2", "d1"]
     assert [score for _, score in plain] == pytest.approx([1, 0.5**0.5, 0])
-    shifted = rank(data, debias_vectors(data, Debiaser(known))).rankings["q0"]
+    shifted = rank(data, debias_vectors(data, MethodDebiaser(known))).rankings["q0"]
     assert shifted == [("d2", 1.0), ("d0", 1.0), ("d1", 0.0)]
-    half = rank(data, debias_vectors(data, Debiaser(known, alphas={"de": 0.5})), beta=0.25).rankings["q0"]
+    half = rank(data, debias_vectors(data, MethodDebiaser(known, alphas={"de": 0.5})), beta=0.25).rankings["q0"]
     assert dict(half) == pytest.approx({"d2": 2 / 5**0.5 + 0.25, "d0": 1, "d1": 0})
     # Without language vectors nothing moves, and only the direction of a vector counts.
     assert rank(data, debias_vectors(data, AS_THEY_ARE)).rankings["q0"] == plain
@@ -91,21 +91,21 @@ def test_both_sides_by_hand():
     # The German question stands where the German document does: shifted alike, both lie on the x axis.
     data = encoded([[1, 0], [1, 1]], [[1, 1], [0, 2]], ["en", "de"], ["de", "en"])
     known = vectors({"de": [0, 1]}, means={"en": [0, 0.5], "de": [0, 2]}, directions={"en": [[0, 1]], "de": [[1, 0]]})
-    assert debias_vectors(data, Debiaser(known)).queries == pytest.approx(np.array([[0.5, 0.5], [0, 1]]) ** 0.5)
-    moved = debias_vectors(data, Debiaser(known, shift_queries=True))
+    assert debias_vectors(data, MethodDebiaser(known)).queries == pytest.approx(np.array([[0.5, 0.5], [0, 1]]) ** 0.5)
+    moved = debias_vectors(data, MethodDebiaser(known, shift_queries=True))
     assert moved.queries.tolist() == [[1, 0], [0, 1]]
     assert moved.documents.tolist() == [[1, 0], [1, 0]]
     # Centering and LIR move the pivot language, and queries, whatever is asked for.
-    centred = debias_vectors(data, Debiaser(known, "centering"))
+    centred = debias_vectors(data, MethodDebiaser(known, method="centering"))
     assert centred.documents == pytest.approx(np.array([[2, -1], [1, -1]]) / np.sqrt([[5], [2]]))
     assert centred.queries == pytest.approx(np.array([[1, -1], [0, 1]]) / np.sqrt([[2], [1]]))
     # Languages told by somebody else move documents alone.
     told = DocumentLanguages(["de", "und"])
-    assert debias_vectors(data, Debiaser(known, shift_queries=True), told).documents == pytest.approx(
+    assert debias_vectors(data, MethodDebiaser(known, shift_queries=True), told).documents == pytest.approx(
         np.array([[0.5, -0.5], [0.5, 0.5]]) * 2**0.5
     )
     soft = DocumentLanguages(["und", "und"], [{"de": 0.25}, {"de": 0.5, "fr": 0.5}])
-    assert debias_vectors(data, Debiaser(known), soft).documents == pytest.approx(
+    assert debias_vectors(data, MethodDebiaser(known), soft).documents == pytest.approx(
         np.array([[1, -0.25], [1, 0.5]]) / np.sqrt([[1.0625], [1.25]])
     )
 
@@ -114,13 +114,13 @@ def test_a_vector_of_which_nothing_is_left_is_named():
     data = encoded([[1, 0], [0, 2]], [[1, 0], [0, 1]], ["en", "de"], ["en", "de"])
     known = vectors({"de": [0, 1]}, directions={"en": [[0, 1]], "de": [[0, 1]]})
     with pytest.raises(LangshiftError) as caught:
-        debias_vectors(data, Debiaser(known, "lir"))
+        debias_vectors(data, MethodDebiaser(known, method="lir"))
     assert str(caught.value) == (
         "Document 'd1': nothing of its vector is left without the language, so it cannot be compared: "
         "remove it from the dataset, or choose another --method."
     )
     with pytest.raises(LangshiftError) as caught:
-        debias_vectors(data, Debiaser(known, shift_queries=True))
+        debias_vectors(data, MethodDebiaser(known, shift_queries=True))
     assert str(caught.value).startswith("Query 'q1': nothing of its vector is left without the language")
 
 

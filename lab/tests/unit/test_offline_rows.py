@@ -10,8 +10,9 @@ import pytest
 from offline_data import refusal, run, small_dataset
 
 from langshift.debias.detector import bundled_model
-from langshift.debias.vectors import LanguageVectors, shipped
+from langshift.debias.vectors import shipped
 from langshift.evaluate.runs import read_run
+from langshift_lab.methods.vectors import MethodVectors
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def data(tmp_path):
 @pytest.fixture
 def fitted(tmp_path):
     """The vectors that come with langshift, with made-up tensors for the other methods."""
-    known = LanguageVectors.load(shipped("use-m"))
+    known = MethodVectors.load(shipped("use-m"))
     draw = np.random.default_rng(1)
     means = {tag: draw.normal(size=512).astype(np.float32) for tag in ("en", "de")}
     maps = {tag: np.eye(512, dtype=np.float32) for tag in known.vectors}
@@ -146,12 +147,13 @@ def test_methods_that_are_refused_before_anything_is_encoded(data, fitted, tmp_p
         "Unknown method 'best'; choose one of none, shift, centering, lir, affine."
     )
     assert refusal("offline", data, "--vectors", fitted, "--method", "lir") == (
-        "The language vectors contain nothing for the method lir: fit them with `langshift vectors fit --methods lir`."
+        "The language vectors contain nothing for the method lir: fit them with "
+        "`langshift vectors methods --methods lir`."
     )
     affine = ["offline", data, "--vectors", fitted, "--method", "none,affine"]
     assert refusal(*affine, "--pivot", "de") == (
         "The maps of the method affine have the pivot en and cannot be converted to de: fit others with "
-        "`langshift vectors fit --pivot de --methods affine`."
+        "`langshift vectors methods --pivot de --methods affine`."
     )
     assert refusal(*affine, "--language-from", "soft") == (
         "--language-from soft works only with the method shift, not affine: leave affine out of --method, "

@@ -10,12 +10,12 @@ from data_folder import write_dataset
 from encoded_data import vectors
 from toy_encoder import ToyEncoder
 
-from langshift.debias.debiaser import Debiaser
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.ingest.config import EmbeddingPipeline
 from langshift_lab.commands import offline
+from langshift_lab.methods.debiaser import MethodDebiaser
 from langshift_lab.offline.encoding import GIVEN, LanguageSource, encode, resolve_document_languages
 from langshift_lab.offline.ranking import Grid, OfflineSettings, settings
 
@@ -122,7 +122,7 @@ def test_what_the_language_vectors_recommend():
         (
             {"known": vectors({"de": [1, 0]}), "methods": ("shift", "centering")},
             "The language vectors contain nothing for the method centering: fit them with "
-            "`langshift vectors fit --methods centering`.",
+            "`langshift vectors methods --methods centering`.",
         ),
         (
             {"methods": ("shift", "affine"), "sources": (LanguageSource("soft", 20),)},
@@ -173,7 +173,7 @@ DOCUMENTS = {
 def test_detection_reads_as_much_as_it_is_told(tmp_path):
     folder = write_dataset(tmp_path / "data", DOCUMENTS, {"q": ("en", "a", None, "Fox?")}, {"q": {"a": 1}})
     data = encode(load_dataset(folder), ToyEncoder())
-    making = EmbeddingPipeline(ToyEncoder(), Debiaser(KNOWN), open_detector())
+    making = EmbeddingPipeline(ToyEncoder(), MethodDebiaser(KNOWN), open_detector())
     sources = [GIVEN, LanguageSource("detected"), LanguageSource("detected", 20), LanguageSource("soft", 20)]
     told = resolve_document_languages(data, sources, making)
     given, whole, short, soft = (told[source] for source in sources)
@@ -188,7 +188,7 @@ def test_detection_reads_as_much_as_it_is_told(tmp_path):
     assert all(posterior.keys() <= {"de", "es"} for posterior in soft.posteriors)
     assert soft.posteriors[2] == {}
     assert soft.posteriors[3]["de"] > 0.5
-    moved = soft.move(Debiaser(KNOWN), data.documents, slice(0, 4))
+    moved = soft.move(MethodDebiaser(KNOWN), data.documents, slice(0, 4))
     assert np.array_equal(moved[2], data.documents[2])
     expected = sum(p * np.float64(KNOWN.vectors[tag]) for tag, p in soft.posteriors[3].items())
     assert data.documents[3] - moved[3] == pytest.approx(expected, abs=1e-5)
@@ -257,16 +257,19 @@ def test_a_table_leaves_out_what_says_nothing(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        (OfflineSettings(Debiaser(KNOWN, alpha=0.0)), "alpha 0"),
-        (OfflineSettings(Debiaser(KNOWN, "none", 0.0)), "method none"),
-        (OfflineSettings(Debiaser(KNOWN, "affine", 0.5)), "method affine, alpha 0.5, pivot en"),
-        (OfflineSettings(Debiaser(TUNED, gamma=0.95)), "alpha 1, pivot en, gamma 0.95"),
-        (OfflineSettings(Debiaser(KNOWN, "centering")), "method centering, both sides changed"),
+        (OfflineSettings(MethodDebiaser(KNOWN, alpha=0.0)), "alpha 0"),
+        (OfflineSettings(MethodDebiaser(KNOWN, 0.0, method="none")), "method none"),
+        (OfflineSettings(MethodDebiaser(KNOWN, 0.5, method="affine")), "method affine, alpha 0.5, pivot en"),
+        (OfflineSettings(MethodDebiaser(TUNED, gamma=0.95)), "alpha 1, pivot en, gamma 0.95"),
+        (OfflineSettings(MethodDebiaser(KNOWN, method="centering")), "method centering, both sides changed"),
         (
-            OfflineSettings(Debiaser(KNOWN, shift_queries=True), LanguageSource("detected", 1000)),
+            OfflineSettings(MethodDebiaser(KNOWN, shift_queries=True), LanguageSource("detected", 1000)),
             "alpha 1, pivot en, both sides changed, languages detected from the first 1,000 characters",
         ),
-        (OfflineSettings(Debiaser(KNOWN), LanguageSource("soft")), "alpha 1, pivot en, languages detected softly"),
+        (
+            OfflineSettings(MethodDebiaser(KNOWN), LanguageSource("soft")),
+            "alpha 1, pivot en, languages detected softly",
+        ),
     ],
 )
 def test_one_setting_in_words(setting, expected, tmp_path, capsys):

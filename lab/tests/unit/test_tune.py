@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from planted import InMemory, PlantedEncoder, direction, known, parallel_text
 
-from langshift.debias.debiaser import Debiaser
+from langshift_lab.methods.debiaser import MethodDebiaser
 from langshift_lab.offline.ranking import debias_vectors, rank, score_ranked
 from langshift_lab.tune.task import make_task, sample_items
 from langshift_lab.tune.tune import ALPHAS, GAMMA, MEASURES, TARGET, Judge, TuningSettings, Weighing, tune
@@ -90,7 +90,7 @@ def test_figures_are_those_of_every_other_search():
     encoded = judge.task.encoded
     for setting in (TuningSettings(), TuningSettings(0.6), TuningSettings(0.6, 0.95, 2), TuningSettings(0.0, 0.97, 4)):
         known = judge.vectors.with_rank(setting.directions or None)
-        debias = Debiaser(known, alpha=setting.alpha, gamma=setting.gamma)
+        debias = MethodDebiaser(known, alpha=setting.alpha, gamma=setting.gamma)
         ranked = rank(encoded, debias_vectors(encoded, debias), depth=20)
         expected = score_ranked(MEASURES, encoded, ranked)
         for measure, figures in judge.at(setting).figures.items():

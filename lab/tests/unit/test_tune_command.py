@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from data_folder import write_dataset
 from planted import PlantedEncoder, direction, known, parallel_text, write_text
 
-from langshift.debias.debiaser import Debiaser
 from langshift.debias.vectors import LanguageVectors, Recommendation
 from langshift.errors import FingerprintError, LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift_lab.commands.tune import tune
+from langshift_lab.methods.debiaser import MethodDebiaser
 from langshift_lab.offline.encoding import encode
 from langshift_lab.offline.ranking import debias_vectors, rank, score_ranked
 from langshift_lab.tune.tune import MEASURES
@@ -294,7 +294,7 @@ def test_judged_data_are_tuned_on_article_by_article(tmp_path, file):
     encoded = encode(data, PlantedEncoder({"de": OFFSET}, {}))
     found = {}
     for alpha in (0.0, best):
-        ranked = rank(encoded, debias_vectors(encoded, Debiaser(after, alpha=alpha)), depth=20)
+        ranked = rank(encoded, debias_vectors(encoded, MethodDebiaser(after, alpha=alpha)), depth=20)
         found[alpha] = score_ranked(MEASURES, encoded, ranked)
     for alpha, scores in found.items():
         point = told["curve"]["shift"][round(alpha * 10)]["all"]

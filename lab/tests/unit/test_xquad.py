@@ -1,4 +1,4 @@
-"""XQuAD made into a pooled set, from a made-up folder in the published layout; tests/paper has the real one."""
+"""XQuAD made into a pooled set, from a made-up folder in its published layout; tests/evidence has the real one."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ ASKING = {
     "dataset make": lambda it: [it.index, it.folder / "made", "--generator", it.generator, "--rerank", it.generator],
     "vectors check": lambda it: [it.vectors, "--pairs", it.pairs],
     "vectors tune": lambda it: [it.vectors, "--pairs", it.pairs, "--sample", 100],
-    "dead-letters replay": lambda it: ["--index", it.index],
+    "ingest (dead letters)": lambda it: ["--dead-letters", "--index", it.index],
     "rollback": lambda it: [it.back],
     "retune (with a gate)": lambda it: [it.index, "--alpha", 0.5, "--gate", it.data],
     "ingest (append)": lambda it: [it.one, "--index", it.index, "--if-exists", "append"],
@@ -133,7 +133,6 @@ OTHERS = {
     "adopt": lambda it: [it.old, "--name", f"{it.other}-adopted", "--text-field", "body", *ADOPTED],
     "dead-letters list": lambda it: ["--index", it.other],
     "index drop": lambda it: [it.dropped, "--yes"],
-    "index repair": lambda it: [it.other],
     "doctor": lambda _: [],
 }
 #: Arguments by which commands are given an index, and files of others that name an encoder.

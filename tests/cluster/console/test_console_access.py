@@ -6,7 +6,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
-from console_process import heading, sentence, serving
+from console_process import heading, sentence, serving_here
 
 from langshift.web.security import access
 
@@ -23,7 +23,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(cluster_url, home):
-    with serving(url=cluster_url, home=home) as console:
+    with serving_here(url=cluster_url, home=home) as console:
         yield console
 
 
@@ -36,7 +36,7 @@ def browser(served):
 @pytest.fixture(scope="module")
 def elsewhere(cluster_url, home):
     """A console that other machines might reach."""
-    with serving("--host", "0.0.0.0", url=cluster_url, home=home) as console:
+    with serving_here("--host", "0.0.0.0", url=cluster_url, home=home) as console:
         yield console
 
 

@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 from chunked_index import BREAD, PARAGRAPHS, paragraph_index
-from console_process import serving
+from console_process import serving_here
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def long(client, cluster_url, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def http(cluster_url, tmp_path_factory):
-    with serving(url=cluster_url, home=tmp_path_factory.mktemp("home")) as served, served.client() as opened:
+    with serving_here(url=cluster_url, home=tmp_path_factory.mktemp("home")) as served, served.client() as opened:
         yield opened
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 from command_line import langshift
-from console_process import sentence, serving
+from console_process import sentence, serving, serving_here
 
 PAGE = "/evaluations"
 
@@ -19,7 +19,7 @@ PAGE = "/evaluations"
 def console(cluster_url, tmp_path_factory):
     """One console for all tests, whose results folder has to be quoted and is not there at first."""
     place = tmp_path_factory.mktemp("console")
-    with serving("--results", place / "two résults", url=cluster_url, home=place / "home") as served:
+    with serving_here("--results", place / "two résults", url=cluster_url, home=place / "home") as served:
         served.results = place / "two résults"
         yield served
 

@@ -8,7 +8,7 @@ from itertools import takewhile
 import pytest
 from adopted_index import adopted
 from command_line import langshift
-from console_process import heading, sentence, serving
+from console_process import heading, sentence, serving_here
 from plain_index import PLAIN, made
 from searched import drop, make_index
 
@@ -29,7 +29,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(cluster_url, home):
-    with serving(url=cluster_url, home=home) as console, console.client() as opened:
+    with serving_here(url=cluster_url, home=home) as console, console.client() as opened:
         yield opened
 
 
@@ -87,7 +87,7 @@ def test_dead_letters_of_the_index_are_told_by_reason(browser, name):
     answer = browser.get(f"/indices/{name}")
     assert '<td class="reason">no text</td>' in answer.text
     assert '<td class="reason">... is no date</td>' in answer.text
-    assert f"langshift dead-letters replay --index {name}" in answer.text
+    assert f"langshift ingest --dead-letters --index {name}" in answer.text
 
 
 def test_the_detectors_confidence_is_what_the_documents_carry(client, browser, name):

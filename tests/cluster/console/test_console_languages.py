@@ -5,7 +5,7 @@ import uuid
 import numpy as np
 import pytest
 from adopted_index import adopted
-from console_process import heading, serving
+from console_process import heading, serving_here
 from searched import drop, make_index
 
 from langshift.plugin import metadata
@@ -19,7 +19,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def browser(cluster_url, tmp_path_factory):
-    with serving(url=cluster_url, home=tmp_path_factory.mktemp("console")) as console, console.client() as opened:
+    with serving_here(url=cluster_url, home=tmp_path_factory.mktemp("console")) as console, console.client() as opened:
         yield opened
 
 

@@ -8,7 +8,7 @@ from itertools import repeat
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from console_process import sentence, serving
+from console_process import sentence, serving_here
 from fault_proxy import fault_proxy
 from given_data import run, write_lines
 from searched import drop, with_gamma
@@ -86,7 +86,7 @@ def behind(cluster_url):
 @pytest.fixture(scope="module")
 def http(behind, tmp_path_factory):
     """A client of a console."""
-    with serving(url=behind.url, home=tmp_path_factory.mktemp("home")) as served, served.client() as opened:
+    with serving_here(url=behind.url, home=tmp_path_factory.mktemp("home")) as served, served.client() as opened:
         yield opened
 
 

@@ -14,7 +14,7 @@ import httpx
 import msgspec
 import numpy as np
 import pytest
-from console_process import serving
+from console_process import serving, serving_here
 from embeddings_server import embeddings_server
 from fault_proxy import fault_proxy
 from faults import delayed, whole
@@ -35,7 +35,7 @@ from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import setting_of
 from langshift.web.api.contract import ErrorAnswer, IndicesAnswer, SearchAnswer
 from langshift.web.api.errors import STATUS
-from langshift.web.api.turns import AT_ONCE
+from langshift.web.api.request_queue import AT_ONCE
 
 WORDS = "why does the sea rise"
 # That a test waits at most.
@@ -53,7 +53,7 @@ def index(client, tmp_path_factory):
 def api(cluster_url, tmp_path_factory):
     """A client of the interface."""
     home = tmp_path_factory.mktemp("home")
-    with serving("--api", "--metrics", url=cluster_url, home=home) as console, console.client() as asking:
+    with serving_here("--api", "--metrics", url=cluster_url, home=home) as console, console.client() as asking:
         yield asking
 
 
@@ -163,7 +163,7 @@ def test_embeddings_are_what_a_plain_request_searches_with(client, api, index, o
 def test_rerankers_that_were_named_may_be_asked_for(cluster_url, index, tmp_path):
     with (
         reranking_server() as server,
-        serving("--api", "--reranker", server.name, url=cluster_url, home=tmp_path) as console,
+        serving_here("--api", "--reranker", server.name, url=cluster_url, home=tmp_path) as console,
         console.client() as asking,
     ):
         texts = ["the moon", {"text": WORDS}, "bread"]
@@ -289,7 +289,7 @@ def test_a_cluster_that_is_away_is_said(tmp_path):
 
 
 def test_without_it_there_is_nothing_of_it(cluster_url, tmp_path):
-    with serving(url=cluster_url, home=tmp_path) as console, console.client() as asking:
+    with serving_here(url=cluster_url, home=tmp_path) as console, console.client() as asking:
         for path in ("/api/indices", "/health", "/metrics", "/v1/embeddings"):
             assert asking.get(path).status_code == 404
 
