@@ -19,9 +19,9 @@ $(VENV)/.installed: pyproject.toml
 	@$(PIP) -e '.[embedded,console]'
 	@: > $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
+$(VENV)/.installed-dev: $(VENV)/.installed lab/pyproject.toml
 	@echo "Adding what the tests and checks need ..."
-	@$(PIP) -e '.[embedded,test,lint]'
+	@$(PIP) -e '.[embedded,test,lint]' -e lab
 	@: > $@
 
 # Several GB: the tests of `st:` models skip without it.
@@ -54,7 +54,7 @@ soak: $(VENV)/.installed-dev  ## the tests of faults: processes and servers kill
 evidence: $(VENV)/.installed-transformers  ## proofs, hours: the papers' figures in full, models by torch, Ray, twenty kills, large tables: every setting on every question
 	@$(PIP) "langchain-core>=1,<2" "mteb>=2,<3" "openapi-python-client>=0.24,<0.30" "schemathesis>=4,<5"
 	@LANGSHIFT_KILLS=20 $(PY) -m pytest $(TOGETHER) tests/cluster/faults tests/evidence/models tests/evidence/paper tests/evidence/workers
-	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence/test_*.py tests/docs/test_blocks.py tests/cluster/test_painless.py tests/unit/test_unprepared.py
+	@LANGSHIFT_EVIDENCE=1 $(PY) -m pytest -p no:randomly -s tests/evidence/test_*.py tests/docs/test_blocks.py tests/cluster/test_painless.py tests/unit/test_detector_text.py
 
 wheel: $(VENV)/.installed-dev  ## build the wheel, into .build/wheel
 	@$(PY) tests/support/built_wheel.py

@@ -1,4 +1,4 @@
-"""What takes language out of embeddings: one method with its scales, over documents and over queries.
+"""What takes language out of documents' embeddings: the shift, with its scales.
 
 What was done to a document's vector stands in its stamp, by which it is undone, or done again.
 """
@@ -12,16 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import Matrix
-from langshift.debias.fitting.linear_maps import map_affine, remove_directions
-from langshift.debias.vectors import CommonStep, LanguageVectors, Recommendation, Vectors, vector_tag
+from langshift.debias.vectors import CommonStep, LanguageVectors, Recommendation, Vectors
 from langshift.errors import UsageError
-from langshift.languages import UNDETERMINED
 
-# An index is made with shift; the others work in offline evaluation alone. Shift, ``z − αV_ℓ``, and affine, a linear
-# map of each language onto the pivot's space, move documents; centering, ``x − μ_ℓ``, and lir, x without its language's
-# first principal direction, change queries too.
-QUERY_SIDE = ("centering", "lir")
-METHODS = ("none", "shift", "centering", "lir", "affine")
 # The range of γ beside 0: retrieval is worse in between than at either end, and what 1 takes out cannot be put back.
 LEAST_GAMMA, MOST_GAMMA = 0.9, 0.98
 
@@ -69,25 +62,6 @@ def shift(vectors: Matrix, offset: NDArray[np.float32], alpha: float = 1.0) -> M
     return subtract(vectors, alpha * offset.astype(np.float64)) if alpha else vectors.copy()
 
 
-def soft_shift(vectors: Matrix, weights: NDArray[np.float64], offsets: Matrix) -> Matrix:
-    """Move documents of uncertain language: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``.
-
-    Args:
-        vectors: document embeddings z, shape (n, d), float32.
-        weights: p(ℓ) α_ℓ of each document, shape (n, languages), float64; the posterior of the pivot language, and of
-            languages without a vector, is left out: it moves nothing.
-        offsets: V_ℓ, shape (languages, d), float32.
-
-    Returns:
-        Shape (n, d), float32, a new array. A row with one weight is what ``shift`` gives with that alpha, and a row
-        without any what it was, both bit for bit.
-    """
-    made: Matrix = vectors.copy()
-    moved = weights.any(axis=1)
-    made[moved] = subtract(vectors[moved], weights[moved] @ offsets.astype(np.float64))
-    return made
-
-
 def mean_difference(total: NDArray[np.float64], pairs: int) -> NDArray[np.float32]:
     """A language vector from a running sum: ``V_ℓ = 1/N Σ (z_i^ℓ − z_i^pivot)`` (Shift, Eq. 1).
 
@@ -102,9 +76,7 @@ def mean_difference(total: NDArray[np.float64], pairs: int) -> NDArray[np.float3
 
 
 # Rows of one language that are raised to 64 bits at once.
-_AT_ONCE = 4096
-# Language tag -> posterior p(ℓ) of one document.
-Posterior = Mapping[str, float]
+AT_ONCE = 4096
 
 
 class Scales:
@@ -125,44 +97,30 @@ class Scales:
 
 @dataclass(frozen=True)
 class Debiaser(Scales):
-    """A method and its scales.
+    """The shift and its scales.
 
     Attributes:
         vectors: the language vectors and what else was fitted; None where nothing is known, which moves nothing.
-        method: one of ``METHODS``.
-        alpha: scale, 0 to 1: every method moves z to ``z + α (method(z) − z)``.
+        alpha: scale, 0 to 1.
         alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
-        shift_queries: whether queries of other languages than the pivot are moved as documents are (Shift, Appendix
-            J); in offline evaluation alone.
-        gamma: 0, or how much of what all queries have in common is taken out of all documents, whatever their language
-            (``shift`` alone); see ``CommonStep``.
+        gamma: 0, or how much of what all queries have in common is taken out of all documents, whatever their
+            language; see ``CommonStep``.
     """
 
     vectors: LanguageVectors | None
-    method: str = "shift"
     alpha: float = 1.0
     alphas: Mapping[str, float] = field(default_factory=dict)
-    shift_queries: bool = False
     gamma: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse a method for which the file of language vectors holds nothing.
+        """Refuse a gamma for which the file of language vectors holds nothing.
 
         Raises:
             UsageError: saying how to fit it.
         """
-        if self.method not in METHODS:
-            raise UsageError(f"Unknown method {self.method!r}; choose one of {', '.join(METHODS)}.")
-        if self.vectors is not None and not self._fitted:
-            raise UsageError(
-                f"The language vectors contain nothing for the method {self.method}: fit them with "
-                f"`langshift vectors fit --methods {self.method}`."
-            )
         if not self.gamma:
             return
         require_gamma(self.gamma)
-        if self.method != "shift":
-            raise UsageError(f"Only the method shift takes a gamma, not {self.method}.")
         if self._step is None:
             raise UsageError(
                 "The language vectors contain no directions of queries for a gamma: fit them anew with "
@@ -176,14 +134,7 @@ class Debiaser(Scales):
 
     def named(self, language: str) -> str | None:
         """The tag under which documents of a language would be moved, whatever its scale; None where there is none."""
-        known = self.vectors
-        if known is None or self.method == "none":
-            return None
-        if self.method in QUERY_SIDE:
-            # The pivot language changes, too.
-            return vector_tag(language, None, self._fitted)
-        key = known.key(language)
-        return key if key in self._fitted else None
+        return None if self.vectors is None else self.vectors.key(language)
 
     def documents(self, vectors: Matrix, languages: Sequence[str]) -> Matrix:
         """Documents moved by their language.
@@ -195,71 +146,21 @@ class Debiaser(Scales):
         Returns:
             Shape (n, d), float32, not normalised; rows that stay, as none does with γ above 0, come back bit for bit.
         """
-        return self._moved(vectors, [self.key(tag) for tag in languages], self._document_move)
+        return self.moved(vectors, [self.key(tag) for tag in languages], self._document_move)
 
-    def queries(self, vectors: Matrix, languages: Sequence[str | None]) -> Matrix:
-        """Queries moved by their language, where the method or ``shift_queries`` asks for it.
-
-        Args:
-            vectors: embeddings as the encoder makes them, shape (n, d), float32.
-            languages: each one's tag, None or ``und`` where unknown.
-
-        Returns:
-            Shape (n, d), float32; what no vector moves comes back bit for bit.
-        """
-        if not self.shift_queries and self.method not in QUERY_SIDE:
-            return vectors
-        return self._moved(vectors, [self.key(tag or UNDETERMINED) for tag in languages], self._language_move)
-
-    def soft(self, vectors: Matrix, posteriors: Sequence[Posterior]) -> Matrix:
-        """Documents moved by what they probably are: ``z̃ = z − Σ_ℓ p(ℓ) α_ℓ V_ℓ``, without a γ.
-
-        Args:
-            vectors: embeddings as the encoder makes them, shape (n, d), float32.
-            posteriors: each document's languages and how probable they are.
-
-        Returns:
-            Shape (n, d), float32; a document with one language of posterior 1 is what ``documents`` makes of it,
-            bit for bit.
-
-        Raises:
-            UsageError: another method than ``shift``, or a γ.
-        """
-        if self.method != "shift" or self.gamma:
-            raise UsageError(f"Only the method shift with gamma 0 can be soft, not {self.method} with {self.gamma:g}.")
-        made = np.array(vectors, np.float32)
-        known = self.vectors
-        if known is None:
-            return made
-        tags = sorted(known.vectors)
-        offsets, scales = np.stack([known.vectors[tag] for tag in tags]), np.array([self.scale(tag) for tag in tags])
-        place = {tag: column for column, tag in enumerate(tags)}
-        for start in range(0, len(made), _AT_ONCE):
-            rows = slice(start, start + _AT_ONCE)
-            probable = np.zeros((len(made[rows]), len(tags)))
-            for row, posterior in enumerate(posteriors[rows]):
-                for language, probability in posterior.items():
-                    key = self.key(language)
-                    if key is not None:
-                        probable[row, place[key]] += probability
-            made[rows] = soft_shift(made[rows], probable * scales, offsets)
-        return made
-
-    @property
-    def _step(self) -> CommonStep | None:
-        return None if self.vectors is None else self.vectors.step
-
-    @property
-    def _fitted(self) -> Mapping[str, Matrix]:
-        """What the method moves by, by tag."""
-        known = self.vectors
-        if known is None:
-            return {}
-        return {"centering": known.means, "lir": known.directions, "affine": known.maps}.get(self.method, known.vectors)
-
-    def _moved(
+    def moved(
         self, vectors: Matrix, keys: Sequence[str | None], move_of: Callable[[str], Callable[[Matrix], Matrix] | None]
     ) -> Matrix:
+        """Vectors of which those of each key are moved together, some thousand at a time.
+
+        Args:
+            vectors: shape (n, d), float32.
+            keys: each one's key; None stands for an empty one.
+            move_of: gives what moves the vectors of a key; None where they stay.
+
+        Returns:
+            Shape (n, d), float32, a new array; rows that stay come back bit for bit.
+        """
         made = np.array(vectors, np.float32)
         named = np.array([key or "" for key in keys])
         for key in sorted(set(named.tolist())):
@@ -267,67 +168,50 @@ class Debiaser(Scales):
             if move is None:
                 continue
             places = np.flatnonzero(named == key)
-            for start in range(0, len(places), _AT_ONCE):
-                rows = places[start : start + _AT_ONCE]
+            for start in range(0, len(places), AT_ONCE):
+                rows = places[start : start + AT_ONCE]
                 made[rows] = move(made[rows])
         return made
+
+    @property
+    def _step(self) -> CommonStep | None:
+        return None if self.vectors is None else self.vectors.step
 
     def _document_move(self, key: str) -> Callable[[Matrix], Matrix] | None:
         """What moves documents by the tag of a language vector, empty for none; None where nothing does."""
         if not self.gamma:
-            return self._language_move(key)
+            return self.language_move(key)
         known, step = self.vectors, self._step
         assert known is not None  # noqa: S101 - a gamma was refused without them
         assert step is not None  # noqa: S101
         offset = self.scale(key) * known.vectors[key].astype(np.float64) if key else np.zeros(known.dimension)
         return lambda rows: step.remove(rows.astype(np.float64) - offset, self.gamma).astype(np.float32)
 
-    def _language_move(self, key: str) -> Callable[[Matrix], Matrix] | None:
-        """What the method does by the tag of a language vector."""
+    def language_move(self, key: str) -> Callable[[Matrix], Matrix] | None:
+        """What the shift by a language vector does; None where nothing does, as for an empty tag."""
         known = self.vectors
-        if known is None or not key:
-            return None
-        alpha = self.scale(key)
-        if self.method == "lir":
-            return partial(remove_directions, directions=known.directions[key], alpha=alpha)
-        if self.method == "affine":
-            mean = known.means[key]
-            return partial(
-                map_affine, mean=mean, map_=known.maps[key], pivot_mean=mean - known.vectors[key], alpha=alpha
-            )
-        # Centering takes the language's mean embedding: ``x̃ = x − α μ_ℓ`` (Shift, Appendix C.1, with α 1).
-        offsets = known.means if self.method == "centering" else known.vectors
-        return partial(shift, offset=offsets[key], alpha=alpha)
+        return partial(shift, offset=known.vectors[key], alpha=self.scale(key)) if known is not None and key else None
 
 
-def recommended(
-    known: LanguageVectors | None,
-    method: str = "shift",
-    alpha: float | None = None,
-    gamma: float | None = None,
-    *,
-    shift_queries: bool = False,
-) -> Debiaser:
+def recommended(known: LanguageVectors | None, alpha: float | None = None, gamma: float | None = None) -> Debiaser:
     """Complete what was given by what a file of language vectors recommends.
 
     Args:
         known: the file; None moves nothing.
-        method: one of ``METHODS``. What a file recommends was measured for ``shift`` alone.
         alpha: scale of all languages; None takes the file's scales, else 1.
         gamma: None takes the file's, but 0 beside an alpha that was given.
-        shift_queries: whether queries are shifted.
 
     Raises:
-        UsageError: the file holds nothing for the method or the gamma, or the gamma cannot be used.
+        UsageError: the file holds nothing for the gamma, or the gamma cannot be used.
     """
     if known is None:
-        return Debiaser(None, method, 0.0)
+        return Debiaser(None, 0.0)
     # What nobody has measured is moved whole.
-    advice = (known.recommendation if method == "shift" else None) or Recommendation()
+    advice = known.recommendation or Recommendation()
     if gamma is None:
         gamma = advice.gamma if alpha is None else 0.0
     alphas = dict(advice.alphas) if alpha is None else {}
-    return Debiaser(known, method, advice.alpha if alpha is None else alpha, alphas, shift_queries, gamma)
+    return Debiaser(known, advice.alpha if alpha is None else alpha, alphas, gamma)
 
 
 Stamp = Mapping[str, Any]

@@ -15,7 +15,7 @@ from html.entities import html5
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langshift.debias.unprepared import (
+from langshift.debias.detector_text import (
     cannot_be_japanese,
     in_lower_case,
     is_in_capitals,
@@ -160,7 +160,7 @@ class LanguageDetector:
         up, and the likelier one is named.
 
         Args:
-            text: the text; of its first 1,000 characters, 450 are read, as ``unprepared`` makes them.
+            text: the text; of its first 1,000 characters, 450 are read, as ``detector_text`` makes them.
             among: languages as the field ``language`` holds them, to choose from; the posterior is then
                 taken over these alone. Another one is named only where a text that is long enough is surely in it.
 
@@ -408,7 +408,7 @@ def tables() -> dict[str, Any]:
         -> the tag that it is written in that script. ``letters``: script -> expression of its letters.
         ``lookalikes``: language -> those that it is hard to tell from. ``characters``: encoding -> the characters that
         it has, a bit each, in base64, as Java's ``BitSet`` reads them. ``patterns``, ``numbers``, ``entities``: of
-        langshift.debias.unprepared and of HTML.
+        langshift.debias.detector_text and of HTML.
     """
     labels = open_detector().labels
     several = {tag: scripts for _, tag in labels.values() if (scripts := _several(tag))}

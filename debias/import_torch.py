@@ -159,7 +159,6 @@ def with_encoder(published: PublishedVectors, encoder: Encoder) -> LanguageVecto
         vectors=published.vectors,
         # The files do not say how many pairs there were.
         pairs=dict.fromkeys(published.vectors, 0),
-        # There are none of queries.
-        **{**identity(encoder), "query_prefix": ""},
+        **identity(encoder),
         source=f"unknown pairs (imported from {published.path.name}, built with {published.model})",
     )

@@ -8,20 +8,23 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from langshift.debias.encoders.base import Encoder, Pooling, Reading, identity
+from langshift.debias.encoders.base import Encoder, Pooling, identity
 from langshift.debias.fingerprint import same_encoder, scales_in_words, shown_value
-from langshift.debias.fitting.linear_maps import principal_directions
+from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import write_bytes
 from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary, script_of, with_script
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Vectors = Mapping[str, NDArray[np.float32]]
 #: The two sides of a search, by which ``LanguageVectors.common`` is named.
@@ -146,14 +149,14 @@ class LanguageVectors:
             as either, shape (dimension,), float32; empty where nobody measured.
         query_directions: B of ``CommonStep``, the first right singular vectors of ``query_means``, shape (k,
             dimension), float32; None where nobody fitted them.
-        means: tag -> mean embedding μ_ℓ, the pivot's included, shape (dimension,), float32; may be empty.
-        directions: tag -> principal directions (``lir``), shape (rank, dimension), float32; may be empty.
-        maps: tag -> W_ℓ (``affine``), shape (dimension, dimension), float32; may be empty.
         evidence: tag -> what ``langshift vectors check`` judges by; may be empty.
         tuning: what ``langshift vectors tune`` measured; may be empty.
         pooling: how the encoder pooled tokens, where that was not the model's own way.
         max_tokens: how many tokens of a text it read, where that was not the usual number.
     """
+
+    #: Attribute -> what stands before the language in the names of its tensors.
+    parts: ClassVar[Mapping[str, str]] = {"vectors": "", "query_vectors": "query", "common": "common"}
 
     pivot: str
     vectors: Vectors
@@ -168,9 +171,6 @@ class LanguageVectors:
     query_prefix: str = ""
     query_vectors: Vectors = field(default_factory=dict)
     common: Vectors = field(default_factory=dict)
-    means: Vectors = field(default_factory=dict)
-    directions: Vectors = field(default_factory=dict)
-    maps: Vectors = field(default_factory=dict)
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tuning: Mapping[str, Any] = field(default_factory=dict)
     query_directions: NDArray[np.float32] | None = None
@@ -226,19 +226,6 @@ class LanguageVectors:
                 digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
         return digest.hexdigest()[:16]
 
-    def reading(self, encoder: str | None, wanted: Reading) -> Reading:
-        """Return how an encoder is to read: as when these were fitted if it is that one, which None stands for.
-
-        Args:
-            encoder: its name.
-            wanted: what comes before that.
-        """
-        if encoder not in (None, self.encoder):
-            return wanted
-        found = wanted.of(self, self.encoder)
-        # Vectors that were published, and not fitted here, say nothing of queries.
-        return found if any(self.pairs.values()) else replace(found, query_prefix=wanted.query_prefix)
-
     def require_encoder(self, encoder: Encoder, place: str) -> None:
         """Refuse an encoder that these vectors were not fitted with.
 
@@ -274,27 +261,31 @@ class LanguageVectors:
                 "fit vectors for this encoder with `langshift vectors fit`."
             )
 
+    def shape_of(self, name: str, tensor: NDArray[np.float32]) -> tuple[int, ...]:  # noqa: ARG002 - of others it tells
+        """The shape that a tensor of one of the ``parts`` must have."""
+        return (self.dimension,)
+
     def save(self, path: Path) -> None:
         """Write the file; it appears whole or not at all."""
         from safetensors.numpy import save
 
-        tensorial = {*_PARTS, "query_directions"}
+        tensorial = {*self.parts, "query_directions"}
         header = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensorial}
         tensors: dict[str, NDArray[np.float32]] = {}
         if self.query_directions is not None:
             tensors[_DIRECTIONS] = self.query_directions
-        for name, part in _PARTS.items():
+        for name, part in self.parts.items():
             tensors |= {f"{part}/{tag}" if part else tag: of for tag, of in getattr(self, name).items()}
         write_bytes(path, save(tensors, metadata={_HEADER: orjson.dumps(header, default=dict).decode()}))
 
     @classmethod
-    def load(cls, path: Path) -> LanguageVectors:
-        """Read a language-vector file.
+    def load(cls, path: Path) -> Self:
+        """Read a language-vector file; tensors that are none of the ``parts`` are passed over.
 
         Raises:
             UsageError: there is no such file, or it is not one of ours, or damaged.
         """
-        loaded = _read(path)
+        loaded = _read(cls, path)
         _require_sound(loaded, path)
         return loaded
 
@@ -311,18 +302,10 @@ def shipped(encoder: str) -> Path | None:
 _HEADER = "langshift"
 _HOW_TO_FIT = "create one with `langshift vectors fit`"
 _DIRECTIONS = "common/directions"
-# Attribute -> what stands before the language in the names of its tensors.
-_PARTS = {
-    "vectors": "",
-    "query_vectors": "query",
-    "common": "common",
-    "means": "mean",
-    "directions": "lir",
-    "maps": "affine",
-}
+_Held = TypeVar("_Held", bound=LanguageVectors)
 
 
-def _read(path: Path) -> LanguageVectors:
+def _read(kind: type[_Held], path: Path) -> _Held:
     """The language vectors in a file, of the right types, but not yet known to be sound.
 
     Raises:
@@ -347,10 +330,10 @@ def _read(path: Path) -> LanguageVectors:
         attributes = {
             **header,
             "query_directions": tensors.pop(_DIRECTIONS, None),
-            **{name: _of_part(tensors, part) for name, part in _PARTS.items()},
+            **{name: _of_part(tensors, part) for name, part in kind.parts.items()},
         }
-        found = LanguageVectors(**attributes)
-        msgspec.convert(attributes, LanguageVectors)
+        found = kind(**attributes)
+        msgspec.convert(attributes, kind)
         if parse_tag(found.pivot) != found.pivot or any(count < 0 for count in found.pairs.values()):
             raise ValueError
     # An AttributeError is safetensors' word for a type that NumPy does not have.
@@ -367,12 +350,10 @@ def _require_sound(vectors: LanguageVectors, path: Path) -> None:
     """
     known = {*vectors.vectors, vectors.pivot}
     advice = vectors.recommendation or Recommendation()
-    parts = [getattr(vectors, name) for name in (*_PARTS, "evidence") if name != "common"]
+    parts = [getattr(vectors, name) for name in (*vectors.parts, "evidence") if name != "common"]
     strangers = any(set(part) - known for part in (*parts, advice.alphas))
     if len(known) < 2 or set(vectors.pairs) != known - {vectors.pivot} or vectors.pivot in vectors.vectors or strangers:
         raise UsageError(f"{path}: its header and its vectors name different languages; {_HOW_TO_FIT}.")
-    if set(vectors.maps) - set(vectors.means):
-        raise UsageError(f"{path} has a map for a language without its mean embedding; {_HOW_TO_FIT}.")
     if set(vectors.common) not in (set(), {DOCUMENTS, QUERIES}):
         raise UsageError(f"{path} has a common mean for one side of a search only; {_HOW_TO_FIT}.")
     for name, number in (("alpha", one) for one in (advice.alpha, *advice.alphas.values())):
@@ -383,9 +364,9 @@ def _require_sound(vectors: LanguageVectors, path: Path) -> None:
             f"{path} recommends a gamma without the mean and the directions that it takes out; {_HOW_TO_FIT}."
         )
     _require_directions(vectors, path)
-    for name in _PARTS:
+    for name in vectors.parts:
         for tag, tensor in getattr(vectors, name).items():
-            _require_tensor(vectors.dimension, path, name, tag, tensor)
+            _require_tensor(vectors, path, name, tag, tensor)
 
 
 # Of rows that are orthonormal in 64 bits, rounded to 32.
@@ -407,12 +388,11 @@ def _require_directions(vectors: LanguageVectors, path: Path) -> None:
         )
 
 
-def _require_tensor(dimension: int, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:
+def _require_tensor(vectors: LanguageVectors, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:
     if name != "common" and parse_tag(tag) != tag:
         raise UsageError(f"{path}: the tensor {tag!r} is not named after a language.")
-    several = {"maps": (dimension, dimension), "directions": (*tensor.shape[:1], dimension)}
-    shape = several.get(name, (dimension,))
-    what = "vector" if name == "vectors" else f"tensor {_PARTS[name]}"
+    what = "vector" if name == "vectors" else f"tensor {vectors.parts[name]}"
+    shape = vectors.shape_of(name, tensor)
     if tensor.shape != shape or tensor.dtype != np.float32:
         raise UsageError(
             f"{path}: the {what} of {tag} has shape {tensor.shape} and type {tensor.dtype}, "

@@ -43,6 +43,7 @@ NAVIGATION = {
     ],
     "Look up": [
         "docs/reference/cli",
+        "docs/reference/lab-cli",
         "docs/reference/api",
         "docs/reference/measures",
         "docs/reference/loads",

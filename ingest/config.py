@@ -142,7 +142,6 @@ class PipelineOptions:
 
     Attributes:
         encoder: how the encoder is asked for.
-        trust_remote_code: whether to run code that comes with a model.
         vectors: a file of language vectors; None for those shipped.
         alpha: scale of all languages; None for what the vectors recommend.
         lid_model: a fastText model; None for the bundled one.
@@ -150,14 +149,13 @@ class PipelineOptions:
         gamma: as ``build_pipeline`` takes it.
         languages: those that detection is limited to; empty for all, or for those that an index is limited to.
         named_by: what names the encoder where no person did, see ``open_encoder``.
-        reading: how the encoder is to read texts.
+        reading: how the encoder is to read texts; what it leaves open is as in the file of language vectors.
         sparse: the encoder of weights of tokens; None, or ``off``, for no such weights.
         tokens: the encoder of vectors of tokens; likewise.
         sparse_named_by: what names the encoder of weights where no person did.
     """
 
     encoder: str
-    trust_remote_code: bool = False
     vectors: Path | None = None
     alpha: float | None = None
     lid_model: Path | None = None
@@ -181,13 +179,11 @@ class PipelineOptions:
             UsageError: they cannot be used, or not together.
             LangshiftError: the encoder's model cannot be loaded, or its server does not answer as it should.
         """
-        encoder = open_encoder(
-            self.encoder,
-            trust_remote_code=self.trust_remote_code,
-            vector_spec=vector_spec,
-            named_by=self.named_by,
-            reading=self.reading,
-        )
+        # Of language vectors, the file says how texts are read.
+        reading = self.reading
+        if self.vectors is not None:
+            reading = reading.of(LanguageVectors.load(self.vectors), self.encoder)
+        encoder = open_encoder(self.encoder, vector_spec=vector_spec, named_by=self.named_by, reading=reading)
         detector = open_detector(self.lid_model).limited(self.languages)
         if index_meta is not None:
             unmoved = EmbeddingPipeline(encoder, stored_shift.UNMOVED, detector, self.least_confidence)
@@ -205,7 +201,7 @@ class PipelineOptions:
         """
         named = ((SparseWeights, self.sparse, self.sparse_named_by), (TokenVectors, self.tokens, ""))
         return tuple(
-            open_representation(kind, name, trust_remote_code=self.trust_remote_code, named_by=named_by)
+            open_representation(kind, name, named_by=named_by)
             for kind, name, named_by in named
             if name not in (None, OFF)
         )
@@ -228,7 +224,7 @@ class PipelineOptions:
         beside = []
         for key, kept in stored_beside(meta).items():
             name, named_by = now[key] if now[key][0] not in (None, OFF) else (None, "The index")
-            beside.append(representation_of(kept, name, trust_remote_code=self.trust_remote_code, named_by=named_by))
+            beside.append(representation_of(kept, name, named_by=named_by))
         return replace(opened, beside=tuple(beside))
 
     @property

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import HARD_PAIRS
+from langshift.debias.encoder_languages import unread_in_words
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.readable import unread_in_words
 from langshift.ingest.bulk.chunked import IN_CHUNKS
 from langshift.ingest.bulk.journal import RESULT
 from langshift.ingest.bulk.journal_store import LoadWorkspace

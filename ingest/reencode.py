@@ -10,10 +10,10 @@ import numpy as np
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import open_detector
+from langshift.debias.encoder_languages import unread_in_words
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import AS_KNOWN, identity, is_given
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.readable import unread_in_words
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.ingest.adopt.adopt import keep_norms
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
@@ -39,7 +39,7 @@ from langshift.plugin.retune import require_blockable
 from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import ClientTransform, TransferListener, TransferPlan, TransferResult
-from langshift.plugin.unread import look
+from langshift.plugin.unread_languages import look
 from langshift.plugin.versions import IndexInfo, fingerprint_of, live
 from langshift.wording import pluralize
 
@@ -316,9 +316,7 @@ def _require_sample(
                 raise differs(f"value in {one.kept.field!r}", one.kept.encoder, hit["_id"])
 
 
-def reencoded_back(
-    client: OpenSearch, index: str, before: str, *, encoder: str | None = None, trust_remote_code: bool = False
-) -> ClientTransform:
+def reencoded_back(client: OpenSearch, index: str, before: str, *, encoder: str | None = None) -> ClientTransform:
     """How documents that were written since a reencode become documents of the version before.
 
     Its encoder is opened only if a text is to be encoded: what a document's update leaves as it was keeps its vector.
@@ -328,7 +326,6 @@ def reencoded_back(
         index: the live version.
         before: the version before.
         encoder: where its encoder is now; None for where it was when the version was made.
-        trust_remote_code: whether to run code that comes with its model.
     """
     meta, now = metadata.read_metadata(client, before), metadata.read_metadata(client, index)
     made, fields = fingerprint_of(before, meta), FieldNames.from_meta(meta)
@@ -348,7 +345,6 @@ def reencoded_back(
             debias = stored_shift.of_documents(meta, before)
             opened = open_encoder(
                 name := encoder or made.encoder,
-                trust_remote_code=trust_remote_code,
                 named_by="" if encoder else f"The index {before}",
                 reading=AS_KNOWN.of(made, name),
             )
@@ -359,7 +355,7 @@ def reencoded_back(
         return EmbeddingPipeline(opened, debias, open_detector().limited(made.languages))
 
     beside = [
-        representation_of(kept, trust_remote_code=trust_remote_code, named_by=f"The index {before}")
+        representation_of(kept, named_by=f"The index {before}")
         for key, kept in there.items()
         if not is_same(kept, here.get(key)) or kept.field != here[key].field
     ]

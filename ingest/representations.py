@@ -79,15 +79,12 @@ class Representation:
         return float(2 - nearness.max(axis=0).mean() - nearness.max(axis=1).mean())
 
 
-def open_representation(
-    kind: type[Kept], name: str, *, trust_remote_code: bool = False, named_by: str = ""
-) -> Representation:
+def open_representation(kind: type[Kept], name: str, *, named_by: str = "") -> Representation:
     """Open what makes one of them.
 
     Args:
         kind: which.
         name: its encoder, as ``open_sparse`` or ``open_token_encoder`` takes it.
-        trust_remote_code: whether to run code that comes with a model.
         named_by: what names the encoder where no person did, see ``open_encoder``.
 
     Raises:
@@ -95,33 +92,28 @@ def open_representation(
         LangshiftError: its model cannot be loaded, or its server does not answer as it should.
     """
     if kind is SparseWeights:
-        sparse = open_sparse(name, trust_remote_code=trust_remote_code, named_by=named_by)
+        sparse = open_sparse(name, named_by=named_by)
         weights = SparseWeights(encoder=sparse.id, revision=sparse.revision)
         return Representation(weights, lambda texts: [dict(one) for one in sparse.encode_documents(texts)])
     from langshift.debias.encoders.token_vectors import open_token_encoder, pack
 
-    tokens = open_token_encoder(name, trust_remote_code=trust_remote_code)
+    tokens = open_token_encoder(name)
     vectors = TokenVectors(encoder=tokens.id, revision=tokens.revision, dimension=tokens.dimension)
     return Representation(vectors, lambda texts: [len(one) and pack(one) for one in tokens.encode_documents(texts)])
 
 
-def representation_of(
-    stored: Kept, name: str | None = None, *, trust_remote_code: bool = False, named_by: str = ""
-) -> Representation:
+def representation_of(stored: Kept, name: str | None = None, *, named_by: str = "") -> Representation:
     """The one that an index keeps; its encoder is opened when the first text is to be encoded.
 
     Args:
         stored: how it was made, and where it stands.
         name: where its encoder is now; None for where it was.
-        trust_remote_code: whether to run code that comes with its model.
         named_by: what names the encoder where no person did.
     """
 
     @cache
     def opened() -> Representation:
-        made = open_representation(
-            type(stored), name or stored.encoder, trust_remote_code=trust_remote_code, named_by=named_by
-        )
+        made = open_representation(type(stored), name or stored.encoder, named_by=named_by)
         if not is_same(stored, made.kept):
             raise FingerprintError(
                 f"The index keeps {in_words(stored)}, not {in_words(made.kept)}: make the same encoder available again."

@@ -26,9 +26,9 @@ from langshift.plugin.index_body import LUCENE
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.representations import in_words
 from langshift.plugin.sizing import shards_of_corpus
-from langshift.plugin.unfinished import require_unblocked
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, Target, read_live, remove_impostor
+from langshift.plugin.write_blocks import require_unblocked
 from langshift.reporting import note
 from langshift.retry import PATIENCE, waiting
 from langshift.server_errors import failure
@@ -369,7 +369,7 @@ class LoadSession:
         template = self.options.shape.template
         if shards > 1 and not (template and "number_of_shards" in template.settings):
             note(
-                f"{index} has {shards:,} shards, by the size of the corpus (as `langshift plan` says); "
+                f"{index} has {shards:,} shards, by the size of the corpus (as `langshift doctor --size` says); "
                 "number_of_shards in a --template sets another number."
             )
 

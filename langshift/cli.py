@@ -14,42 +14,36 @@ from types import FrameType
 import click
 from opensearchpy.exceptions import OpenSearchException
 
+from langshift import extensions
 from langshift.errors import LangshiftError
 from langshift.output import err, note
+from langshift.parameters import CommandGroup
 from langshift.server_errors import failure
 from langshift.settings import VERSION, Settings
 
 # Command -> the module of langshift.commands that has it as a function of that name, and how its help begins: so the
 # list of all commands is shown without loading any.
 COMMANDS = {
-    "up": ("cluster", "Start the embedded OpenSearch, downloading it the first time."),
-    "down": ("cluster", "Stop the embedded OpenSearch and keep its data."),
+    "up": ("up", "Start the embedded OpenSearch, downloading it the first time."),
+    "down": ("down", "Stop the embedded OpenSearch and keep its data."),
     "doctor": (
         "doctor",
         "Say whether OpenSearch runs, and where; check what is needed, and suggest how to fix what is not there.",
     ),
     "demo": (
-        "serve",
+        "demo",
         "Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.",
     ),
     "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
-    "plan": (
-        "plan",
-        "Say what an index of N documents takes: memory, disk, shards, and hours of encoding and writing.",
-    ),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode, shift and write it."),
     "search": ("search", "Search the index NAME for WORDS."),
     "anchors": ("anchors", "Calibrate anchored search (langshift search --mode anchored) for an index."),
-    "rerank": ("rerank", "Train rerankers for searches (langshift search --rerank)."),
-    "dead-letters": (
-        "dead_letters",
-        "List documents that could not be indexed, with the reasons, and send them again.",
-    ),
+    "dead-letters": ("dead_letters", "List documents that could not be indexed, with the reasons."),
     "index": ("index", "List, describe, audit and remove indices and their versions."),
     "adopt": ("adopt", "Take over OLD, an index (or alias) with vectors from any source, as the new index NEW."),
     "retune": ("retune", "Change the shift of the index NAME without encoding anything again."),
-    "reencode": ("retune", "Encode the texts of the index NAME again, with another encoder."),
-    "rollback": ("retune", "Point NAME back to an earlier version."),
+    "reencode": ("reencode", "Encode the texts of the index NAME again, with another encoder."),
+    "rollback": ("rollback", "Point NAME back to an earlier version."),
     "pipeline": (
         "pipeline",
         "Shift documents from other clients, with an ingest pipeline for each version of an index.",
@@ -65,37 +59,27 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """The group of all commands, which imports a command's module when the command is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name the commands in the order in which a newcomer meets them."""
-        return list(COMMANDS)
+        """Name the commands in the order in which a newcomer meets them, then those that other distributions add."""
+        return [*COMMANDS, *extensions.commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import and return a command; None where there is none of that name."""
         if cmd_name not in COMMANDS:
-            return None
+            return extensions.load_command(cmd_name)
         module = importlib.import_module(f"langshift.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments begin with; name those that are spelt alike where there is none."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand as error:
-            # click itself knows none, since none is loaded.
-            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
-        """Write the list of commands, without importing any."""
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, without importing any of langshift's own."""
         limit = formatter.width - 6 - max(map(len, COMMANDS))
-        rows = [
-            (name, click.Command(name, help=help_).get_short_help_str(limit)) for name, (_, help_) in COMMANDS.items()
-        ]
+        listed = [click.Command(name, help=help_) for name, (_, help_) in COMMANDS.items()]
+        added = (self.get_command(ctx, name) for name in extensions.commands())
+        rows = [(one.name or "", one.get_short_help_str(limit)) for one in (*listed, *added) if one is not None]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -13,10 +13,10 @@ from opensearchpy.serializer import JSONSerializer
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from langshift import server_errors
-from langshift.answers import Redirected, WrongAnswer
 from langshift.credentials import credentials, redact, register_secret
 from langshift.errors import ClusterError, UsageError, require_extra
 from langshift.files import replace_halves
+from langshift.response_checks import Redirected, WrongAnswer
 from langshift.retry import RetryBudget, is_passing, retry_until_available, waiting_seconds
 from langshift.settings import Settings
 from langshift.transport import CheckedTransport, async_transport, host_address

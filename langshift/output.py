@@ -1,7 +1,9 @@
 """What a person sees in the terminal: tables, notes and figures."""
 
 import json
+import os
 import re
+import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
@@ -90,8 +92,6 @@ def warn(warnings: Iterable[str]) -> None:
         note(f"Warning: {warning}")
 
 
-#: Where a command's ``--wide`` is noted for the tables that it prints.
-WIDE = "langshift.wide"
 _GAP = 2
 _BAR = "█"
 _NARROWEST = 12
@@ -108,7 +108,7 @@ def table(
     """Print a table as wide as the terminal, in which no figure, name or bar is broken.
 
     Where it is too narrow, prose is broken into lines, bars are drawn to a smaller scale, names and heads are
-    shortened, then the last columns are left out; a line says so. With ``--wide`` the table is as wide as it is.
+    shortened, then the last columns are left out; a line says so. Where there is no terminal, the table is whole.
 
     Args:
         title: stands above; None for none.
@@ -121,9 +121,7 @@ def table(
         _Column(printable(head), [_cell(row[place]) for row in rows], head in right, head in prose)
         for place, head in enumerate(columns)
     ]
-    context = click.get_current_context(silent=True)
-    wide = context is not None and context.meta.get(WIDE, False)
-    widths = [column.natural for column in made] if wide else _fitting(made)
+    widths = _fitting(made)
     shown = list(zip(made, widths, strict=False))
     view = Table(box=None, pad_edge=False, header_style="bold")
     for column, width in shown:
@@ -144,7 +142,15 @@ def table(
     hidden = [f"shortened: {name}" for name, (column, width) in zip(named, shown, strict=False) if column.cut(width)]
     hidden += [f"left out: {name}" for name in named[len(shown) :]]
     if hidden:
-        line(f"({', '.join(hidden)}; --wide shows all)")
+        line(f"({', '.join(hidden)}; a wider terminal, COLUMNS=200 or --json shows all)")
+
+
+def room() -> int:
+    """How many cells wide tables may be: as COLUMNS says, else as the terminal is; without one there is no limit."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    return out.width if out.file.isatty() else sys.maxsize
 
 
 def _cell(given: str | Text) -> Text:
@@ -191,10 +197,10 @@ class _Column(NamedTuple):
 def _fitting(columns: Sequence[_Column]) -> list[int]:
     """The widths of the columns that there is room for: each gets its least, and what is left is parted evenly."""
     widths = [column.least for column in columns]
-    while len(widths) > 1 and sum(widths) + _GAP * (len(widths) - 1) > out.width:
+    while len(widths) > 1 and sum(widths) + _GAP * (len(widths) - 1) > room():
         widths.pop()
     natural = [column.natural for column in columns]
-    left = max(out.width - sum(widths) - _GAP * (len(widths) - 1), 0)
+    left = max(room() - sum(widths) - _GAP * (len(widths) - 1), 0)
     growing = sorted((place for place, width in enumerate(widths) if width < natural[place]), key=natural.__getitem__)
     for number, place in enumerate(growing):
         more = min(natural[place] - widths[place], left // (len(growing) - number))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from langshift import output
+from langshift import extensions, output
 from langshift.errors import UsageError, installed
 from langshift.reporting import report_to
 
@@ -68,10 +68,30 @@ class Command(click.Command):
 
 
 class CommandGroup(click.Group):
-    """A group of such commands."""
+    """A group of such commands: its own, and those that other distributions add to it."""
 
     command_class = Command
     group_class = type
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands by the alphabet."""
+        return sorted({*super().list_commands(ctx), *extensions.commands(self.name or "")})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, imported where it is another distribution's; None where there is none of that name."""
+        return super().get_command(ctx, cmd_name) or extensions.load_command(f"{self.name} {cmd_name}")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments begin with; name those that are spelt alike where there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            # click itself knows none, since none is loaded.
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=self.list_commands(ctx), ctx=ctx
+            ) from None
 
 
 #: A number from 0 to 1.
@@ -148,7 +168,7 @@ def refuse_beside(option: str, *others: str) -> None:
     context = click.get_current_context()
     given = [
         parameter.opts[0]
-        for parameter in context.command.params
+        for parameter in context.command.get_params(context)
         if parameter.name in others and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     ]
     if given:
@@ -189,8 +209,7 @@ ENCODER_OF_INDEX = option(
 )
 #: Where a command opens the encoder that an index was made with.
 INDEX_ENCODER = option("--encoder NAME", "Where the index's encoder is, if it has moved or is a server.", rare=True)
-REMOTE_CODE = flag("--trust-remote-code", "Run the code of an st: model that you trust.", rare=True)
-#: How an encoder reads texts, for what ``langshift.debias.encoders.Reading`` says of them.
+#: How an encoder reads texts, where an index or a file gets its encoder; see `debias.encoders.base.Reading`.
 READING = (
     option("--query-prefix T", "Put before each query. [default: the model's]", rare=True),
     option("--document-prefix T", "Put before each document. [default: the model's]", rare=True),
@@ -235,16 +254,3 @@ PATIENCE = option(
     rare=True,
     callback=_wait,
 )
-
-
-def json_or_tables(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a command that prints tables: ``--wide``, or ``--json`` in their place."""
-    wide = option(
-        "--wide",
-        "Show tables whole, however wide the terminal is.",
-        rare=True,
-        is_flag=True,
-        expose_value=False,
-        callback=lambda context, _parameter, wide: context.meta.update({output.WIDE: wide}),
-    )
-    return wide(JSON(command))

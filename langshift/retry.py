@@ -15,8 +15,8 @@ from opensearchpy.exceptions import OpenSearchException
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 from tenacity.nap import sleep_using_event
 
-from langshift.answers import WrongAnswer
 from langshift.reporting import note
+from langshift.response_checks import WrongAnswer
 from langshift.server_errors import Retryable, Unreadable, classify
 
 T = TypeVar("T")

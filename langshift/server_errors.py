@@ -12,9 +12,9 @@ from opensearchpy import exceptions
 from opensearchpy.client.utils import _make_path
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
-from langshift.answers import Redirected, WrongAnswer
 from langshift.credentials import is_credentials_error, redact, refusal, unusable
 from langshift.errors import ClusterError, UnavailableError
+from langshift.response_checks import Redirected, WrongAnswer
 from langshift.wording import join_words, printable
 
 # A permission may hold brackets itself, as `indices:data/write/bulk[s]` does.

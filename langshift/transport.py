@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from opensearchpy import Transport, exceptions
 
 from langshift import server_errors
-from langshift.answers import Request, WrongAnswer, require_answer, require_not_found, shown
+from langshift.response_checks import Request, WrongAnswer, require_answer, require_not_found, shown
 from langshift.retry import RetryBudget, retry_until_available, waiting_seconds
 from langshift.settings import in_address
 

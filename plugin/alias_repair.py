@@ -2,15 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from opensearchpy import OpenSearch
 
 from langshift.errors import ClusterError
 from langshift.plugin import metadata
-from langshift.plugin.inventory import AnyVersion, Version, in_short, listed
-from langshift.plugin.versions import broken_in_words, indices_behind
-from langshift.wording import join_words
+from langshift.plugin.inventory import AnyVersion, Version, find_version, listed
+from langshift.plugin.transfer.cutover import UNBLOCKED
+from langshift.plugin.versions import broken_in_words, indices_behind, live, version_behind
 
 
 class BrokenAlias(NamedTuple):
@@ -20,38 +21,34 @@ class BrokenAlias(NamedTuple):
         name: the alias.
         indices: what it stands for, sorted.
         right: the version that it is to stand for; None where it stands for no finished one.
-        kept: versions that are finished, the oldest first.
     """
 
     name: str
     indices: Sequence[str]
     right: Version | None
-    kept: Sequence[Version]
-
-    @property
-    def wrong(self) -> list[str]:
-        """The indices that it is to be taken away from."""
-        return [index for index in self.indices if self.right is None or index != self.right.version]
 
     def in_words(self) -> str:
         """What is wrong and what to do, as a sentence."""
         return broken_in_words(self.name, self.indices)
 
-    def outcome(self) -> str:
-        """What is so after the repair, as the end of a sentence."""
-        if self.right is not None:
-            return f"{self.name} points to {in_short(self.right)} alone"
-        if self.kept:
-            kept = ", ".join(in_short(one) for one in self.kept)
-            return (
-                f"{self.name} points to no version until you make one live with `langshift rollback {self.name} --to "
-                f"VERSION`; it has {kept}"
-            )
-        return f"{self.name} points to no version, and has none that is finished"
 
-    def repair_in_words(self) -> str:
-        """What a repair takes away and what is so then, as a sentence without its beginning and end."""
-        return f"the alias {self.name} away from {join_words(self.wrong)}; then {self.outcome()}"
+@dataclass(frozen=True)
+class AliasPointed:
+    """A name that stands for one version again.
+
+    Attributes:
+        name: the alias.
+        index: the version.
+        removed_from: the indices that the alias was taken away from.
+        documents: how many documents the version holds, and
+        chunks: how many entries they are cut into, both as ``inventory.Version`` has them.
+    """
+
+    name: str
+    index: str
+    removed_from: Sequence[str]
+    documents: int | None
+    chunks: int | None
 
 
 def broken_alias(client: OpenSearch, name: str, versions: Sequence[AnyVersion]) -> BrokenAlias | None:
@@ -91,31 +88,47 @@ def _judged(client: OpenSearch, name: str, behind: Sequence[str], versions: Sequ
     if not there or not behind or (len(behind) == 1 and behind[0] in there):
         return None
     readable = [one for one in versions if isinstance(one, Version)]
-    finished = [one for one in readable if metadata.unfinished(client, one.version) is None]
+    finished = [one for one in readable if one.version in behind and metadata.unfinished(client, one.version) is None]
     # What another version has replaced is blocked; of those that are not, the last was made to be live.
-    candidates = sorted((one for one in finished if one.version in behind), key=lambda one: not one.write_blocked)
-    return BrokenAlias(name, behind, candidates[-1] if candidates else None, finished)
+    finished.sort(key=lambda one: not one.write_blocked)
+    return BrokenAlias(name, behind, finished[-1] if finished else None)
 
 
-def plan_repair(client: OpenSearch, name: str) -> tuple[str | None, BrokenAlias | None]:
-    """What would let a name stand for one of its versions again, or for none; nothing is changed, yet.
+def point_alias(client: OpenSearch, name: str, to: str) -> AliasPointed | None:
+    """Let a name that stands for no version, for several indices or for a foreign one stand for a version alone.
+
+    Nothing is carried over, as nobody knows what was live; no index is removed.
+
+    Args:
+        client: the cluster.
+        name: the alias.
+        to: the version, such as ``news-v0003``, ``v0003`` or ``3``.
 
     Returns:
-        The version that it then stands for, None where that is none; and what is wrong with it, None where nothing is.
+        What was done; None where the name stands for one of its versions, or there is none.
 
     Raises:
-        ClusterError: langshift has made no index of that name.
+        UsageError: there is no version ``to``.
+        ClusterError: it is not finished or cannot be read; ``name`` is an index.
     """
-    versions = listed(client, name)
-    if not versions:
-        raise ClusterError(f"There is no index {name}: `langshift index list` lists the existing indices.")
-    alias = broken_alias(client, name, versions)
-    if alias is not None:
-        return None if alias.right is None else alias.right.version, alias
-    return next((one.version for one in versions if one.state == "live"), None), None
-
-
-def repair(client: OpenSearch, alias: BrokenAlias) -> None:
-    """Take the name away from all but the version that it is to stand for."""
-    actions = [{"remove": {"index": index, "alias": alias.name, "must_exist": True}} for index in alias.wrong]
+    behind = sorted(indices_behind(client, name))
+    # Refuses what is an index.
+    if not behind and version_behind(client, name) is not None:
+        return None
+    found = listed(client, name)
+    if not found or (len(behind) == 1 and behind[0] in {one.version for one in found}):
+        return None
+    one = find_version(name, to, found)
+    version = one.version
+    # What cannot be read cannot be searched either.
+    live(client, version, also_unfinished=True)
+    if metadata.unfinished(client, version) is not None:
+        raise ClusterError(f"Version {version} is not finished: name one that is (see `langshift index list`).")
+    # A retune may have left it behind a block.
+    client.indices.put_settings(index=version, body=UNBLOCKED)
+    others = [index for index in behind if index != version]
+    actions = [{"remove": {"index": index, "alias": name, "must_exist": True}} for index in others]
+    if version not in behind:
+        actions.append({"add": {"index": version, "alias": name}})
     client.indices.update_aliases(body={"actions": actions})
+    return AliasPointed(name, version, others, one.documents, one.chunks)

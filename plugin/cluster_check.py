@@ -11,9 +11,9 @@ from opensearchpy.exceptions import AuthorizationException, OpenSearchException
 
 from langshift import client as clients
 from langshift import embedded
-from langshift.debias.readable import unread_in_words
+from langshift.debias.encoder_languages import unread_in_words
 from langshift.errors import ClusterError, LangshiftError
-from langshift.plugin import unfinished
+from langshift.plugin import write_blocks
 from langshift.plugin.alias_repair import BrokenAlias, broken_aliases
 from langshift.plugin.inventory import AnyVersion, UnreadableVersion, Version, listed, searchable
 from langshift.plugin.metadata import MetadataError
@@ -178,9 +178,9 @@ def _unfinished(versions: Sequence[AnyVersion]) -> Iterator[Finding]:
     for name in dict.fromkeys(one.name for one in readable):
         beside = [one for one in readable if one.name == name]
         for one in beside:
-            if one.state == "live" and (remark := unfinished.block_remark(one, beside)):
+            if one.state == "live" and (remark := write_blocks.block_remark(one, beside)):
                 yield _finding(f"index {name}", "warning", "takes no writes", remark)
-        for remark in unfinished.remarks(beside, loads=False):
+        for remark in write_blocks.remarks(beside, loads=False):
             yield _finding(f"index {name}", "warning", "is not finished", remark)
 
 

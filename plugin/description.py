@@ -7,12 +7,12 @@ from typing import Any, Final, NamedTuple
 from opensearchpy import OpenSearch
 from rich.filesize import decimal
 
+from langshift.debias.encoder_languages import unread, unread_in_words
 from langshift.debias.encoders.base import is_given
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.readable import unread, unread_in_words
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.plugin import metadata, unfinished
+from langshift.plugin import metadata, write_blocks
 from langshift.plugin.alias_repair import BrokenAlias, broken_alias
 from langshift.plugin.index_body import VectorField, engine_of, mapped
 from langshift.plugin.index_sample import Lacking, lacking_in_sample
@@ -451,8 +451,8 @@ def source(one: Version) -> str:
 def remarks(found: Description) -> list[str]:
     """Sentences on a version and those beside it; none where all is well."""
     alias = None if found.alias is None else found.alias.in_words()
-    block = unfinished.block_remark(found.version, found.versions)
-    parts = ([alias], _of_documents(found), _of_the_engine(found), [block], unfinished.remarks(found.versions))
+    block = write_blocks.block_remark(found.version, found.versions)
+    parts = ([alias], _of_documents(found), _of_the_engine(found), [block], write_blocks.remarks(found.versions))
     return [sentence for part in parts for sentence in part if sentence is not None]
 
 
@@ -488,7 +488,7 @@ def _of_documents(found: Description) -> Iterator[str]:
     if stamps.other_scale:
         yield (
             f"{_were(found, stamps.other_scale)} shifted with a scale other than the index's: "
-            f"`langshift retune {name} {unfinished.scale_options(made)}` gives all documents the same scale."
+            f"`langshift retune {name} {write_blocks.scale_options(made)}` gives all documents the same scale."
         )
 
 

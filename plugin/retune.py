@@ -10,7 +10,7 @@ from opensearchpy import OpenSearch
 from langshift.debias.debiaser import Debiaser, recommended, require_gamma
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError, UsageError
-from langshift.plugin import metadata, pipelines, shift_script, stored_shift, unfinished
+from langshift.plugin import metadata, pipelines, shift_script, stored_shift, write_blocks
 from langshift.plugin.index_body import copied_body, require_engine
 from langshift.plugin.index_sample import require_vectors_as_written
 from langshift.plugin.inventory import find_version, versions_of
@@ -54,7 +54,7 @@ def require_blockable(index: str, settings: Mapping[str, Any], kind: Literal["re
     Raises:
         ClusterError: saying what to change.
     """
-    if blocks := unfinished.blocks_of(settings, appending=False):
+    if blocks := write_blocks.blocks_of(settings, appending=False):
         raise ClusterError(
             f"Index {index} has the block {join_words(blocks)}, with which a {kind} cannot hold back the last writes: "
             f"{unblocking(index, blocks)}, then run the command again."
@@ -217,7 +217,7 @@ def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, want
             )
     scales = {tag: scale for tag, scale in sorted({**alphas, **wanted.alphas}.items()) if scale != alpha}
     if given is not None:
-        return stored_shift.of_debias(Debiaser(given, "shift", alpha, scales, gamma=gamma))
+        return stored_shift.of_debias(Debiaser(given, alpha, scales, gamma))
     if gamma and old.step is None:
         raise UsageError(
             f"Index {index.name} was built without the common mean and the directions that a gamma takes out: give "

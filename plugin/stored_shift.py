@@ -186,7 +186,7 @@ def of_documents(meta: Mapping[str, Any], index: str) -> Debiaser:
     """What moves documents that are added to an index; see ``from_metadata``."""
     shift = from_metadata(meta, index)
     known = None if shift.pivot is None else known_vectors(meta, index)
-    return Debiaser(known, "shift", shift.alpha, shift.alphas, gamma=shift.gamma)
+    return Debiaser(known, shift.alpha, shift.alphas, shift.gamma)
 
 
 def expected(

@@ -11,9 +11,9 @@ import msgspec
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
+from langshift.debias.encoder_languages import unread
 from langshift.debias.encoders.base import is_given
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.readable import unread
 from langshift.errors import ClusterError, MissingIndexError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata, representations
@@ -322,7 +322,7 @@ def broken_in_words(name: str, indices: Sequence[str]) -> str:
         what = f"is an alias of {len(indices)} indices ({', '.join(indices)}), but should point to one version"
     else:
         what = f"points to {indices[0]}, which is not a version of it"
-    return f"{name} {what}: repair it with `langshift index repair {name}`, which removes no index."
+    return f"{name} {what}: choose one with `langshift rollback {name} --to VERSION`, which removes no index."
 
 
 def _no_alias(name: str) -> str:

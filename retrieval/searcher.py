@@ -25,7 +25,7 @@ from langshift.plugin import metadata, stored_shift, versions
 from langshift.plugin.native_nodes import plugin_nodes
 from langshift.plugin.representations import SparseWeights
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval import effects, hits, modes, pages, settings
+from langshift.retrieval import hits, modes, pages, settings, shift_effects
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.facets import count_values
 from langshift.retrieval.filters import NO_FILTER, NO_FILTERS, DslFilter, FieldCheck, Filters, IndexFilter
@@ -70,7 +70,6 @@ def open_encoder_of(index: IndexInfo, options: settings.SearchOptions, opened: d
         if encoder is None:
             encoder = opened[key] = open_encoder(
                 name,
-                trust_remote_code=options.trust_remote_code,
                 vector_spec=VectorSpec(made.dimension, made.normalised),
                 named_by="" if options.encoder else f"The index {index.name}",
                 reading=reading,
@@ -94,7 +93,7 @@ def require_weights(index: IndexInfo) -> SparseWeights:
     return index.sparse
 
 
-def open_sparse_of(index: IndexInfo, options: settings.SearchOptions) -> SparseEncoder:
+def open_sparse_of(index: IndexInfo) -> SparseEncoder:
     """The learned sparse encoder that made the weights of an index.
 
     Raises:
@@ -102,7 +101,7 @@ def open_sparse_of(index: IndexInfo, options: settings.SearchOptions) -> SparseE
         FingerprintError: the encoder is not the one that made them.
     """
     made = require_weights(index)
-    encoder = open_sparse(made.encoder, trust_remote_code=options.trust_remote_code, named_by=f"The index {index.name}")
+    encoder = open_sparse(made.encoder, named_by=f"The index {index.name}")
     if not same_encoder((made.encoder, made.revision), (encoder.id, encoder.revision)):
         raise FingerprintError(
             f"The weights of tokens in {index.name} were made with {made.encoder}, revision {made.revision}, not "
@@ -224,7 +223,7 @@ class Searcher:
 
     @cached_property
     def _sparse(self) -> SparseEncoder:
-        return open_sparse_of(self.index, self._options)
+        return open_sparse_of(self.index)
 
     def encode_sentences(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of parts of documents' texts, (len(texts), dimension), float32; one thread at a time encodes."""
@@ -261,7 +260,7 @@ class Searcher:
 
     @cached_property
     def _shift(self) -> tuple[stored_shift.StoredShift | None, str | None]:
-        return effects.known_shift(self._metadata, self.index.index)
+        return shift_effects.known_shift(self._metadata, self.index.index)
 
     @cached_property
     def directions(self) -> NDArray[np.float32] | None:
@@ -384,7 +383,7 @@ class Searcher:
             if found is None and settings.by_features(name):
                 found = FeatureReranker(read_model(name), self.trust.spread, stored.rerank_strengths(self.index))
             elif found is None:
-                found = open_reranker(name, trust_remote_code=self._options.trust_remote_code)
+                found = open_reranker(name)
             self._rerankers[name] = found
             return found
 
@@ -492,7 +491,7 @@ class Searcher:
             facet_values = (yield from sent(count_values(counted, checked, index.fields))) if counted else {}
             seen = dict[str, hits.ShiftEffect]()
             if explain and known is not None and found.hits:
-                compared = effects.effects(known, [hit.id for hit in found.hits], shift, index.fields, checked)
+                compared = shift_effects.effects(known, [hit.id for hit in found.hits], shift, index.fields, checked)
                 seen = yield from sent(compared)
             shown = dict[str, Snippet]()
             if snippets:
@@ -516,7 +515,7 @@ class Searcher:
                     *found.notes,
                     *language_notes(index, question, setting, detected=language is None),
                     *missing_fields(fields or (), brought),
-                    *(effects.effect_notes(seen, unknown) if explain else ()),
+                    *(shift_effects.effect_notes(seen, unknown) if explain else ()),
                 ),
                 took=found.took,
                 requests=tuple(requests),

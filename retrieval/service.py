@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-def make_search_options(name: object, encoder: object, trust_remote_code: bool) -> SearchOptions:
+def make_search_options(name: object, encoder: object) -> SearchOptions:
     """The options to open an index with.
 
     Raises:
@@ -53,8 +53,7 @@ def make_search_options(name: object, encoder: object, trust_remote_code: bool) 
     check_name(name)
     if encoder is not None and not (isinstance(encoder, str) and encoder):
         raise UsageError(f"encoder is {encoder!r}, but it must be the name of an encoder, or None.")
-    _require_bool("trust_remote_code", trust_remote_code)
-    return SearchOptions(encoder, trust_remote_code)
+    return SearchOptions(encoder)
 
 
 def _require_bool(name: str, given: object) -> None:
@@ -427,13 +426,12 @@ async def _in(thread: ThreadPoolExecutor, function: Callable[P, T], *arguments: 
     return await asyncio.get_running_loop().run_in_executor(thread, partial(function, *arguments, **named))
 
 
-def open_index(name: str, *, encoder: str | None = None, trust_remote_code: bool = False) -> Index:
+def open_index(name: str, *, encoder: str | None = None) -> Index:
     """Open an index of the cluster that the settings name (``OPENSEARCH_URL`` and so on), to be searched often.
 
     Args:
         name: the index, an alias or a version.
         encoder: where the index's encoder is now, if its model or server has moved.
-        trust_remote_code: whether to run code that comes with a model; only if you trust it.
 
     Returns:
         The index, for a ``with``.
@@ -443,7 +441,7 @@ def open_index(name: str, *, encoder: str | None = None, trust_remote_code: bool
         ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
         FingerprintError: the encoder installed here is not the one that made the index.
     """
-    return Index(name, make_search_options(name, encoder, trust_remote_code))
+    return Index(name, make_search_options(name, encoder))
 
 
 def search(
@@ -451,7 +449,6 @@ def search(
     words: str,
     *,
     encoder: str | None = None,
-    trust_remote_code: bool = False,
     **how: Unpack[SearchArguments],
 ) -> SearchResult:
     """Search once: open an index, search it, close it. For more than one search use ``open_index``.
@@ -460,7 +457,6 @@ def search(
         name: the index, an alias or a version.
         words: the query.
         encoder: as in ``open_index``.
-        trust_remote_code: as in ``open_index``.
         **how: mode, size, filters and so on; see ``SearchArguments``.
 
     Raises:
@@ -468,11 +464,11 @@ def search(
         ClusterError: the cluster cannot be reached or refuses, or there is no such index of langshift's.
         FingerprintError: the encoder installed here is not the one that made the index.
     """
-    with open_index(name, encoder=encoder, trust_remote_code=trust_remote_code) as index:
+    with open_index(name, encoder=encoder) as index:
         return index.search(words, **how)
 
 
-async def open_index_async(name: str, *, encoder: str | None = None, trust_remote_code: bool = False) -> AsyncIndex:
+async def open_index_async(name: str, *, encoder: str | None = None) -> AsyncIndex:
     """What ``open_index`` is, for asynchronous services; needs the extra ``langshift[async]``.
 
     Returns:
@@ -481,7 +477,7 @@ async def open_index_async(name: str, *, encoder: str | None = None, trust_remot
     Raises:
         LangshiftError: the extra is missing; and as in ``open_index``.
     """
-    return await AsyncIndex.open(name, make_search_options(name, encoder, trust_remote_code))
+    return await AsyncIndex.open(name, make_search_options(name, encoder))
 
 
 async def search_async(
@@ -489,7 +485,6 @@ async def search_async(
     words: str,
     *,
     encoder: str | None = None,
-    trust_remote_code: bool = False,
     **how: Unpack[SearchArguments],
 ) -> SearchResult:
     """What ``search`` is, for asynchronous services; needs the extra ``langshift[async]``.
@@ -497,6 +492,6 @@ async def search_async(
     Raises:
         LangshiftError: the extra is missing; and as in ``search``.
     """
-    options = make_search_options(name, encoder, trust_remote_code)
+    options = make_search_options(name, encoder)
     async with await AsyncIndex.open(name, options) as index:
         return await index.search(words, **how)

@@ -602,11 +602,9 @@ class SearchOptions(NamedTuple):
 
     Attributes:
         encoder: where the index's encoder is now; None for where it was when the index was made.
-        trust_remote_code: whether to run code that comes with a model.
     """
 
     encoder: str | None = None
-    trust_remote_code: bool = False
 
 
 USUAL_OPTIONS = SearchOptions()

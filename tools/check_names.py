@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("langshift", "debias", "plugin", "ingest", "retrieval", "evaluate", "web")
+#: Where the packages are, below the root of the repository: the rooms of langshift, and the laboratory.
+LAB = "lab/langshift_lab"
+ROOMS = ("langshift", "debias", "plugin", "ingest", "retrieval", "evaluate", "web", LAB)
 # Words that stood for hits, messages, queries, metadata and settings alike: whoever knows the field's terms finds none.
 FORBIDDEN = [
     "told",

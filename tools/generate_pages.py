@@ -1,6 +1,6 @@
 """Write the pages of docs that the code itself knows best: the command line, the measures, the service's interface.
 
-    python tools/generate_pages.py            write docs/reference/cli.md, measures.md and api.md
+    python tools/generate_pages.py            write docs/reference/cli.md, lab-cli.md, measures.md and api.md
     python tools/generate_pages.py --check    only say which of them is stale; exit code 1 where one is
 
 What is written depends on the code alone: not on the terminal, the environment, the home folder or the machine.
@@ -12,14 +12,17 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import click
 from check_names import ROOT
 
-# What is described is the code beside this file, whatever langshift is installed.
+# What is described is the code beside this file, whatever is installed; the laboratory is found where it is installed.
+sys.path.insert(0, str(ROOT / "lab"))
 sys.path.insert(0, str(ROOT))
+from langshift import extensions
 from langshift.cli import root
 from langshift.evaluate.measures import DEFAULT_MEASURES, FAMILIES
 from langshift.evaluate.measures.base import MeasureFamily
@@ -73,15 +76,13 @@ class DocumentedCommand(NamedTuple):
 
 
 def command_page() -> str:
-    """docs/reference/cli.md: a section for each command with what its ``--help`` prints."""
-    commands = list(documented_commands(root, "langshift", None))
-    contents = [f"{'  ' * one.depth}- [{one.path}](#{one.path.replace(' ', '-')}): {one.summary}" for one in commands]
-    sections = [f"{'#' * (max(one.depth, 1) + 1)} {one.path}\n\n```text\n{one.help}\n```" for one in commands]
+    """docs/reference/cli.md: a section for each command of langshift with what its ``--help`` prints."""
     begin = (
         "# Command line\n\n"
         f"{_NOTICE}\n\n"
-        "What each command prints with `--help`. With `--json`, a command writes one JSON document to standard output; "
-        "progress and notes go to standard error, with and without it.\n\n"
+        "What each command prints with `--help`; those of langshift-lab are on [their own page](lab-cli.md). With "
+        "`--json`, a command writes one JSON document to standard output; progress and notes go to standard error, "
+        "with and without it.\n\n"
         "| exit code | |\n| --- | --- |\n"
         "| 0 | done |\n"
         "| 1 | failed |\n"
@@ -89,6 +90,41 @@ def command_page() -> str:
         "| 3 | done, but some documents went to the dead letters |\n"
         "| 130 | interrupted |"
     )
+    with _without_laboratory():
+        return _page(begin, list(documented_commands(root, "langshift", None)))
+
+
+def lab_command_page() -> str:
+    """docs/reference/lab-cli.md: the same of what langshift-lab adds, commands and what it adds to one."""
+    with _without_laboratory():
+        alone = {one.path: one.help for one in documented_commands(root, "langshift", None)}
+    found = list(documented_commands(root, "langshift", None))
+    groups = {one.path.rpartition(" ")[0] for one in found}
+    added = [one for one in found if alone.get(one.path) != one.help and not (one.path in groups and one.path in alone)]
+    if not added:
+        sys.exit("langshift-lab is not installed, so its page cannot be written: pip install -e lab")
+    begin = (
+        "# Command line of langshift-lab\n\n"
+        f"{_NOTICE}\n\n"
+        "What each command prints with `--help` where langshift-lab is installed (`pip install langshift-lab`); all "
+        "others are on [the page of langshift](cli.md)."
+    )
+    return _page(begin, [one._replace(depth=0) for one in added])
+
+
+@contextmanager
+def _without_laboratory() -> Iterator[None]:
+    real, extensions.entry_points = extensions.entry_points, lambda group: ()  # noqa: ARG005 - called by its name
+    try:
+        yield
+    finally:
+        extensions.entry_points = real
+
+
+def _page(begin: str, commands: Sequence[DocumentedCommand]) -> str:
+    """A page that begins so, has a list of the commands, and then a section for each."""
+    contents = [f"{'  ' * one.depth}- [{one.path}](#{one.path.replace(' ', '-')}): {one.summary}" for one in commands]
+    sections = [f"{'#' * (max(one.depth, 1) + 1)} {one.path}\n\n```text\n{one.help}\n```" for one in commands]
     return "\n\n".join([begin, "\n".join(contents), *sections]) + "\n"
 
 
@@ -293,7 +329,12 @@ def _kind(kind: Mapping[str, Any]) -> str:
     return " ".join([kind.get("type", "any"), *limits])
 
 
-PAGES: dict[str, Callable[[], str]] = {"cli.md": command_page, "measures.md": measure_page, "api.md": api_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": command_page,
+    "lab-cli.md": lab_command_page,
+    "measures.md": measure_page,
+    "api.md": api_page,
+}
 
 
 if __name__ == "__main__":

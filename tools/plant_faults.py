@@ -134,10 +134,10 @@ FAULTS = [
     ),
     Fault(
         "queries are shifted although they are to stay",
-        "debias/debiaser.py",
+        "lab/langshift_lab/methods/debiaser.py",
         "if not self.shift_queries and self.method not in QUERY_SIDE:",
         "if self.vectors is None:",
-        "tests/unit/test_debias.py",
+        "lab/tests/unit/test_method_debiaser.py",
     ),
     Fault(
         "a retune subtracts the new scale from what is shifted already",

@@ -24,7 +24,6 @@ from langshift.errors import UsageError, require_extra
 def open_encoder(
     name: str,
     *,
-    trust_remote_code: bool = False,
     vector_spec: VectorSpec | None = None,
     named_by: str = "",
     reading: Reading = AS_KNOWN,
@@ -33,7 +32,6 @@ def open_encoder(
 
     Args:
         name: ``e5-small``, ``use-m``, ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
-        trust_remote_code: run code that comes with a model (``st:`` alone).
         vector_spec: the vectors that came with the data, where some did (``given`` alone).
         named_by: what names the encoder where no person did, such as ``The index news``: a server is then asked only if
             it is trusted (``http:`` alone), as it is told texts and the key. Empty where a person did.
@@ -48,7 +46,7 @@ def open_encoder(
     if kind == "st" and rest:
         from langshift.debias.encoders.sentence_transformers import open_st
 
-        return open_st(rest, trust_remote_code=trust_remote_code, reading=reading)
+        return open_st(rest, reading=reading)
     if kind in ("http", "https") and rest:
         from langshift.debias.encoders.embeddings_api import HttpEncoder
 
@@ -70,12 +68,11 @@ def open_encoder(
     )
 
 
-def open_sparse(name: str, *, trust_remote_code: bool = False, named_by: str = "") -> SparseEncoder:
+def open_sparse(name: str, *, named_by: str = "") -> SparseEncoder:
     """Open a learned sparse encoder by its name.
 
     Args:
         name: ``e5-small`` (its sparse head), ``st:NAME_OR_PATH``, ``http:URL#MODEL``, ``given`` or ``given:NAME``.
-        trust_remote_code: run code that comes with a model (``st:`` alone).
         named_by: what names the encoder where no person did, see ``open_encoder``.
 
     Raises:
@@ -87,7 +84,7 @@ def open_sparse(name: str, *, trust_remote_code: bool = False, named_by: str = "
     if kind == "st" and rest:
         from langshift.debias.encoders.sparse_models import SentenceTransformersSparse
 
-        return SentenceTransformersSparse(rest, trust_remote_code=trust_remote_code)
+        return SentenceTransformersSparse(rest)
     if kind in ("http", "https") and rest:
         from langshift.debias.encoders.sparse_api import HttpSparse
 

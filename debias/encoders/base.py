@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from importlib import resources
@@ -63,19 +63,14 @@ class Reading:
     max_tokens: int | None = None
     recorded: bool = False
 
-    @classmethod
-    def take(cls, values: MutableMapping[str, Any]) -> Reading:
-        """Take out of options' values what they say of it."""
-        return cls(**{name: values.pop(name) for name in READING_NAMES})
-
     def of(self, made: object, encoder: str) -> Reading:
-        """Return it as vectors were made with an encoder of this name, as far as nothing else is wanted.
+        """Return it as vectors were made with an encoder of this name, as far as nothing else is wanted or recorded.
 
         Args:
             made: a ``Fingerprint`` or ``LanguageVectors``, which have attributes of the same names.
             encoder: its name.
         """
-        if encoder.partition(":")[0] not in ("st", "http", "https"):
+        if self.recorded or encoder.partition(":")[0] not in ("st", "http", "https"):
             return self
         mine = {name: getattr(self, name) for name in READING_NAMES}
         return Reading(**{n: getattr(made, n) if one is None else one for n, one in mine.items()}, recorded=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from langshift.debias.encoders.model_kinds import read_json
 from langshift.errors import LangshiftError, UsageError, require_extra
@@ -18,6 +20,8 @@ from langshift.reporting import note
 
 M = TypeVar("M")
 TROUBLE: Final = "damaged, or sentence-transformers cannot load it"
+TRUSTED_MODELS: Final = "LANGSHIFT_TRUSTED_MODELS"
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 # Models that are known by their own name alone, such as a copy's; of others the organisation is needed.
 _FULL = {
     name.rpartition("/")[2].lower(): name
@@ -60,6 +64,40 @@ _OTHER_RUNTIMES = ("onnx/*", "openvino/*")
 _CHUNK = 1 << 20
 
 
+class ModelFiles(NamedTuple):
+    """A model of sentence-transformers.
+
+    Attributes:
+        name: its name on Hugging Face, or the absolute path of its folder.
+        folder: where it lies.
+        code: whether code that comes with it may be run, and is then part of what makes its vectors.
+    """
+
+    name: str
+    folder: Path
+    code: bool
+
+
+def trusted_models() -> frozenset[str]:
+    """The models of LANGSHIFT_TRUSTED_MODELS: full names on Hugging Face, and paths of folders without links.
+
+    Raises:
+        UsageError: an entry is no name of a model.
+    """
+    entries = (entry.strip().removeprefix("st:") for entry in os.environ.get(TRUSTED_MODELS, "").split(","))
+    return frozenset(_identified(entry) for entry in entries if entry)
+
+
+def _identified(entry: str) -> str:
+    folder = local_folder(entry)
+    if folder is None and not _HUB_NAME.fullmatch(entry):
+        raise UsageError(
+            f"{TRUSTED_MODELS} contains {entry!r}, which is not the name of a model: write names separated by commas, "
+            "such as Alibaba-NLP/gte-multilingual-base or the path of a folder."
+        )
+    return full_name(entry) if folder is None else str(folder.resolve())
+
+
 def local_folder(name: str) -> Path | None:
     """The absolute path of the folder that a name means, or None where it is a name on Hugging Face."""
     path = Path(name).expanduser()
@@ -73,27 +111,27 @@ def hub_name(name: str, organisation: str = "sentence-transformers") -> str:
     return full if "/" in full else f"{organisation}/{full}"
 
 
-def find_model(who: str, name_or_path: str, *organisation: str, code: bool, otherwise: str = "") -> tuple[str, Path]:
-    """The name of a model on Hugging Face, or the absolute path of its folder; and the folder, fetched if need be.
+def find_model(who: str, name_or_path: str, *organisation: str, otherwise: str = "") -> ModelFiles:
+    """A model on Hugging Face, which is fetched if need be, or of a folder, for which the network is not asked.
 
     Args:
         who: what needs the extra, see ``require_extra``.
         name_or_path: as it was given.
         organisation: of a name without one.
-        code: whether code that comes with it is to be run.
         otherwise: what can be done without the extra, likewise.
 
     Raises:
-        UsageError: there is no such model, or no model in the folder.
+        UsageError: there is no such model, or no model in the folder; or LANGSHIFT_TRUSTED_MODELS cannot be read.
         LangshiftError: the extra is not installed, or the model cannot be fetched.
     """
     require_extra(who, "transformers", "sentence_transformers", otherwise=otherwise)
     quieten()
     folder = local_folder(name_or_path)
     if folder is not None:
-        return str(folder), require_model(folder)
+        return ModelFiles(str(folder), require_model(folder), str(folder.resolve()) in trusted_models())
     name = hub_name(name_or_path, *organisation)
-    return name, fetch(name, code=code)
+    code = not trusted_models().isdisjoint((name, full_name(name_or_path)))
+    return ModelFiles(name, fetch(name, code=code), code)
 
 
 def model_name(name_or_path: str) -> str:
@@ -173,30 +211,30 @@ def _snapshot(name: str, commit: str | None, patterns: list[str]) -> Path:
         ) from error
 
 
-def revision(folder: Path, *, code: bool, settings: bool = False) -> str:
+def revision(model: ModelFiles, *, settings: bool = False) -> str:
     """12 hexadecimal digits of weights, tokenizer and configurations: the same for every copy of a model.
 
     Args:
-        folder: the model's folder.
-        code: whether the model's own code is run, and so is part of what makes the vectors.
+        model: the model.
         settings: whether prompts, lengths and the like are part of it, which a fingerprint otherwise names.
     """
     digest = hashlib.sha256()
     for name in _SETTINGS if settings else ():
-        said = {key: value for key, value in read_json(folder / name, {}).items() if key != "__version__"}
+        said = {key: value for key, value in read_json(model.folder / name, {}).items() if key != "__version__"}
         digest.update(json.dumps(said, sort_keys=True).encode())
-    for path in sorted(_model_files(folder, code=code)):
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
+    for path in sorted(_model_files(model)):
+        digest.update(f"{path.relative_to(model.folder).as_posix()}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
     return digest.hexdigest()[:12]
 
 
-def _model_files(folder: Path, *, code: bool) -> Iterator[Path]:
+def _model_files(model: ModelFiles) -> Iterator[Path]:
     """The files that the model is read from."""
-    for part in _parts(folder):
-        found = {*_matching(part, (*_CONFIGS, _CODE) if code else _CONFIGS)} - {part / name for name in _OTHER_USES}
+    for part in _parts(model.folder):
+        patterns = (*_CONFIGS, _CODE) if model.code else _CONFIGS
+        found = {*_matching(part, patterns)} - {part / name for name in _OTHER_USES}
         for best, other in _FORMS:
             found |= {*(_matching(part, best) or _matching(part, other))}
         yield from found
@@ -228,13 +266,12 @@ def quieten() -> None:
 
 
 @contextmanager
-def loading(folder: Path, trouble: str, *, code: bool) -> Iterator[None]:
+def loading(model: ModelFiles, trouble: str) -> Iterator[None]:
     """Make what goes wrong while a model is loaded a sentence.
 
     Args:
-        folder: the model's.
+        model: the model.
         trouble: what may be wrong with it, as the sentence goes on after ``this model is``.
-        code: whether code that comes with it may be run.
 
     Raises:
         UsageError: it is damaged, or needs code of its own that may not be run.
@@ -244,36 +281,35 @@ def loading(folder: Path, trouble: str, *, code: bool) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except Exception as error:  # a damaged model fails in as many ways as it has files
-        if not code and "trust_remote_code" in str(error):
+        if not model.code and "trust_remote_code" in str(error):
             raise UsageError(
-                f"{folder}: this model runs code that comes with it: read that code, and if you trust it, add "
-                "--trust-remote-code."
+                f"{model.folder}: this model runs code that comes with it: read that code, and if you trust it, add "
+                f"{model.name} to {TRUSTED_MODELS}."
             ) from error
         reason = " ".join(str(error).split())[:200]
         raise UsageError(
-            f"{folder}: this model is {trouble} ({type(error).__name__}: {reason}): copy or download it again."
+            f"{model.folder}: this model is {trouble} ({type(error).__name__}: {reason}): copy or download it again."
         ) from error
 
 
-def load_model(kind: Callable[..., M], folder: Path, trouble: str, *, code: bool, **more: Any) -> M:  # noqa: ANN401 - kind's
+def load_model(kind: Callable[..., M], model: ModelFiles, trouble: str, **more: Any) -> M:  # noqa: ANN401 - kind's
     """Load a model in single precision; the network is not asked unless code may be run.
 
     Args:
         kind: sentence-transformers' class.
-        folder: the model's.
+        model: the model.
         trouble: see ``loading``.
-        code: run code that comes with the model.
         more: other arguments of ``kind``.
 
     Raises:
         UsageError: it is damaged, or needs code of its own that may not be run.
     """
-    with loading(folder, trouble, code=code):
+    with loading(model, trouble):
         return kind(
-            str(folder),
-            trust_remote_code=code,
+            str(model.folder),
+            trust_remote_code=model.code,
             # Code that comes with a model may lie in another repository.
-            local_files_only=not code,
+            local_files_only=not model.code,
             # Half precision would make vectors depend on the batch and on the machine.
             model_kwargs={"dtype": "float32"},
             **more,

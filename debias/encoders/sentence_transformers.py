@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +20,15 @@ from langshift.debias.encoders.base import (
     have_norm_1,
     note_once,
 )
-from langshift.debias.encoders.model_files import TROUBLE, find_model, load_model, loading, model_name, revision
+from langshift.debias.encoders.model_files import (
+    TROUBLE,
+    ModelFiles,
+    find_model,
+    load_model,
+    loading,
+    model_name,
+    revision,
+)
 from langshift.debias.encoders.model_kinds import read_json, require_kind
 from langshift.debias.encoders.prompts import known_prefixes
 from langshift.errors import UsageError
@@ -58,26 +65,25 @@ class SentenceTransformersEncoder(Encoder):
 
     longest = LONGEST
 
-    def __init__(self, name: str, folder: Path, *, code: bool, reading: Reading) -> None:
+    def __init__(self, model: ModelFiles, reading: Reading) -> None:
         """Load a model.
 
         Args:
-            name: name on Hugging Face, or the absolute path of the folder.
-            folder: where it lies.
-            code: run code that comes with the model.
+            model: as ``find_model`` finds it.
             reading: how it is to read texts.
 
         Raises:
             UsageError: it is damaged or no encoder, or cannot read texts in that way.
         """
+        folder = model.folder
         require_kind(folder, "encoder")
-        self.id = f"st:{name}"
-        self._model = _load(folder, code=code)
+        self.id = f"st:{model.name}"
+        self._model = _load(model)
         self.pooling = _set_pooling(self._model, reading.pooling, self.id)
         self.max_tokens = limit_tokens(self._model, reading.max_tokens, self.id)
-        self.revision = revision(folder, code=code)
+        self.revision = revision(model)
         trained_from = str(read_json(folder / "config.json", {}).get("_name_or_path", ""))
-        known = known_prefixes(self._model.prompts, model_name(name), trained_from)
+        known = known_prefixes(self._model.prompts, model_name(model.name), trained_from)
         self.query_prefix, self.document_prefix = reading.prefixes(known, self.id)
         if reading.pooling is None and not reading.recorded and not (folder / "modules.json").is_file():
             used = next((ours for ours, theirs in _POOLINGS.items() if theirs in _modes(self._model)), "mean")
@@ -92,7 +98,7 @@ class SentenceTransformersEncoder(Encoder):
             self._tokenizer.no_padding()
             self.window = min(lengths)
             self.longest = max(LONGEST, self.window * _CHARACTERS)
-        with loading(folder, TROUBLE, code=code):
+        with loading(model, TROUBLE):
             probe = self.encode_documents(_PROBE)
         self.dimension = probe.shape[1]
         self.normalised = have_norm_1(probe)
@@ -120,14 +126,11 @@ class SentenceTransformersEncoder(Encoder):
         return np.asarray(vectors, np.float32)
 
 
-def open_st(
-    name_or_path: str, *, trust_remote_code: bool = False, reading: Reading = AS_KNOWN
-) -> SentenceTransformersEncoder:
+def open_st(name_or_path: str, *, reading: Reading = AS_KNOWN) -> SentenceTransformersEncoder:
     """Open a model of Hugging Face by its name, or one of a folder; a folder never touches the network.
 
     Args:
         name_or_path: such as ``intfloat/multilingual-e5-large``, or a folder.
-        trust_remote_code: run code that comes with the model.
         reading: how it is to read texts.
 
     Raises:
@@ -136,16 +139,16 @@ def open_st(
         LangshiftError: the extra is not installed, or the model cannot be fetched.
     """
     instead = "; or use an encoder that comes with langshift"
-    name, folder = find_model("The encoders st:NAME need", name_or_path, code=trust_remote_code, otherwise=instead)
-    return SentenceTransformersEncoder(name, folder, code=trust_remote_code, reading=reading)
+    model = find_model("The encoders st:NAME need", name_or_path, otherwise=instead)
+    return SentenceTransformersEncoder(model, reading)
 
 
-def _load(folder: Path, *, code: bool) -> SentenceTransformer:
+def _load(found: ModelFiles) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize
     from torch import nn
 
-    model = load_model(SentenceTransformer, folder, TROUBLE, code=code)
+    model = load_model(SentenceTransformer, found, TROUBLE)
     if isinstance(model[-1], Normalize):
         # In its place, so that the other modules keep their names.
         model[-1] = nn.Identity()

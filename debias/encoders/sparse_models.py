@@ -26,23 +26,22 @@ class SentenceTransformersSparse(SparseEncoder):
         revision: hash of weights, tokenizer, prompts and configurations, whatever the folder is called.
     """
 
-    def __init__(self, name_or_path: str, *, trust_remote_code: bool = False) -> None:
+    def __init__(self, name_or_path: str) -> None:
         """Load a model; a folder never touches the network.
 
         Raises:
             UsageError: there is no such model, it is damaged, or no sparse one, or needs code that may not be run.
             LangshiftError: the extra is not installed, or the model cannot be fetched.
         """
-        code = trust_remote_code
         instead = "; or use the one that comes with langshift, e5-small"
-        name, folder = find_model("The sparse encoders st:NAME need", name_or_path, code=code, otherwise=instead)
-        require_kind(folder, "sparse")
+        model = find_model("The sparse encoders st:NAME need", name_or_path, otherwise=instead)
+        require_kind(model.folder, "sparse")
         from sentence_transformers import SparseEncoder as Model
 
-        self.id = f"st:{name}"
-        self.revision = revision(folder, code=code, settings=True)
-        self._model = load_model(Model, folder, TROUBLE, code=code)
-        with loading(folder, TROUBLE, code=code):
+        self.id = f"st:{model.name}"
+        self.revision = revision(model, settings=True)
+        self._model = load_model(Model, model, TROUBLE)
+        with loading(model, TROUBLE):
             limit_tokens(self._model, None, self.id)
             window = max((reader.max_seq_length for reader in readers(self._model)), default=1)
             self._batch = min(max(_NUMBERS // (window * (self._model.get_embedding_dimension() or 1)), 1), _MOST)

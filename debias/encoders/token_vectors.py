@@ -10,14 +10,13 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
 import numpy as np
 
 from langshift.debias.encoders.base import LONGEST, Matrix
-from langshift.debias.encoders.model_files import TROUBLE, find_model, load_model, loading, revision
+from langshift.debias.encoders.model_files import TROUBLE, ModelFiles, find_model, load_model, loading, revision
 from langshift.debias.encoders.model_kinds import require_kind
 from langshift.debias.encoders.sentence_transformers import limit_tokens
 from langshift.errors import UsageError
@@ -42,26 +41,24 @@ class TokenEncoder:
         dimension: length of a token's vector.
     """
 
-    def __init__(self, name: str, folder: Path, *, code: bool) -> None:
+    def __init__(self, model: ModelFiles) -> None:
         """Load a model.
 
         Args:
-            name: name on Hugging Face, or the absolute path of the folder.
-            folder: where it lies.
-            code: run code that comes with the model.
+            model: as ``find_model`` finds it.
 
         Raises:
             UsageError: it is damaged or no late-interaction model, or needs code of its own that may not be run.
         """
-        require_kind(folder, "late interaction")
+        require_kind(model.folder, "late interaction")
         from sentence_transformers import MultiVectorEncoder
 
-        self.id = f"st:{name}"
-        self.revision = revision(folder, code=code, settings=True)
+        self.id = f"st:{model.name}"
+        self.revision = revision(model, settings=True)
         # Queries and documents are cut to different lengths, by one tokenizer.
         self._lock = Lock()
-        self._model = load_model(MultiVectorEncoder, folder, TROUBLE, code=code)
-        with loading(folder, TROUBLE, code=code):
+        self._model = load_model(MultiVectorEncoder, model, TROUBLE)
+        with loading(model, TROUBLE):
             limit_tokens(self._model, None, self.id)
             self.dimension = self.encode_documents(["a"])[0].shape[1]
 
@@ -84,12 +81,11 @@ class TokenEncoder:
         return [np.asarray(one, np.float32) for one in made]
 
 
-def open_token_encoder(name: str, *, trust_remote_code: bool = False) -> TokenEncoder:
+def open_token_encoder(name: str) -> TokenEncoder:
     """Open a late-interaction model by its name; a folder never touches the network.
 
     Args:
         name: ``st:NAME_OR_PATH``.
-        trust_remote_code: run code that comes with the model.
 
     Raises:
         UsageError: there is no such model, or it is none of late interaction, or cannot be loaded.
@@ -98,8 +94,7 @@ def open_token_encoder(name: str, *, trust_remote_code: bool = False) -> TokenEn
     kind, _, rest = name.partition(":")
     if kind != "st" or not rest:
         raise UsageError(f"Unknown late-interaction model {name!r}; choose st:NAME_OR_PATH (sentence-transformers).")
-    found, folder = find_model("Late-interaction models st:NAME need", rest, code=trust_remote_code)
-    return TokenEncoder(found, folder, code=trust_remote_code)
+    return TokenEncoder(find_model("Late-interaction models st:NAME need", rest))
 
 
 def max_sim(query: Matrix, document: Matrix) -> float:

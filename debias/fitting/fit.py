@@ -1,6 +1,6 @@
 """Fit language vectors on parallel text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -8,15 +8,15 @@ from threadpoolctl import threadpool_limits
 from langshift.debias.debiaser import mean_difference
 from langshift.debias.encoders.base import Encoder, identity
 from langshift.debias.fitting.reliability import LanguageEvidence, reliability
-from langshift.debias.fitting.sums import BatchEncoder, LanguageSums, PairSums, add_queries
+from langshift.debias.fitting.sums import BatchEmbeddings, BatchEncoder, LanguageSums, PairSums, add_queries
 from langshift.debias.parallel.columns import LeftOut, ParallelText, require_held
 from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors
 from langshift.errors import UsageError
 from langshift.retry import prefetch
 from langshift.wording import pluralize
 
-# What can be fitted; the first two need means alone, which every file has.
-FITTED = ("shift", "centering", "lir", "affine")
+#: Called with each batch's embeddings by language, as ``BatchEncoder.sides`` makes them, and the pivots' tags.
+OnSides = Callable[[Mapping[str, BatchEmbeddings], Sequence[str]], None]
 
 
 def fit(
@@ -24,56 +24,53 @@ def fit(
     pivots: Sequence[str],
     encoder: Encoder,
     *,
-    methods: Sequence[str] = ("shift",),
     directions: int | None = None,
     on_rows: Callable[[int, int | None], None] | None = None,
     on_omitted: Callable[[str, str, str], None] | None = None,
+    on_sides: OnSides | None = None,
 ) -> dict[str, LanguageVectors]:
     """Fit V_ℓ of every language towards every pivot (Shift, Eq. 1) in one pass, each text encoded once.
 
-    Memory is O(languages × pivots × dimension), and × dimension² for ``lir`` and ``affine``, whatever the
-    number of pairs. A pair with an empty side is left out and counted as missing. Beside V_ℓ there are always the
-    means μ_ℓ, the evidence by which ``langshift vectors check`` judges, the pivot's means m_D and m_Q of both sides,
-    the directions B of queries and, where the encoder encodes queries in another way, V_ℓ of texts encoded as queries.
+    Memory is O(languages × pivots × dimension), whatever the number of pairs. A pair with an empty side is left out
+    and counted as missing. Beside V_ℓ there are always the evidence by which ``langshift vectors check`` judges, the
+    pivot's means m_D and m_Q of both sides, the directions B of queries and, where the encoder encodes queries in
+    another way, V_ℓ of texts encoded as queries.
 
     Args:
         source: the parallel text, or given vectors.
         pivots: the pivot languages, in any form of their tags.
         encoder: the encoder; ``given`` for given vectors.
-        methods: some of ``FITTED``.
         directions: how many directions of queries; None for all that matter, see ``principal_directions``.
         on_rows: called with the rows done and how many there are, where that is known.
         on_omitted: called with a pivot, a language that has fewer than two pairs with it, and a sentence on that.
+        on_sides: for whoever fits something else on the same embeddings.
 
     Returns:
         The language vectors by pivot, in the order given, of the languages that have two pairs at least.
 
     Raises:
-        UsageError: a language or method that there is not, a pivot with which no language has two pairs, texts or
+        UsageError: a language that there is not, a pivot with which no language has two pairs, texts or
             vectors that the encoder cannot take, more directions than the languages span.
         LangshiftError: the encoder gave a vector that is not a number.
     """
-    for method in methods:
-        if method not in FITTED:
-            raise UsageError(f"The method {method!r} cannot be fitted; choose one of {', '.join(FITTED)}.")
     holds = "text" if source.dimension is None else "vectors"
     tags = list(dict.fromkeys(require_held(pivot, source.languages, source.shown, holds) for pivot in pivots))
     embedding = BatchEncoder(source, encoder)
-    languages = {
-        language: LanguageSums(embedding.dimension, directions="lir" in methods) for language in source.languages
-    }
+    languages = {language: LanguageSums(embedding.dimension) for language in source.languages}
     pairs = [
-        PairSums(language, pivot, embedding.dimension, maps="affine" in methods)
+        PairSums(language, pivot, embedding.dimension)
         for pivot in tags
         for language in source.languages
         if language != pivot
     ]
     done = 0
     # Of small products alone, several threads would take longer, and wait in each other's way.
-    small = embedding.given and not {"lir", "affine"} & set(methods)
+    small = embedding.given and on_sides is None
     with threadpool_limits(1 if small else None, user_api="blas"):
         for rows in prefetch(source.batches(embedding.batch)):
             sides = embedding.sides(rows, tags)
+            if on_sides:
+                on_sides(sides, tags)
             closely = embedding.closely(done, rows)
             units = {language: languages[language].add(side, closely) for language, side in sides.items()}
             if embedding.has_queries:
@@ -139,7 +136,6 @@ def _made(
     source: ParallelText,
     encoder: Encoder,
 ) -> LanguageVectors:
-    means = {pair.language: mean_difference(pair.blocks.language, pair.blocks.pairs) for pair in pairs}
     mean = languages[pivot].mean.astype("float32")
     of_queries = np.zeros(source.dimension or encoder.dimension, np.float64)
     asked = sum(pair.add_pivot_queries(of_queries) for pair in pairs)
@@ -153,9 +149,6 @@ def _made(
         source=source.shown,
         query_vectors={pair.language: found for pair in pairs if (found := pair.query_vector()) is not None},
         common=common,
-        means={**means, pivot: mean},
-        directions={tag: found for tag in (pivot, *means) if (found := languages[tag].directions()) is not None},
-        maps={pair.language: pair.moments.fit() for pair in pairs if pair.moments is not None},
         evidence={pair.language: _evidence(pair, languages, rows, source).to_json() for pair in pairs},
     )
 

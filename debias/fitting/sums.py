@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import Encoder, Matrix, is_given
 from langshift.debias.fitting.alignment import AlignmentCheck
-from langshift.debias.fitting.linear_maps import PairMoments, SecondMoment
 from langshift.debias.parallel.columns import ParallelRows, ParallelText
 from langshift.errors import LangshiftError, UsageError
 
@@ -51,9 +50,6 @@ class Blocks:
 
     Neighbouring sentences are alike, so that pairs drawn one by one would make the mean look surer than it is;
     contiguous blocks carry that likeness. When all are full, neighbours merge and blocks double in size.
-
-    Attributes:
-        language: the sum of the language's embeddings over the pairs, shape (d,), float64.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -61,7 +57,6 @@ class Blocks:
         self._counts = np.zeros(MOST, np.int64)
         self._size = 1
         self._at = 0
-        self.language = np.zeros(dimension, np.float64)
 
     def add(self, rows: Matrix, pivot_rows: Matrix, totals: Totals | None = None) -> None:
         """Add pairs in the order of the text.
@@ -81,7 +76,6 @@ class Blocks:
                 language, pivot = totals
             else:
                 language, pivot = column_sums(rows[part]), column_sums(pivot_rows[part])
-            self.language += language
             self._sums[self._at] += language - pivot
             self._counts[self._at] += len(rows[part])
             done += len(rows[part])
@@ -224,17 +218,11 @@ class BatchEncoder:
 class LanguageSums:
     """Sums over all embeddings of a language."""
 
-    def __init__(self, dimension: int, *, directions: bool) -> None:
-        """Begin with nothing.
-
-        Args:
-            dimension: length of an embedding.
-            directions: whether the second moments are wanted, which take memory O(d²).
-        """
+    def __init__(self, dimension: int) -> None:
+        """Begin with nothing; ``dimension`` is the length of an embedding."""
         self._total = np.zeros(dimension, np.float64)
         self._norms = 0.0
         self._count = self._sampled_count = 0
-        self._moment = SecondMoment(dimension) if directions else None
 
     def add(self, side: BatchEmbeddings, closely: int) -> Matrix:
         """Add a batch.
@@ -249,8 +237,6 @@ class LanguageSums:
         """
         self._total += side.total
         self._count += int(side.present.sum())
-        if self._moment is not None:
-            self._moment.add(side.vectors[side.present])
         sampled = side.vectors[:closely]
         self._norms += float(row_norms(sampled).sum(dtype=np.float64))
         self._sampled_count += int(side.present[:closely].sum())
@@ -268,10 +254,6 @@ class LanguageSums:
         """The mean norm of the embeddings that were looked at closely."""
         return self._norms / max(self._sampled_count, 1)
 
-    def directions(self) -> Matrix | None:
-        """The first principal direction, shape (1, d), where it was asked for."""
-        return None if self._moment is None else self._moment.directions()
-
 
 # So many pairs are encoded as queries too: enough for any vector, where encoding takes most of the time.
 QUERY_PAIRS = 20_000
@@ -280,19 +262,17 @@ QUERY_PAIRS = 20_000
 class PairSums:
     """Sums over the pairs of a language and a pivot."""
 
-    def __init__(self, language: str, pivot: str, dimension: int, *, maps: bool) -> None:
+    def __init__(self, language: str, pivot: str, dimension: int) -> None:
         """Begin with nothing.
 
         Args:
             language: the language's tag.
             pivot: the pivot's tag.
             dimension: length of an embedding.
-            maps: whether the moments of ``affine`` are wanted, which take memory O(d²).
         """
         self.language, self.pivot = language, pivot
         self.blocks = Blocks(dimension)
         self.alignment = AlignmentCheck()
-        self.moments = PairMoments(dimension) if maps else None
         self._queries, self._pivot_queries = np.zeros(dimension, np.float64), np.zeros(dimension, np.float64)
         self._query_pairs = 0
 
@@ -318,8 +298,6 @@ class PairSums:
             vectors, pivot_vectors = vectors[rows], pivot_vectors[rows]
             self.blocks.add(vectors, pivot_vectors)
             self.alignment.add(units[sampled], pivot_units[sampled], places, sampled)
-        if self.moments is not None:
-            self.moments.add(vectors, pivot_vectors)
 
     def wants_queries(self, side: BatchEmbeddings, pivot: BatchEmbeddings) -> NDArray[np.intp]:
         """The rows of a batch that are to be encoded as queries too: none after the first 20,000 pairs."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from langshift.debias import similarity
 from langshift.debias.debiaser import Debiaser
-from langshift.debias.readable import SAMPLED, LanguageSample, collapsed, unread
+from langshift.debias.encoder_languages import SAMPLED, LanguageSample, collapsed, unread
 from langshift.debias.similarity import Floats, LanguageRows
 from langshift.evaluate.audit import sample as sampling
 from langshift.evaluate.audit.nearness import NearestShare, Nearness, language_rows, measure_nearness, nearest_shares

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from langshift.debias.encoder_languages import unread_in_words
 from langshift.debias.encoders.base import is_given
 from langshift.debias.fitting.reliability import NEGLIGIBLE
-from langshift.debias.readable import unread_in_words
 from langshift.debias.similarity import Floats
 from langshift.evaluate.audit import audit as auditing
 from langshift.evaluate.audit.audit import Audit, Interval, LanguageFinding, SimilarityGap

@@ -93,7 +93,7 @@ def _open_own(client: OpenSearch, old: OldIndex, options: PipelineOptions) -> It
     index, meta = live(client, old.name), metadata.read_metadata(client, old.index)
     fields, shift = index.fields, StoredShift.from_meta(meta)
     require_vectors_as_written(client, index)
-    encoder = open_encoder_of(index, SearchOptions(options.encoder or None, options.trust_remote_code), {})
+    encoder = open_encoder_of(index, SearchOptions(options.encoder or None), {})
     debias = stored_shift.of_documents(meta, index.index)
     if not options.default_shift:
         known = None if debias.vectors is None else stored_shift.known_vectors(meta, index.index)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from langshift.debias.encoder_languages import unread_in_words
 from langshift.debias.fingerprint import former_shift
-from langshift.debias.readable import unread_in_words
 from langshift.errors import UsageError
 from langshift.evaluate import within
 from langshift.evaluate.compare.significance import TestResult, paired_tests

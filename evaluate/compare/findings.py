@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift.errors import UsageError
-from langshift.evaluate.compare import breakdowns, comparison, unjudged
+from langshift.evaluate.compare import breakdowns, comparison, log_replays
 from langshift.evaluate.compare.breakdowns import ExampleQueries, ExampleQuery, RecallMatrix
 from langshift.evaluate.compare.comparison import Column, ComparedQueries, Comparison
 from langshift.evaluate.compare.gate import ConditionResult
+from langshift.evaluate.compare.log_replays import Change
 from langshift.evaluate.compare.significance import CORRECTION, LEVEL, PERMUTATIONS, SEED, exact
-from langshift.evaluate.compare.unjudged import Change
 from langshift.evaluate.compare.verdict import Verdict, judge_runs
 from langshift.evaluate.datasets.dataset import Clusters, identity
 from langshift.evaluate.datasets.texts import DatasetLanguages
@@ -203,11 +203,11 @@ def compare_places(
     Raises:
         UsageError: a run, dataset or measure that cannot be used.
     """
-    if folder is None and unjudged.is_logged(places[0]):
+    if folder is None and log_replays.is_logged(places[0]):
         if measures is not None or also:
             raise UsageError(f"{places[0]} is a replay without judgements, so nothing can be measured: give --dataset.")
-        dataset, candidates = comparison.load(places, None, unjudged.load_logged(places))
-        return comparison.compare(dataset, unjudged.languages_of(dataset), candidates, [])
+        dataset, candidates = comparison.load(places, None, log_replays.load_logged(places))
+        return comparison.compare(dataset, log_replays.languages_of(dataset), candidates, [])
     dataset, candidates = comparison.load(places, folder)
     names = parse_names(measures, dataset)
     if measures is None and not all(candidate.group_scores for candidate in candidates):
@@ -225,9 +225,9 @@ def findings(compared: Comparison, hits: int = breakdowns.HITS) -> ComparisonFin
         hits: how many documents of each run an example shows.
     """
     if not compared.dataset.qrels:
-        changes = unjudged.changes(compared, hits=hits)
+        changes = log_replays.changes(compared, hits=hits)
         warnings = comparison.warnings(compared.dataset, compared.candidates)
-        return ComparisonFindings(compared, [], [], unjudged.verdicts(compared, changes), warnings, changes=changes)
+        return ComparisonFindings(compared, [], [], log_replays.verdicts(compared, changes), warnings, changes=changes)
     primary, several = compared.primary, len(compared.candidates) > 1
     found = breakdowns.matrices(compared) if several and comparison.judged_across_languages(compared.dataset) else []
     examples = breakdowns.example_queries(compared, primary, hits=hits) if several and primary else []

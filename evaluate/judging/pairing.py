@@ -9,7 +9,7 @@ from typing import NamedTuple
 import orjson
 
 from langshift.errors import UsageError
-from langshift.evaluate.compare import comparison, unjudged
+from langshift.evaluate.compare import comparison, log_replays
 from langshift.evaluate.datasets.dataset import Clusters, DatasetDocument, DatasetQuery, clusters
 from langshift.evaluate.datasets.texts import read_texts
 from langshift.evaluate.measures.base import ranking
@@ -70,7 +70,7 @@ def pair_runs(names: tuple[str, str], places: tuple[Path, Path]) -> Pairing:
     Raises:
         UsageError: no such run, runs of different queries, queries without words, or runs that differ for no query.
     """
-    logged = unjudged.load_logged(places) if unjudged.is_logged(places[0]) else None
+    logged = log_replays.load_logged(places) if log_replays.is_logged(places[0]) else None
     dataset, candidates = comparison.load(places, None, logged)
     if not all(query.text for query in dataset.queries):
         raise UsageError(
@@ -98,7 +98,7 @@ def pair_runs(names: tuple[str, str], places: tuple[Path, Path]) -> Pairing:
 
 def _logged_texts(places: Sequence[Path], documents: Mapping[str, DatasetDocument]) -> dict[str, Document]:
     """What the replays of a log have written of documents; the id stands for one that they could not read."""
-    texts = unjudged.beginnings_of(places)
+    texts = log_replays.beginnings_of(places)
     return {
         name: Document(name, "" if texts.get(name) else name, texts.get(name, ""), known.language, {})
         for name, known in documents.items()

@@ -6,8 +6,8 @@ from itertools import islice
 
 from opensearchpy import OpenSearch
 
+from langshift.debias.encoder_languages import unread_in_words
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.readable import unread_in_words
 from langshift.errors import LangshiftError
 from langshift.evaluate import within
 from langshift.evaluate.datasets.dataset import Dataset
@@ -21,7 +21,7 @@ from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, ReplayTarg
 from langshift.evaluate.replay.requests import TOP_K, LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored, too_shallow
 from langshift.plugin.metadata import USUAL, FieldNames
-from langshift.plugin.unread import count_languages
+from langshift.plugin.unread_languages import count_languages
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.settings import AnchorModel, ModeChoice, SearchSettings
 from langshift.retrieval.steps import execute_many

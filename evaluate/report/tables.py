@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery, RecallCell, RecallMatrix
 from langshift.evaluate.compare.comparison import ALL, OWN, Column, ComparedQueries, Comparison, Pair, sign
+from langshift.evaluate.compare.log_replays import ChangedQuery
 from langshift.evaluate.compare.significance import TestResult
-from langshift.evaluate.compare.unjudged import ChangedQuery
 from langshift.evaluate.measures.base import MeasureCell, Scores, mean_of
 from langshift.evaluate.measures.most_shown import format_figure, most_shown
 from langshift.evaluate.measures.positions import FIFTHS, FLOOR, FLOOR_95, NDCG, PSI

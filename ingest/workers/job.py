@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from langshift.corpus_file import ChangedError, FileState, Start, state_of
 from langshift.files import LineNumbers
 from langshift.ingest.documents import Embeddings, SourceRow
-from langshift.ingest.opening import open_rows
+from langshift.ingest.open_corpus import open_rows
 from langshift.ingest.parsing import Parser
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import NumberedFiles, Split

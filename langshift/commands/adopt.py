@@ -17,7 +17,7 @@ from langshift.ingest.adopt.adopt import adopt as adopt_index
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.resume import LoadOptions
 from langshift.output import emit_json, line, note
-from langshift.parameters import ENCODER, PATIENCE, SPARSE, Command, flag, json_or_tables, option
+from langshift.parameters import ENCODER, JSON, PATIENCE, SPARSE, Command, flag, option
 from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IfExists, check_name
@@ -51,7 +51,7 @@ from langshift.wording import pluralize
 )
 @MAX_REFUSED
 @PATIENCE
-@json_or_tables
+@JSON
 def adopt(
     old: str,
     name: str,

@@ -16,7 +16,7 @@ from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.logs import QueryLog
 from langshift.languages import text_language
 from langshift.output import emit_json, line, note, progress, table
-from langshift.parameters import CommandGroup, json_or_tables, option
+from langshift.parameters import JSON, CommandGroup, option
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, live
 from langshift.retrieval import dsl
@@ -57,7 +57,7 @@ def anchors() -> None:
 )
 @option("--seed N", "Draw other documents and words.", click.IntRange(0), default=0, rare=True)
 @search_options
-@json_or_tables
+@JSON
 def calibrate(name: str, sample: int, log: QueryLog | None, seed: int, search: SearchOptions, as_json: bool) -> None:
     """Find the best mode for searches of the index NAME (an alias or a version), and how far words may lead them.
 

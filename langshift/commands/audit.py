@@ -9,9 +9,7 @@ import numpy as np
 from langshift import parameters
 from langshift.client import open_cluster
 from langshift.commands.log_options import log_options
-from langshift.debias.encoders.base import AS_KNOWN
 from langshift.debias.similarity import Floats
-from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
 from langshift.evaluate.audit.audit import Audit
 from langshift.evaluate.audit.audit import audit as audit_index
@@ -21,7 +19,7 @@ from langshift.evaluate.audit.sample import open_index
 from langshift.evaluate.datasets.logs import QueryLog
 from langshift.ingest.config import PipelineOptions
 from langshift.output import emit_json, line, note, out, table
-from langshift.parameters import ALPHA, ENCODER_OF_INDEX, REMOTE_CODE, VECTORS, Command, json_or_tables, option
+from langshift.parameters import ALPHA, ENCODER_OF_INDEX, JSON, VECTORS, Command, option
 from langshift.plugin.metadata import FieldNames
 from langshift.wording import pluralize
 
@@ -32,19 +30,17 @@ from langshift.wording import pluralize
 @option("--text-field T", "Likewise a field with text, or several.", dest="texts", multiple=True)
 @option("--language-field L", "Likewise the field with the language. [default: detected]", dest="language")
 @ENCODER_OF_INDEX
-@REMOTE_CODE
 @VECTORS
 @ALPHA
 @option("--sample N", "How many documents to draw.", click.IntRange(100, 10_000), default=2000)
 @log_options("A log of queries to compare them with. [default: the documents]")
-@json_or_tables
+@JSON
 def audit(
     name: str,
     vector: str | None,
     texts: tuple[str, ...],
     language: str | None,
     encoder: str,
-    trust_remote_code: bool,
     vectors: Path | None,
     alpha: float | None,
     sample: int,
@@ -66,12 +62,9 @@ def audit(
     if bool(vector) != bool(texts) or (language and not vector):
         raise UsageError("Give --vector-field and --text-field together, or neither for an index of langshift's.")
     there = FieldNames(vector, texts=texts, declared_language=language, group="") if vector else None
-    reading = AS_KNOWN
     if there is not None:
         encoder = encoder or parameters.default_encoder()
-        if vectors is not None:
-            reading = reading.of(LanguageVectors.load(vectors), encoder)
-    options = PipelineOptions(encoder, trust_remote_code, vectors, alpha, reading=reading)
+    options = PipelineOptions(encoder, vectors, alpha)
     with open_cluster() as client, open_index(client, name, there, options) as opened:
         found = audit_index(opened, sample, log)
     if as_json:

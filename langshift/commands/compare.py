@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from langshift import extensions
 from langshift.commands.compare_tables import show, show_brief
 from langshift.errors import REPORT, LangshiftError, UsageError, require_extra
 from langshift.evaluate.compare import breakdowns, gate
@@ -13,13 +14,12 @@ from langshift.evaluate.compare.findings import compare_places, findings
 from langshift.evaluate.compare.gate import Baseline, Condition, ConditionResult, Figures
 from langshift.evaluate.datasets.dataset import identity
 from langshift.evaluate.replay.result import check_output
-from langshift.evaluate.report.mteb import task_result
 from langshift.evaluate.report.report import Report, build
 from langshift.evaluate.report.tables import HITS
 from langshift.evaluate.runs import command
 from langshift.files import write_json
 from langshift.output import emit_json, note, warn
-from langshift.parameters import PATH, Command, flag, json_or_tables, option
+from langshift.parameters import JSON, PATH, Command, flag, option
 
 
 def _judge(compared: Comparison, conditions: Sequence[Condition], baseline: Baseline | None) -> list[ConditionResult]:
@@ -73,7 +73,7 @@ def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path |
 @option("--save-baseline FILE", "Save the last run's figures here if no condition holds.")
 @option("--mteb FILE", "Write the last run's figures as JSON, as MTEB's TaskResult reads it.", rare=True)
 @option("--junit FILE", "Write the conditions and verdicts as JUnit XML.")
-@json_or_tables
+@JSON
 def compare(
     runs: tuple[Path, ...],
     dataset: Path | None,
@@ -117,6 +117,7 @@ def compare(
       langshift evaluate compare results/plain results/shifted --fail-if 'SLR@20 < -0.02' --report results
       langshift evaluate compare other/run.trec --dataset xquad8 --measures 'nDCG@20 TLR@20 TR@20'
     """
+    task_result = None if mteb is None else extensions.load(extensions.FIGURES, "mteb", "--mteb")
     parsed = [gate.parse_condition(text) for text in conditions]
     if junit is not None and not parsed:
         raise UsageError("--junit has nothing to write: give conditions with --fail-if.")
@@ -127,7 +128,7 @@ def compare(
         check_output(report, "--report")
     compared = compare_places(runs, dataset, measures, [condition.measure for condition in parsed])
     before = gate.read_baseline(baseline, identity(compared.dataset)["hash"]) if baseline else None
-    figures = None if mteb is None else task_result(compared, compared.candidates[-1])
+    figures = None if task_result is None else task_result(compared, compared.candidates[-1])
     verdicts = _judge(compared, parsed, before)
     found = findings(compared, breakdowns.HITS if report is None else HITS)
     made = None if report is None else build(found, command())

@@ -263,7 +263,7 @@ def show_brief(found: ComparisonFindings, conditions: Sequence[ConditionResult])
     times = _times(compared)
     parts = [part for part in (_figures(compared), _first_documents(compared), times) if part]
     whole = _table(compared, *parts)
-    for table in [whole] if _width(whole) <= output.out.width else [_table(compared, part) for part in parts]:
+    for table in [whole] if _width(whole) <= output.room() else [_table(compared, part) for part in parts]:
         show_table(table)
     if times:
         line("wall: milliseconds until the client had the response; took: as reported by the server.")

@@ -1,29 +1,21 @@
-"""The commands ``dataset convert``, ``dataset export`` and ``dataset check``, and the group with ``dataset make``."""
+"""The commands ``dataset convert`` and ``dataset check``."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from langshift.commands.constructing import make
+from langshift import extensions
+from langshift.commands.formats import formats, open_format
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
-from langshift.evaluate.convert.beir import read_beir
-from langshift.evaluate.convert.belebele import read_belebele
-from langshift.evaluate.convert.miracl import read_miracl
-from langshift.evaluate.convert.multieup import read_multieup
-from langshift.evaluate.convert.neuclir import read_neuclir
-from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
-from langshift.evaluate.convert.posir import read_posir
-from langshift.evaluate.convert.squad import read_mlqa, read_xquad
-from langshift.evaluate.convert.srw import read_srw, write_srw
-from langshift.evaluate.convert.ubi import read_ubi
+from langshift.evaluate.convert.pool import PoolOptions, build
+from langshift.evaluate.convert.srw import write_srw
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.evaluate.datasets.dataset import describe_own_documents, load_dataset
 from langshift.output import emit_json, line, note, out, progress, table
-from langshift.parameters import JSON, PATH, CommandGroup, flag, json_or_tables, option, parse_list
+from langshift.parameters import JSON, PATH, Command, CommandGroup, flag, option, parse_list, refuse_beside
 from langshift.wording import join_words, pluralize
 
 
@@ -33,12 +25,9 @@ def dataset() -> None:
 
     \b
     Example:
-      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh
-      langshift dataset check xquad8
+      langshift dataset convert ubi clicks judged
+      langshift dataset check judged
     """
-
-
-dataset.add_command(make)
 
 
 _NAMED = 10
@@ -49,33 +38,37 @@ _LEFT = {
 }
 
 
-_FORMATS: dict[str, Callable[..., PoolSource]] = {
-    "xquad": read_xquad,
-    "mlqa": read_mlqa,
-    "belebele": read_belebele,
-    "miracl": read_miracl,
-    "posir": read_posir,
-    "neuclir": read_neuclir,
-    "multieup": read_multieup,
-    "beir": read_beir,
-    "srw": read_srw,
-    "ubi": read_ubi,
-}
-# Those whose questions are taken in all languages where --pivot is not given.
-_EVERY_LANGUAGE = ("miracl", "beir", "srw", "ubi")
-# What only some of them know; what the others cannot do is refused by what is in SOURCE.
-_KNOWN_BY = {"split": ("mlqa", "miracl", "beir"), "articles": ("xquad",), "domains": ("posir",)}
+class ConvertCommand(Command):
+    """The command ``dataset convert``, with the options of all formats that are installed, and a list of these."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse a format that is not installed before an option of its own is taken for a slip."""
+        if args and args[0] in extensions.LAB[extensions.FORMATS]:
+            open_format(args[0])
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own parameters, and those of the formats."""
+        added = {of.name: of for one in formats().values() for of in one.options}
+        *own, help_ = super().get_params(ctx)
+        return [*own, *added.values(), help_]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and the formats before them."""
+        with formatter.section("Formats, with their SOURCE and defaults"):
+            formatter.write_dl([(name, one.help) for name, one in formats().items()])
+        super().format_options(ctx, formatter)
 
 
-@dataset.command()
-@click.argument("format_", metavar="FORMAT", type=click.Choice(list(_FORMATS)))
+@dataset.command("convert", cls=ConvertCommand)
+@click.argument("format_", metavar="FORMAT")
 @click.argument("source", type=PATH)
 @click.argument("out", type=PATH)
 @option("--languages LIST", "Languages to pool, such as ar,de,en. [default: all in SOURCE]", callback=parse_list)
 @option(
     "--pivot LIST",
     "The language of the questions; with several, each gets a set of its own in OUT/<language>. "
-    "[default: en; of miracl, beir, srw and ubi: all]",
+    "[default: as above, else all in SOURCE]",
     callback=parse_list,
 )
 @flag("--multilingual-queries", "Use the questions in every language, not only in --pivot.", dest="every")
@@ -93,9 +86,6 @@ _KNOWN_BY = {"split": ("mlqa", "miracl", "beir"), "articles": ("xquad",), "domai
     "--no-language",
     "Leave languages out of corpus.jsonl, so that ingest detects them; languages.tsv keeps them for evaluation.",
 )
-@option("--split NAME", "Which split to read, of mlqa, miracl and beir. [default: test; of miracl: dev]")
-@flag("--articles", "Of xquad: a document is an article, not a paragraph, and evidence.tsv is written.")
-@option("--domains LIST", "Of posir: domains to pool. [default: all]", callback=parse_list)
 @JSON
 def convert(
     format_: str,
@@ -110,41 +100,34 @@ def convert(
     as_json: bool,
     **own: Any,  # noqa: ANN401 - the options of some formats
 ) -> None:
-    """Create the dataset folder OUT from SOURCE, a published collection of one of these formats.
-
-    \b
-    FORMAT    SOURCE
-    xquad     en.json, de.json and so on, or xquad.en.json
-    mlqa      the unpacked MLQA_V1
-    belebele  eng_Latn.jsonl and so on, or a folder data with them; zh is zho_Hans
-    miracl    miracl-v1.0-sw, miracl-corpus-v1.0-sw and so on, judged in each language alone
-    posir     eng-Latn/Law/corpus.parquet and so on; evidence.tsv is written; --pivot may be outside --languages
-    neuclir   zho/docs.jsonl (or data/zho-00000-of-00001.jsonl.gz), fas, rus; *topics*.jsonl, *qrels*
-    multieup  clean_all_with_did_qid.MEP.csv, or a folder with it: titles find their debates' speeches
-    beir      corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv; or Parquet, as on the Hugging Face Hub
-    srw       corpus.jsonl, judgments.csv (or .json) and query-set.ndjson of the Search Relevance Workbench
-    ubi       corpus.jsonl, ubi_queries.ndjson and ubi_events.ndjson: clicks become weak judgements
+    """Create the dataset folder OUT from SOURCE, which has one of the formats below.
 
     A passage's versions in all languages are relevant to its questions, where the collection is parallel.
+    A dataset folder is of the format beir itself. With --to srw, its queries and judgements are written to OUT as
+    judgments.csv and judgments.json, query-set.csv and query-set.ndjson of the Search Relevance Workbench.
 
     \b
     Example:
-      langshift dataset convert xquad XQUAD xquad8 --languages ar,de,en,es,ru,th,tr,zh --pivot en
-      langshift dataset convert xquad XQUAD sources --pivot zh,vi,hi
-      langshift dataset convert beir xquad8 xquad8-two --keep 2
+      langshift dataset convert beir scifact own --keep 2
+      langshift dataset convert beir own workbench --to srw
     """
+    known = open_format(format_)
     given = {name: value for name, value in own.items() if value}
     for name in given:
-        if format_ not in _KNOWN_BY[name]:
-            raise UsageError(f"--{name} is for {join_words(_KNOWN_BY[name])}: leave it out with {format_}.")
-    # PosIR's questions in any language are translations of one another, whichever documents are pooled.
-    if format_ == "posir" and languages and pivot:
+        if name not in {of.name for of in known.options}:
+            knowing = [other for other, one in formats().items() if name in {of.name for of in one.options}]
+            raise UsageError(f"--{name} is for {join_words(knowing)}: leave it out with {format_}.")
+    if given.pop("to", None):
+        refuse_beside("--to", "languages", "pivot", "every", "keep", "by_article", "no_language", "split")
+        _write_srw(source, out, as_json=as_json)
+        return
+    if known.reads_pivots and languages and pivot:
         given["pivots"] = pivot
-    pivots = pivot or (None if format_ in _EVERY_LANGUAGE else ["en"])
+    pivots = pivot or (None if known.pivot is None else [known.pivot])
     choice = PoolOptions(None if every else pivots, keep, by_article, not no_language)
     with progress() as shown:
         task = shown.add_task("passages", total=None, rate="")
-        read = partial(_FORMATS[format_], source, languages, **given)
+        read = partial(known.read, source, languages, **given)
         made = build(out, read, choice, lambda passages: shown.advance(task, passages))
     if as_json:
         emit_json(made[0].to_dict() if len(made) == 1 else {"sets": [one.to_dict() for one in made]})
@@ -165,21 +148,7 @@ def convert(
             )
 
 
-@dataset.command("export")
-@click.argument("format_", metavar="FORMAT", type=click.Choice(["srw"]))
-@click.argument("folder", metavar="DATASET", type=PATH)
-@click.argument("out", type=PATH)
-@JSON
-def export(format_: str, folder: Path, out: Path, as_json: bool) -> None:  # noqa: ARG001 - there is one format
-    """Write the queries and judgements of DATASET to the folder OUT, as another tool takes them.
-
-    FORMAT is srw, the Search Relevance Workbench: judgments.csv and judgments.json, query-set.csv and
-    query-set.ndjson. `langshift dataset convert srw` reads them back.
-
-    \b
-    Example:
-      langshift dataset export srw judged workbench
-    """
+def _write_srw(folder: Path, out: Path, *, as_json: bool) -> None:
     lost = write_srw(load_dataset(folder), out)
     if as_json:
         emit_json({"folder": str(out), "lost": lost})
@@ -191,7 +160,7 @@ def export(format_: str, folder: Path, out: Path, as_json: bool) -> None:  # noq
 
 @dataset.command("check")
 @click.argument("folder", type=PATH)
-@json_or_tables
+@JSON
 @click.pass_context
 def check(context: click.Context, folder: Path, as_json: bool) -> None:
     """Find every problem in the dataset FOLDER, not only the first.

@@ -1,4 +1,4 @@
-"""The commands of ``dead-letters``."""
+"""The command ``dead-letters list``; and ``ingest --dead-letters``, which sends them again."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ from langshift.ingest.parts.folder import StateFolder
 from langshift.ingest.parts.journal import DEAD, borrowed_letters
 from langshift.ingest.progress import dead_letters_say
 from langshift.output import emit_json, line, table
-from langshift.parameters import INDEX_ENCODER, JSON, CommandGroup, json_or_tables, option
-from langshift.retry import PATIENCE, waiting
+from langshift.parameters import JSON, CommandGroup, option
+from langshift.retry import PATIENCE
 from langshift.settings import Settings
 from langshift.wording import pluralize
 
 
 @click.group("dead-letters", cls=CommandGroup)
 def dead_letters() -> None:
-    """List documents that could not be indexed, with the reasons, and send them again.
+    """List documents that could not be indexed, with the reasons.
 
     \b
     Example:
@@ -32,13 +32,10 @@ def dead_letters() -> None:
     """
 
 
-_STATE = option("--state URI", "Those in the state of a load.", dest="state")
-
-
 @dead_letters.command("list")
 @option("--index NAME", "Only those of this index. [default: of every index]", dest="name")
-@_STATE
-@json_or_tables
+@option("--state URI", "Those in the state of a load.", dest="state")
+@JSON
 def list_(name: str | None, state: str | None, as_json: bool) -> None:
     """List dead letters by reason, the most frequent first.
 
@@ -74,31 +71,24 @@ def list_(name: str | None, state: str | None, as_json: bool) -> None:
             line(f"{pluralize(count, 'dead letter')} of {index} in {file}")
         more = "" if state is None else f" --state {state}"
         names = dict.fromkeys(index for index, _ in counts)
-        again = ", ".join(f"`langshift dead-letters replay --index {index}{more}`" for index in names)
+        again = ", ".join(f"`langshift ingest --dead-letters --index {index}{more}`" for index in names)
         line(f"Repair what is wrong, then send them again: {again}.")
 
 
-@dead_letters.command("replay")
-@option("--index NAME", "The index that the dead letters are for.", dest="name", required=True)
-@_STATE
-@INDEX_ENCODER
-@JSON
-def replay(name: str, state: str | None, encoder: str | None, as_json: bool) -> None:
-    """Send the dead letters of an index again, and remove those that went through.
+def send_again(name: str, state: str | None, encoder: str | None, patience: float, *, as_json: bool) -> int:
+    """Send the dead letters of an index again, remove those that went through, and print what became of them.
 
-    Repair what was wrong first: the index's settings, the encoder's server, or the documents themselves, in the file
-    that `langshift dead-letters list` names (the line in `document`). Documents are processed as by the last load into
-    the index. A document that was loaded as a whole since then is not changed.
+    Args:
+        name: the index.
+        state: the state of the load that they are of; None for those of this machine's loads.
+        encoder: where the index's encoder is now; None for where it was in the last load.
+        patience: seconds to wait for the store of the state.
+        as_json: whether to print JSON.
 
-    Exit codes: 0 none are left, 3 some are left, with their new reasons.
-
-    \b
-    Example:
-      langshift dead-letters replay --index news
+    Returns:
+        The exit code: 0, or 3 where some are left.
     """
-    with waiting(PATIENCE):
-        folder = None if state is None else StateFolder(state, PATIENCE)
-        done = replay_letters(name, encoder, LoadDisplay, folder)
+    done = replay_letters(name, encoder, LoadDisplay, None if state is None else StateFolder(state, patience))
     if as_json:
         figures = {"replayed": done.total, "indexed": done.indexed, "superseded": done.superseded, "left": done.left}
         emit_json(figures)
@@ -114,7 +104,7 @@ def replay(name: str, state: str | None, encoder: str | None, as_json: bool) -> 
             f"Replayed {pluralize(done.total, 'dead letter')} of {name}: {done.indexed:,} indexed, "
             f"{done.superseded:,} superseded by a later version of the document, {stay}."
         )
-    click.get_current_context().exit(3 if done.left else 0)
+    return 3 if done.left else 0
 
 
 def _letters(found: list[tuple[str, str, DeadLetters]], counts: Counter[tuple[str, str]]) -> Iterator[DeadLetter]:

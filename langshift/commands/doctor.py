@@ -15,27 +15,71 @@ import click
 
 from langshift import embedded
 from langshift.debias.encoders.e5_small import REMEDY
+from langshift.debias.encoders.model_files import TRUSTED_MODELS, trusted_models
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import TRUSTED_HOSTS, trusted_origins
 from langshift.output import emit_json, line, table
-from langshift.parameters import Command, json_or_tables
+from langshift.parameters import JSON, Command, flag, option
 from langshift.plugin.cluster_check import Finding, check_cluster
 from langshift.settings import VERSION, Settings, on_this_machine
 
+_MOST = 1e12  # documents
+
+
+def _parse_count(_context: click.Context, _parameter: click.Parameter, given: str | None) -> int | None:
+    """``1e9`` as 1,000,000,000; None where none is given."""
+    if given is None:
+        return None
+    try:
+        number = float(given)
+    except ValueError:
+        number = 0.0
+    if not (1 <= number <= _MOST and number.is_integer()):
+        raise click.BadParameter(f"{given} is not a whole number from 1 to 1e12, such as 1e9.")
+    return int(number)
+
 
 @click.command(cls=Command)
-@json_or_tables
+@flag("--size", "Say what an index takes: memory, disk, shards, and hours of encoding and writing.")
+@option("--documents N", "How many, or how many chunks: 1e9. [default: those of --measure]", callback=_parse_count)
+@option("--dimension D", "Of their vectors. [default: the encoder's]", click.IntRange(1, 16_000))
+@option("--measure CORPUS", "Encode some documents of this one, and go by what they take.")
+@option("--encoder NAME", "The encoder. [default: as for langshift ingest]")
+@option("--text-field F", "Field with text; can be repeated. [default: text]", dest="texts", multiple=True)
+@JSON
 @click.pass_context
-def doctor(context: click.Context, as_json: bool) -> None:
+def doctor(
+    context: click.Context,
+    size: bool,
+    documents: int | None,
+    dimension: int | None,
+    measure: str | None,
+    encoder: str | None,
+    texts: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Say whether OpenSearch runs, and where; check what is needed, and suggest how to fix what is not there.
 
     Nothing is started or changed. Exit code 0 if everything needed is available, else 1. With --json, url is null
     while no server is running.
 
+    With --size it says instead what an index takes, and asks no cluster. Where a number comes from stands beside it,
+    and in docs/scale.md in full. Without --measure nobody knows how long your texts are, or how fast they are encoded.
+
     \b
     Example:
       langshift doctor
+      langshift doctor --size --documents 1e8 --measure export.jsonl
     """
+    if size:
+        from langshift.commands.doctor_size import show_size
+
+        show_size(documents, dimension, measure, encoder, texts, as_json=as_json)
+        return
+    given = {"--documents": documents, "--dimension": dimension, "--measure": measure, "--encoder": encoder}
+    for name, value in {**given, "--text-field": texts or None}.items():
+        if value is not None:
+            raise UsageError(f"{name} is about the size of an index: give --size, too.")
     report = examine()
     fine = all(finding.status != "missing" for finding in report.findings)
     if as_json:
@@ -201,7 +245,7 @@ def in_force(settings: Settings) -> list[Finding]:
         "AWS_SERVICE": signing.service if signing else "not set",
     }
     found = [Finding("settings", f"OPENSEARCH_{name}", "ok", value) for name, value in values.items()]
-    return [*found[:2], _password(settings), *found[2:], _trusted_hosts()]
+    return [*found[:2], _password(settings), *found[2:], _trusted_hosts(), _trusted_models()]
 
 
 def _password(settings: Settings) -> Finding:
@@ -227,3 +271,11 @@ def _trusted_hosts() -> Finding:
     except UsageError as error:
         return Finding("settings", TRUSTED_HOSTS, "missing", "not usable", str(error))
     return Finding("settings", TRUSTED_HOSTS, "ok", trusted)
+
+
+def _trusted_models() -> Finding:
+    try:
+        trusted = ", ".join(sorted(trusted_models())) or "not set: no code that comes with a model is run"
+    except UsageError as error:
+        return Finding("settings", TRUSTED_MODELS, "missing", "not usable", str(error))
+    return Finding("settings", TRUSTED_MODELS, "ok", trusted)

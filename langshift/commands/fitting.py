@@ -1,31 +1,24 @@
 """What the commands of ``vectors`` share: parallel text as it is opened, fitted on, and told of."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from langshift.debias.encoders import open_encoder
-from langshift.debias.encoders.base import Encoder, Reading
+from langshift.debias.encoders.base import AS_KNOWN, Encoder
 from langshift.debias.encoders.precomputed import vector_spec_of
-from langshift.debias.fitting.fit import fit as fit_vectors
+from langshift.debias.fitting.fit import fit
 from langshift.debias.parallel import open_parallel
 from langshift.debias.parallel.columns import ParallelText
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
 from langshift.languages import parse_tag
 from langshift.output import note, progress
-from langshift.parameters import READING, REMOTE_CODE, option, option_group
+from langshift.parameters import option, option_group
 
-#: How an encoder is opened; a command is given them as ``opening``, for ``open_encoder``.
-OPENING = option_group(
-    "opening",
-    lambda trust_remote_code, **reading: {"trust_remote_code": trust_remote_code, "reading": Reading(**reading)},
-    REMOTE_CODE,
-    *READING,
-)
 PAIRS_ENCODER = option("--encoder NAME", "The encoder for --pairs. [default: FILE's]")
 #: The options that join rows of parallel text; a command is given them as ``passages``, for ``open_parallel``.
 passage_options = option_group(
@@ -58,14 +51,13 @@ def fit_shown(
     source: ParallelText,
     pivots: Sequence[str],
     encoder: Encoder,
+    fit_with: Callable[..., Mapping[str, LanguageVectors]] = fit,
     **options: Any,  # noqa: ANN401 - fit's
-) -> dict[str, LanguageVectors]:
+) -> Mapping[str, LanguageVectors]:
     """Fit with a progress bar over the rows; ``options`` are for ``langshift.debias.fitting.fit.fit``."""
     with progress() as bars:
         task = bars.add_task("rows", total=source.total, rate="")
-        return fit_vectors(
-            source, pivots, encoder, on_rows=lambda done, _: bars.update(task, completed=done), **options
-        )
+        return fit_with(source, pivots, encoder, on_rows=lambda done, _: bars.update(task, completed=done), **options)
 
 
 def left_out_in_words(source: ParallelText) -> list[str]:
@@ -112,16 +104,13 @@ def check_output(output: Path) -> None:
         raise UsageError(f"{output} cannot be written: {folder} is not a writable folder.")
 
 
-def encoder_for(
-    vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None, *, trust_remote_code: bool
-) -> Encoder:
+def encoder_for(vectors: LanguageVectors, path: Path, source: ParallelText, name: str | None) -> Encoder:
     """The encoder that the file names, or another one that was asked for."""
     opened = open_encoder(
         name or vectors.encoder,
-        trust_remote_code=trust_remote_code,
         vector_spec=vector_spec_of(source),
         named_by="" if name else f"The file {path}",
-        reading=vectors.reading(name, Reading()),
+        reading=AS_KNOWN.of(vectors, vectors.encoder) if name in (None, vectors.encoder) else AS_KNOWN,
     )
     if opened.dimension != vectors.dimension:
         other = opened.id != vectors.encoder

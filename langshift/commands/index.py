@@ -10,10 +10,9 @@ from langshift.commands.anchors import calibration_due
 from langshift.commands.audit import audit
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, table
-from langshift.parameters import JSON, CommandGroup, flag, json_or_tables, option
+from langshift.parameters import JSON, CommandGroup, flag, option
 from langshift.plugin import description
-from langshift.plugin.alias_repair import broken_aliases, plan_repair
-from langshift.plugin.alias_repair import repair as repair_alias
+from langshift.plugin.alias_repair import broken_aliases
 from langshift.plugin.description import encoders, held, short_name, short_scales, unreadable
 from langshift.plugin.inventory import AnyVersion, Version, listed, plan_drop
 from langshift.plugin.inventory import drop as drop_versions
@@ -35,7 +34,7 @@ index.add_command(audit)
 
 
 @index.command("list")
-@json_or_tables
+@JSON
 def list_(as_json: bool) -> None:
     """List every version of every langshift index.
 
@@ -63,7 +62,7 @@ def list_(as_json: bool) -> None:
 
 @index.command()
 @click.argument("name")
-@json_or_tables
+@JSON
 def describe(name: str, as_json: bool) -> None:
     """Describe the index NAME, or the version of that name.
 
@@ -124,58 +123,17 @@ def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
     plan = plan_drop(client, name, version)
     what = plan.in_words()
     if not yes:
-        _confirm(f"This would remove {what}", f"This removes {what}.", "Remove it?", "Nothing was removed.")
+        if not sys.stdin.isatty():
+            raise UsageError(f"This would remove {what}: without a terminal, confirm with --yes.")
+        note(f"This removes {what}.")
+        if not click.confirm("Remove it?", err=True):
+            note("Nothing was removed.")
+            click.get_current_context().exit(1)
     drop_versions(client, plan)
     if as_json:
         emit_json({"name": name, "whole": plan.whole, "removed": [one.to_dict() for one in plan.versions]})
     else:
         line(f"Removed {what}.")
-
-
-@index.command()
-@click.argument("name")
-@flag("--yes", "Do not ask for confirmation.")
-@JSON
-def repair(name: str, yes: bool, as_json: bool) -> None:
-    """Let the index NAME point to one of its versions again.
-
-    The name of an index is an alias. If something else has changed it, such as an index template of the cluster, it may
-    point to several indices, or to one that is not a version of it; other commands then refuse to use it. This command
-    takes the alias away from all but the version that should be live, which it shows first. No index is removed.
-
-    \b
-    Example:
-      langshift index repair news
-    """
-    check_name(name)
-    client = open_cluster()
-    live, alias = plan_repair(client, name)
-    if alias is not None:
-        what = alias.repair_in_words()
-        if not yes:
-            takes = f"This takes {what}. No index is removed."
-            _confirm(f"This would take {what}", takes, "Take it away?", "Nothing was changed.")
-        repair_alias(client, alias)
-    if as_json:
-        emit_json({"name": name, "version": live, "removed_from": [] if alias is None else alias.wrong})
-    elif alias is None:
-        line(f"Nothing to repair: {name} points to {live or 'no version'}{' alone' if live else ''}.")
-    else:
-        line(f"Took {what}. No index was removed.")
-
-
-def _confirm(would: str, does: str, question: str, undone: str) -> None:
-    """Ask before something is taken away; the command ends with exit code 1 where the answer is no.
-
-    Raises:
-        UsageError: there is nobody to ask.
-    """
-    if not sys.stdin.isatty():
-        raise UsageError(f"{would}: without a terminal, confirm with --yes.")
-    note(does)
-    if not click.confirm(question, err=True):
-        note(undone)
-        click.get_current_context().exit(1)
 
 
 def _list(versions: Sequence[AnyVersion]) -> None:

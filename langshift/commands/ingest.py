@@ -15,6 +15,7 @@ from opensearchpy import OpenSearch
 from langshift import parameters
 from langshift.client import open_cluster
 from langshift.commands.anchors import note_calibration_due
+from langshift.commands.dead_letters import send_again
 from langshift.commands.load_display import json_where_unpublished, open_reporter, report_end, show_languages
 from langshift.commands.pipeline_options import MAX_REFUSED, pipeline_options, weighted_field
 from langshift.debias.encoders.base import VectorSpec, is_given
@@ -26,7 +27,7 @@ from langshift.ingest.chunking import Chunking
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.documents import OPERATION, Embeddings, name_fault
 from langshift.ingest.load import load_source
-from langshift.ingest.opening import STANDARD_INPUT, find_files, open_source
+from langshift.ingest.open_corpus import STANDARD_INPUT, find_files, open_source
 from langshift.ingest.parsing import own_fields
 from langshift.ingest.parts.run import PartedRun, load_in_parts
 from langshift.ingest.representations import OFF
@@ -37,15 +38,16 @@ from langshift.ingest.workers.run import WorkersRun
 from langshift.output import emit_json, line, note, out
 from langshift.parameters import (
     ENCODER_OF_INDEX,
+    JSON,
     PATIENCE,
     SPARSE,
     TOKENS,
     Command,
     FiniteRange,
     flag,
-    json_or_tables,
     option,
     option_group,
+    refuse_beside,
 )
 from langshift.plugin import metadata
 from langshift.plugin.index_body import ENGINES, RESERVED_FIELDS, Engine, own_mappings
@@ -182,13 +184,10 @@ _WORKERS = option_group(
 
 
 @click.command(cls=Command)
-@click.argument("corpus", nargs=-1, required=True)
+@click.argument("corpus", nargs=-1)
 @option("--index NAME", "The index, created if it does not exist.", dest="name", required=True)
 @_FIELDS
-@option(
-    "--chunk HOW",
-    "Cut texts: auto, paragraphs, sentences:N, words:N, fixed:N, off.",
-)
+@option("--chunk HOW", "Cut: auto, paragraphs, sentences:N, words:N, fixed:N, off.")
 @pipeline_options(ENCODER_OF_INDEX, SPARSE, TOKENS)
 @option_group(
     "options",
@@ -204,6 +203,7 @@ _WORKERS = option_group(
     MAX_REFUSED,
     PATIENCE,
 )
+@flag("--dead-letters", "Send repaired dead letters again; without CORPUS.", dest="again")
 @option("--state URI", "Folder, here or s3://, to resume it from anywhere.", dest="state", rare=True)
 @_WORKERS
 @option("--date-field F", "A field that must hold dates; can be repeated.", dest="dates", multiple=True, rare=True)
@@ -214,7 +214,7 @@ _WORKERS = option_group(
     click.Choice(ENGINES),
     rare=True,
 )
-@json_or_tables
+@JSON
 def ingest(
     corpus: tuple[str, ...],
     name: str,
@@ -222,6 +222,7 @@ def ingest(
     chunk: str | None,
     pipeline: PipelineOptions,
     options: LoadOptions,
+    again: bool,
     state: str | None,
     workers: Workers | None,
     dates: tuple[str, ...],
@@ -231,15 +232,19 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is files of JSONL (plain, gzip, zstd) or Parquet, folders, here or in S3, or - for standard input:
-    _id, title, text, language, group, and any other fields. Of two with one _id the later wins; "_op": "update"
-    changes fields, "_op": "delete" deletes. Bad lines go to the dead letters (exit code 3).
+    CORPUS is files of JSONL (plain, gzip, zstd) or Parquet, folders, here or in S3, or - for standard input: _id,
+    title, text, language, group, and other fields. The later of two with one _id wins; "_op": "update" changes fields,
+    "_op": "delete" deletes. Bad lines become dead letters (exit code 3).
 
     \b
     Example:
       langshift ingest export.jsonl --index news --id-field id --title-field headline^2 --text-field body
     """
     check_name(name)
+    context = click.get_current_context()
+    if again or not corpus:
+        _require_letters_alone(context, corpus, again=again)
+        context.exit(send_again(name, state, pipeline.encoder or None, options.patience, as_json=as_json))
     # The cluster is asked only where that is needed, and once.
     cluster = cache(open_cluster)
     there = cache(lambda: _index(cluster(), name))
@@ -297,7 +302,17 @@ def ingest(
         _print(summary)
     code = report_end(summary, opened, last, as_json=as_json)
     note_calibration_due(client, name, pipeline.encoder)
-    click.get_current_context().exit(code)
+    context.exit(code)
+
+
+def _require_letters_alone(context: click.Context, corpus: Sequence[str], *, again: bool) -> None:
+    """Refuse what is about a load where dead letters are sent again, and a load of nothing."""
+    if not again:
+        raise click.MissingParameter(ctx=context, param_hint="'CORPUS...'", param_type="argument")
+    if corpus:
+        raise UsageError("--dead-letters sends again what a load could not index: leave CORPUS out.")
+    both = ("again", "name", "state", "encoder", "patience", "as_json")
+    refuse_beside("--dead-letters", *(one.name or "" for one in context.command.params if one.name not in both))
 
 
 def _connected(workers: Workers, files: Sequence[str], state: str | None) -> RayEngine:

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from langshift.debias.encoders.base import Reading
+from langshift.debias.encoders.base import READING_NAMES, Reading
 from langshift.errors import UsageError
 from langshift.ingest import publication
 from langshift.ingest.config import LEAST_CONFIDENCE, PipelineOptions
@@ -11,7 +11,6 @@ from langshift.parameters import (
     ALPHA,
     GAMMA,
     READING,
-    REMOTE_CODE,
     SHARE,
     VECTORS,
     Decorator,
@@ -38,8 +37,12 @@ _MIN_CONFIDENCE = option(
 )
 
 
+#: How an encoder reads texts; a command is given it as ``reading``.
+reading_options = option_group("reading", Reading, *READING)
+
+
 def _make_pipeline_options(**values: Any) -> PipelineOptions:  # noqa: ANN401 - what click has checked
-    reading = Reading.take(values)
+    reading = Reading(**{name: values.pop(name) for name in READING_NAMES})
     return PipelineOptions(**values, reading=reading)
 
 
@@ -50,7 +53,7 @@ def pipeline_options(encoder: Decorator, *beside: Decorator) -> Decorator:
         encoder: the option that names the encoder.
         beside: those for what is made of texts beside their vectors.
     """
-    usual = (encoder, REMOTE_CODE, *READING, *beside, VECTORS, ALPHA, GAMMA)
+    usual = (encoder, *READING, *beside, VECTORS, ALPHA, GAMMA)
     return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, LID_MODEL, _MIN_CONFIDENCE)
 
 

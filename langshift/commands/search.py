@@ -9,7 +9,7 @@ from langshift.client import open_cluster
 from langshift.commands.search_options import search_options, setting_options
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, table, write_json
-from langshift.parameters import Command, flag, json_or_tables, option
+from langshift.parameters import JSON, Command, flag, option
 from langshift.plugin.versions import check_name
 from langshift.retrieval.filters import read_filters
 from langshift.retrieval.hits import Hit, Other, Passage, SearchResult
@@ -45,7 +45,7 @@ from langshift.wording import pluralize, printable
 @flag("--explain", "Show where scores come from, and what the shift did.")
 @flag("--show-request", "Print the requests first, for Dev Tools and curl.")
 @search_options
-@json_or_tables
+@JSON
 def search(
     name: str,
     words: str,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from langshift.parameters import INDEX_ENCODER, REMOTE_CODE, Decorator, FiniteRange, flag, option, option_group
+from langshift.parameters import INDEX_ENCODER, Decorator, FiniteRange, flag, option, option_group
 from langshift.retrieval.settings import (
     PARAMETERS,
     REPLAY_PARAMETERS,
@@ -56,4 +56,4 @@ def _type(parameter: Parameter) -> Any:  # noqa: ANN401 - click's
 
 
 #: The options of a command that needs the encoder of an index; it is given them as ``search``.
-search_options = option_group("search", SearchOptions, INDEX_ENCODER, REMOTE_CODE)
+search_options = option_group("search", SearchOptions, INDEX_ENCODER)

@@ -1,5 +1,6 @@
 """The commands of ``vectors``."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,6 @@ import click
 import numpy as np
 
 from langshift.commands.fitting import (
-    OPENING,
     PAIRS_ENCODER,
     check_output,
     encoder_for,
@@ -20,15 +20,17 @@ from langshift.commands.fitting import (
     output_files,
     passage_options,
 )
-from langshift.commands.tuning import tune
+from langshift.commands.pipeline_options import reading_options
 from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders.base import Reading
 from langshift.debias.encoders.precomputed import vector_spec_of
+from langshift.debias.fitting.fit import fit as fit_vectors
 from langshift.debias.fitting.reliability import USE, VectorAssessment, assess_vectors
 from langshift.debias.parallel import open_parallel
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table, warn
-from langshift.parameters import ENCODER, JSON, PATH, REMOTE_CODE, CommandGroup, json_or_tables, option, parse_list
+from langshift.parameters import ENCODER, JSON, PATH, CommandGroup, option, parse_list
 from langshift.wording import pluralize
 
 
@@ -42,16 +44,13 @@ def vectors() -> None:
     """
 
 
-vectors.add_command(tune)
-
-
 @vectors.command("import")
 @click.argument("file", type=PATH, metavar="FILE.pt")
 @option("--output FILE", "The file to write.", required=True)
 @option("--encoder NAME", "The encoder that the vectors are for. [default: st: and FILE's model]")
-@OPENING
+@reading_options
 @JSON
-def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, Any], as_json: bool) -> None:
+def import_(file: Path, output: Path, encoder: str | None, reading: Reading, as_json: bool) -> None:
     """Import language vectors published with the paper's reference implementation.
 
     FILE.pt is a file saved by torch: a dict with model_name, source_lang and a tensor v_<lang> for every
@@ -68,7 +67,7 @@ def import_(file: Path, output: Path, encoder: str | None, opening: dict[str, An
     published = read_pt(file)
     name = encoder or published.encoder
     require_model_of(published, name)
-    made = with_encoder(published, open_encoder(name, **opening))
+    made = with_encoder(published, open_encoder(name, reading=reading))
     made.save(output)
     show_vectors(made, output, as_json=as_json)
     if not as_json:
@@ -91,8 +90,7 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
         f"{path}: {pluralize(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
         f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
         f"fitted on {vectors.source}",
-        f"methods {', '.join(_methods(vectors))}; {pluralize(count, 'direction')} of queries"
-        f"{'' if advice else '; alpha 1 (default: not tuned)'}",
+        f"{pluralize(count, 'direction')} of queries{'' if advice else '; alpha 1 (default: not tuned)'}",
         *([f"recommended: {advice.words}"] if advice else []),
     ):
         line(text)
@@ -108,11 +106,6 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
 
 def _directions(vectors: LanguageVectors) -> int:
     return 0 if vectors.query_directions is None else len(vectors.query_directions)
-
-
-def _methods(vectors: LanguageVectors) -> list[str]:
-    held = {"shift": vectors.vectors, "centering": vectors.means, "lir": vectors.directions, "affine": vectors.maps}
-    return [method for method, tensors in held.items() if tensors]
 
 
 # What a language may have -> how it is printed.
@@ -156,7 +149,6 @@ def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
         "pivot": vectors.pivot,
         "encoder": vectors.encoder,
         **{name: getattr(vectors, name) for name in made},
-        "methods": _methods(vectors),
         "directions": _directions(vectors),
         "recommendation": None if vectors.recommendation is None else asdict(vectors.recommendation),
         "languages": _languages(vectors),
@@ -221,48 +213,45 @@ def _judgement(one: VectorAssessment) -> dict[str, Any]:
     return {**figures, "evidence": one.evidence.to_json() if one.evidence else None}
 
 
+#: The options of a command that fits language vectors, in the order of its help.
+_FITTING = (
+    option("--pairs PATH", "Parallel text, or given vectors.", required=True),
+    option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list),
+    option(
+        "--pivot LIST",
+        "The language to shift towards; several are fitted in one pass.",
+        dest="pivots",
+        default="en",
+        callback=partial(parse_list, example="en,de"),
+    ),
+    option(
+        "--directions K",
+        "How many directions of queries, for --gamma. [default: those with a singular value above 1/40 of the first]",
+        click.IntRange(min=1),
+        rare=True,
+    ),
+    ENCODER,
+    reading_options,
+    option(
+        "--output FILE",
+        "The file to write; with several pivots a folder, for files <pivot>.safetensors.",
+        required=True,
+    ),
+    passage_options,
+    JSON,
+)
+
+
+def fitting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that fits language vectors, which it hands to ``fit_and_show``."""
+    for one in reversed(_FITTING):
+        command = one(command)
+    return command
+
+
 @vectors.command("fit")
-@option("--pairs PATH", "Parallel text, or given vectors.", required=True)
-@option("--languages LIST", "The languages to fit, such as ar,de,en. [default: all in PATH]", callback=parse_list)
-@option(
-    "--pivot LIST",
-    "The language to shift towards; several are fitted in one pass.",
-    dest="pivots",
-    default="en",
-    callback=partial(parse_list, example="en,de"),
-)
-@option(
-    "--methods LIST",
-    "What to fit beside shift and centering: lir, affine.",
-    default="shift",
-    callback=partial(parse_list, example="shift,lir"),
-    rare=True,
-)
-@option(
-    "--directions K",
-    "How many directions of queries, for --gamma. [default: those with a singular value above 1/40 of the first]",
-    click.IntRange(min=1),
-    rare=True,
-)
-@ENCODER
-@OPENING
-@option(
-    "--output FILE", "The file to write; with several pivots a folder, for files <pivot>.safetensors.", required=True
-)
-@passage_options
-@json_or_tables
-def fit(
-    pairs: Path,
-    languages: list[str] | None,
-    pivots: list[str],
-    methods: list[str],
-    directions: int | None,
-    encoder: str,
-    opening: dict[str, Any],
-    output: Path,
-    passages: dict[str, Any],
-    as_json: bool,
-) -> None:
+@fitting_options
+def fit(**given: Any) -> None:  # noqa: ANN401 - the parameters of fit_and_show
     """Fit language vectors on parallel text: the mean difference to the pivot language's embeddings.
 
     PATH is a folder with one file per language, such as th.txt and en.txt, whose lines are translations of
@@ -276,12 +265,42 @@ def fit(
     \b
     Example:
       langshift vectors fit --pairs parallel --pivot en --output mine.safetensors
-      langshift vectors fit --pairs parallel --pivot en,de,zh --methods shift,affine --output vectors
+      langshift vectors fit --pairs parallel --pivot en,de,zh --output vectors
+    """
+    fit_and_show(fit_vectors, **given)
+
+
+def fit_and_show(
+    fit_with: Callable[..., Mapping[str, LanguageVectors]],
+    *,
+    pairs: Path,
+    languages: list[str] | None,
+    pivots: list[str],
+    directions: int | None,
+    encoder: str,
+    reading: Reading,
+    output: Path,
+    passages: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Fit with a progress bar, write the files, and show what is in them.
+
+    Args:
+        fit_with: ``langshift.debias.fitting.fit.fit``, or what takes and gives the same.
+        pairs: the parallel text, or given vectors.
+        languages: which of its languages; None for all.
+        pivots: the pivot languages.
+        directions: how many directions of queries; None for all that matter.
+        encoder: the encoder's name.
+        reading: how it reads texts.
+        output: the file, or the folder where there are several pivots.
+        passages: how rows are joined.
+        as_json: whether one JSON document is printed.
     """
     files = output_files(output, pivots)
     wanted = None if languages is None else [*languages, *pivots]
     source = open_parallel(pairs, wanted, pivots=pivots, **passages)
-    opened = open_encoder(encoder, vector_spec=vector_spec_of(source), **opening)
+    opened = open_encoder(encoder, vector_spec=vector_spec_of(source), reading=reading)
     if directions is not None and directions > (most := min(len(source.languages), opened.dimension)):
         raise UsageError(
             f"--directions {directions} is too many: {pluralize(len(source.languages), 'language')} and "
@@ -292,7 +311,7 @@ def fit(
         source,
         pivots,
         opened,
-        methods=methods,
+        fit_with,
         directions=directions,
         on_omitted=lambda pivot, language, why: omitted.setdefault(pivot, {}).update({language: why}),
     )
@@ -319,14 +338,12 @@ def fit(
 @click.argument("file")
 @option("--pairs PATH", "Gather the evidence again on this parallel text, as for `vectors fit`.")
 @PAIRS_ENCODER
-@REMOTE_CODE
 @passage_options
-@json_or_tables
+@JSON
 def check(
     file: str,
     pairs: Path | None,
     encoder: str | None,
-    trust_remote_code: bool,
     passages: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -363,7 +380,7 @@ def check(
     fitted, left_out = None, {}
     if pairs is not None:
         source, _ = open_for(pairs, passages, vectors)
-        opened = encoder_for(vectors, path, source, encoder, trust_remote_code=trust_remote_code)
+        opened = encoder_for(vectors, path, source, encoder)
         omitted: list[str] = []
         fitted = fit_shown(source, [vectors.pivot], opened, on_omitted=lambda _, __, why: omitted.append(why))[
             vectors.pivot

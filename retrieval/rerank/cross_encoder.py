@@ -6,14 +6,13 @@ It may be a causal language model with a score module, such as Qwen3-Reranker.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import LONGEST
-from langshift.debias.encoders.model_files import find_model, load_model
+from langshift.debias.encoders.model_files import ModelFiles, find_model, load_model
 from langshift.debias.encoders.model_kinds import require_kind
 from langshift.errors import UsageError
 
@@ -33,10 +32,10 @@ class CrossEncoderReranker:
         model: the model itself.
     """
 
-    def __init__(self, name: str, folder: Path, *, code: bool) -> None:
-        """Load a model, see ``load_cross_encoder``, of which ``find_reranker`` tells name and folder."""
-        self.name = f"st:{name}"
-        self.model = load_cross_encoder(folder, code=code)
+    def __init__(self, model: ModelFiles) -> None:
+        """Load a model, see ``load_cross_encoder``, which ``find_reranker`` has found."""
+        self.name = f"st:{model.name}"
+        self.model = load_cross_encoder(model)
 
     def scores(self, words: str, texts: Sequence[str]) -> NDArray[np.float64]:
         """The logit of each passage, shape (texts,), float64; see ``TextReranker``."""
@@ -47,30 +46,30 @@ class CrossEncoderReranker:
         return np.asarray(logits, np.float64)
 
 
-def find_reranker(name_or_path: str, *, code: bool) -> tuple[str, Path]:
-    """The name and the folder of a model that reranks, see ``find_model``; a folder never touches the network.
+def find_reranker(name_or_path: str) -> ModelFiles:
+    """A model that reranks, see ``find_model``; a folder never touches the network.
 
     Raises:
         UsageError: there is no such model, or no model in the folder.
         LangshiftError: the extra is not installed, or the model cannot be fetched.
     """
-    return find_model("The rerankers st:NAME need", name_or_path, "cross-encoder", code=code)
+    return find_model("The rerankers st:NAME need", name_or_path, "cross-encoder")
 
 
-def load_cross_encoder(folder: Path, *, code: bool) -> CrossEncoder:
+def load_cross_encoder(found: ModelFiles) -> CrossEncoder:
     """Load a model that gives raw logits, in single precision.
 
     Raises:
         UsageError: it is damaged or no reranker, needs code of its own that may not be run, or gives several scores.
     """
-    require_kind(folder, "cross-encoder")
+    require_kind(found.folder, "cross-encoder")
     from sentence_transformers import CrossEncoder
     from torch import nn
 
     trouble = "damaged, or is no cross-encoder that sentence-transformers can load"
-    model = load_model(CrossEncoder, folder, trouble, code=code, activation_fn=nn.Identity())
+    model = load_model(CrossEncoder, found, trouble, activation_fn=nn.Identity())
     # A causal language model's score module gives one, whatever the model's configuration says of labels.
     if model.num_labels != 1:
-        raise UsageError(f"{folder} gives {model.num_labels} scores for each passage: a reranker must give one.")
+        raise UsageError(f"{found.folder} gives {model.num_labels} scores for each passage: a reranker must give one.")
     model.max_seq_length = min(model.max_seq_length or _TOKENS, _TOKENS)
     return model

@@ -38,12 +38,11 @@ class TextReranker(Protocol):
         ...
 
 
-def open_reranker(name: str, *, trust_remote_code: bool = False) -> TextReranker:
+def open_reranker(name: str) -> TextReranker:
     """Open a reranker that reads texts.
 
     Args:
         name: ``st:NAME_OR_PATH`` or ``http:URL#MODEL``.
-        trust_remote_code: run code that comes with a model (``st:`` alone).
 
     Raises:
         UsageError: there is no reranker of that name, or it cannot be used with what there is.
@@ -51,7 +50,7 @@ def open_reranker(name: str, *, trust_remote_code: bool = False) -> TextReranker
     """
     kind, _, rest = name.partition(":")
     if kind == "st" and rest:
-        return _open_st(rest, code=trust_remote_code)
+        return _open_st(rest)
     if kind in ("http", "https") and rest:
         from langshift.retrieval.rerank.api import HttpReranker
 
@@ -63,17 +62,17 @@ def open_reranker(name: str, *, trust_remote_code: bool = False) -> TextReranker
     )
 
 
-def _open_st(name_or_path: str, *, code: bool) -> TextReranker:
+def _open_st(name_or_path: str) -> TextReranker:
     from langshift.debias.encoders.model_kinds import is_late_interaction
     from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker, find_reranker
 
-    name, folder = find_reranker(name_or_path, code=code)
-    if is_late_interaction(folder):
+    model = find_reranker(name_or_path)
+    if is_late_interaction(model.folder):
         from langshift.debias.encoders.token_vectors import TokenEncoder
         from langshift.retrieval.rerank.late_interaction import LateInteractionReranker
 
-        return LateInteractionReranker(TokenEncoder(name, folder, code=code))
-    return CrossEncoderReranker(name, folder, code=code)
+        return LateInteractionReranker(TokenEncoder(model))
+    return CrossEncoderReranker(model)
 
 
 Reranker = TextReranker | FeatureReranker

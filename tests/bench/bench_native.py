@@ -20,7 +20,7 @@ from native_agreement import query_of
 from native_plugin import has_plugin, install_processor
 from piped_index import make_index
 
-from langshift.debias.fitting.linear_maps import principal_directions
+from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.vectors import CommonStep
 from langshift.evaluate.demo import FOLDER
 from langshift.plugin import pipelines, versions

@@ -18,7 +18,7 @@ from langshift.evaluate.demo import FOLDER
 from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
-from langshift.ingest.opening import open_source
+from langshift.ingest.open_corpus import open_source
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.plugin import version_writer

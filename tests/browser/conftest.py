@@ -16,7 +16,7 @@ from faults import cut_before
 from playwright.sync_api import expect, sync_playwright
 from small_dataset import write_topics
 
-from langshift.commands.serve import demo as demo_command
+from langshift.commands.demo import demo as demo_command
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.service import open_index
 
@@ -80,7 +80,7 @@ def demo(chromium, client, cluster_url, tmp_path_factory):  # noqa: ARG001 - not
     write_topics(made.dataset, slice(None, None, EVERY))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENSEARCH_URL", cluster_url)
-        for module in ("evaluate.demo", "commands.serve"):
+        for module in ("evaluate.demo", "commands.demo"):
             patch.setattr(f"langshift.{module}.PLAIN", made.plain)
             patch.setattr(f"langshift.{module}.PAPER", made.paper)
             patch.setattr(f"langshift.{module}.SHIFTED", made.shifted)

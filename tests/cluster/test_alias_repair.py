@@ -1,4 +1,4 @@
-"""A name that stands for several indices, or for a foreign one: told by all commands, and put right by one."""
+"""A name that stands for several indices, a foreign one or none: told by all commands, and put right by rollback."""
 
 import json
 
@@ -48,7 +48,7 @@ def put(client, name, index):
     client.indices.put_alias(index=index, name=name)
 
 
-# What has happened -> the version that the name points to afterwards.
+# What has happened -> the finished version that the name stands for among others.
 BROKEN = {
     live_and_unfinished: "v0001",
     live_and_foreign: "v0001",
@@ -75,7 +75,7 @@ def test_a_broken_alias_is_told_and_repaired(client, name, tmp_path, happened, v
         what = f"is an alias of {len(behind)} indices ({', '.join(behind)}), but should point to one version"
     else:
         what = f"points to {behind[0]}, which is not a version of it"
-    told = f"{name} {what}: repair it with `langshift index repair {name}`, which removes no index."
+    told = f"{name} {what}: choose one with `langshift rollback {name} --to VERSION`, which removes no index."
     corpus = str(tmp_path / "corpus.jsonl")
     for command in (
         ("search", name, "Text"),
@@ -99,28 +99,47 @@ def test_a_broken_alias_is_told_and_repaired(client, name, tmp_path, happened, v
     else:
         described = printed(run("index", "describe", name, "--json"))
         assert (described["version"], described["remarks"][0]) == (f"{name}-{version}", told)
-    asked = refusal(langshift("index", "repair", name))
-    assert asked.startswith(f"This would take the alias {name} away from ")
-    assert asked.endswith(": without a terminal, confirm with --yes.")
+    there_alone = f"{name}-{version or 'v0001'}"
+    assert refusal(langshift("rollback", name, "--to", 7)).startswith(f"{name} has no version '7': it has {name}-v0001")
+    if "unfinished" in happened.__name__:
+        assert refusal(langshift("rollback", name, "--to", 2)) == (
+            f"Version {name}-v0002 is not finished: name one that is (see `langshift index list`)."
+        )
     assert sorted(client.indices.get_alias(name=name)) == behind
-    done = langshift("index", "repair", name, "--yes")
-    assert (done.returncode, done.stdout.endswith(". No index was removed.\n")) == (0, True)
+    done = langshift("rollback", name, "--to", version or "v0001")
+    taken = " and ".join(one for one in behind if one != there_alone)
+    assert done.stdout == (
+        f"{name} points to {there_alone} alone: 8 documents. It was taken away from {taken}; no index was removed.\n"
+    )
     assert sorted(client.indices.get(index=f"{name}*")) == there
-    assert versions.version_behind(client, name) == (version and f"{name}-{version}")
-    if version is None:
-        assert f"`langshift rollback {name} --to VERSION`" in done.stdout
-        assert f"{name}-v0001 (kept, 8 documents" in done.stdout.replace("9 documents", "8 documents")
-        assert "points to no version" in done.stdout
-    else:
-        alpha = 0.5 if version == "v0002" else 1.0
-        require_vectors(client, name, Corpus(tmp_path, each=1), language_vectors(), alpha)
+    assert versions.version_behind(client, name) == there_alone
+    alpha = 0.5 if version == "v0002" else 1.0
+    require_vectors(client, name, Corpus(tmp_path, each=1), language_vectors(), alpha)
     assert not [one for one in json.loads(langshift("index", "list", "--json").stdout)["remarks"] if name in one]
-    assert langshift("index", "repair", name, "--yes").stdout == (
-        f"Nothing to repair: {name} points to {name}-{version} alone.\n"
-        if version
-        else f"Nothing to repair: {name} points to no version.\n"
+    assert refusal(langshift("rollback", name, "--to", there_alone)) == (
+        f"{name} already points to {there_alone}: name another version, or leave --to out."
     )
     printed(run("index", "drop", name, "--yes", "--json"))
+
+
+def test_a_version_that_was_replaced_takes_writes_again(client, name):
+    replaced_and_live(client, name)
+    done = printed(run("rollback", name, "--to", 1, "--json"))
+    assert done == {
+        "name": name,
+        "index": f"{name}-v0001",
+        "removed_from": [f"{name}-v0002"],
+        "documents": 8,
+        "chunks": None,
+    }
+    client.index(index=name, id="new", body={"language": "de"})
+
+
+def test_a_name_that_was_taken_away_altogether_is_made_again(client, name):
+    client.indices.delete_alias(index=f"{name}-v0001", name=name)
+    assert refusal(langshift("rollback", name)) == f"There is no index {name}: nothing can be rolled back."
+    assert langshift("rollback", name, "--to", 1).stdout == f"{name} points to {name}-v0001 alone: 8 documents.\n"
+    assert versions.version_behind(client, name) == f"{name}-v0001"
 
 
 def test_what_langshift_has_not_made_is_left_alone(client, index_name):
@@ -129,7 +148,7 @@ def test_what_langshift_has_not_made_is_left_alone(client, index_name):
     assert refusal(langshift("search", index_name, "x")) == (
         f"{index_name} is an alias of 2 indices ({index_name}-a, {index_name}-b): choose another name."
     )
-    assert refusal(langshift("index", "repair", index_name, "--yes")) == (
-        f"There is no index {index_name}: `langshift index list` lists the existing indices."
+    assert refusal(langshift("rollback", index_name, "--to", 1)) == (
+        f"{index_name} is an alias of 2 indices ({index_name}-a, {index_name}-b): choose another name."
     )
     assert sorted(client.indices.get_alias(name=index_name)) == [f"{index_name}-a", f"{index_name}-b"]

@@ -225,7 +225,6 @@ def test_a_refused_filter_shows_a_few_of_its_values_and_no_control_characters(na
         ("", {}, "'' is not a valid index name: use lower-case letters a-z, digits, '-', '_' and '.', starting with "
          "a letter or digit."),
         ("news", {"encoder": 5}, "encoder is 5, but it must be the name of an encoder, or None."),
-        ("news", {"trust_remote_code": "no"}, "trust_remote_code is 'no', but it must be True or False."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_opened_is_refused_in_both_ways(given, how, sentence):

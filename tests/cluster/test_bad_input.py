@@ -194,7 +194,7 @@ def test_a_line_without_end_takes_no_more_memory_than_a_long_one(client, cluster
     assert document.startswith("xxx")
     assert document.endswith("... (cut: the line is longer than 64 MiB, the most that a line may have)")
     assert peaks[1] < peaks[0] + 200, peaks
-    again = langshift("dead-letters", "replay", "--index", index_name, url=cluster_env)
+    again = langshift("ingest", "--dead-letters", "--index", index_name, url=cluster_env)
     assert again.returncode == 3
     assert "0 indexed" in again.stdout
 

@@ -32,7 +32,7 @@ def test_nothing_is_encoded_for_an_index_that_takes_no_writes(client, index_name
     loads, version = loaded
     append, update = (("ingest", *loads[one], "--if-exists", "append") for one in ("append", "update"))
     commands = {append: "nothing can be written to it", update: "nothing can be written to it"}
-    commands["dead-letters", "replay", "--index", index_name] = "nothing can be written to it"
+    commands["ingest", "--dead-letters", "--index", index_name] = "nothing can be written to it"
     if block != "write":
         commands[("ingest", *loads["append"], "--if-exists", "replace")] = "no other version can take its place"
         commands["retune", index_name, "--alpha", 0.1] = "cannot hold back the last writes"

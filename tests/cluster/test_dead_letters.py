@@ -35,12 +35,16 @@ def write(load, *lines):
     load.corpus.write_text("".join(f"{text}\n" for text in texts))
 
 
-def dead_letters(load, command, *options):
-    return langshift("dead-letters", command, "--index", load.index, *options, **load.environment)
+def dead_letters(load, *options):
+    return langshift("dead-letters", "list", "--index", load.index, *options, **load.environment)
+
+
+def send_again(load, *options):
+    return langshift("ingest", "--dead-letters", "--index", load.index, *options, **load.environment)
 
 
 def replay(load):
-    done = dead_letters(load, "replay", "--json")
+    done = send_again(load, "--json")
     assert done.stderr == ""
     return done.returncode, json.loads(done.stdout)
 
@@ -77,7 +81,7 @@ def counts(replayed, went_through, superseded, left):
 
 def test_the_list_tells_why_and_how_to_go_on(with_letters):
     load = with_letters
-    done = dead_letters(load, "list", "--json")
+    done = dead_letters(load, "--json")
     assert done.returncode == 0, done
     told = json.loads(done.stdout)
     assert (told["total"], told["files"]) == (3, [str(load.place.dead_letters)])
@@ -89,10 +93,10 @@ def test_the_list_tells_why_and_how_to_go_on(with_letters):
     assert (second["type"], second["stage"], second["count"]) == ("invalid_json", "read", 1)
     assert stat.S_IMODE(load.place.dead_letters.stat().st_mode) == 0o600
 
-    plain = dead_letters(load, "list")
+    plain = dead_letters(load)
     assert plain.stdout.splitlines()[-2:] == [
         f"3 dead letters of {load.index} in {load.place.dead_letters}",
-        f"Repair what is wrong, then send them again: `langshift dead-letters replay --index {load.index}`.",
+        f"Repair what is wrong, then send them again: `langshift ingest --dead-letters --index {load.index}`.",
     ]
 
 
@@ -134,11 +138,11 @@ def test_a_reason_is_listed_as_the_server_says_it_and_like_reasons_together(load
     write(load, line("a"), *(line(name, **fields) for name, (fields, _) in BAD.items()), *again)
     done = load.run("--template", tmp_path / "template.json")
     assert done.returncode == 3, done
-    groups = json.loads(dead_letters(load, "list", "--json").stdout)["groups"]
+    groups = json.loads(dead_letters(load, "--json").stdout)["groups"]
     assert {group["example"]["_id"]: (group["count"], group["example"]["reason"]) for group in groups} == {
         name: (2 if f"{name}-2" in {one["_id"] for one in again} else 1, reason) for name, (_, reason) in BAD.items()
     }
-    listed = dead_letters(load, "list", "--wide").stdout
+    listed = dead_letters(load).stdout
     assert [reason for _, reason in BAD.values() if reason not in listed] == []
 
 
@@ -146,7 +150,7 @@ def test_what_is_still_wrong_stays_with_its_new_reason(client, with_letters):
     load = with_letters
     mend(load, c=line("c", number="several"), d={"_id": "d"})
     before = {letter["line"]: letter for letter in load.letters()}
-    done = dead_letters(load, "replay")
+    done = send_again(load)
     assert done.returncode == 3, done
     assert done.stdout.splitlines()[-1] == (
         f"Replayed 3 dead letters of {load.index}: 0 indexed, 0 superseded by a later version of the document, "
@@ -178,7 +182,7 @@ def test_what_a_person_has_mended_goes_through_and_is_removed(client, with_lette
     # An object in the place of the line does too; a letter that nobody needs is taken out.
     (last,) = [letter for letter in load.letters() if letter["line"] == 5]
     load.place.dead_letters.write_text(json.dumps({**last, "document": line("d", number=4)}) + "\n")
-    done = dead_letters(load, "replay")
+    done = send_again(load)
     assert done.returncode == 0, done
     assert done.stdout == (
         f"Replayed 1 dead letter of {load.index}: 1 indexed, 0 superseded by a later version of the document, "
@@ -221,7 +225,7 @@ def test_letters_wait_for_a_load_that_was_cut_off(with_letters):
     command = ["ingest", load.corpus, *load.arguments, "--if-exists", "append"]
     killed_after(load, command, bulks=len(load.proxy.bulks) + 2)
     load.proxy.clear()
-    said = refusal(dead_letters(load, "replay"))
+    said = refusal(send_again(load))
     assert said == f"The load of {load.corpus} into {load.index} was interrupted: continue it with --resume first."
     assert load.run("--if-exists", "append", "--resume").returncode == 0
     assert replay(load)[0] == 3
@@ -235,7 +239,7 @@ def test_killed_while_it_replays_nothing_is_lost(client, load):
     mend(load, **{f"d{n}": line(f"d{n}", number=n) for n in range(2500)})
     before = load.place.dead_letters.read_bytes()
     load.proxy.inject("_bulk", [delayed(0), *repeat(delayed(2), 10)])
-    command = ["dead-letters", "replay", "--index", load.index]
+    command = ["ingest", "--dead-letters", "--index", load.index]
     killed_after(load, command, bulks=len(load.proxy.bulks) + 2)
     load.proxy.clear()
     assert load.place.dead_letters.read_bytes() == before
@@ -249,13 +253,13 @@ def test_letters_of_an_index_made_otherwise_are_refused(with_letters):
     making = json.loads(load.place.pipeline_options.read_text())
     load.place.pipeline_options.write_text(json.dumps({**making, "encoder": "given:other"}))
     before = load.place.dead_letters.read_bytes()
-    said = refusal(dead_letters(load, "replay"))
+    said = refusal(send_again(load))
     assert said.startswith(f"Index {load.index} was built with encoder given, not given:other")
     assert said.endswith(": load these documents again with the settings the index was built with.")
     # One of an earlier version has options that there are no longer.
     load.place.pipeline_options.write_text(json.dumps({**making, "soft": False}))
     for _ in range(2):
-        assert refusal(dead_letters(load, "replay")) == (
+        assert refusal(send_again(load)) == (
             f"{load.place.pipeline_options} does not show how the documents of {load.index} are built: load those in "
             f"{load.place.dead_letters} again with `langshift ingest`."
         )
@@ -286,7 +290,7 @@ def test_after_a_retune_they_take_the_shift_that_the_index_has_now(client, index
     letters = LoadWorkspace.of(Settings.from_env().home, client, index_name).dead_letters
     letter = json.loads(letters.read_text())
     letters.write_text(json.dumps(letter | {"document": json.dumps(corpus.line("de-0") | {"_id": "mended"})}) + "\n")
-    assert printed(run("dead-letters", "replay", "--index", index_name, "--json"))["left"] == 0
+    assert printed(run("ingest", "--dead-letters", "--index", index_name, "--json"))["left"] == 0
     stored = sources(client, index_name)["mended"]
     assert (stored["shift"]["alpha"], stored["shift"]["vectors"]) == (0.3, known.hash)
     np.testing.assert_allclose(stored["embedding"], corpus.expected("de-0", known, 0.3), rtol=1e-5)

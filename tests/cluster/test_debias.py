@@ -143,7 +143,7 @@ def test_a_gamma_moves_every_document_whatever_its_language(client, index_name, 
     assert (summary.shifted, summary.without_vector) == (8, {"vi": 1})
     assert summary.to_dict()["gamma"] == 0.97
     found, z = sources(client, index_name), raw(norm)
-    debias = Debiaser(known, "shift", 0.75, {"th": 0.5}, gamma=0.97)
+    debias = Debiaser(known, 0.75, {"th": 0.5}, 0.97)
     keys = {"de": "de", "named": "de", "th": "th"}
     for name, source in found.items():
         key, stamp = keys.get(name), source["shift"]

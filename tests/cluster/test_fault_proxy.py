@@ -27,8 +27,8 @@ from opensearchpy.exceptions import ConnectionError as BrokenOff
 from opensearchpy.exceptions import TransportError
 from urllib3.util import make_headers
 
-from langshift.answers import WrongAnswer
 from langshift.client import make_client
+from langshift.response_checks import WrongAnswer
 from langshift.settings import Settings
 
 

@@ -29,7 +29,7 @@ def with_directions(known, norm=1.0):
 
 def require(stored, raw, known, alpha, gamma, field="embedding"):
     """Every stored vector is that of NumPy, and is undone by its stamp; ``raw``: id -> encoder's vector, language."""
-    debias = Debiaser(known, "shift", alpha, gamma=gamma)
+    debias = Debiaser(known, alpha, gamma=gamma)
     assert stored.keys() == raw.keys()
     for name, (vector, language) in raw.items():
         (expected,) = debias.documents(vector[None], [language])

@@ -191,7 +191,7 @@ def test_the_whole_way_keeps_the_mapping(client, run, index_name):
     letter = json.loads(place.dead_letters.read_text())
     letter["document"] = json.dumps({**EMPTY, "headline": "Empty no more"})
     place.dead_letters.write_text(json.dumps(letter) + "\n")
-    assert run("dead-letters", "replay", "--index", name).returncode == 0
+    assert run("ingest", "--dead-letters", "--index", name).returncode == 0
     assert stored(client, name, "e")["headline"] == {"en": "Empty no more"}
 
     # Other clients write the same documents through the pipeline.

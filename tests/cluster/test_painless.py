@@ -10,7 +10,7 @@ from opensearchpy.exceptions import RequestError, TransportError
 from written_tags import every_spelling
 
 from langshift.debias.debiaser import Debiaser
-from langshift.debias.fitting.linear_maps import principal_directions
+from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.vectors import LanguageVectors, vector_tag
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.transform import DocumentLanguage, debias_batch
@@ -132,7 +132,7 @@ def far(found, wanted, raw):
 def debias_of(shift):
     size = len(shift.vectors["de"]) if shift.vectors else 1
     known = next((known for seed in (0, 1) if (known := language_vectors(size, seed)).hash == shift.hash), None)
-    return Debiaser(known, "shift", shift.alpha, shift.alphas, gamma=shift.gamma)
+    return Debiaser(known, shift.alpha, shift.alphas, shift.gamma)
 
 
 def loaded(raw, told, shift):

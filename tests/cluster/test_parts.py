@@ -14,7 +14,7 @@ from parted import GIVEN, counted, letters_of, require_became, told, vectored
 from several_files import made_lines, require_same, written
 
 from langshift.errors import LangshiftError
-from langshift.ingest.opening import Files
+from langshift.ingest.open_corpus import Files
 from langshift.ingest.parts import run
 from langshift.plugin.inventory import drop_all
 
@@ -209,13 +209,13 @@ def test_its_dead_letters_are_listed_and_sent_again(client, cluster_url, became,
     assert (groups["total"], groups["files"]) == (len(letters), [f"{state}/dead"])
     shown = langshift("dead-letters", "list", "--state", state).stdout
     name = said["name"]
-    assert f"langshift dead-letters replay --index {name} --state {state}" in " ".join(shown.split())
+    assert f"langshift ingest --dead-letters --index {name} --state {state}" in " ".join(shown.split())
     # Mended on the server: what was refused for its field goes through, what has no text never will.
     client.indices.put_mapping(index=name, body={"properties": {"mood": {"type": "keyword"}}})
-    wrong = langshift("dead-letters", "replay", "--index", "another", "--state", state, url=cluster_url)
+    wrong = langshift("ingest", "--dead-letters", "--index", "another", "--state", state, url=cluster_url)
     assert wrong.returncode == 2
     assert f"{state} is the state of a load into {name}, not into another." in wrong.stderr
-    again = langshift("dead-letters", "replay", "--index", name, "--state", state, "--json", url=cluster_url)
+    again = langshift("ingest", "--dead-letters", "--index", name, "--state", state, "--json", url=cluster_url)
     assert again.returncode == 3, again.stderr
     figures = json.loads(again.stdout)
     assert figures["replayed"] == len(letters)

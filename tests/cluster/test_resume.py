@@ -11,7 +11,7 @@ from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load, load_source
-from langshift.ingest.opening import open_source
+from langshift.ingest.open_corpus import open_source
 from langshift.ingest.resume import LoadOptions
 from langshift.plugin import versions
 from langshift.settings import Settings

@@ -11,7 +11,7 @@ from faults import cut_before
 from pyarrow import parquet
 from several_files import TEXTS, made_lines, require_same, written
 
-from langshift.ingest.opening import find_files, open_source
+from langshift.ingest.open_corpus import find_files, open_source
 from langshift.plugin.inventory import drop_all
 
 

@@ -60,8 +60,8 @@ def test_a_large_corpus_gets_several_shards_unless_a_template_says_how_many(
     done = langshift(*load, index_name, url=cluster_url)
     assert (done.returncode, shards(client, index_name)) == (0, 2), done.stderr
     note = (
-        f"{index_name}-v0001 has 2 shards, by the size of the corpus (as `langshift plan` says); number_of_shards in a "
-        "--template sets another number.\n"
+        f"{index_name}-v0001 has 2 shards, by the size of the corpus (as `langshift doctor --size` says); "
+        "number_of_shards in a --template sets another number.\n"
     )
     assert note in done.stderr
     assert json.loads(done.stdout)["present"] == 500

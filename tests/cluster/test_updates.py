@@ -197,7 +197,7 @@ def load_given(load):
             load.place.dead_letters.write_text("".join(json.dumps(letter) + "\n" for letter in letters))
 
         def replay(self):
-            done = langshift("dead-letters", "replay", "--index", load.index, "--json", **load.environment)
+            done = langshift("ingest", "--dead-letters", "--index", load.index, "--json", **load.environment)
             return json.loads(done.stdout)
 
     return Given()

@@ -6,6 +6,7 @@ What takes XQuAD, and the demo's output, is in tests/evidence/paper.
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from documents import (
     FINGERPRINT,
     INGEST,
     NAMES,
+    PLUGIN,
     README,
     REFERENCE,
     REPRODUCTION,
@@ -48,6 +50,7 @@ from documents import (
     request,
     run,
 )
+from native_plugin import has_plugin
 
 from langshift.plugin import metadata, pipelines, version_writer
 from langshift.plugin.user_template import Template
@@ -68,7 +71,7 @@ DONE = {
     CONTRIBUTING: {"console"},
     CLIENTS: {"sh", "json", "python"},
     CONSOLE: {"console"},
-    DOCS / "plugin.md": {"json", "sh", "js", "python"},  # tests/cluster/native
+    PLUGIN: {"json", "sh", "js"},  # the requests: tests/cluster/native
 }
 KNOWN = {
     README: {"text"},  # from docs/demo.md
@@ -80,8 +83,9 @@ KNOWN = {
     REFERENCE / "permissions.md": {"json"},  # tests/cluster/security_plugin.py makes its roles
     SERVICE: {"json"},  # tests/cluster/console/test_agents.py starts that command
     SCALE: {"yaml"},  # test_statements.py reads it
-    DOCS / "rag.md": {"sh"},  # needs a model; tests/cluster/evaluation/test_rag.py runs it with a chat server
+    DOCS / "rag.md": {"sh"},  # needs a model; lab/tests/cluster/test_rag.py runs it with a chat server
     REFERENCE / "cli.md": {"text"},  # tools/generate_pages.py writes it
+    REFERENCE / "lab-cli.md": {"text"},
     REFERENCE / "format.md": {"json", "text"},  # test_format.py reads it
 }
 # Whose extras test_statements.py looks for, what needs a machine of one's own, and what test_doctor.py runs.
@@ -89,7 +93,11 @@ COMMANDS_NOT_RUN = re.compile(r"(python3 -m venv|pip install|ssh|git clone|langs
 
 
 #: The pages that start a server: its port there, and the file with its process.
-SERVED = {SEARCH_PAGE: ("8000", "embeddings.pid"), SERVICE: ("8365", "service.pid")}
+SERVED = {
+    SEARCH_PAGE: ("8000", "embeddings.pid"),
+    SERVICE: ("8365", "service.pid"),
+    PLUGIN: ("8365", "service.pid"),
+}
 
 
 @pytest.mark.parametrize("document", [one for one in NAMES if one not in SERVED], ids=lambda path: path.name)
@@ -100,7 +108,7 @@ def test_its_commands_and_its_code_print_what_it_shows(document, cluster_env, na
     shown = 0
     for block in blocks(document):
         if block.kind in RUN:
-            variables = {"OPENSEARCH_URL": cluster_env, **VARIABLES.get(document, {})}
+            variables = {"OPENSEARCH_URL": cluster_env, **VARIABLES[document]}
             printed = own.restore(run(block.kind, own.rename(block.text), tmp_path, **variables))
             if block.shown is not None:
                 assert differences(printed, block.shown.text, lambda _: near) == [], block.text
@@ -157,6 +165,17 @@ def test_a_search_page_is_built_with_javascript(running):
         pytest.skip(f"OpenSearch's client for Node cannot be installed here: {error}")
     for block in (ingested, served, *(block for block in blocks(SEARCH_PAGE) if block.kind == "js")):
         run_block(block)
+
+
+def test_a_search_page_is_one_request_where_the_plugin_is(running, client):
+    if not has_plugin(client):
+        pytest.skip("the cluster does not have the plugin langshift")
+    if shutil.which("node") is None and "CI" not in os.environ:
+        pytest.skip("no node on the PATH")
+    run_block = running(PLUGIN)
+    for block in blocks(PLUGIN):
+        if block.kind in RUN:
+            run_block(block)
 
 
 def test_the_template_that_it_shows_is_one(tmp_path):

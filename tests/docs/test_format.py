@@ -33,13 +33,9 @@ from langshift.evaluate.datasets.dataset import (
     Dataset,
     load_dataset,
 )
-from langshift.evaluate.generation.evaluation import RagEvaluation
-from langshift.evaluate.generation.generators import Answer
-from langshift.evaluate.generation.rag import parse_context
 from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.replay.requests import LoadProfile, QueryResult
 from langshift.evaluate.replay.result import per_query, result, searched
-from langshift.evaluate.rerank.labels import Labels
 from langshift.ingest.bulk.dead_letters import DeadLetter, to_line
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.config import EmbeddingPipeline, PipelineOptions
@@ -53,6 +49,10 @@ from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCo
 from langshift.retrieval.calibration.changes import Prediction, SliceChange
 from langshift.retrieval.calibration.stored import store_calibration
 from langshift.retrieval.settings import AnchorModel, SearchSettings
+from langshift_lab.generation.evaluation import RagEvaluation
+from langshift_lab.generation.generators import Answer
+from langshift_lab.generation.rag import parse_context
+from langshift_lab.rerank.labels import Labels
 
 FORMAT = REFERENCE / "format.md"
 TEXT = FORMAT.read_text(encoding="utf-8")
@@ -157,7 +157,7 @@ def test_the_keys_of_a_rag_evaluation_are_those_that_are_written(tmp_path):
 
 def test_the_keys_of_a_stamp_are_those_that_are_written_and_mapped():
     both = {side: np.float32([1, 0]) for side in ("documents", "queries")}
-    debias = Debiaser(replace(VECTORS, common=both).with_rank(1), "shift", 1.0, gamma=0.97)
+    debias = Debiaser(replace(VECTORS, common=both).with_rank(1), 1.0, gamma=0.97)
     pipeline = EmbeddingPipeline(None, debias, None)
     _, (stamp,) = debias_batch(np.float32([[1, 0]]), [DocumentLanguage("zh-TW", 1.0)], pipeline)
     keys = documented("Stamp")

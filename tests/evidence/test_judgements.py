@@ -77,7 +77,7 @@ def test_from_a_log_to_judgements_and_to_other_tools(cluster_url, dataset, done,
     done("evaluate", "replay", judged, *of_indices, "--output", again)
 
     workbench, back = tmp_path / "workbench", tmp_path / "back"
-    done("dataset", "export", "srw", judged, workbench)
+    done("dataset", "convert", "beir", judged, workbench, "--to", "srw")
     shutil.copy(judged / "corpus.jsonl", workbench)
     done("dataset", "convert", "srw", workbench, back)
     before, after = load_dataset(judged), load_dataset(back)

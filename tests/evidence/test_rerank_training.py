@@ -10,10 +10,10 @@ from searched import drop
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material
-from langshift.evaluate.rerank.feature_training import QUESTIONS, fit_weights, judge_features
-from langshift.evaluate.rerank.pools import collect_pools, drawn_queries, first, judged_positive, labelled_lists
 from langshift.retrieval.rerank.features import features, read_model
 from langshift.retrieval.searcher import Searcher
+from langshift_lab.rerank.feature_training import QUESTIONS, fit_weights, judge_features
+from langshift_lab.rerank.pools import collect_pools, drawn_queries, first, judged_positive, labelled_lists
 
 NAMES = {"use-m": "langshift-evidence-use-m", "e5-small": "langshift-evidence-e5-small"}
 

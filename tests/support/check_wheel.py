@@ -1,4 +1,7 @@
-"""Run mypy, import-linter and a search for circles over the built wheel, where the rooms lie in the package."""
+"""Run mypy, import-linter and a search for circles over the built wheels, where the rooms lie in the package.
+
+langshift is looked at alone, and then the laboratory beside it.
+"""
 
 import shutil
 import subprocess
@@ -7,27 +10,34 @@ import zipfile
 from graphlib import CycleError, TopologicalSorter
 
 import grimp
-from built_wheel import ROOT, built_wheel
+from built_wheel import ROOT, SOURCES, built_wheel
 
 TREE = ROOT / ".build" / "checked"
 CONFIG = str(ROOT / "pyproject.toml")
 # import-linter has no module that Python could run by name.
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-CHECKS = (
-    ["-m", "mypy", "--config-file", CONFIG, "-p", "langshift"],
-    ["-c", LINT_IMPORTS, "--config", CONFIG, "--no-cache"],
-)
 
 
 def main():
-    """Unpack the wheel that was built last, and check the package in it; 1 where a check fails."""
+    """Unpack the wheels that were built last, one after the other, and check the package in each; 1 where one fails."""
     shutil.rmtree(TREE, ignore_errors=True)
-    with zipfile.ZipFile(built_wheel()) as archive:
+    failed = [package for package, source in SOURCES.items() if check(package, source)]
+    return int(bool(failed))
+
+
+def check(package, source):
+    """Unpack a package's wheel beside what is there already, and check it; whether something is wrong."""
+    with zipfile.ZipFile(built_wheel(package)) as archive:
         archive.extractall(TREE)
-    codes = [subprocess.run([sys.executable, *check], cwd=TREE, check=False).returncode for check in CHECKS]
-    circle = circle_of_modules("langshift", TREE)
-    print("circle of modules: " + (" imports ".join(circle) if circle else "none"))
-    return int(any(codes) or bool(circle))
+    contracts = str(source / "pyproject.toml")
+    checks = (
+        ["-m", "mypy", "--config-file", CONFIG, "-p", package],
+        ["-c", LINT_IMPORTS, "--config", contracts, "--no-cache"],
+    )
+    codes = [subprocess.run([sys.executable, *check], cwd=TREE, check=False).returncode for check in checks]
+    circle = circle_of_modules(package, TREE)
+    print(f"circle of modules of {package}: " + (" imports ".join(circle) if circle else "none"))
+    return any(codes) or bool(circle)
 
 
 def circle_of_modules(package, folder):

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from langshift import parameters
-from langshift.commands.serve import demo
+from langshift.commands.demo import demo
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.evaluate.demo import PREFERENCE
 from langshift.plugin.inventory import drop_all
@@ -22,7 +22,7 @@ def demo_names(client):
     own = f"langshift-test-{uuid.uuid4().hex[:8]}"
     names = (f"{own}-plain", f"{own}-paper", f"{own}-shifted")
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("evaluate.demo", "commands.serve"):
+        for module in ("evaluate.demo", "commands.demo"):
             for constant, name in zip(("PLAIN", "PAPER", "SHIFTED"), names, strict=True):
                 patch.setattr(f"langshift.{module}.{constant}", name)
         yield names

@@ -36,14 +36,16 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 REFERENCE, CONTRIBUTING = DOCS / "reference", ROOT / "CONTRIBUTING.md"
 SEARCH, CLIENTS, CONSOLE = DOCS / "search.md", DOCS / "clients.md", DOCS / "console.md"
 SEARCH_PAGE, SERVICE, SCALE = DOCS / "search-page.md", DOCS / "service.md", DOCS / "scale.md"
+PLUGIN = DOCS / "plugin.md"
 INGEST, ADOPT, VECTORS = DOCS / "ingest.md", DOCS / "adopt-and-retune.md", DOCS / "encoders-and-vectors.md"
 DEMO, REPRODUCTION = DOCS / "demo.md", DOCS / "reproduction.md"
 DOCUMENTS = (README, CONTRIBUTING, *sorted(DOCS.rglob("*.md")))
 DATA = Path(os.environ.get("LANGSHIFT_DATA") or ROOT.parent / "shared" / "data")
 #: What a document's commands need in their environment, beside the cluster's address.
-VARIABLES = {
-    REPRODUCTION: {"XQUAD": str(DATA / "xquad"), "NTREX": str(DATA / "ntrex")},
+VARIABLES = {document: {"COLUMNS": "80"} for document in DOCUMENTS} | {
+    REPRODUCTION: {"COLUMNS": "80", "XQUAD": str(DATA / "xquad"), "NTREX": str(DATA / "ntrex")},
     SEARCH: {"COLUMNS": "100"},
+    SCALE: {"COLUMNS": "200"},
 }
 #: The documents whose commands are run and whose output is shown, with the names that they give in the cluster.
 NAMES = {
@@ -54,6 +56,7 @@ NAMES = {
     SEARCH: ("news", "manual"),
     SEARCH_PAGE: ("gazette",),
     SERVICE: ("almanac",),
+    PLUGIN: ("gazette",),
     SCALE: (),
 }
 #: Kinds of blocks that are run as they stand; a ``text`` block after one shows its standard output.
@@ -424,7 +427,7 @@ def _renewed(block, document, folder):
     # By a shell as a whole: how quick things are is shown, too, and that is another matter in a process that is warm.
     python = f"python -W error -c {shlex.quote(block.text)}"
     script = {"python": python, "js": in_node(block.text)}.get(block.kind, block.text)
-    done = in_shell(script, folder, **VARIABLES.get(document, {}))
+    done = in_shell(script, folder, **VARIABLES[document])
     if done.returncode:
         raise AssertionError(f"{block.text}\nended with exit code {done.returncode}:\n{done.stderr}")
     print(block.text, done.stdout, sep="")

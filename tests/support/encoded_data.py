@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 from advice import advised
 
-from langshift.debias.vectors import LanguageVectors
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
 from langshift.evaluate.datasets.texts import DatasetLanguages
-from langshift.evaluate.offline.encoding import EncodedDataset
+from langshift_lab.methods.vectors import MethodVectors
+from langshift_lab.offline.encoding import EncodedDataset
 
 
 def encoded(documents, queries, tags, asked, groups=None, qrels=None):
@@ -43,6 +43,6 @@ def vectors(of, pivot="en", **parts):
     }
     if "query_directions" in parts:
         parts["query_directions"] = np.array(parts["query_directions"], np.float32)
-    return LanguageVectors(
+    return MethodVectors(
         pivot, made, dict.fromkeys(of, 9), "toy", "1", "", dimension, False, "made up", **tensors, **advised(parts)
     )

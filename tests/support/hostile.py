@@ -45,6 +45,7 @@ def terminal(width=100, *, styled=True):
     with pytest.MonkeyPatch.context() as patch:
         # In one that is called dumb no progress is drawn.
         patch.setenv("TERM", "xterm")
+        patch.setenv("COLUMNS", str(width))
         for one in (output.out, output.err):
             patch.setattr(one, "_file", written)
             patch.setattr(one, "_width", width)

@@ -6,7 +6,7 @@ import numpy as np
 
 from langshift.debias.debiaser import shifted
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.fitting.linear_maps import principal_directions
+from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.vectors import CommonStep
 from langshift.plugin import metadata, version_writer
 from langshift.plugin.stored_shift import StoredShift

@@ -3,7 +3,6 @@
 import re
 from importlib import import_module
 
-import click
 import pytest
 from rich.cells import cell_len
 
@@ -18,11 +17,10 @@ BEGINNING = 10
 FIGURE = re.compile(r"(?:[-–+\d.,%→<*()\s]|\bto\b)*")
 
 
-def printed(table, *given, wide, **how):
-    """The lines of a table."""
-    command = click.Command("shown", params=[click.Option(["--wide"])])
-    with click.Context(command) as context, output.out.capture() as captured:
-        context.meta[output.WIDE] = wide
+def printed(table, *given, width, **how):
+    """The lines of a table on so many columns; where nobody says how many, None."""
+    with pytest.MonkeyPatch.context() as patch, output.out.capture() as captured:
+        patch.setenv("COLUMNS", str(width or ""))
         table(*given, **how)
     return captured.get().splitlines()
 
@@ -30,8 +28,8 @@ def printed(table, *given, wide, **how):
 def require_readable(table, title, columns, rows, *, right=(), prose=()):
     """Fail where a figure, a bar or the beginning of a name is cut or wrapped, or where something is hidden unsaid."""
     rows = [list(map(str, row)) for row in rows]
-    lines = printed(table, title, columns, rows, right=right, prose=prose, wide=False)
-    said = lines.pop() if lines[-1].endswith("; --wide shows all)") else ""
+    lines = printed(table, title, columns, rows, right=right, prose=prose, width=COLUMNS)
+    said = lines.pop() if lines[-1].endswith(" shows all)") else ""
     text = "\n".join(lines)
     assert max(map(cell_len, lines)) <= COLUMNS, text
     assert lines == [line.rstrip() for line in lines]
@@ -71,7 +69,7 @@ def require_readable(table, title, columns, rows, *, right=(), prose=()):
         if head not in prose and not re.search(rf"(?<!\S){re.escape(head)}(?!\S)", text):
             assert f"shortened: {named}" in said
     assert any(figures_shown) or not figures_shown, text
-    whole = printed(table, title, columns, rows, right=right, prose=prose, wide=True)
+    whole = printed(table, title, columns, rows, right=right, prose=prose, width=None)
     assert len(whole) == count
     for cells, line in zip([columns, *rows], whole[-1 - len(rows) :], strict=True):
         assert all(printable(cell).strip() in line for cell in cells)
@@ -87,9 +85,7 @@ def look_at_tables(monkeypatch):
 
     def checked(title, columns, rows, **how):
         seen.append(list(columns))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(output.out, "_width", COLUMNS)
-            require_readable(real, title, columns, rows, **how)
+        require_readable(real, title, columns, rows, **how)
         real(title, columns, rows, **how)
 
     for name, _ in COMMANDS.values():

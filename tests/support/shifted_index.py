@@ -8,7 +8,7 @@ from advice import advised
 from given_data import run, write_lines
 
 from langshift.debias.debiaser import shifted
-from langshift.debias.fitting.linear_maps import principal_directions
+from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.vectors import LanguageVectors
 
 DIMENSION = 6

@@ -1,4 +1,4 @@
-"""Install the built wheel into a clean environment and use it as a newcomer would."""
+"""Install the built wheels into a clean environment and use them as a newcomer would."""
 
 import json
 import os
@@ -19,6 +19,9 @@ NO_EXTRA = (
     "Error: The embedded OpenSearch needs an extra: pip install 'langshift[embedded]'; "
     "or set OPENSEARCH_URL to your own cluster.\n"
 )
+NO_LAB = (
+    "Error: langshift evaluate board belongs to langshift-lab, which is not installed: pip install langshift-lab.\n"
+)
 
 
 def main():
@@ -32,12 +35,12 @@ def main():
         if downloads.is_dir():
             (here / "home").mkdir()
             (here / "home" / "downloads").symlink_to(downloads)
-        check(here, built_wheel(), env)
-    print("The built wheel works.")
+        check(here, built_wheel(), built_wheel("langshift_lab"), env)
+    print("The built wheels work.")
 
 
-def check(here, wheel, env):
-    """Install the wheel below ``here`` and use it."""
+def check(here, wheel, lab, env):
+    """Install the wheel below ``here`` and use it, first without the laboratory's."""
     venv.create(here / "env", with_pip=True)
     pip = [here / "env/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     langshift = here / "env/bin/langshift"
@@ -46,8 +49,9 @@ def check(here, wheel, env):
     assert "demo" in run(here, env, langshift, "--help")
     for encoder, count in (("e5-small", 38), ("use-m", 15)):
         assert len(json.loads(run(here, env, langshift, "vectors", "check", encoder, "--json"))["languages"]) == count
-    refused = subprocess.run([langshift, "up"], cwd=here, env=env, capture_output=True, text=True, check=False)
-    assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", NO_EXTRA), refused
+    for command, expected in ((["up"], (1, "", NO_EXTRA)), (["evaluate", "board", "results"], (2, "", NO_LAB))):
+        refused = subprocess.run([langshift, *command], cwd=here, env=env, capture_output=True, text=True, check=False)
+        assert (refused.returncode, refused.stdout, refused.stderr) == expected, refused
 
     run(here, env, *pip, f"{wheel}[embedded]")
     try:
@@ -61,6 +65,9 @@ def check(here, wheel, env):
         run(here, env, *pip, f"{wheel}[embedded,console]")
         runs = here / "home/results/demo"
         print(run(here, env, langshift, "evaluate", "compare", runs / "plain", runs / "shifted", "--report", runs))
+        run(here, env, *pip, lab)
+        for command in ("evaluate board", "rerank fit", "vectors tune"):
+            assert command in run(here, env, langshift, *command.split(), "--help")
         check_console([langshift, "serve", "--port", "0", "--json"], here, env)
     finally:
         run(here, env, langshift, "down")

@@ -10,7 +10,7 @@ from langshift.commands.ingest import chunked_fields, name_fields
 from langshift.errors import UsageError
 from langshift.ingest.document_encoder import DocumentEncoder
 from langshift.ingest.documents import Columns, Delete, Document, InvalidDocument, parse_fields
-from langshift.ingest.opening import open_source
+from langshift.ingest.open_corpus import open_source
 from langshift.ingest.parsing import unused_fields
 from langshift.ingest.transform import index_entry
 from langshift.plugin.index_body import index_body

@@ -1,4 +1,4 @@
-"""``langshift dead-letters list`` and, as far as no cluster is needed, ``replay``."""
+"""``langshift dead-letters list`` and, as far as no cluster is needed, ``ingest --dead-letters``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from langshift import output
 from langshift.commands.dead_letters import dead_letters
+from langshift.commands.ingest import ingest
 from langshift.errors import UsageError
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, grouped, kind_of
 from langshift.ingest.bulk.journal_store import LoadWorkspace
@@ -34,11 +34,6 @@ def unparsed(line: int, value: str) -> DeadLetter:
     return letter(line, reason=reason)
 
 
-@pytest.fixture(autouse=True)
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output.out, "_width", 250)
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LANGSHIFT_HOME", str(tmp_path))
@@ -54,7 +49,7 @@ def place(home: Path, name: str, *letters: DeadLetter, cluster: str = "c1") -> P
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(dead_letters, arguments)
+    return CliRunner().invoke(ingest if "--dead-letters" in arguments else dead_letters, arguments)
 
 
 def words(text: str) -> list[str]:
@@ -72,7 +67,7 @@ def test_like_goes_with_like_the_most_frequent_first(home: Path) -> None:
         "Preview of field's value: 'it's 5' (For input string: \"it's 5\") c.jsonl, line 5",
         "2 read invalid_json not valid JSON (at 1). c.jsonl, line 1",
         f"1,202 dead letters of news in {path}",
-        "Repair what is wrong, then send them again: `langshift dead-letters replay --index news`.",
+        "Repair what is wrong, then send them again: `langshift ingest --dead-letters --index news`.",
     ]
 
 
@@ -111,8 +106,8 @@ def test_the_letters_of_every_index_and_cluster_are_listed_unless_one_is_named(h
         f"1 dead letter of blogs in {other}",
         f"1 dead letter of news in {one}",
         f"2 dead letters of news in {two}",
-        "Repair what is wrong, then send them again: `langshift dead-letters replay --index blogs`, "
-        "`langshift dead-letters replay --index news`.",
+        "Repair what is wrong, then send them again: `langshift ingest --dead-letters --index blogs`, "
+        "`langshift ingest --dead-letters --index news`.",
     ]
 
 
@@ -121,7 +116,7 @@ def test_the_letters_of_every_index_and_cluster_are_listed_unless_one_is_named(h
     [
         (["list"], "There are no dead letters.\n"),
         (["list", "--index", "news"], "There are no dead letters of news.\n"),
-        (["replay", "--index", "news"], "There are no dead letters of news.\n"),
+        (["--dead-letters", "--index", "news"], "There are no dead letters of news.\n"),
         (
             ["list", "--index", "newz"],
             "There are no dead letters of newz: nothing was loaded into an index of that name from here.\n",
@@ -139,7 +134,7 @@ def test_none_is_no_error_and_needs_no_cluster(home: Path, arguments: list[str],
 def test_none_in_json() -> None:
     assert json.loads(run("list", "--json").stdout) == {"total": 0, "groups": [], "files": []}
     counts = {"replayed": 0, "indexed": 0, "superseded": 0, "left": 0}
-    assert json.loads(run("replay", "--index", "news", "--json").stdout) == counts
+    assert json.loads(run("--dead-letters", "--index", "news", "--json").stdout) == counts
 
 
 def test_what_a_document_holds_gives_no_commands_to_the_terminal(home: Path) -> None:
@@ -159,11 +154,36 @@ def test_a_damaged_file_is_named_with_the_line(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("command", ["list", "replay"])
+@pytest.mark.parametrize("command", ["list", "--dead-letters"])
 def test_a_name_that_no_index_can_have_is_refused(command: str) -> None:
     done = run(command, "--index", "../news")
     assert isinstance(done.exception, UsageError)
     assert str(done.exception).startswith("'../news' is not a valid index name: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["corpus.jsonl"], "--dead-letters sends again what a load could not index: leave CORPUS out."),
+        (
+            ["--if-exists", "append", "--resume"],
+            "--dead-letters does not go with --if-exists and --resume: leave one or the other out.",
+        ),
+        (
+            ["--text-field", "body", "--alpha", "1"],
+            "--dead-letters does not go with --text-field and --alpha: leave one or the other out.",
+        ),
+    ],
+)
+def test_what_is_about_a_load_does_not_go_with_dead_letters(given: list[str], said: str) -> None:
+    done = run("--dead-letters", "--index", "news", *given)
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception) == said
+
+
+def test_a_load_needs_a_corpus_or_dead_letters() -> None:
+    done = CliRunner().invoke(ingest, ["--index", "news"])
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, "Error: Missing argument 'CORPUS...'.")
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def test_what_is_looked_at():
         ("settings", "OPENSEARCH_AWS_REGION"),
         ("settings", "OPENSEARCH_AWS_SERVICE"),
         ("settings", "LANGSHIFT_TRUSTED_HOSTS"),
+        ("settings", "LANGSHIFT_TRUSTED_MODELS"),
         ("cluster", "reachable"),
     ]
 
@@ -177,6 +178,7 @@ def test_settings_in_force(monkeypatch, down):
         "OPENSEARCH_AWS_REGION": "not set: no signing",
         "OPENSEARCH_AWS_SERVICE": "not set",
         "LANGSHIFT_TRUSTED_HOSTS": "not set: a server that only an index names is not asked",
+        "LANGSHIFT_TRUSTED_MODELS": "not set: no code that comes with a model is run",
     }
     assert "s3cret" not in str(report)
 

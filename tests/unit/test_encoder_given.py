@@ -16,13 +16,13 @@ from langshift.debias.vectors import LanguageVectors
 from langshift.errors import FingerprintError, UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, load_dataset, query_vectors
 from langshift.evaluate.datasets.texts import parse_document, read_corpus
-from langshift.evaluate.offline.encoding import encode as encode_dataset
 from langshift.evaluate.replay.plan import LoggedQuery, merged
 from langshift.evaluate.replay.requests import encode, prepare
 from langshift.evaluate.runs import read_run
-from langshift.ingest.opening import open_source
+from langshift.ingest.open_corpus import open_source
 from langshift.ingest.transform import document_vectors
 from langshift.retrieval.settings import USUAL, SearchQuery
+from langshift_lab.offline.encoding import encode as encode_dataset
 
 NOWHERE = "http://127.0.0.1:1"
 

@@ -8,7 +8,9 @@ import shutil
 
 import numpy as np
 import pytest
+from command_line import langshift
 from embeddings_server import embeddings_server
+from offline_data import small_dataset
 from tiny_model import (
     edit_json,
     made_up_lines,
@@ -27,7 +29,8 @@ from langshift.debias.encoders.model_files import full_name
 from langshift.debias.encoders.prompts import known_prefixes
 from langshift.debias.encoders.sentence_transformers import open_st
 from langshift.debias.fingerprint import Fingerprint
-from langshift.errors import UsageError
+from langshift.errors import FingerprintError, UsageError
+from langshift.ingest.config import PipelineOptions
 from langshift.retrieval.rerank.rerankers import open_reranker
 
 require_transformers()
@@ -368,3 +371,28 @@ def test_a_server(capsys):
         assert (identity(named)["query_prefix"], capsys.readouterr().err) == ("q: ", "")
         with pytest.raises(UsageError, match=re.escape("takes no --pooling or --max-tokens: how its server pools")):
             open_encoder(server.name, reading=Reading(pooling="mean", max_tokens=100))
+
+
+def test_a_file_of_language_vectors_says_how_its_encoder_reads(copied, tmp_path):
+    place, pairs, file = copied("mine"), tmp_path / "pairs", tmp_path / "mine.safetensors"
+    pairs.mkdir()
+    for script, tag in enumerate(["en", "ru"]):
+        (pairs / f"{tag}.txt").write_text("\n".join(made_up_lines(40, script, seed=2)), encoding="utf-8")
+    options = {"query_prefix": "q: ", "document_prefix": "d: ", "pooling": "cls", "max_tokens": 40}
+    told = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", value)]
+    fit = langshift("vectors", "fit", "--pairs", pairs, "--encoder", f"st:{place}", *told, "--output", file)
+    assert fit.returncode == 0, fit
+
+    def opened(reading):
+        made = PipelineOptions(f"st:{place}", file, reading=reading).open(None).encoder
+        return {name: getattr(made, name) for name in options}
+
+    assert opened(Reading()) == options
+    assert opened(Reading(pooling="cls")) == options
+    with pytest.raises(FingerprintError, match="fitted with document_prefix d: , not other: "):
+        opened(Reading(document_prefix="other: "))
+    again = langshift("vectors", "check", file, "--pairs", pairs, "--json")
+    assert json.loads(again.stdout)["languages"]["ru"]["agreement"] == pytest.approx(1, abs=1e-5)
+    data = small_dataset(tmp_path / "data")
+    offline = langshift("evaluate", "offline", data, "--encoder", f"st:{place}", "--vectors", file, "--json")
+    assert offline.returncode == 0, offline

@@ -145,11 +145,8 @@ def test_published_language_vectors_are_imported_for_it(copied, tmp_path):
     made = LanguageVectors.load(output)
     assert document["hash"] == made.hash
     assert (document["file"], document["encoder"], document["pivot"]) == (str(output), command[-1], "en")
-    assert (document["document_prefix"], document["dimension"], document["normalised"]) == (
-        "passage: ",
-        DIMENSION,
-        False,
-    )
+    made_by = ("query_prefix", "document_prefix", "dimension", "normalised")
+    assert [document[name] for name in made_by] == ["query: ", "passage: ", DIMENSION, False]
     assert document["languages"]["de"] == {"norm": pytest.approx(DIMENSION**0.5)}
     assert np.array_equal(made.vectors["de"], np.ones(DIMENSION))
     assert f"{output}: 2 language vectors towards en, hash {made.hash}" in langshift(*command).stdout
@@ -204,7 +201,7 @@ class Doubled(Pooling):
 """
 
 
-def test_code_that_comes_with_a_model_is_run_only_when_asked_for(encoder, copied, tmp_path, monkeypatch):
+def test_code_that_comes_with_a_model_is_run_only_where_the_model_is_trusted(encoder, copied, tmp_path, monkeypatch):
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
     folder = copied()
     (folder / "doubled.py").write_text(CODE)
@@ -216,15 +213,17 @@ def test_code_that_comes_with_a_model_is_run_only_when_asked_for(encoder, copied
     )
     refusal = (
         f"{folder}: this model runs code that comes with it: read that code, and if you trust it, add "
-        "--trust-remote-code."
+        f"{folder} to LANGSHIFT_TRUSTED_MODELS."
     )
+    monkeypatch.setenv("LANGSHIFT_TRUSTED_MODELS", f"someone/doubled,{tmp_path}")
     with pytest.raises(UsageError) as refused:
         open_st(str(folder))
     assert str(refused.value) == refusal
-    doubled = open_st(str(folder), trust_remote_code=True)
+    monkeypatch.setenv("LANGSHIFT_TRUSTED_MODELS", f"someone/other, {folder}")
+    doubled = open_st(str(folder))
     assert np.abs(doubled.encode_documents(FEW) - 2 * encoder.encode_documents(FEW)).max() < 1e-5
     (folder / "doubled.py").write_text(CODE.replace("2 *", "3 *"))
-    assert open_st(str(folder), trust_remote_code=True).revision != doubled.revision
+    assert open_st(str(folder)).revision != doubled.revision
 
     unknown = copied("unknown")
     edit_json(unknown / "config.json", model_type="made-up", auto_map={"AutoConfig": "m.C", "AutoModel": "m.M"})

@@ -1,11 +1,10 @@
-"""Judgements to and from the Search Relevance Workbench, clicks as judgements, and figures for MTEB."""
+"""Judgements to and from the Search Relevance Workbench, and clicks as judgements."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
 
-from langshift.commands.compare import compare
 from langshift.commands.dataset import dataset as command
 from langshift.errors import UsageError
 from langshift.evaluate.convert.pool import write_corpus, write_questions
@@ -41,7 +40,7 @@ def judged(tmp_path):
 
 
 def exported(judged, out):
-    said = invoked("export", "srw", judged, out)
+    said = invoked("convert", "beir", judged, out, "--to", "srw")
     assert said.exit_code == 0
     (out / "corpus.jsonl").write_bytes((judged / "corpus.jsonl").read_bytes())
     return " ".join(said.stderr.split())
@@ -203,17 +202,3 @@ def test_events_that_cannot_be_used(judged, tmp_path):
     assert refused("convert", "ubi", source, tmp_path / "out") == (
         f"{source} has no ubi_events.ndjson: export the index ubi_events, a document on each line."
     )
-
-
-def test_figures_as_mteb_reads_them(judged, tmp_path):
-    run = tmp_path / "run.trec"
-    run.write_text("q-0 Q0 d1 1 2 r\nq-0 Q0 d0 2 1 r\nq-3 Q0 d4 1 1 r\n")
-    done = CliRunner().invoke(compare, [str(run), "--dataset", str(judged), "--mteb", str(tmp_path / "m.json")])
-    assert done.exit_code == 0, done.output
-    found = json.loads((tmp_path / "m.json").read_text())
-    assert (found["task_name"], found["mteb_version"]) == ("judged", None)
-    (subset,) = found["scores"]["test"]
-    assert (subset["hf_subset"], subset["languages"]) == ("de", ["deu-Latn"])
-    assert subset["main_score"] == subset["ndcg_at_10"] == pytest.approx((1 / 1.5849625 + 1) / 4)
-    assert subset["recall_at_1"] == pytest.approx(1 / 4)
-    assert subset["mrr_at_10"] == pytest.approx(1.5 / 4)

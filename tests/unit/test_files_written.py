@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from langshift.evaluate.convert.pool import new_folder
-from langshift.evaluate.generation.generators import AnswerCache
 from langshift.files import atomic_write, ensure_folder, private_file, write_bytes, write_json
+from langshift_lab.generation.generators import AnswerCache
 
 
 def mode(path):

@@ -14,7 +14,7 @@ from langshift.ingest import parquet as rows
 from langshift.ingest import parquet_pages
 from langshift.ingest.bulk.dead_letters import DeadLetter, from_line, to_line
 from langshift.ingest.documents import InvalidRow
-from langshift.ingest.opening import open_source
+from langshift.ingest.open_corpus import open_source
 from langshift.ingest.parsing import Parser
 
 if sys.version_info >= (3, 14):

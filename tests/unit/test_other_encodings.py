@@ -15,10 +15,10 @@ from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.datasets.logs import QueryLog
 from langshift.evaluate.datasets.texts import read_corpus
 from langshift.evaluate.replay.plan import read_log
-from langshift.evaluate.rerank.labels import read_labels
 from langshift.evaluate.runs import read_run
-from langshift.ingest.opening import open_source
+from langshift.ingest.open_corpus import open_source
 from langshift.plugin.user_template import Template
+from langshift_lab.rerank.labels import read_labels
 
 
 def corpus(path):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from langshift.commands.evaluate import replay_command
+from langshift.commands.replay import replay
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery
 from langshift.evaluate.datasets.logs import FORMS, QueryLog
@@ -162,7 +162,7 @@ def test_a_logs_query_takes_what_the_dataset_knows_of_its_id(tmp_path):
 )
 def test_options_that_do_not_go_together(options, told):
     with pytest.raises(UsageError) as caught:
-        replay_command.main(options, standalone_mode=False)
+        replay.main(options, standalone_mode=False)
     assert str(caught.value) == told
 
 
@@ -180,7 +180,7 @@ def test_options_that_do_not_go_together(options, told):
 def test_times_of_a_log_and_options_go_together(tmp_path, line, options, told):
     path = log(tmp_path, line)
     with pytest.raises(UsageError) as caught:
-        replay_command.main(["--queries", str(path), "--index", "a", *options], standalone_mode=False)
+        replay.main(["--queries", str(path), "--index", "a", *options], standalone_mode=False)
     assert str(caught.value) == told.format(path)
 
 
@@ -202,5 +202,5 @@ def test_a_query_that_no_search_takes_is_refused_by_its_line(tmp_path):
 def test_measures_need_judgements(tmp_path):
     path = log(tmp_path, {"timestamp": 1, "text": "x"})
     with pytest.raises(UsageError) as caught:
-        replay_command.main(["--queries", str(path), "--index", "a", "--measures", "nDCG@20"], standalone_mode=False)
+        replay.main(["--queries", str(path), "--index", "a", "--measures", "nDCG@20"], standalone_mode=False)
     assert str(caught.value) == "--measures needs judgements: name the DATASET that the log's queries are from."

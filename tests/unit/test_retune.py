@@ -217,10 +217,7 @@ MEASURED = "{} is about what --gate measures: give a dataset with --gate too."
         ([], "There is nothing to change: give --alpha, --alpha-for, --gamma or --vectors."),
         (["--alpha", 1, "--fail-if", "SLR@20 < 0"], MEASURED.format("--fail-if")),
         (["--alpha", 1, "--accept-loss"], MEASURED.format("--accept-loss")),
-        (
-            ["--alpha", 1, "--encoder", "use-m"],
-            "Nothing is encoded without --gate: leave --encoder and --trust-remote-code out.",
-        ),
+        (["--alpha", 1, "--encoder", "use-m"], "Nothing is encoded without --gate: leave --encoder out."),
     ],
 )
 def test_wrong_use(options, told):

@@ -9,10 +9,10 @@ from langshift.commands import search
 from langshift.debias.vectors import CommonStep
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
-from langshift.retrieval.effects import effects, known_shift
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hits import Anchor, Hit, Leg, SearchResult, ShiftEffect
 from langshift.retrieval.settings import SearchSettings
+from langshift.retrieval.shift_effects import effects, known_shift
 
 LEGS = {"dense": Leg(0.75, 1), "lexical": Leg(3.5, 12)}
 

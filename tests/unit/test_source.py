@@ -15,7 +15,7 @@ from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import UsageError
 from langshift.ingest.bulk.journal_store import LineRanges
 from langshift.ingest.documents import Delete, InvalidRow, Update
-from langshift.ingest.opening import open_source
+from langshift.ingest.open_corpus import open_source
 
 if sys.version_info >= (3, 14):
     from compression import zstd

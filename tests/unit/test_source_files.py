@@ -15,7 +15,7 @@ from pyarrow import parquet
 from langshift.corpus_file import ChangedError
 from langshift.errors import UsageError
 from langshift.ingest.documents import InvalidRow
-from langshift.ingest.opening import find_files, open_source
+from langshift.ingest.open_corpus import find_files, open_source
 
 
 def document(number, **more):

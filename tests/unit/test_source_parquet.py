@@ -13,7 +13,7 @@ from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.bulk.journal_store import LineRanges
 from langshift.ingest.documents import Delete, InvalidRow
-from langshift.ingest.opening import open_source
+from langshift.ingest.open_corpus import open_source
 
 pa = pytest.importorskip("pyarrow", reason="Parquet needs an extra: pip install 'langshift[parquet]'")
 from pyarrow import parquet  # noqa: E402

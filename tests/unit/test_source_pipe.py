@@ -14,7 +14,7 @@ from langshift.corpus_file import ChangedError
 from langshift.debias.encoders.base import VectorSpec
 from langshift.errors import LangshiftError, UsageError
 from langshift.ingest.documents import InvalidRow
-from langshift.ingest.opening import open_source
+from langshift.ingest.open_corpus import open_source
 
 LINE = b'{"_id": "a", "text": "t"}\n'
 

@@ -17,7 +17,7 @@ from s3_store import s3_store
 
 from langshift.corpus_file import ChangedError, UnreachableError
 from langshift.errors import UsageError
-from langshift.ingest.opening import find_files, open_source
+from langshift.ingest.open_corpus import find_files, open_source
 
 
 def documents(first, count):

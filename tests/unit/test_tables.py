@@ -2,10 +2,10 @@
 
 import io
 import re
+import sys
 
-import click
+import pytest
 from check_names import ROOMS
-from click.testing import CliRunner
 from documents import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +13,6 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from langshift import output
-from langshift.parameters import json_or_tables
 
 FIGURES = st.one_of(st.integers(0, 99_999).map("{:,}".format), st.floats(-1, 1).map("{:+.4f}".format), st.just("-"))
 BARS = st.integers(1, 24).map("█".__mul__)
@@ -34,11 +33,10 @@ def printed(width, columns, rows, kinds):
     """What a table prints on so many columns."""
     found = io.StringIO()
     of_kind = {kind: {name for name, one in zip(columns, kinds, strict=True) if one == kind} for kind in KINDS}
-    before, output.out = output.out, Console(file=found, width=width, highlight=False)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "out", Console(file=found, highlight=False))
+        patch.setenv("COLUMNS", str(width))
         output.table(None, columns, rows, right=of_kind["figures"], prose=of_kind["prose"])
-    finally:
-        output.out = before
     lines = found.getvalue().splitlines()
     assert lines == [line.rstrip() for line in lines]
     return lines
@@ -75,7 +73,7 @@ def test_bars_are_drawn_to_the_scale_that_there_is_room_for():
         "a name of thirty char…  ██████████████████████  12,345",
         "a name of thirty char…  ███████████             12,345",
         "a name of thirty char…  █                       12,345",
-        "(shortened: name; --wide shows all)",
+        "(shortened: name; a wider terminal, COLUMNS=200 or --json shows all)",
     ]
 
 
@@ -88,21 +86,34 @@ def test_a_table_that_fits_is_shown_as_it_is(made):
     assert all(cell in line for row, line in zip(rows, lines[1:], strict=True) for cell in row)
 
 
-def test_wide_shows_everything():
-    rows = [["name" * 20, "12,345", "sentence " * 20]]
+@pytest.mark.parametrize(
+    ("columns", "terminal", "width"),
+    [
+        ("120", True, 120),
+        ("120", False, 120),
+        ("", True, 50),
+        ("0", True, 50),
+        ("wide", True, 50),
+        ("", False, sys.maxsize),
+        ("0", False, sys.maxsize),
+    ],
+)
+def test_how_wide_tables_may_be(monkeypatch, columns, terminal, width):
+    file = io.StringIO()
+    file.isatty = lambda: terminal
+    monkeypatch.setattr(output, "out", Console(file=file, width=50))
+    monkeypatch.setenv("COLUMNS", columns)
+    assert output.room() == width
 
-    @click.command()
-    @json_or_tables
-    def shown(as_json):
-        assert not as_json
-        output.table(None, ["name", "count", "said"], rows, right={"count"}, prose={"said"})
 
-    narrow = CliRunner().invoke(shown, []).stdout
-    assert "12,345" in narrow
-    assert "(shortened: name; --wide shows all)" in narrow
-    wide = CliRunner().invoke(shown, ["--wide"]).stdout.splitlines()
-    assert len(wide) == 2
-    assert all(cell.strip() in wide[1] for cell in rows[0])
+def test_without_a_terminal_everything_is_shown(monkeypatch):
+    found = io.StringIO()
+    monkeypatch.setattr(output, "out", Console(file=found, highlight=False))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    row = ["name" * 20, "12,345", "sentence " * 20]
+    output.table(None, ["name", "count", "said"], [row], right={"count"}, prose={"said"})
+    _, line = found.getvalue().splitlines()
+    assert all(cell.strip() in line for cell in row)
 
 
 def test_no_table_is_printed_but_by_the_one_function_that_fits_it():

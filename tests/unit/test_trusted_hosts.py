@@ -160,7 +160,7 @@ def test_no_redirect_takes_the_key_elsewhere(monkeypatch):
 def test_what_a_load_took_from_an_index_is_known_as_such(tmp_path, monkeypatch):
     monkeypatch.delenv(TRUSTED_HOSTS, raising=False)
     with embeddings_server() as server:
-        options = PipelineOptions(server.name, False, None, 0.0, named_by=HERE)
+        options = PipelineOptions(server.name, None, 0.0, named_by=HERE)
         options.keep(tmp_path / "options.json")
         with pytest.raises(UsageError, match="nothing was sent there"):
             PipelineOptions.read(tmp_path / "options.json").open(None)

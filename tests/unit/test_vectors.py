@@ -43,17 +43,13 @@ def test_saved_and_loaded(tmp_path):
 
 def test_everything_that_was_fitted_comes_back(tmp_path):
     path = tmp_path / "v.safetensors"
-    means = {**MADE.vectors, "en": np.ones(8, np.float32)}
     whole = replace(
         MADE,
         recommendation=Recommendation(0.5, {"th": 0.25}, 0.95),
         query_directions=DIRECTIONS,
-        common={"documents": means["en"], "queries": np.zeros(8, np.float32)},
+        common={"documents": np.ones(8, np.float32), "queries": np.zeros(8, np.float32)},
         query_prefix="query: ",
         query_vectors=MADE.vectors,
-        means=means,
-        directions={tag: np.ones((1, 8), np.float32) for tag in means},
-        maps={"th": np.eye(8, dtype=np.float32)},
         evidence={"th": {"pairs": 2}},
         tuning={"budget": 0.01},
     )
@@ -61,7 +57,7 @@ def test_everything_that_was_fitted_comes_back(tmp_path):
     loaded = LanguageVectors.load(path)
     for field in fields(whole):
         saved, read = getattr(whole, field.name), getattr(loaded, field.name)
-        if field.name in ("vectors", "query_vectors", "common", "means", "directions", "maps"):
+        if field.name in ("vectors", "query_vectors", "common"):
             assert saved.keys() == read.keys()
             assert all(np.array_equal(saved[tag], read[tag]) for tag in saved)
         elif field.name == "query_directions":
@@ -183,7 +179,7 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
         replace(MADE, pairs={}),
         replace(MADE, pivot="de"),
         replace(MADE, vectors={}, pairs={}),
-        replace(MADE, means=strangers),
+        replace(MADE, query_vectors=strangers),
         replace(MADE, recommendation=Recommendation(alphas={"fr": 0.5})),
         replace(MADE, evidence={"fr": {}}),
     ):

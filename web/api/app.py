@@ -29,8 +29,8 @@ from langshift.web.api.endpoints import ENDPOINTS, Endpoint
 from langshift.web.api.errors import JSON, ApiError, answer, of_failure
 from langshift.web.api.metrics import Metrics
 from langshift.web.api.options import ApiOptions
+from langshift.web.api.request_queue import AT_ONCE, Turns
 from langshift.web.api.service import SearchService
-from langshift.web.api.turns import AT_ONCE, Turns
 from langshift.web.context import AppContext, note_unexpected
 from langshift.web.security import Access
 

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.compare.findings import compare_places, findings
-from langshift.evaluate.compare.unjudged import is_logged
+from langshift.evaluate.compare.log_replays import is_logged
 from langshift.evaluate.datasets.dataset import CORPUS, QRELS, QUERIES
 from langshift.evaluate.measures.most_shown import MOST_SHOWN_20
 from langshift.evaluate.replay.journal import FOUND_DOCUMENTS, LOGGED_QUERIES, RESULT, UNFINISHED

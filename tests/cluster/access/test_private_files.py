@@ -45,5 +45,5 @@ def test_a_load_with_a_dead_letter(cluster_url, index_name, corpus, home):
     # As root, OpenSearch runs as another user, who passes through here.
     passed = [str(home)] if os.geteuid() == 0 else []
     assert open_to_others(home) == passed
-    done = langshift("dead-letters", "replay", "--index", index_name, url=cluster_url, LANGSHIFT_HOME=home)
+    done = langshift("ingest", "--dead-letters", "--index", index_name, url=cluster_url, LANGSHIFT_HOME=home)
     assert open_to_others(home) == passed

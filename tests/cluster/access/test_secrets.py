@@ -119,7 +119,7 @@ def test_what_works(langshift, client, cluster_url, authority, data, index_name,
         env = in_address(url)
         assert langshift("ingest", data / "bad.jsonl", "--index", f"{index_name}-bad", **env) == 3
         assert langshift("dead-letters", "list", "--json", **env) == 0
-        assert langshift("dead-letters", "replay", "--index", f"{index_name}-bad", **env) == 3
+        assert langshift("ingest", "--dead-letters", "--index", f"{index_name}-bad", **env) == 3
         assert langshift("search", index_name, "Ebbe und Flut", "--json", **env) == 0
         replay = ("evaluate", "replay", data, "--index", index_name, "--json")
         assert langshift(*replay, "--output", tmp_path / "out", **env) == 0

@@ -100,7 +100,7 @@ ASKING = {
     "search": lambda it: [it.index, "Passage"],
     "search (by words)": lambda it: [it.index, "Passage", "--mode", "lexical"],
     "search (reranked)": lambda it: [it.index, "Passage", "--rerank", "features"],
-    "search (a version)": lambda it: [f"{it.index}-v0001", "Passage", "--trust-remote-code"],
+    "search (a version)": lambda it: [f"{it.index}-v0001", "Passage"],
     "anchors calibrate": lambda it: [it.index, "--sample", 30],
     "evaluate replay": lambda it: [it.data, "--index", it.index],
     "evaluate replay (settings)": lambda it: [it.data, "--index", it.index, "--setting", "dense", "--mode", "lexical"],
@@ -111,7 +111,7 @@ ASKING = {
     "dataset make": lambda it: [it.index, it.folder / "made", "--generator", it.generator, "--rerank", it.generator],
     "vectors check": lambda it: [it.vectors, "--pairs", it.pairs],
     "vectors tune": lambda it: [it.vectors, "--pairs", it.pairs, "--sample", 100],
-    "dead-letters replay": lambda it: ["--index", it.index],
+    "ingest (dead letters)": lambda it: ["--dead-letters", "--index", it.index],
     "rollback": lambda it: [it.back],
     "retune (with a gate)": lambda it: [it.index, "--alpha", 0.5, "--gate", it.data],
     "ingest (append)": lambda it: [it.one, "--index", it.index, "--if-exists", "append"],
@@ -133,7 +133,6 @@ OTHERS = {
     "adopt": lambda it: [it.old, "--name", f"{it.other}-adopted", "--text-field", "body", *ADOPTED],
     "dead-letters list": lambda it: ["--index", it.other],
     "index drop": lambda it: [it.dropped, "--yes"],
-    "index repair": lambda it: [it.other],
     "doctor": lambda _: [],
 }
 #: Arguments by which commands are given an index, and files of others that name an encoder.
@@ -216,7 +215,7 @@ def test_the_python_api_refuses_too_and_takes_its_argument(made, sink, cluster_e
     with pytest.raises(UsageError, match=r"but you have not, so nothing was sent there: .* \(encoder= in Python\)"):
         package.search(made.index, "Passage")
     with pytest.raises(UsageError, match="nothing was sent there"):
-        package.open_index(made.index, trust_remote_code=True)
+        package.open_index(made.index)
     assert sink.connections == before
     assert package.search(made.index, "Passage", encoder=sink.name).hits
 

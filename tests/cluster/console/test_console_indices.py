@@ -87,7 +87,7 @@ def test_dead_letters_of_the_index_are_told_by_reason(browser, name):
     answer = browser.get(f"/indices/{name}")
     assert '<td class="reason">no text</td>' in answer.text
     assert '<td class="reason">... is no date</td>' in answer.text
-    assert f"langshift dead-letters replay --index {name}" in answer.text
+    assert f"langshift ingest --dead-letters --index {name}" in answer.text
 
 
 def test_the_detectors_confidence_is_what_the_documents_carry(client, browser, name):

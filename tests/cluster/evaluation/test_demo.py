@@ -10,7 +10,7 @@ from demo_run import demo_document, demo_names
 from small_dataset import write_topics
 
 from langshift import errors
-from langshift.commands.serve import demo
+from langshift.commands.demo import demo
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import index_variants
@@ -25,7 +25,7 @@ def of_topics(tmp_path, monkeypatch):
     def choose(topics):
         folder = tmp_path / f"{topics} topics"
         write_topics(folder, slice(topics))
-        for module in ("evaluate.demo", "commands.serve"):
+        for module in ("evaluate.demo", "commands.demo"):
             monkeypatch.setattr(f"langshift.{module}.FOLDER", folder)
         return load_dataset(folder)
 

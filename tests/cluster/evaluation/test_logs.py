@@ -147,7 +147,7 @@ def test_a_log_calibrates_and_is_audited_with(cluster_url, indices, tmp_path):
 def test_judgements_go_to_the_workbench_and_back_and_figures_to_mteb(cluster_url, folder, indices, tmp_path):
     run, workbench, back = tmp_path / "run", tmp_path / "workbench", tmp_path / "back"
     done("evaluate", "replay", folder, "--index", indices[1], "--output", run, url=cluster_url)
-    done("dataset", "export", "srw", folder, workbench, url=cluster_url)
+    done("dataset", "convert", "beir", folder, workbench, "--to", "srw", url=cluster_url)
     (workbench / "judgments.json").unlink()
     (workbench / "corpus.jsonl").write_bytes((folder / "corpus.jsonl").read_bytes())
     done("dataset", "convert", "srw", workbench, back, url=cluster_url)

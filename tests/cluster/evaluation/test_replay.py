@@ -228,7 +228,7 @@ def test_what_the_server_refuses_is_an_error_of_that_query_alone(client, index):
 @pytest.mark.usefixtures("cluster_env")
 def test_the_command_fails_when_queries_failed_and_still_writes(client, folder, index, tmp_path, monkeypatch):
     wrapped = Failing(client, range(2))
-    monkeypatch.setattr("langshift.commands.evaluate.load_clients", lambda *_: [wrapped])
+    monkeypatch.setattr("langshift.commands.replay.load_clients", lambda *_: [wrapped])
     with pytest.raises(LangshiftError) as caught:
         run(str(folder), "--index", index, "--output", str(tmp_path / "out"))
     assert caught.value.exit_code == 1

@@ -8,7 +8,6 @@ from click.testing import CliRunner
 from small_dataset import index_of
 from tls_proxy import proxy
 
-from langshift import output
 from langshift.commands.evaluate import evaluate
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import load_dataset
@@ -177,7 +176,7 @@ def test_settings_take_turns_at_each_query(cluster_url, folder, indices, monkeyp
 def test_what_is_printed(folder, indices, tmp_path, monkeypatch):
     replayed(folder, indices[1], ("dense", PREFER), tmp_path)
     runs = [tmp_path / "dense", tmp_path / "dense-prefer-language-0.05", "--brief", "--measures", MEASURES]
-    monkeypatch.setattr(output.out, "width", 180)
+    monkeypatch.setenv("COLUMNS", "180")
     wide = evaluated("compare", *runs).stdout.splitlines()
     later = "b (dense-prefer-language-0.05)"
     assert wide[:3] == [f"{folder}: 20 queries", "a (dense): dense", f"{later}: dense --prefer-language 0.05"]
@@ -202,7 +201,7 @@ def test_what_is_printed(folder, indices, tmp_path, monkeypatch):
         "The interval and p are for that one comparison alone: judge a loss by these, because a correction could hide "
         "it. The corrected p takes account of all pairs of runs, measures and parts of the queries: judge a gain by it."
     ]
-    monkeypatch.setattr(output.out, "width", 100)
+    monkeypatch.setenv("COLUMNS", "100")
     narrow = evaluated("compare", *runs).stdout.splitlines()
     assert narrow[3].split() == figures
     assert narrow[6].split() == ["run", *outcomes]
@@ -211,7 +210,7 @@ def test_what_is_printed(folder, indices, tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("cluster_env")
 def test_questions_without_an_answer_in_their_language_stand_apart(fewer, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(output.out, "width", 160)
+    monkeypatch.setenv("COLUMNS", "160")
     names = ("dense", "dense-prefer-language-0.05", "dense-spread-0.05")
     replayed(fewer, small, ("dense", PREFER, "dense --spread .05"), tmp_path)
     document = json.loads(compared(tmp_path, names, "--json").stdout)

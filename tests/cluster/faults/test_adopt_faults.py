@@ -126,11 +126,11 @@ def test_a_document_that_the_new_index_refuses_is_a_dead_letter_of_the_old_one(c
     (letter,) = letters
     kept = json.loads(letter.document)
     assert (letter.id, letter.corpus, kept["_routing"], kept["_source"]) == ("zero", old.name, "here", document)
-    again = langshift("dead-letters", "replay", "--index", new, url=cluster_url)
+    again = langshift("ingest", "--dead-letters", "--index", new, url=cluster_url)
     assert again.returncode == 3, again
     mended = json.dumps({**kept, "_source": {**document, "vec": [2 * part for part in planted]}})
     letters.revise(lambda found: found._replace(document=mended.encode()))
-    again = langshift("dead-letters", "replay", "--index", new, url=cluster_url)
+    again = langshift("ingest", "--dead-letters", "--index", new, url=cluster_url)
     assert again.returncode == 0, again
     there = client.get(index=new, id="zero", routing="here")
     assert (there["_version"], there["_source"]["language"]) == (1, "de")

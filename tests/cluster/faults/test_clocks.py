@@ -220,7 +220,7 @@ def test_a_dead_letter_is_not_superseded_by_what_is_ahead_of_the_servers_time(cl
     path = Path(json.loads(done.stdout)["dead_letters"])
     path.write_text(path.read_text().replace(r"\"seven\"", "7"))
     write_ahead(client, index_name, ["d0"])
-    replayed = langshift("dead-letters", "replay", "--index", index_name, "--json")
+    replayed = langshift("ingest", "--dead-letters", "--index", index_name, "--json")
     assert (replayed.returncode, json.loads(replayed.stdout)["left"]) == (3, 1), replayed
     (group,) = json.loads(langshift("dead-letters", "list", "--index", index_name, "--json").stdout)["groups"]
     assert group["type"] == "version_ahead"

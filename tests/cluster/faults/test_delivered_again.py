@@ -15,8 +15,8 @@ from http_exchange import Reply
 from model_http import serving
 from nothing_lost import write_corpus
 
-from langshift.answers import Redirected
 from langshift.client import make_async_client
+from langshift.response_checks import Redirected
 from langshift.settings import Settings
 
 

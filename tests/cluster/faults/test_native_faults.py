@@ -18,7 +18,7 @@ from langshift.settings import Settings
 VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()
 # How often a filter draws a root: a thousandth of a second or more for each document, also on a quick machine.
 ROOTS = 300_000
-SEARCHES = {"query": "indices:data/read/search", "rest": "indices:data/read/langshift/search"}
+SEARCH = "indices:data/read/search"
 MANY = 200
 PATIENCE = 60
 
@@ -42,25 +42,25 @@ def slow(roots=ROOTS):
     return {"script": {"script": steps}}
 
 
-def ask(client, index, door, filters=None, mode="anchored", **more):
-    """A search by the query or by the plugin's own search."""
+def body(filters=None, mode="anchored", **more):
+    """The body of a search by the query."""
     asked = {"text": QUERY, "vector": VECTOR, "language": "en", "mode": mode, "prefer_language": 0.1}
-    if door == "query":
-        query = {"langshift": asked | ({"filter": filters} if filters else {})}
-        return client.search(index=index.name, body={"query": query, "_source": False, **more})
-    body = asked | ({"dsl_filter": filters} if filters else {})
-    return client.transport.perform_request("POST", f"/_plugins/_langshift/{index.name}/search", body=body)
+    return {"query": {"langshift": asked | ({"filter": filters} if filters else {})}, "_source": False, **more}
+
+
+def ask(client, index, **how):
+    return client.search(index=index.name, body=body(**how))
 
 
 @contextmanager
-def running(cluster_url, index, door):
+def running(cluster_url, index):
     """A slow search that runs meanwhile; gives where its error comes to."""
     errors = []
 
     def search():
         with make_client(Settings.from_env(), cluster_url) as own:
             try:
-                ask(own, index, door, filters=slow())
+                ask(own, index, filters=slow())
                 errors.append(None)
             except OpenSearchException as error:
                 errors.append(error)
@@ -86,10 +86,9 @@ def wait_for(condition):
     return found
 
 
-@pytest.mark.parametrize("door", SEARCHES)
-def test_a_search_that_is_cancelled_ends(client, cluster_url, index, door):
-    with running(cluster_url, index, door) as errors:
-        for task in wait_for(lambda: tasks(client, index, SEARCHES[door])):
+def test_a_search_that_is_cancelled_ends(client, cluster_url, index):
+    with running(cluster_url, index) as errors:
+        for task in wait_for(lambda: tasks(client, index, SEARCH)):
             client.tasks.cancel(task_id=task, params={"ignore": 404})
         wait_for(lambda: errors)
     assert "cancelled" in str(errors[0].info)
@@ -99,10 +98,9 @@ def test_a_search_that_is_cancelled_ends(client, cluster_url, index, door):
 def test_a_search_whose_client_goes_away_is_cancelled(client, cluster_url, index):
     place = urlsplit(cluster_url)
     gone, witness = (HTTPConnection(place.hostname, place.port, timeout=2 * PATIENCE) for _ in range(2))
-    asked = {"text": QUERY, "vector": VECTOR, "language": "en", "mode": "anchored", "dsl_filter": slow(5 * ROOTS)}
-    path, headers = f"/_plugins/_langshift/{index.name}/search", {"Content-Type": "application/json"}
-    gone.request("POST", path, json.dumps(asked), headers)
-    (task,) = wait_for(lambda: tasks(client, index, SEARCHES["rest"]))
+    asked = json.dumps(body(filters=slow(5 * ROOTS), mode="dense"))
+    gone.request("POST", f"/{index.name}/_search", asked, {"Content-Type": "application/json"})
+    (task,) = wait_for(lambda: tasks(client, index, SEARCH))
     # What is cancelled may end before it is looked for among those that run: who waits for its end is told.
     witness.request("GET", f"/_tasks/{task}?wait_for_completion=true")
     wait_for(lambda: client.tasks.list(params={"actions": "cluster:monitor/task/get"})["nodes"])
@@ -114,17 +112,17 @@ def test_a_search_whose_client_goes_away_is_cancelled(client, cluster_url, index
 
 def test_a_first_round_that_takes_too_long_is_an_error(client, index):
     with pytest.raises(TransportError) as late:
-        ask(client, index, "query", filters=slow(), timeout="50ms")
+        ask(client, index, filters=slow(), timeout="50ms")
     wanted = f"[langshift] Not all shards of {index.name}-v0001 answered in time: try again."
     assert (late.value.status_code, late.value.info["error"]["reason"]) == (503, wanted)
 
 
 def test_many_searches_leave_nothing_open(client, index):
     for place in range(MANY):
-        door, mode = list(SEARCHES)[place % 2], ["dense", "anchored", "balanced"][place % 3]
+        mode = ["dense", "anchored", "balanced"][place % 3]
         with suppress(OpenSearchException):
             # Every tenth is refused.
-            ask(client, index, door, mode=mode if place % 10 else "foo")
+            ask(client, index, mode=mode if place % 10 else "foo")
     # A busy server ends tasks of shards a moment after it has answered.
     wait_for(lambda: not tasks(client, index))
     stats = client.indices.stats(index=f"{index.name}-v0001", metric="search")["_all"]["total"]["search"]

@@ -34,18 +34,16 @@ def nodes(new_home, quick_java, pytestconfig):
     made.stop()
 
 
-def ask(client, index, mode, *, rest):
+def ask(client, index, mode):
     asked = {"text": QUERY, "vector": VECTOR, "language": "en", "mode": mode}
-    if rest:
-        return client.transport.perform_request("POST", f"/_plugins/_langshift/{index.name}/search", body=asked)
     return client.search(index=index.name, body={"query": {"langshift": asked}, "_source": False})
 
 
-def refusal(client, index, mode, *, rest):
+def refusal(client, index, mode):
     """Status and all that is said."""
     begin = time.monotonic()
     with pytest.raises(TransportError) as refused:
-        ask(client, index, mode, rest=rest)
+        ask(client, index, mode)
     assert time.monotonic() - begin < LONGEST
     return refused.value.status_code, str(refused.value.info)
 
@@ -55,17 +53,13 @@ def test_a_node_without_it_is_an_error_and_with_it_all_agree(nodes):
     with OpenSearch(three.url(NAMES[0]), timeout=60) as client, OpenSearch(three.url(WITHOUT), timeout=60) as other:
         index = FilteredIndex(client, chunked=False, shards=3)
         assert {one["node"] for one in client.cat.shards(index=index.name, params={"format": "json"})} == set(NAMES)
-        status, said = refusal(other, index, "dense", rest=False)
+        status, said = refusal(other, index, "dense")
         assert (status, "unknown query [langshift]" in said) == (400, True)
-        status, said = refusal(other, index, "dense", rest=True)
-        assert (status, "no handler found" in said) == (400, True)
-        for rest, mode in ((False, "anchored"), (True, "dense"), (True, "anchored")):
-            status, said = refusal(client, index, mode, rest=rest)
+        for mode in ("anchored", "balanced"):
+            status, said = refusal(client, index, mode)
             assert (status, LACKS.format(f"{index.name}-v0001") in said) == (400, True)
-        # By words nobody needs it but who is asked.
-        assert ask(client, index, "hybrid", rest=True)["hits"]
         # As with any query that a node does not know, what the others found is there, and that one failed.
-        shards = ask(client, index, "dense", rest=False)["_shards"]
+        shards = ask(client, index, "dense")["_shards"]
         assert (shards["successful"], shards["failed"]) == (2, 1)
         three.kill(WITHOUT)
         native.unpack(packed, three.plugins(WITHOUT))
@@ -75,10 +69,9 @@ def test_a_node_without_it_is_an_error_and_with_it_all_agree(nodes):
         for mode in ("dense", "balanced", "anchored"):
             wanted = searcher.search(QUERY, SearchSettings(mode), language="en").hits
             for one in (client, OpenSearch(three.url(WITHOUT), timeout=60)):
-                found = [(hit["_id"], hit["_score"]) for hit in ask(one, index, mode, rest=False)["hits"]["hits"]]
+                found = [(hit["_id"], hit["_score"]) for hit in ask(one, index, mode)["hits"]["hits"]]
                 assert [name for name, _ in found] == [hit.id for hit in wanted]
                 assert [score for _, score in found] == pytest.approx([hit.score for hit in wanted], abs=1e-6)
-                assert [hit["id"] for hit in ask(one, index, mode, rest=True)["hits"]] == [hit.id for hit in wanted]
         agreement = Agreement(client, index.name, questions(), filters, opened={"toy": ENCODER})
         agreement.compare(SEARCHES)
         assert agreement.apart == []

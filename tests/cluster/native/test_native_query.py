@@ -12,7 +12,7 @@ from documents import DOCS, blocks
 from filtered_index import ENCODER, QUERY, FilteredIndex
 from native_agreement import query_of
 from native_plugin import has_plugin, hits_of, metadata_of
-from opensearchpy.exceptions import RequestError
+from opensearchpy.exceptions import RequestError, TransportError
 from plain_index import PLAIN
 from searched_index import DIMENSION, LANGUAGES, TRUST, ChunkCorpus, Corpus, asked, found
 from tls_proxy import client_of, proxy
@@ -271,6 +271,63 @@ def test_it_is_a_query_among_others(client, targets):
     assert (named["matched_queries"], named["_score"]) == (["mine"], pytest.approx(2 * plain[0][1], abs=1e-5))
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_group_that_is_collapsed_has_its_members_within_it(client, targets, shards):
+    target, question = targets["gamma", shards], asked(5)
+    groups = Corpus().groups
+    # All documents are looked at.
+    query = asking(question, ANCHORED, k=1000)
+    plain = hits_of(client.search(index=target.index.index, body={"size": 1000, "query": query, "_source": False}))
+    members = {}
+    for name, score in plain:
+        members.setdefault(groups[name], []).append((name, pytest.approx(score, abs=1e-6)))
+    assert len(members[None]) > 1
+    inner = {"name": "members", "size": 100, "_source": False}
+
+    def collapsed(query, **how):
+        body = {
+            "size": 1000,
+            "query": query,
+            "_source": False,
+            "collapse": {"field": "group", "inner_hits": inner | how},
+        }
+        hits = client.search(index=target.index.index, body=body)["hits"]["hits"]
+        return [((hit["_id"], hit["_score"]), hits_of(hit["inner_hits"]["members"])) for hit in hits]
+
+    # All that are in none are one hit; a hit has room for 100 others.
+    assert collapsed(query) == [(all_[0], all_[:100]) for all_ in members.values()]
+    own = {"source": "doc['language'].contains(params.own) ? 0 : 1", "params": {"own": "de"}}
+    own = {"sort": [{"_script": {"type": "number", "script": own}}, "_score"], "track_scores": True}
+    languages = Corpus().languages
+    for _, inside in collapsed(query, **own):
+        foreign = [languages[name] != "de" for name, _ in inside]
+        assert foreign == sorted(foreign)
+    one_per_group = asking(question, SearchSettings("anchored", preference=0.1, one_per_group=True), k=1000)
+    assert all(head == inside[0] for head, inside in collapsed(one_per_group))
+    assert all(len(inside) == 1 for (name, _), inside in collapsed(one_per_group) if groups[name])
+
+
+@pytest.mark.parametrize("how", [{"rescore": {"query": {"rescore_query": {"match_all": {}}}}}, {"scroll": "1m"}])
+def test_what_opensearch_refuses_beside_collapse_is_refused(client, targets, how):
+    target = targets["gamma", 1]
+    body = {"query": asking(asked(5), ANCHORED), "collapse": {"field": "group"}}
+    params = {"scroll": how["scroll"]} if "scroll" in how else {}
+    with pytest.raises(TransportError, match="cannot use `collapse` in"):
+        client.search(index=target.index.index, body=body | ({} if params else how), params=params)
+
+
+def test_counts_are_of_what_was_looked_at_and_within_global_of_all(client, targets):
+    target, question = targets["gamma", 1], asked(5)
+    by_year = {"terms": {"field": "year"}}
+    since = {"term": {"year": 2001}}
+    aggs = {"looked": by_year, "all": {"global": {}, "aggs": {"matching": {"filter": since}}}}
+    query = asking(question, SearchSettings(), {"year": [2001]}, k=7)
+    counted = client.search(index=target.index.index, body={"size": 0, "query": query, "aggs": aggs})["aggregations"]
+    assert [(one["key"], one["doc_count"]) for one in counted["looked"]["buckets"]] == [(2001, 7)]
+    every = client.count(index=target.index.index, body={"query": since})["count"]
+    assert counted["all"]["matching"]["doc_count"] == every > 7
+
+
 def _years_of(hits):
     return dict.fromkeys(Corpus().years[name] for name, _ in hits)
 
@@ -327,12 +384,8 @@ REFUSED = {
         {"vector": VECTOR, "text": " ".join(f"word{n}" for n in range(1200)), "language": "de"},
         "The query has too many words for a lexical search: the limit is 500.",
     ),
-    "nothing": ({"mode": "dense"}, "needs a [text], a [vector] or a [vector_query]."),
-    "no endpoint": (
-        {"text": "sun"},
-        "needs a [vector]: the node has no endpoint for the encoder unknown of the index (node setting "
-        "langshift.encoders.NAME.url).",
-    ),
+    "nothing": ({"mode": "dense"}, "needs a [vector] or a [vector_query]."),
+    "text alone": ({"text": "sun"}, "needs a [vector] or a [vector_query]."),
     "two preferences": (
         {"vector": VECTOR, "prefer_language": 0.1, "spread": 0.1},
         "[prefer_language] and [spread] are mutually exclusive: give one of them.",

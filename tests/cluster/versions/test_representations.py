@@ -266,7 +266,7 @@ def test_dead_letters_get_them_when_they_are_sent_again(client, corpus, loaded):
     assert run("ingest", corpus(CORPUS[0], bad), "--index", loaded, "--if-exists", "append").exit_code == 3
     path = LoadWorkspace.of(Settings.from_env().home, client, loaded).dead_letters
     path.write_text(path.read_text(encoding="utf-8").replace("Water!", "de"), encoding="utf-8")
-    fine(run("dead-letters", "replay", "--index", loaded))
+    fine(run("ingest", "--dead-letters", "--index", loaded))
     assert beside(client, loaded) == expected(bad="Das Wasser fällt")
 
 

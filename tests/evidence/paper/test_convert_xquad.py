@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from langshift.commands.dataset import dataset as command
 from langshift.evaluate.convert.pool import PoolOptions, build
-from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.datasets.dataset import load_dataset
+from langshift_lab.convert.squad import read_xquad
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from command_line import langshift
 
 from langshift.debias.encoders import open_encoder
 from langshift.evaluate.convert.pool import PoolOptions, build
-from langshift.evaluate.convert.squad import read_xquad
 from langshift.evaluate.runs import format_run
+from langshift_lab.convert.squad import read_xquad
 
 LANGUAGES = ["ar", "de", "en", "es", "ru", "th", "tr", "zh"]
 MEASURES = "nDCG@20 R@20 TLR@20 SLR@20 LPR Lang_nDCG@20 TR@20 Share@20 PEER RR"

@@ -37,10 +37,8 @@ final class Anchors {
      *
      * @param bonus what is added for the searcher's language on the scale of scores, or below 0 to all others
      * @param given what each candidate is given for words in other languages
-     * @param trusted how probable it is that each answers the query
-     * @param weights what each one's vector was multiplied with before it was added; 0 where it was not
      */
-    record Moved(float[] vector, double bonus, double[] given, double[] trusted, double[] weights) {}
+    record Moved(float[] vector, double bonus, double[] given) {}
 
     private Anchors() {}
 
@@ -49,15 +47,15 @@ final class Anchors {
         double part = rho(query, how.directions);
         double[] trusted = probabilities(query, candidates, how, how.spread * part);
         double own = 0;
-        double[] sum = query.clone(), weights = new double[trusted.length];
+        double[] sum = query.clone();
         for (int i = 0; i < trusted.length; i++) {
             Candidate one = candidates.get(i);
             double lead = how.strength * Math.pow(trusted[i], SHARPNESS);
             own += one.own ? lead : 0;
             if (lead >= LEAST_WEIGHT) {
-                weights[i] = lead * part;
+                double weight = lead * part;
                 for (int d = 0; d < sum.length; d++) {
-                    sum[d] += weights[i] * one.vector[d];
+                    sum[d] += weight * one.vector[d];
                 }
             }
         }
@@ -69,7 +67,7 @@ final class Anchors {
             Candidate one = candidates.get(i);
             given[i] = one.own || one.words == 0 ? 0 : how.strength * WORDS_BONUS * spread * one.words / how.best / 2;
         }
-        return new Moved(moved, how.hasOwn ? (OWN_BONUS * spread * own + how.preference) / 2 : 0, given, trusted, weights);
+        return new Moved(moved, how.hasOwn ? (OWN_BONUS * spread * own + how.preference) / 2 : 0, given);
     }
 
     private static double[] probabilities(double[] query, List<Candidate> candidates, Setting how, double spread) {
@@ -166,7 +164,7 @@ final class Anchors {
         return made;
     }
 
-    static double dot(double[] a, double[] b) {
+    private static double dot(double[] a, double[] b) {
         double sum = 0;
         for (int i = 0; i < a.length; i++) {
             sum += a[i] * b[i];

@@ -3,7 +3,6 @@ package org.langshift.opensearch;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.BitSet;
 import java.util.Collection;
@@ -26,9 +25,6 @@ final class Detector {
     private static final Detection UNKNOWN = new Detection(Languages.UND, 0);
     private static final double LEAST_POSTERIOR = 0.001, LEAST_SHARE = 0.1;
     private static final int SCRIPT_READ = 200;
-    // A query that is surely in another language than the index's: its posterior, and the bytes that it needs.
-    private static final double SURE = 0.7;
-    private static final int LEAST_BYTES = 20;
     private static final String JAPANESE = "ja", PREFIX = "__label__", SIMPLIFIED = "Hans", TRADITIONAL = "Hant";
     private static final Pattern KANA = Pattern.compile("[\u3040-\u30ff]");
     private static final Pattern CHINESE = Pattern.compile("[\u3400-\u9fff]");
@@ -94,25 +90,6 @@ final class Detector {
         // The model's posteriors add up to a little more than 1.
         double of = limited.isEmpty() ? Math.max(1, best.confidence) : total(kept);
         return new Detection(withScript(best.language, line), best.confidence / of);
-    }
-
-    /** The language of a query, of those of an index unless it is surely in another; as the field of the language holds it. */
-    String detectQuery(String text, Collection<String> among) {
-        String line = line(text);
-        Map<String, Detection> found = found(line, 0), kept = within(found, among);
-        Map.Entry<String, Detection> likeliest = likeliest(found);
-        if (likeliest != null && line.getBytes(StandardCharsets.UTF_8).length >= LEAST_BYTES && total(kept) < LEAST_SHARE
-            && likeliest.getValue().confidence >= SURE) {
-            return likeliest.getKey();
-        }
-        Map.Entry<String, Detection> best = likeliest(kept);
-        return best == null ? Languages.UND : best.getKey();
-    }
-
-    private static Map.Entry<String, Detection> likeliest(Map<String, Detection> found) {
-        // Of equals the first.
-        return found.entrySet().stream()
-            .reduce((one, other) -> other.getValue().confidence > one.getValue().confidence ? other : one).orElse(null);
     }
 
     /** What is read of a text; of one with as many capitals as a title, or as names have, what is surer. */

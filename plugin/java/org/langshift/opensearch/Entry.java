@@ -20,23 +20,6 @@ final class Entry {
     String language = Languages.UND;
     /** The document that a chunk is of, and the group; null where it names none. */
     String parent, group;
-    /** By the name of each leg of the search what that said of it. */
-    Map<String, Leg> legs = Map.of();
-    /** Of what stands for a group the other documents of that, best first. */
-    List<Entry> others = List.of();
-
-    /**
-     * What a leg of a search said.
-     *
-     * @param rank among what the leg found, counted from 1; null where it ranked it not
-     */
-    record Leg(double score, Integer rank) {
-
-        /** With a score as the JSON of an answer has it, which is what langshift's own search reckons with. */
-        Leg(float score, Integer rank) {
-            this(Double.parseDouble(Float.toString(score)), rank);
-        }
-    }
 
     Entry(int document, String id, float score) {
         this.document = document;
@@ -60,23 +43,9 @@ final class Entry {
 
     /** The group that a document names, the first if it names several; null where it names none. */
     static String group(String path, Map<String, Object> source) {
-        Object value = at(source, path);
+        Object value = Fields.at(source, path);
         Object first = value instanceof List<?> several ? several.isEmpty() ? null : several.get(0) : value;
         return first == null ? null : first.toString();
-    }
-
-    /** The value at a path, also where a part of a name has dots itself; null where nothing is there. */
-    private static Object at(Map<?, ?> source, String path) {
-        if (source.containsKey(path)) {
-            return source.get(path);
-        }
-        for (int dot = path.indexOf('.'); dot >= 0; dot = path.indexOf('.', dot + 1)) {
-            Object found = source.get(path.substring(0, dot)) instanceof Map<?, ?> inner ? at(inner, path.substring(dot + 1)) : null;
-            if (found != null) {
-                return found;
-            }
-        }
-        return null;
     }
 
     static final Comparator<Entry> BY_SCORE = Comparator.comparingDouble(one -> -one.score);
@@ -123,16 +92,6 @@ final class Entry {
         return firstOfEach(ranked(made), false);
     }
 
-    private Entry standingFor(float best, List<Entry> members) {
-        Entry made = new Entry(document, id, best);
-        made.language = language;
-        made.parent = parent;
-        made.group = group;
-        made.legs = legs;
-        made.others = members.stream().filter(one -> one != this).toList();
-        return made;
-    }
-
     /**
      * What stands for each group: its document in the searcher's language where it has one, else its best, with the score
      * of the best that was found.
@@ -152,7 +111,7 @@ final class Entry {
                 .filter(one -> one.language.equals(language) && !language.equals(Languages.UND))
                 .findFirst()
                 .orElse(ordered.get(0));
-            heads.add(head.standingFor(all.get(0).score, ordered));
+            heads.add(new Entry(head.document, head.id, all.get(0).score));
         }
         return heads;
     }

@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.stream.Stream;
 
 import org.opensearch.cluster.metadata.IndexMetadata;
 import org.opensearch.cluster.metadata.MappingMetadata;
@@ -29,11 +28,10 @@ final class IndexFacts {
     final int dimension;
     final double gamma;
     /** `_meta.langshift_fields`, with the usual names where it has none. */
-    final String vector, language, confidence, stamp, title, group, parent;
-    /** Where a document holds its group, and a chunk the document that it is of. */
-    final String groupSource, parentSource;
-    /** Whether langshift cut the documents into chunks, each of which says where it stands. */
-    final boolean cuts;
+    final String vector, language, group, parent;
+    private final String title;
+    /** Where a document holds its group. */
+    final String groupSource;
     final List<String> texts;
     final Map<String, Double> weights;
     final boolean split;
@@ -44,8 +42,6 @@ final class IndexFacts {
     final Object calibration;
     /** What the mapping says of the field of vectors. */
     final Map<String, Object> vectorField;
-    /** The fields that encoders have made, which no hit brings. */
-    final List<String> embeddings;
     private final Map<String, Object> meta, storedShift;
     private volatile DocumentShift documents;
     private double[][] directions;
@@ -70,21 +66,13 @@ final class IndexFacts {
         Map<String, Object> fields = map(meta.get("langshift_fields"));
         vector = text(fields, "vector", "embedding");
         language = text(fields, "language", "language");
-        embeddings = Stream.concat(
-            Stream.of(vector),
-            Stream.of("langshift_sparse", "langshift_tokens").map(name -> text(map(meta.get(name)), "field", null)).filter(Objects::nonNull)
-        ).toList();
-        confidence = text(fields, "confidence", "language_confidence");
-        stamp = text(fields, "stamp", "shift");
-        cuts = fields.get("chunking") != null;
         List<String> own = strings(fields.get("texts"));
         split = own.isEmpty() || Boolean.TRUE.equals(fields.get("split"));
         texts = own.isEmpty() ? List.of("title", "text") : own;
         title = own.isEmpty() ? "title" : text(fields, "title", null);
         groupSource = text(fields, "group", "group");
         group = text(fields, "group_keyword", groupSource);
-        parentSource = text(fields, "parent", null);
-        parent = text(fields, "parent_keyword", parentSource);
+        parent = text(fields, "parent_keyword", text(fields, "parent", null));
         weights = new HashMap<>();
         map(fields.get("weights")).forEach((name, value) -> weights.put(name, number(value, 1)));
         analyzed = Set.copyOf(strings(fields.get("analyzed")));
@@ -96,27 +84,8 @@ final class IndexFacts {
         return texts.stream().filter(name -> !name.equals(title)).findFirst().orElse(texts.get(0));
     }
 
-    /** Refuses a version that a command is still writing, where it is asked for by its own name. */
-    void requireFinished(String name, IndexMetadata now) {
-        String alias = index.replaceFirst("-v\\d{4,}$", "");
-        Refused.when(
-            name.equals(index) && meta.get("langshift_unfinished") != null && !now.getAliases().containsKey(alias),
-            "Version " + name + " is not finished: a command is still writing it or was interrupted. Run that command again, or remove the "
-                + "version with `langshift index drop " + alias + " --version " + name + "`."
-        );
-    }
-
     /** Refuses an index that cannot be searched, or not by this vector. */
     void check(float[] query) {
-        checkEngine();
-        Refused.when(
-            query.length != dimension,
-            "The vector has dimension " + query.length + ", and index " + index + " holds vectors of " + dimension + "."
-        );
-    }
-
-    /** Refuses an index that is not langshift's, or whose vectors another engine than Lucene's keeps. */
-    void checkEngine() {
         checkFingerprint(index, fingerprint);
         Map<String, Object> method = map(vectorField.get("method"));
         Object engine = method.getOrDefault("engine", "faiss"), space = method.getOrDefault("space_type", vectorField.get("space_type"));
@@ -124,6 +93,10 @@ final class IndexFacts {
             !"knn_vector".equals(vectorField.get("type")) || !"lucene".equals(engine) || !"cosinesimil".equals(space),
             "Index " + index + " keeps its vectors by engine " + engine + " and space " + space
                 + "; this query searches those of lucene and cosinesimil: search with `langshift search`."
+        );
+        Refused.when(
+            query.length != dimension,
+            "The vector has dimension " + query.length + ", and index " + index + " holds vectors of " + dimension + "."
         );
     }
 
@@ -136,15 +109,6 @@ final class IndexFacts {
             former,
             "Index " + index + " was made by an earlier version of langshift, whose shift is no longer done: index the corpus again."
         );
-    }
-
-    /** The shift of the documents; null where the index does not hold what it takes to reverse it. */
-    StoredShift shift() {
-        try {
-            return new StoredShift(index, fingerprint, storedShift);
-        } catch (IllegalArgumentException incomplete) {
-            return null;
-        }
     }
 
     /** What becomes of documents on their way into the index. */

@@ -7,39 +7,27 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-import org.opensearch.action.ActionRequest;
 import org.opensearch.cluster.metadata.IndexMetadata;
 import org.opensearch.cluster.metadata.IndexNameExpressionResolver;
-import org.opensearch.cluster.node.DiscoveryNodes;
 import org.opensearch.cluster.service.ClusterService;
-import org.opensearch.common.settings.ClusterSettings;
-import org.opensearch.common.settings.IndexScopedSettings;
-import org.opensearch.common.settings.Setting;
-import org.opensearch.common.settings.Settings;
-import org.opensearch.common.settings.SettingsFilter;
-import org.opensearch.core.action.ActionResponse;
 import org.opensearch.core.common.io.stream.NamedWriteableRegistry;
 import org.opensearch.core.xcontent.NamedXContentRegistry;
 import org.opensearch.env.Environment;
 import org.opensearch.env.NodeEnvironment;
 import org.opensearch.ingest.Processor;
-import org.opensearch.plugins.ActionPlugin;
 import org.opensearch.plugins.IngestPlugin;
 import org.opensearch.plugins.Plugin;
 import org.opensearch.plugins.SearchPlugin;
 import org.opensearch.repositories.RepositoriesService;
-import org.opensearch.rest.RestController;
-import org.opensearch.rest.RestHandler;
 import org.opensearch.script.ScriptService;
 import org.opensearch.search.deciders.ConcurrentSearchRequestDecider;
 import org.opensearch.search.fetch.FetchSubPhase;
-import org.opensearch.threadpool.ExecutorBuilder;
 import org.opensearch.threadpool.ThreadPool;
 import org.opensearch.transport.client.Client;
 import org.opensearch.watcher.ResourceWatcherService;
 
-/** What the plugin brings: the query and the ingest processor `langshift`, and a search of its own. */
-public final class LangshiftPlugin extends Plugin implements ActionPlugin, IngestPlugin, SearchPlugin {
+/** What the plugin brings: the query and the ingest processor `langshift`. */
+public final class LangshiftPlugin extends Plugin implements IngestPlugin, SearchPlugin {
 
     /** What queries need of their node: parsers are made before it is there, and several nodes may share one JVM. */
     private final Node node = new Node();
@@ -51,9 +39,6 @@ public final class LangshiftPlugin extends Plugin implements ActionPlugin, Inges
 
         volatile ClusterService cluster;
         volatile IndexNameExpressionResolver names;
-        volatile Encoders encoders;
-        /** Reads queries in the server's own language. */
-        volatile NamedXContentRegistry contents;
         private final Map<String, IndexFacts> known = new LinkedHashMap<>(16, 0.75f, true) {
             @Override
             protected boolean removeEldestEntry(Map.Entry<String, IndexFacts> eldest) {
@@ -100,37 +85,7 @@ public final class LangshiftPlugin extends Plugin implements ActionPlugin, Inges
     ) {
         node.cluster = clusterService;
         node.names = indexNameExpressionResolver;
-        node.encoders = new Encoders(environment.settings(), threadPool);
-        node.contents = xContentRegistry;
-        return List.of(node);
-    }
-
-    @Override
-    public List<Setting<?>> getSettings() {
-        return Encoders.settings();
-    }
-
-    @Override
-    public List<ExecutorBuilder<?>> getExecutorBuilders(Settings settings) {
-        return List.of(SearchAction.threads(settings));
-    }
-
-    @Override
-    public List<ActionHandler<? extends ActionRequest, ? extends ActionResponse>> getActions() {
-        return List.of(new ActionHandler<>(SearchAction.INSTANCE, SearchAction.Transport.class));
-    }
-
-    @Override
-    public List<RestHandler> getRestHandlers(
-        Settings settings,
-        RestController controller,
-        ClusterSettings clusterSettings,
-        IndexScopedSettings indexSettings,
-        SettingsFilter settingsFilter,
-        IndexNameExpressionResolver names,
-        Supplier<DiscoveryNodes> nodes
-    ) {
-        return List.of(new SearchAction.Rest());
+        return List.of();
     }
 
     @Override

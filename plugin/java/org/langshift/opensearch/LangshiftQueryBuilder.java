@@ -128,10 +128,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         double least = given.spread != null ? given.spread : given.preference != null ? given.preference : 0;
         Refused.when(!(least >= 0 && least <= MOST_PREFERENCE), "[prefer_language] and [spread] are numbers from 0 to 2.");
         Refused.when(given.k != null && (given.k < 1 || given.k > MOST), "[k] is a number from 1 to 10,000.");
-        Refused.when(
-            given.text == null && given.vector == null && given.vectorQuery == null,
-            "needs a [text], a [vector] or a [vector_query]."
-        );
+        Refused.when(given.vector == null && given.vectorQuery == null, "needs a [vector] or a [vector_query].");
         Refused.when(
             given.vector != null && given.vectorQuery != null,
             "[vector] and [vector_query] are mutually exclusive: give one of them."
@@ -152,7 +149,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         return new LangshiftQueryBuilder(node, spec, given.vectorQuery, null).boost(given.boost).queryName(given.name);
     }
 
-    static String checkedText(String text) {
+    private static String checkedText(String text) {
         if (text == null) {
             return null;
         }
@@ -166,7 +163,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         return normal;
     }
 
-    static String checkedLanguage(String language) {
+    private static String checkedLanguage(String language) {
         if (language == null || language.equals(Languages.UND)) {
             return Languages.UND;
         }
@@ -178,7 +175,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         return Languages.fold(tag);
     }
 
-    static float[] checkedVector(float[] vector) {
+    private static float[] checkedVector(float[] vector) {
         boolean zeros = true;
         for (float one : vector) {
             Refused.when(!Float.isFinite(one), "The vector of the query has a number that is not finite as a float.");
@@ -188,7 +185,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         return vector;
     }
 
-    static float[] floats(List<? extends Number> numbers) {
+    private static float[] floats(List<? extends Number> numbers) {
         float[] made = new float[numbers.size()];
         for (int i = 0; i < made.length; i++) {
             made[i] = numbers.get(i).floatValue();
@@ -220,27 +217,12 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         IndicesRequest request = coordinator.getSearchRequest();
         SearchRequest like = request instanceof SearchRequest search ? search : new SearchRequest(request.indices());
         Target target = target(like, context);
-        SetOnce<SearchSpec> waiting = new SetOnce<>();
-        if (spec.vector().length == 0) {
-            target.facts.checkEngine();
-            Map<String, Object> made = target.facts.fingerprint;
-            String input = made.getOrDefault("query_prefix", "") + spec.text();
-            context.registerAsyncAction((client, listener) -> node.encoders.encode(
-                String.valueOf(made.get("encoder")),
-                target.facts.dimension,
-                input,
-                ActionListener.wrap(vector -> {
-                    waiting.set(spec.with(checkedVector(vector)));
-                    listener.onResponse(null);
-                }, listener::onFailure)
-            ));
-            return with(spec, null, waiting);
-        }
         SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source()));
         Rounds rounds = new Rounds(node, target, like, whole);
         if (!rounds.needed()) {
             return going(whole);
         }
+        SetOnce<SearchSpec> waiting = new SetOnce<>();
         context.registerAsyncAction((client, listener) -> rounds.run(client, ActionListener.wrap(found -> {
             waiting.set(found);
             listener.onResponse(null);
@@ -278,11 +260,6 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             AliasFilter alias = pit.aliasFilter().get(index.getIndexUUID());
             return new Target(node.facts(index), alias == null ? null : alias.getQueryBuilder());
         }
-        return target(node, request, context.getXContentRegistry());
-    }
-
-    static Target target(LangshiftPlugin.Node node, SearchRequest request, NamedXContentRegistry contents) throws IOException {
-        ClusterState state = node.cluster.state();
         IndexMetadata index = one(state, node.names.concreteIndices(state, request));
         Set<String> names = node.names.resolveExpressions(state, request.indices());
         String[] aliases = node.names.filteringAliases(state, index.getIndex().getName(), names);
@@ -292,6 +269,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         BoolQueryBuilder any = QueryBuilders.boolQuery();
         for (String alias : aliases) {
             String filter = index.getAliases().get(alias).filter().string();
+            NamedXContentRegistry contents = context.getXContentRegistry();
             try (
                 XContentParser parser = JsonXContent.jsonXContent.createParser(contents, LoggingDeprecationHandler.INSTANCE, filter)
             ) {
@@ -317,7 +295,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     }
 
     /** What is asked, with what the index says of itself in place of what was left out. */
-    static SearchSpec resolve(SearchSpec asked, IndexFacts facts, int wanted) {
+    private static SearchSpec resolve(SearchSpec asked, IndexFacts facts, int wanted) {
         facts.check(asked.vector());
         int size = Math.min(MOST, Math.max(1, wanted));
         int k = Math.max(asked.size() > 0 ? asked.size() : LEAST_CANDIDATES, size);

@@ -8,7 +8,7 @@ import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Texts as they come, for the detector: `debias/unprepared.py`, where it is explained. All lengths are in characters. */
+/** Texts as they come, for the detector: `debias/detector_text.py`, where it is explained. Lengths are in characters. */
 final class PlainText {
 
     private static final List<String> MARKS = List.of("<", "&", "@", "://", "www.");

@@ -1,7 +1,7 @@
 package org.langshift.opensearch;
 
 import java.util.ArrayList;
-import java.util.Comparator;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -9,11 +9,13 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 
+import org.opensearch.OpenSearchStatusException;
 import org.opensearch.action.search.SearchRequest;
 import org.opensearch.action.search.SearchResponse;
 import org.opensearch.action.support.GroupedActionListener;
 import org.opensearch.common.document.DocumentField;
 import org.opensearch.core.action.ActionListener;
+import org.opensearch.core.rest.RestStatus;
 import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.QueryBuilders;
 import org.opensearch.search.SearchHit;
@@ -31,30 +33,15 @@ import org.langshift.opensearch.SearchSpec.Trust;
 /** What the coordinating node asks of several shards before the search itself, which then knows what no shard knows alone. */
 final class Rounds {
 
+    // What a node says that cannot read the query.
+    private static final String UNKNOWN = "Unknown NamedWriteable";
+
     private final LangshiftPlugin.Node node;
     private final IndexFacts facts;
     /** Whether the search goes through an alias that leaves documents out. */
     private final boolean partial;
     private final SearchRequest like;
     private final SearchSpec spec;
-    /** What the query was moved by, the heaviest first, and what it is searched with since. */
-    private List<Anchor> anchors = List.of();
-
-    /**
-     * A document that the query was moved by.
-     *
-     * @param trust how probable it is that it answers the query
-     * @param weight what its vector of length 1 was multiplied with
-     */
-    record Anchor(String id, double trust, double weight, double words, double cosine, boolean own) {}
-
-    /**
-     * What was found.
-     *
-     * @param spec with the vector that was searched with, and what was added
-     * @param entries best first, whole documents; with groups what stands for each, with the others inside it
-     */
-    record Found(SearchSpec spec, List<Entry> entries, List<Anchor> anchors) {}
 
     /** @param like the search whose query this is: the rounds go where it goes */
     Rounds(LangshiftPlugin.Node node, LangshiftQueryBuilder.Target target, SearchRequest like, SearchSpec spec) {
@@ -89,18 +76,6 @@ final class Rounds {
         }, then::onFailure));
     }
 
-    /** Carries out the whole search, of however many shards. */
-    void find(Client client, ActionListener<Found> then) {
-        moved(client, ActionListener.wrap(moved -> {
-            ActionListener<List<Entry>> found = ActionListener.map(then, entries -> new Found(moved, entries, anchors));
-            if (moved.mode() == Mode.GIVEN) {
-                found.onResponse(List.of());
-            } else {
-                new Merge(client, moved, found).run();
-            }
-        }, then::onFailure));
-    }
-
     private void moved(Client client, ActionListener<SearchSpec> then) {
         if (moves()) {
             move(client, then);
@@ -131,14 +106,10 @@ final class Rounds {
         ask(client, requests, ActionListener.wrap(answers -> then.onResponse(moved(answers)), then::onFailure));
     }
 
-    private SearchSourceBuilder bare(SearchSpec of, int size) {
-        return bare(facts, new LangshiftQueryBuilder(node, of), size);
-    }
-
     /** The body of a search that brings of each document the language alone. */
-    private static SearchSourceBuilder bare(IndexFacts facts, QueryBuilder query, int size) {
-        return new SearchSourceBuilder().query(query).size(Math.min(size, facts.window)).trackTotalHits(false).fetchSource(false)
-            .docValueField(facts.language);
+    private SearchSourceBuilder bare(SearchSpec of, int size) {
+        return new SearchSourceBuilder().query(new LangshiftQueryBuilder(node, of)).size(Math.min(size, facts.window))
+            .trackTotalHits(false).fetchSource(false).docValueField(facts.language);
     }
 
     private SearchSpec moved(SearchResponse[] answers) {
@@ -159,12 +130,12 @@ final class Rounds {
             spread = Anchors.spread(units);
         }
         List<Entry> near = new ArrayList<>(), gathered = new ArrayList<>();
-        answers[1].getHits().forEach(hit -> near.add(entry(facts, hit)));
+        answers[1].getHits().forEach(hit -> near.add(entry(hit)));
         Map<String, float[]> vectors = vectors(answers[1]);
         vectors.putAll(vectors(answers[2]));
         int words = 1;
         for (SearchHit hit : answers[2].getHits()) {
-            gathered.add(entry(facts, hit));
+            gathered.add(entry(hit));
             words = vectors.containsKey(hit.getId()) ? Math.max(words, (int) hit.field(VectorsFetch.WORDS).getValue()) : words;
         }
         // What has no vector has its place among the best by words all the same.
@@ -182,20 +153,13 @@ final class Rounds {
         double average = (double) (facts.split ? own : documents) / shards;
         Anchors.Moved to = spec.moved(candidates, best, spread, facts.directions(), own > 0 ? words : 1, own, average);
         Map<String, Float> given = new HashMap<>();
-        anchors = new ArrayList<>();
         int at = 0;
         for (String id : chosen.keySet()) {
-            if (to.given()[at] > 0) {
-                given.put(id, (float) to.given()[at]);
+            float score = (float) to.given()[at++];
+            if (score > 0) {
+                given.put(id, score);
             }
-            if (to.weights()[at] > 0) {
-                Anchors.Candidate one = candidates.get(at);
-                double cosine = Anchors.dot(Anchors.unit(spec.vector()), one.vector());
-                anchors.add(new Anchor(id, to.trusted()[at], to.weights()[at], one.words(), cosine, one.own()));
-            }
-            at++;
         }
-        anchors.sort(Comparator.comparingDouble(one -> -one.weight));
         Addition addition = new Addition(to.bonus(), spec.effectivePreference() != 0, given);
         return spec.with(Mode.DENSE).with(to.vector()).with(addition).with(new Trust(spec.trust().strength(), spread, 0));
     }
@@ -249,7 +213,7 @@ final class Rounds {
             } else if (of.onePerGroup()) {
                 groups(of.groupsDepth());
             } else {
-                find(List.of(of), of.size(), found -> finish(found.get(0)));
+                find(List.of(of), of.size(), found -> then.onResponse(found.get(0)));
             }
         }
 
@@ -266,7 +230,7 @@ final class Rounds {
                 if (of.onePerGroup()) {
                     heads(Entry.firstOfEach(ranked, true));
                 } else {
-                    finish(ranked);
+                    then.onResponse(ranked);
                 }
             });
         }
@@ -293,27 +257,20 @@ final class Rounds {
             List<Entry> found = first.subList(0, Math.min(of.size(), first.size()));
             List<String> groups = found.stream().filter(one -> one.group != null).map(one -> one.group).toList();
             if (groups.isEmpty()) {
-                finish(found);
+                then.onResponse(found);
                 return;
             }
             QueryBuilder members = ShardIndex.all(QueryBuilders.termsQuery(facts.group, groups), of.filter());
             find(List.of(of.with(Mode.EXACT).with(members)), LangshiftQueryBuilder.MOST, all -> {
-                finish(Entry.heads(found, Entry.others(found, all.get(0), of.language()), of.language()));
+                then.onResponse(Entry.heads(found, Entry.others(found, all.get(0), of.language()), of.language()));
             });
-        }
-
-        private void finish(List<Entry> found) {
-            then.onResponse(found);
         }
 
         /** Carries out searches; of chunks the best of each document is handed on. */
         private void find(List<SearchSpec> searches, int size, Consumer<List<List<Entry>>> next) {
             List<SearchRequest> requests = searches.stream().map(one -> request(source(one, size))).toList();
             ask(client, requests, ActionListener.wrap(answers -> {
-                List<List<Entry>> found = new ArrayList<>();
-                for (int i = 0; i < answers.length; i++) {
-                    found.add(entries(answers[i], searches.get(i), i == 0));
-                }
+                List<List<Entry>> found = Arrays.stream(answers).map(Rounds.this::entries).toList();
                 if (collapses && found.stream().anyMatch(all -> all.stream().anyMatch(one -> one.parent == null))) {
                     collapses = false;
                     find(searches, LangshiftQueryBuilder.MOST, next);
@@ -323,19 +280,17 @@ final class Rounds {
             }, then::onFailure));
         }
 
+        /** The body of a search that brings what entries are ranked by. */
         private SearchSourceBuilder source(SearchSpec one, int size) {
-            SearchSourceBuilder made = ranking(facts, new LangshiftQueryBuilder(node, one), size, of.onePerGroup());
+            SearchSourceBuilder made = bare(one, size);
+            if (facts.parent != null) {
+                made.docValueField(facts.parent);
+            }
+            if (of.onePerGroup()) {
+                made.fetchSource(new FetchSourceContext(true, new String[] { facts.groupSource }, null));
+            }
             return collapses && one.mode() != Mode.GROUPS ? made.collapse(new CollapseBuilder(facts.parent)) : made;
         }
-    }
-
-    /** The body of a search that brings what entries are ranked by. */
-    static SearchSourceBuilder ranking(IndexFacts facts, QueryBuilder query, int size, boolean groups) {
-        SearchSourceBuilder made = bare(facts, query, size);
-        if (facts.parent != null) {
-            made.docValueField(facts.parent);
-        }
-        return groups ? made.fetchSource(new FetchSourceContext(true, new String[] { facts.groupSource }, null)) : made;
     }
 
     private static SearchSpec given(SearchSpec of, List<Entry> found) {
@@ -344,29 +299,13 @@ final class Rounds {
         return of.with(Mode.GIVEN).with(new Addition(0, false, scores));
     }
 
-    /** @param ranks whether this search is among all documents, and so ranks them */
-    private List<Entry> entries(SearchResponse answer, SearchSpec of, boolean ranks) {
-        List<Entry> made = entries(facts, answer);
-        double bonus = of.addition().bonus();
-        for (int i = 0; i < made.size() && !moves(); i++) {
-            Entry one = made.get(i);
-            double favour = bonus != 0 && one.language.equals(of.language()) == bonus > 0 ? Math.abs(bonus) : 0;
-            Integer rank = ranks && of.mode() == Mode.DENSE && bonus == 0 ? i + 1 : null;
-            one.legs = Map.of("dense", new Entry.Leg(one.score - favour, rank));
-        }
-        return made;
-    }
-
-    /** What a search found whose hits bring language, document and group. */
-    static List<Entry> entries(IndexFacts facts, SearchResponse answer) {
+    private List<Entry> entries(SearchResponse answer) {
         List<Entry> made = new ArrayList<>();
-        for (SearchHit hit : answer.getHits()) {
-            made.add(entry(facts, hit));
-        }
+        answer.getHits().forEach(hit -> made.add(entry(hit)));
         return made;
     }
 
-    private static Entry entry(IndexFacts facts, SearchHit hit) {
+    private Entry entry(SearchHit hit) {
         Entry made = new Entry(-1, hit.getId(), hit.getScore());
         made.language = value(hit, facts.language, Languages.UND);
         made.parent = facts.parent == null ? null : value(hit, facts.parent, null);
@@ -376,10 +315,20 @@ final class Rounds {
         return made;
     }
 
-    static String value(SearchHit hit, String field, String otherwise) {
+    private static String value(SearchHit hit, String field, String otherwise) {
         DocumentField found = hit.field(field);
         Object first = found == null ? null : found.getValue();
         return first == null ? otherwise : first.toString();
+    }
+
+    /** Refuses an answer that not all shards gave. */
+    private void requireWhole(SearchResponse answer) {
+        boolean lacking = Arrays.stream(answer.getShardFailures()).anyMatch(one -> one.reason().contains(UNKNOWN));
+        Refused.when(lacking, "A node that holds a part of " + facts.index + " lacks the plugin langshift: install it on every node.");
+        if (answer.getFailedShards() > 0 || answer.isTimedOut()) {
+            String why = "[langshift] Not all shards of " + facts.index + " answered in time: try again.";
+            throw new OpenSearchStatusException(why, RestStatus.SERVICE_UNAVAILABLE);
+        }
     }
 
     /** Sends searches; whole answers are handed on, anything else is a failure. */
@@ -393,7 +342,7 @@ final class Rounds {
         for (int i = 0; i < whole.length; i++) {
             int place = i;
             client.search(requests.get(i), ActionListener.wrap(answer -> {
-                Requests.requireWhole(facts.index, answer);
+                requireWhole(answer);
                 whole[place] = answer;
                 all.onResponse(null);
             }, all::onFailure));

@@ -1,0 +1,1 @@
+"""The commands of the laboratory: ``langshift`` finds them by the entry points in lab/pyproject.toml."""

@@ -1,0 +1,1 @@
+"""Published collections made into dataset folders: one module a format."""

@@ -1,0 +1,1 @@
+"""What the paper compares the shift with: centering, LIR and affine maps, and shifts of uncertain languages."""

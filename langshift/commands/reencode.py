@@ -1,0 +1,116 @@
+"""The command ``reencode``."""
+
+from pathlib import Path
+
+import click
+
+from langshift import output
+from langshift.client import open_cluster
+from langshift.commands.anchors import note_calibration_due
+from langshift.commands.pipeline_options import reading_options
+from langshift.commands.transfer_display import TransferReporter, counted, note_aliases_left, replaced
+from langshift.debias.encoders.base import Reading
+from langshift.debias.fingerprint import scales_in_words
+from langshift.errors import UsageError
+from langshift.ingest import reencode as reencoding
+from langshift.ingest.config import PipelineOptions
+from langshift.ingest.publication import MAX_REFUSED
+from langshift.ingest.reencode import ReencodeResult
+from langshift.parameters import (
+    ALPHA,
+    GAMMA,
+    JSON,
+    PATIENCE,
+    SHARE,
+    SPARSE,
+    TOKENS,
+    VECTORS,
+    Command,
+    option,
+)
+from langshift.wording import join_words
+
+
+@click.command(cls=Command)
+@click.argument("name")
+@option("--encoder NAME", "The new encoder: e5-small, use-m, st:NAME_OR_PATH or http:URL. [default: the index's]")
+@SPARSE
+@TOKENS
+@reading_options
+@VECTORS
+@ALPHA
+@GAMMA
+@option(
+    "--max-refused SHARE",
+    "Replace nothing if more documents lose their vector.",
+    SHARE,
+    default=MAX_REFUSED,
+    rare=True,
+)
+@PATIENCE
+@JSON
+def reencode(
+    name: str,
+    encoder: str | None,
+    sparse: str | None,
+    tokens: str | None,
+    reading: Reading,
+    vectors: Path | None,
+    alpha: float | None,
+    gamma: float | None,
+    max_refused: float,
+    patience: float,
+    as_json: bool,
+) -> None:
+    """Encode the texts of the index NAME again, with another encoder.
+
+    A new version is created from the texts in the live one, checked, and put in its place. Everything but the
+    vectors stays as it is; so do they without --encoder. Writes that arrive in the meantime are carried over; searches
+    are not affected. The old version is kept for `langshift rollback NAME`. If the command
+    ends early, the old version stays live: run the same command again, and it encodes only what is still missing.
+
+    \b
+    Example:
+      langshift reencode news --encoder st:intfloat/multilingual-e5-large
+      langshift reencode news --sparse e5-small
+    """
+    if encoder is None:
+        if sparse is None and tokens is None:
+            raise UsageError("There is nothing to encode: give --encoder, --sparse or --tokens.")
+        if (vectors, alpha, gamma) != (None, None, None) or reading != Reading():
+            raise UsageError(
+                "Without --encoder, vectors stay as they are: name it to have them made otherwise, or change their "
+                "shift alone with `langshift retune`."
+            )
+    client = open_cluster()
+    wanted = PipelineOptions(encoder or "", vectors, alpha, gamma=gamma, reading=reading, sparse=sparse, tokens=tokens)
+    try:
+        with output.progress() as bars:
+            watch = TransferReporter(bars).update
+            made = reencoding.reencode(client, name, wanted, max_refused=max_refused, patience=patience, watch=watch)
+        made = made._replace(done=counted(client, made.done))
+    except KeyboardInterrupt:
+        output.note(f"{name} stays available; run the same command to resume where this one stopped.")
+        raise
+    if as_json:
+        output.emit_json({**made.done.to_dict(), "without_vector": made.without_vector})
+    (output.note if as_json else output.line)(reencoded(made))
+    for sentence in made.notes:
+        output.note(sentence)
+    if made.done.changed:
+        note_aliases_left(client, made.done.before)
+        note_calibration_due(client, name)
+
+
+def reencoded(made: ReencodeResult) -> str:
+    """What a reencode did, in a sentence."""
+    done = made.done
+    asked = done.requested or {}
+    kept = join_words(made.beside)
+    if not done.changed:
+        encoded = f"is already encoded with {asked['encoder']}, with the same shift"
+        return f"{done.name} ({done.index}) {f'already keeps {kept}' if kept else encoded}: nothing was changed."
+    without = f" ({made.without_vector:,} without a vector)" if made.without_vector else ""
+    scales = scales_in_words(asked["alpha"], {}, asked.get("gamma", 0.0))
+    encoded = f", encoded with {asked['encoder']} and {scales}" if made.encoded else ""
+    return replaced(done, f"{encoded}{f', with {kept}' if kept else ''}", without)

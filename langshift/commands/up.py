@@ -1,0 +1,31 @@
+"""The command ``up``."""
+
+import os
+
+import click
+
+from langshift import embedded
+from langshift.output import emit_json, line, note
+from langshift.parameters import JSON, Command
+from langshift.settings import Settings
+
+
+@click.command(cls=Command)
+@JSON
+def up(as_json: bool) -> None:
+    """Start the embedded OpenSearch, downloading it the first time.
+
+    It listens on this machine only, keeps its data between starts, and runs until "langshift down".
+    LANGSHIFT_HOME names the folder for its files; "langshift doctor" shows whether it is running, and where.
+
+    \b
+    Example:
+      langshift up
+    """
+    server = embedded.up(Settings.from_env().home)
+    if os.environ.get("OPENSEARCH_URL"):
+        note("OPENSEARCH_URL is set: the other commands use that cluster, not this one.")
+    if as_json:
+        emit_json({"running": True, **server.to_dict()})
+    else:
+        line(str(server))
