@@ -61,7 +61,13 @@ UNWATCHED = {"gateway.write_dangling_indices_info": False}
 #: processes wait for it at the end, and what takes least comes last.
 NODES, BROWSER, LONG, OTHERS, UNIT = range(5)
 #: Of those that take minutes, what takes most, in this order.
-LONGEST = ["test_reproduction.py", "test_reproduction_use_m.py", "test_anchored_xquad.py"]
+LONGEST = [
+    "test_reproduction.py",
+    "test_reproduction_use_m.py",
+    "test_anchored_xquad.py",
+    "test_blocks.py",
+    "test_anchors.py",
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:
