@@ -55,10 +55,9 @@ def anchors() -> None:
 @log_options(
     "A log of what people asked: only queries are made then that are about as vague as these and repeat as many words."
 )
-@option("--seed N", "Draw other documents and words.", click.IntRange(0), default=0, rare=True)
 @search_options
 @JSON
-def calibrate(name: str, sample: int, log: QueryLog | None, seed: int, search: SearchOptions, as_json: bool) -> None:
+def calibrate(name: str, sample: int, log: QueryLog | None, search: SearchOptions, as_json: bool) -> None:
     """Find the best mode for searches of the index NAME (an alias or a version), and how far words may lead them.
 
     No judgements are needed: queries are made of documents of the index, clear and vague, in their words and in words
@@ -87,7 +86,7 @@ def calibrate(name: str, sample: int, log: QueryLog | None, seed: int, search: S
     metadata.change(client, index.index, {})
     searcher = Searcher(client, index, search)
     logged = [] if log is None else read_log(log, searcher)
-    run = CalibrationRun(searcher, sample, seed)
+    run = CalibrationRun(searcher, sample)
     cost = run.cost
     note(
         f"Calibrating {index.index} with {cost.documents:,} documents: {cost.encoded + len(logged):,} texts to encode, "
