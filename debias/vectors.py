@@ -201,7 +201,7 @@ class LanguageVectors:
         mean = self.common[side].astype(np.float64)
         return np.stack([mean, *(mean + others[tag].astype(np.float64) for tag in sorted(others))])
 
-    def with_rank(self, rank: int | None) -> LanguageVectors:
+    def with_rank(self, rank: int | None) -> Self:
         """These with so many directions of queries; None keeps all that matter, see ``principal_directions``.
 
         Raises:
