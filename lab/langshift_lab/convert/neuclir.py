@@ -18,11 +18,12 @@ from typing import Any
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert import common
-from langshift.evaluate.convert.common import Chosen, choose, collect, located
+from langshift.evaluate.convert.common import Chosen, collect, located
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.dataset import Qrels
 from langshift.files import identifier, string
 from langshift.languages import parse_tag
+from langshift_lab.convert.chosen_languages import choose, tagged
 
 _SHARD = re.compile(r"([a-z]{3})-\d{5}-of-\d{5}\.jsonl(?:\.gz)?")
 _DOCS = ("docs.jsonl", "docs.jsonl.gz")
@@ -43,7 +44,7 @@ def read_neuclir(folder: Path, languages: Chosen) -> PoolSource:
     """
     common.require_folder(folder, _NEUCLIR)
     files = _documents(folder)
-    chosen = choose(common.tagged(files), languages, folder, "no documents in")
+    chosen = choose(tagged(files), languages, folder, "no documents in")
     qrels = _qrels(folder)
     topics = sorted([*folder.glob("*topics*.jsonl"), *folder.glob("topics/*.jsonl")])
     if not topics:
