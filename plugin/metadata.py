@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -19,7 +19,6 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.plugin.representations import SPARSE, TOKENS, SparseWeights, TokenVectors
 
-_Name = Annotated[str, msgspec.Meta(min_length=1)]
 _KEYS = {"declared_language": "told", "by_language": "split"}
 
 
@@ -53,25 +52,25 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         tokens: the vectors of tokens, see ``TokenVectors``; likewise.
     """
 
-    vector: _Name = "embedding"
-    language: _Name = "language"
-    confidence: _Name = "language_confidence"
-    stamp: _Name = "shift"
-    texts: tuple[_Name, ...] = ()
-    declared_language: _Name | None = None
-    title: _Name | None = None
+    vector: str = "embedding"
+    language: str = "language"
+    confidence: str = "language_confidence"
+    stamp: str = "shift"
+    texts: tuple[str, ...] = ()
+    declared_language: str | None = None
+    title: str | None = None
     by_language: bool = False
-    weights: dict[_Name, float] = {}
-    group: _Name = "group"
-    group_keyword: _Name | None = None
-    id: _Name | None = None
-    analyzed: tuple[_Name, ...] = ()
-    parent: _Name | None = None
-    parent_keyword: _Name | None = None
-    chunking: _Name | None = None
+    weights: dict[str, float] = {}
+    group: str = "group"
+    group_keyword: str | None = None
+    id: str | None = None
+    analyzed: tuple[str, ...] = ()
+    parent: str | None = None
+    parent_keyword: str | None = None
+    chunking: str | None = None
     oversample: float | None = None
-    sparse: _Name | None = None
-    tokens: _Name | None = None
+    sparse: str | None = None
+    tokens: str | None = None
 
     @property
     def embeddings(self) -> tuple[str, ...]:
@@ -473,12 +472,45 @@ class _StoredVectors(msgspec.Struct):
     directions: bytes | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Process(msgspec.Struct):
+    host: str
+    pid: int
+    started: float
+
+
+class _TransferNote(msgspec.Struct, kw_only=True, rename={"version": "from"}):
+    version: str
+    uuid: str
+    checkpoint: list[int]
+    blocked: bool
+    token: str
+    at: str | None = None
+    process: _Process | None = None
+
+
+class _CopyNote(_TransferNote, kw_only=True):
+    asked: dict[str, Any]
+
+
+class _Unfinished(msgspec.Struct):
+    restore: dict[str, str | float | bool | None] = {}
+    live: str | None = None
+    if_exists: str | None = None
+    token: str | None = None
+    uuid: str | None = None
+    checkpoint: list[int] = []
+    blocked: bool = False
+    retune: _CopyNote | msgspec.UnsetType = msgspec.UNSET
+    reencode: _CopyNote | msgspec.UnsetType = msgspec.UNSET
+    rollback: _TransferNote | msgspec.UnsetType = msgspec.UNSET
+
+
 # The calibration is not among them: an index whose calibration cannot be read is searched as if it had none.
 _FORMS: Final[Mapping[str, Any]] = {
     FINGERPRINT: Fingerprint,
     FIELDS: FieldNames,
     ORIGIN: Origin | None,
-    UNFINISHED: dict[str, Any] | None,
+    UNFINISHED: _Unfinished | None,
     UNREAD: list[str] | None,
     VECTORS: _StoredVectors,
     SPARSE: SparseWeights,
@@ -503,9 +535,12 @@ def checked_metadata(index: str, mappings: Mapping[str, Any], *, listed: bool = 
     for name, form in (_LISTED_FORMS if listed else _FORMS).items():
         if name in meta:
             read = _converted(index, name, meta[name], form)
-            if isinstance(read, Fingerprint) and (read.vectors is None) != (read.pivot is None):
-                why = "language vectors and a pivot language belong together"
-                raise MetadataError.at(index, f"{FINGERPRINT}.pivot", why)
+            if isinstance(read, Fingerprint):
+                _check_fingerprint(index, read)
+            elif isinstance(read, FieldNames):
+                _check_fields(index, read)
+            elif isinstance(read, _StoredVectors):
+                _check_vectors(index, name, read, meta.get(FINGERPRINT))
     return dict(meta)
 
 
@@ -523,3 +558,33 @@ def _converted(index: str, name: str, value: object, form: Any) -> Any:  # noqa:
         words = re.sub(r"`([^`]*)`", lambda one: " or ".join(_TYPES.get(w, w) for w in one[1].split(" | ")), why)
         shown = f"{words[0].lower()}{words[1:_LONGEST_REASON]}"
         raise MetadataError.at(index, f"{name}{path.rstrip('`')[:_LONGEST_REASON]}", shown) from None
+
+
+def _check_fingerprint(index: str, made: Fingerprint) -> None:
+    if (made.vectors is None) != (made.pivot is None):
+        raise MetadataError.at(index, f"{FINGERPRINT}.pivot", "language vectors and a pivot language belong together")
+
+
+def _check_fields(index: str, fields: FieldNames) -> None:
+    for name, value in msgspec.structs.asdict(fields).items():
+        names = value if isinstance(value, tuple) else (value,)
+        if "" in names:
+            raise MetadataError.at(index, f"{FIELDS}.{_KEYS.get(name, name)}", "a name is empty")
+
+
+def _check_vectors(index: str, name: str, read: _StoredVectors, made: Any) -> None:  # noqa: ANN401 - JSON
+    """Each vector has as many numbers as the fingerprint says, which was checked before, and a gamma what it takes."""
+    vectors = {f"vectors.{tag}": stored for tag, stored in read.vectors.items()}
+    if isinstance(read.common, bytes):
+        vectors["common"] = read.common
+    if made is not None and made.get("gamma") and not (read.common and read.directions):
+        raise MetadataError.at(index, name, "the mean or the directions that its gamma takes are missing")
+    rows = len(read.directions) // (4 * made["dimension"]) if made is not None and read.directions else 0
+    if isinstance(read.directions, bytes):
+        vectors["directions"] = read.directions
+    for key, stored in vectors.items():
+        many = rows if key == "directions" else 1
+        if made is not None and (len(stored) != 4 * many * made["dimension"] or not many):
+            raise MetadataError.at(index, f"{name}.{key}", f"{len(stored)} bytes, not {made['dimension']} numbers")
+        if not np.isfinite(np.frombuffer(stored[: len(stored) // 4 * 4], "<f4")).all():
+            raise MetadataError.at(index, f"{name}.{key}", "not all of its numbers are finite")

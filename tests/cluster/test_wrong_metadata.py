@@ -1,9 +1,11 @@
 """Indices whose ``_meta`` somebody has changed: told of each, in the way of no other."""
 
+import base64
 import json
 import re
 from copy import deepcopy
 
+import numpy as np
 import pytest
 from command_line import langshift, refusal
 from console_process import heading, serving_here
@@ -14,7 +16,13 @@ from langshift.plugin.cluster_check import check_cluster
 from langshift.plugin.inventory import drop_all
 from langshift.settings import Settings
 
+
+def packed(*numbers):
+    return base64.b64encode(np.array(numbers, "<f4").tobytes()).decode()
+
+
 MISSING = object()
+NOTE = {"from": "x-v0001", "uuid": "u", "checkpoint": [1], "blocked": False, "token": "t", "asked": {}}
 # Path of a key -> values that are wrong there.
 WRONG = {
     "langshift": ["text", [], None, {}, {"odd": {"deep": [{"er": None}]}}],
@@ -38,12 +46,17 @@ WRONG = {
     "langshift_vectors": ["AAAA", None],
     "langshift_vectors.hash": [1],
     "langshift_vectors.vectors": [MISSING, {"de": 5}, {"de": "no base64!"}],
+    "langshift_vectors.vectors.de": [packed(1, 2, 3), packed(*[np.nan] * DIMENSION), ""],
     "langshift_vectors.common": ["é"],
+    "langshift_vectors.directions": [packed(1, 2, 3), packed(*[np.nan] * DIMENSION), ""],
     "langshift_origin": ["load", {}],
     "langshift_origin.kind": ["magic"],
     "langshift_origin.at": [-5, MISSING],
     "langshift_origin.checkpoint": ["last"],
     "langshift_unfinished": ["yes", 5],
+    "langshift_unfinished.retune": ["yes", {}, {**NOTE, "checkpoint": ["a"]}],
+    "langshift_unfinished.rollback": [{**NOTE, "process": "mine"}],
+    "langshift_unfinished.restore": [[], {"refresh_interval": {"very": "odd"}}],
     "langshift_unread": ["de", {"de": 1}],
 }
 FORMS = [(key, value) for key, values in WRONG.items() for value in values]
@@ -192,7 +205,7 @@ def test_it_can_be_removed(client, good, meta, cluster_url, index_name, form):
     assert client.indices.get(index=f"{index_name}-v*") == {}
 
 
-@pytest.mark.parametrize("form", [("langshift.alpha", "NaN"), ("langshift_vectors.hash", 1)])
+@pytest.mark.parametrize("form", [("langshift.alpha", "NaN"), ("langshift_vectors.vectors.de", packed(1))])
 def test_every_command_on_it_ends_with_the_same_sentence(client, good, meta, corpus, cluster_url, form, index_name):
     made(client, good, index_name, with_value(meta, *form))
     more = write_lines(corpus.path.with_name("more.jsonl"), [corpus.line("de-0")])

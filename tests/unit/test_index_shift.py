@@ -111,6 +111,26 @@ def test_what_cannot_be_had_is_refused():
     assert str(refused.value) == "Index i has no langshift fingerprint: it was not created by langshift."
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"directions": None}, "_meta.langshift_vectors is wrong (the mean or the directions that its gamma takes are "
+         "missing)"),
+        ({"directions": "AAAAAA=="}, "_meta.langshift_vectors.directions is wrong (4 bytes, not 3 numbers)"),
+    ],
+)  # fmt: skip
+def test_wrong_directions_are_refused(change, told):
+    known = file(**STEP)
+    entry = {**stored_shift.of_debias(Debiaser(known, gamma=0.95)).to_dict(), **change}
+    meta = {
+        "langshift": made_by(known, gamma=0.95).to_dict(),
+        "langshift_vectors": {name: value for name, value in entry.items() if value is not None},
+    }
+    with pytest.raises(ClusterError) as refused:
+        checked_metadata("i", {"_meta": meta})
+    assert str(refused.value).startswith(f"Index i cannot be read: {told}.")
+
+
 def test_a_script_is_told_the_same_numbers():
     known = file()
     old, new = (stored_shift.of_debias(Debiaser(known, alpha=alpha)) for alpha in (1.0, 0.5))
