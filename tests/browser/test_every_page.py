@@ -19,7 +19,6 @@ def addresses(demo):
         "why": address(demo, question("en")).replace("/search?", "/search/hit?") + "&side=right&id=allergy-ar",
         "indices": "/indices",
         "index": f"/indices/{demo.shifted}",
-        "languages": f"/languages/{demo.shifted}",
         "evaluations": "/evaluations",
         # As the console shows it, it is the same but in a sandbox, in which axe-core cannot run either.
         "report": (demo.results / "demo" / "report.html").as_uri(),
@@ -35,8 +34,6 @@ def test_it_fits_and_is_for_everybody(sessions, demo, size, themes):
     wrong = []
     for name, place in addresses(demo).items():
         page.goto(place)
-        if name == "languages":
-            expect(page.get_by_role("heading", name="Language by language")).to_be_visible()
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         wide, window = width(page)
         if wide > window:
