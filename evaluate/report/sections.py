@@ -11,7 +11,7 @@ from langshift.evaluate.compare.language_shares import DEPTH, Shares, by_languag
 from langshift.evaluate.measures.preference import LPR
 from langshift.evaluate.report import tables
 from langshift.evaluate.report.report import Report, RunInfo, facts
-from langshift.evaluate.report.scatter import Panel, scatter
+from langshift.evaluate.report.scatter import scatter
 from langshift.evaluate.report.tables import Cell, Head, Table, bar, examples, heatmap, tally
 from langshift.settings import VERSION
 from langshift.wording import format_score
@@ -46,10 +46,7 @@ def language_shares(report: Report) -> list[Table]:
 def _heatmaps(found: Mapping[str, Shares], row_title: str) -> list[Table]:
     known = [float(np.nanmax(one.values)) for one in found.values() if not np.isnan(one.values).all()]
     highest = max(known, default=1.0)
-    return [
-        heatmap(caption, row_title, one.columns, one.rows, one.values, lowest=0.0, highest=highest)
-        for caption, one in found.items()
-    ]
+    return [heatmap(caption, row_title, one.columns, one.rows, one.values, highest) for caption, one in found.items()]
 
 
 def main_query_language(report: Report) -> str:
@@ -117,9 +114,8 @@ def frontier(report: Report) -> list[ReportPicture]:
         f"{column.measure} against LPR: points further up rank better; further right, the best document is more often "
         "in the query's language"
     )
-    panels, name = [Panel("", list(points.values()), list(points))], column.measure
-    svg = scatter(panels, title=caption, description="One point per run.", x_title=LPR.name, y_title=name)
-    return [ReportPicture(caption, svg)]
+    titles = {"x_title": LPR.name, "y_title": column.measure}
+    return [ReportPicture(caption, scatter(points, title=caption, description="One point per run.", **titles))]
 
 
 _TIMED = {

@@ -6,7 +6,7 @@ from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery, RecallCell, RecallMatrix
 from langshift.evaluate.compare.comparison import ALL, OWN, Column, ComparedQueries, Comparison, Pair, sign
@@ -84,11 +84,8 @@ def heatmap(
     row_title: str,
     columns: Sequence[str],
     rows: Sequence[str],
-    values: ArrayLike,
-    *,
-    lowest: float | None = None,
-    highest: float | None = None,
-    form: str = "{:.2f}",
+    values: NDArray[np.float64],
+    highest: float,
 ) -> Table:
     """Return a table whose cells are shaded: a greater figure has a stronger shade.
 
@@ -97,26 +94,19 @@ def heatmap(
         row_title: what the rows are.
         columns: their labels.
         rows: theirs.
-        values: figures, rows x columns; NaN is a cell without one.
-        lowest: the figure without shade; 0 unless there is a smaller one.
-        highest: the figure of full shade; the greatest unless given.
-        form: how to write a figure, as ``str.format``.
+        values: shares, rows x columns; NaN is a cell without one.
+        highest: the share of full shade.
     """
-    table = np.asarray(values, np.float64).reshape(len(rows), len(columns))
-    known = table[np.isfinite(table)]
-    low = float(known.min(initial=0.0)) if lowest is None else lowest
-    high = float(known.max(initial=low)) if highest is None else highest
-    cells = [[_shaded(float(value), low, high, form) for value in row] for row in table]
+    cells = [[_shaded(float(value), highest) for value in row] for row in values]
     return Table(
         caption, [Head(row_title), *map(Head, columns)], [[Cell(n), *c] for n, c in zip(rows, cells, strict=True)]
     )
 
 
-def _shaded(value: float, low: float, high: float, form: str) -> Cell:
+def _shaded(value: float, highest: float) -> Cell:
     if math.isnan(value):
         return Cell("-")
-    share = round(min(max((value - low) / (high - low), 0.0), 1.0), 3) if high > low else 0.0
-    return Cell(form.format(value), tone=HEAT, share=share)
+    return Cell(f"{value:.2f}", tone=HEAT, share=round(value / highest, 3) if highest else 0.0)
 
 
 def bar(text: str, value: float | None, greatest: float = 1.0) -> Cell:

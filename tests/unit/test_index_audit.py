@@ -241,3 +241,7 @@ def test_many_languages_are_folded_to_80_columns(monkeypatch, capsys):
     tables = [line for line in lines if "  " in line]
     assert max(map(len, tables)) <= 80
     assert len(document(many)["similarity"]["before"]) == 12
+
+
+def test_rows_are_brought_to_length_1_and_zeros_stay_zeros():
+    assert with_norm_1(np.array([[3, 4], [0, 0]], np.float32)).tolist() == [[0.6, 0.8], [0.0, 0.0]]

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from langshift.evaluate.report.scatter import Panel, scatter
+from langshift.evaluate.report.scatter import scatter
 from langshift.evaluate.report.tables import bar, heatmap
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -12,8 +12,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ["ไทย", "中文", "ქართული", "ትግርኛ", "<b>&\"'", "עברית"]
 
 
-def drawn(*panels, **options):
-    svg = scatter(panels, title="a title", description="what it shows", **options)
+def drawn(points):
+    svg = scatter(points, title="a title", description="what it shows", x_title="LPR", y_title="nDCG@20")
     return ET.fromstring(svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" '))
 
 
@@ -22,23 +22,22 @@ def texts(svg):
 
 
 def test_a_greater_figure_has_a_stronger_shade():
-    table = heatmap("shares", "query", ["ar", "th"], ["en", "de"], [[0.5, np.nan], [0.25, 1]], form="{:.0%}")
+    table = heatmap("shares", "query", ["ar", "th"], ["en", "de"], np.array([[0.5, np.nan], [0.25, 1]]), 1.0)
     assert [head.text for head in table.heads] == ["query", "ar", "th"]
     assert [[(cell.text, cell.share) for cell in row] for row in table.rows] == [
-        [("en", None), ("50%", 0.5), ("-", None)],
-        [("de", None), ("25%", 0.25), ("100%", 1.0)],
+        [("en", None), ("0.50", 0.5), ("-", None)],
+        [("de", None), ("0.25", 0.25), ("1.00", 1.0)],
     ]
 
 
 def test_the_scale_of_a_heatmap():
-    def shares(values, **scale):
-        (row,) = heatmap("", "", ["a", "b"], ["x"], [values], **scale).rows
+    def shares(values, highest):
+        (row,) = heatmap("", "", ["a", "b"], ["x"], np.array([values]), highest).rows
         return [cell.share for cell in row[1:]]
 
-    assert shares([-0.5, 0.5]) == [0.0, 1.0]
-    assert shares([0.2, 0.3], lowest=0.2, highest=0.4) == [0.0, 0.5]
-    assert shares([0.5, 0.5], lowest=0.5) == [0.0, 0.0]
-    assert shares([np.nan, np.nan]) == [None, None]
+    assert shares([0.1, 0.2], 0.4) == [0.25, 0.5]
+    assert shares([0.0, 0.0], 0.0) == [0.0, 0.0]
+    assert shares([np.nan, np.nan], 1.0) == [None, None]
 
 
 def test_a_bar_is_as_wide_as_its_share_of_the_greatest():
@@ -47,31 +46,27 @@ def test_a_bar_is_as_wide_as_its_share_of_the_greatest():
 
 
 def test_every_point_has_its_place_on_axes_that_hold_all():
-    svg = drawn(Panel("before", [[0, 0], [1, 2]], ["en", "de"]), Panel("after", [[0.5, 1], [np.nan, 0]], ["en", "de"]))
-    before, after = (group for group in svg if group.find(f"{SVG}rect") is not None)
-    places = [mark.get("transform") for mark in before.findall(f"{SVG}g")]
-    assert places == ["translate(18 342)", "translate(342 18)"]
-    # In the middle of the same axes; what is not finite is not drawn.
-    assert [mark.get("transform") for mark in after.findall(f"{SVG}g")] == ["translate(180 180)"]
-    assert texts(svg) == ["before", "after", "de", "en"]
+    svg = drawn({"en": (0, 0), "de": (1, 2), "th": (0.5, 1)})
+    (frame,) = (group for group in svg if group.find(f"{SVG}rect") is not None)
+    places = [mark.get("transform") for mark in frame.findall(f"{SVG}g")]
+    assert places == ["translate(18 342)", "translate(342 18)", "translate(180 180)"]
+    assert texts(svg)[-3:] == ["de", "en", "th"]
     looks = {path.find(f"{SVG}title").text: (path.get("fill"), path.get("d")) for path in svg.iter(f"{SVG}path")}
-    assert len(set(looks.values())) == 2
+    assert len(set(looks.values())) == 3
 
 
-def test_kinds_of_any_name_are_told_apart_until_there_are_too_many():
-    assert texts(drawn(Panel("", np.eye(6, 2), NAMES)))[1:] == sorted(NAMES)
-    many = [f"l{number:02}" for number in range(50)]
-    svg = drawn(Panel("", np.zeros((92, 2)), [*many, *many[:42]]), letters=3)
-    assert texts(svg)[1:] == [*many[:42], "ot…"]
-    looks = {(path.get("fill"), path.get("d")) for path in svg.iter(f"{SVG}path")}
-    assert len(looks) == 43
+def test_a_point_alone_is_in_the_middle():
+    (frame,) = (group for group in drawn({"en": (3, 4)}) if group.find(f"{SVG}rect") is not None)
+    assert frame.find(f"{SVG}g").get("transform") == "translate(180 180)"
 
 
-def test_axes_with_titles_have_their_least_and_greatest_figure():
-    svg = drawn(Panel("", [[0.25, 0.5], [0.75, 0.625]], ["a", "b"]), x_title="LPR", y_title="nDCG@20")
+def test_points_of_any_name_are_told_apart():
+    assert texts(drawn({name: (n, n) for n, name in enumerate(NAMES)}))[-6:] == sorted(NAMES)
+    svg = drawn({f"{number:02}{'l' * 50}": (number, 0) for number in range(26)})
+    assert texts(svg)[-1] == f"25{'l' * 37}…"
+    assert len({(path.get("fill"), path.get("d")) for path in svg.iter(f"{SVG}path")}) == 26
+
+
+def test_axes_have_their_least_and_greatest_figure():
+    svg = drawn({"a": (0.25, 0.5), "b": (0.75, 0.625)})
     assert {"LPR", "nDCG@20", "0.250", "0.750", "0.500", "0.625"} <= {*texts(svg)}
-
-
-def test_nothing_to_draw_is_drawn():
-    assert texts(drawn()) == []
-    assert texts(drawn(Panel("empty", [], []))) == ["empty"]
