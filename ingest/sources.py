@@ -14,13 +14,7 @@ import orjson
 from langshift.corpus_file import ChangedError, CorpusFile, FileState, Start, state_of
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import PARQUET, LineNumbers
-from langshift.ingest.documents import (
-    Document,
-    DocumentSource,
-    Original,
-    SourceRow,
-    Update,
-)
+from langshift.ingest.documents import Document, DocumentSource, Original, SourceRow, Update
 from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
 
 #: At most so many bytes of the first lines are looked at, since those of a pipe are kept meanwhile.

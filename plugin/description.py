@@ -405,11 +405,6 @@ def held(one: AnyVersion) -> list[str]:
     return [f"{one.state}, blocked" if blocked else one.state, documents, _size(one)]
 
 
-def unreadable(one: UnreadableVersion) -> str:
-    """Why a version cannot be read, in a table's words."""
-    return f"cannot be read: {one.error}"
-
-
 def short_scales(one: Version) -> str:
     """The scale of the shift, no longer than fits into a table: ``0.6 (th 0.3)``, ``1, gamma 0.97``."""
     made = one.fingerprint

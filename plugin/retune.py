@@ -16,14 +16,7 @@ from langshift.plugin.index_sample import require_vectors_as_written
 from langshift.plugin.inventory import find_version, versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, expected
-from langshift.plugin.transfer import run
-from langshift.plugin.transfer.state import (
-    ClientTransform,
-    ScriptTransform,
-    TransferListener,
-    TransferPlan,
-    TransferResult,
-)
+from langshift.plugin.transfer import run, state
 from langshift.plugin.versions import IndexInfo, live
 from langshift.server_errors import unblocking
 from langshift.settings import VERSION
@@ -109,7 +102,9 @@ def _require_stamps(client: OpenSearch, index: IndexInfo, vectors: str | None) -
             )
 
 
-def shift_transform(client: OpenSearch, old: StoredShift, new: StoredShift, fields: FieldNames) -> ScriptTransform:
+def shift_transform(
+    client: OpenSearch, old: StoredShift, new: StoredShift, fields: FieldNames
+) -> state.ScriptTransform:
     """The way from one shift to another, with its script on the cluster.
 
     Args:
@@ -121,7 +116,7 @@ def shift_transform(client: OpenSearch, old: StoredShift, new: StoredShift, fiel
     script, params = shift_script.install(client), shift_script.params(old, new, fields, pipeline=False)
     moved, agreed = (shift_script.matching_stamp_query(shift, fields) for shift in (old, new))
     late = {"bool": {"filter": [moved], "must_not": [agreed]}}
-    return ScriptTransform(script, params, expected(old, new, fields), fields.vector, fields.stamp, late)
+    return state.ScriptTransform(script, params, expected(old, new, fields), fields.vector, fields.stamp, late)
 
 
 @dataclass(frozen=True)
@@ -237,9 +232,9 @@ def retune(
     *,
     throttle: float | None = None,
     patience: float = 300,
-    watch: TransferListener = lambda _: None,
+    watch: state.TransferListener = lambda _: None,
     check: Check | None = None,
-) -> TransferResult:
+) -> state.TransferResult:
     """Make a version with another shift from the live one, and let the alias stand for it.
 
     Killed at any moment, it leaves the version before live and complete, and can be run again.
@@ -274,7 +269,7 @@ def retune(
         # One that was killed right after the swap has just been finished: that is what was asked for.
         if left is not None and left.requested == requested:
             return replace(left, documents=index.documents)
-        return TransferResult(name, index.index, index.index, requested, documents=index.documents)
+        return state.TransferResult(name, index.index, index.index, requested, documents=index.documents)
     require_retunable(client, index, plan.old.hash)
     body["mappings"]["_meta"] = plan.meta
     require_engine(client, body)
@@ -289,13 +284,13 @@ def retune(
             check(index.index, version)
 
     transform = shift_transform(client, plan.old, new, index.fields)
-    asked = TransferPlan(name, body, requested, transform, throttle=throttle)
+    asked = state.TransferPlan(name, body, requested, transform, throttle=throttle)
     done = run.transfer(client, asked, watch=watch, gate=gate, patience=patience)
     return replace(done, documents=done.documents or index.documents)
 
 
 #: What brings documents back to the version before a reencode, from the cluster and the names of both versions.
-ReencodedBack = Callable[[OpenSearch, str, str], ClientTransform]
+ReencodedBack = Callable[[OpenSearch, str, str], state.ClientTransform]
 
 
 def roll_back(
@@ -304,9 +299,9 @@ def roll_back(
     *,
     to: str | None = None,
     patience: float = 300,
-    watch: TransferListener = lambda _: None,
+    watch: state.TransferListener = lambda _: None,
     reencoded_back: ReencodedBack | None = None,
-) -> TransferResult:
+) -> state.TransferResult:
     """Let an alias stand for the version before the live one again, or for any other that is complete.
 
     Args:
@@ -331,7 +326,7 @@ def roll_back(
     return done if done.documents else replace(done, documents=live(client, name).documents)
 
 
-def _complete(client: OpenSearch, name: str, version: str, done: TransferResult | None) -> str:
+def _complete(client: OpenSearch, name: str, version: str, done: state.TransferResult | None) -> str:
     """The version that a person names, once it is known that it can be made live, or has just been.
 
     Raises:
@@ -351,7 +346,7 @@ def _complete(client: OpenSearch, name: str, version: str, done: TransferResult 
 
 def _rollback_transform(
     client: OpenSearch, plan: run.RollbackPlan, reencoded_back: ReencodedBack | None
-) -> ScriptTransform | ClientTransform | None:
+) -> state.ScriptTransform | state.ClientTransform | None:
     """How documents of the live version become those of the version that takes its place; None where none do.
 
     Where a pipeline shifts what clients write to the live version, one of the other version is made ready too.

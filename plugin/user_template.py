@@ -14,16 +14,7 @@ from opensearchpy.exceptions import RequestError
 from langshift.errors import ClusterError, UsageError
 from langshift.files import not_utf8
 from langshift.languages import parse_tag, text_language
-from langshift.plugin.index_body import (
-    COMPRESSION,
-    DECLARED_DATE,
-    DERIVED,
-    LUCENE,
-    Engine,
-    FieldTypes,
-    mapped,
-    own_mappings,
-)
+from langshift.plugin import index_body
 from langshift.plugin.metadata import CHUNK, PARENT, USUAL, FieldNames, is_on
 from langshift.server_errors import reason
 
@@ -136,7 +127,7 @@ def _check_fields(mappings: Mapping[str, Any], place: str, fields: FieldNames, o
 
 
 def _check_field(name: str, field: Mapping[str, Any], place: str, fields: FieldNames) -> None:
-    ours = own_mappings()["properties"]
+    ours = index_body.own_mappings()["properties"]
     if name in fields.text_fields:
         _check_texts(field, place)
     elif any(text.startswith(f"{name}.") for text in fields.text_fields):
@@ -289,7 +280,7 @@ class Template(NamedTuple):
         templates = in_order(self.mappings.get("dynamic_templates", []), mappings["dynamic_templates"], fields)
         body["mappings"] = {**_merged(mappings, self.mappings), "dynamic_templates": templates}
         for field in fields.text_fields:
-            for mapping in mapped(body["mappings"], field)["properties"].values():
+            for mapping in index_body.mapped(body["mappings"], field)["properties"].values():
                 mapping.setdefault("type", "text")
 
     def refused(self, error: RequestError) -> ClusterError:
@@ -314,7 +305,7 @@ class IndexOptions(NamedTuple):
     """
 
     template: Template | None = None
-    engine: Engine | None = None
+    engine: index_body.Engine | None = None
     dates: tuple[str, ...] = ()
     shards: int = 1
 
@@ -324,23 +315,26 @@ class IndexOptions(NamedTuple):
         options = {"--template": self.template, "--engine": self.engine, "--date-field": self.dates or None}
         return [name for name, value in options.items() if value is not None]
 
-    def applied(self, body: dict[str, Any], field_types: FieldTypes | None = None) -> dict[str, Any]:
+    def applied(self, body: dict[str, Any], field_types: index_body.FieldTypes | None = None) -> dict[str, Any]:
         """The body of an index that is about to be made, as ``index_body`` gives it, changed in place.
 
         Args:
             body: the body.
             field_types: what the first documents tell.
         """
-        known = {**(field_types or FieldTypes()).mappings(), **dict.fromkeys(self.dates, DECLARED_DATE)}
+        known = {
+            **(field_types or index_body.FieldTypes()).mappings(),
+            **dict.fromkeys(self.dates, index_body.DECLARED_DATE),
+        }
         templates = body["mappings"]["dynamic_templates"]
         # No properties: whatever a person's template says of a field, by its name or by a pattern, comes first.
         templates[:0] = [{f"type of {path}": {"path_match": path, "mapping": known[path]}} for path in known]
-        if self.engine is not None and self.engine != LUCENE:
+        if self.engine is not None and self.engine != index_body.LUCENE:
             embedding = body["mappings"]["properties"]["embedding"]
             embedding["method"]["engine"] = "faiss"
-            embedding["compression_level"] = COMPRESSION[self.engine]
+            embedding["compression_level"] = index_body.COMPRESSION[self.engine]
             # What is read would have norm 1 otherwise, and every later change of alpha would be wrong without a word.
-            body["settings"]["index"][DERIVED] = False
+            body["settings"]["index"][index_body.DERIVED] = False
         body["settings"]["index"]["number_of_shards"] = self.shards
         if self.template is not None:
             self.template.merge_into(body)

@@ -8,19 +8,9 @@ from typing import Any, Final
 
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import FieldNames, remove_at
-from langshift.retrieval import anchored, dsl, hits
+from langshift.retrieval import anchored, dsl, hits, hybrid
 from langshift.retrieval.dense import balanced, bonus_on_cosine, dense, native_dense
 from langshift.retrieval.filters import NO_FILTER
-from langshift.retrieval.hybrid import (
-    base_score,
-    by_one_leg,
-    by_score,
-    fused_search,
-    hybrid_search,
-    leg_query,
-    legs_of,
-    needs_run_scores,
-)
 from langshift.retrieval.settings import LEAST_CANDIDATES, ONE_LEG, SearchRequest, Source, vector_of
 from langshift.retrieval.steps import Body, Response, SearchPlan, step_by_step, timed
 
@@ -39,9 +29,9 @@ _DEEPEST_CHUNKS: Final = (
 
 _RANKED: Final = {
     "dense": dense,
-    "lexical": by_one_leg,
-    "sparse": by_one_leg,
-    "hybrid": hybrid_search,
+    "lexical": hybrid.by_one_leg,
+    "sparse": hybrid.by_one_leg,
+    "hybrid": hybrid.hybrid_search,
     "balanced": balanced,
     "anchored": anchored.anchored,
 }
@@ -95,7 +85,7 @@ def with_passages(request: SearchRequest, found: hits.RankedHits) -> SearchPlan[
     scored = yield from _entries(request, found, [hit.document for hit in found.hits])
     shown = {hit.id for hit in found.hits}
     further: dict[str, list[hits.ScoredDoc]] = {}
-    for one in sorted(scored, key=by_score):
+    for one in sorted(scored, key=hybrid.by_score):
         if one.id not in shown and len(members := further.setdefault(one.document, [])) < request.passages:
             members.append(one)
     if not further:
@@ -296,7 +286,7 @@ def _known_scoring(request: SearchRequest, how: hits.ScoringContext) -> SearchPl
     if (request.setting.mode in ONE_LEG and not request.preference) or how.ranges or how.run_scores:
         return how
     legs_only = replace(request, size=0, depth=how.depth or LEAST_CANDIDATES, source=False)
-    return (yield from fused_search(legs_only)).how
+    return (yield from hybrid.fused_search(legs_only)).how
 
 
 def _entries(request: SearchRequest, found: hits.RankedHits, ids: Sequence[str]) -> SearchPlan[list[hits.ScoredDoc]]:
@@ -346,8 +336,8 @@ def _leg_entries(
     """Those of ``hybrid`` and of modes of one leg, without those that match nothing."""
     how, fields = found.how, request.fields
     bodies = {
-        leg: dsl.body(leg_query(leg, request, *clauses), size, fields, source=False)
-        for leg in legs_of(request)
+        leg: dsl.body(hybrid.leg_query(leg, request, *clauses), size, fields, source=False)
+        for leg in hybrid.legs_of(request)
         if leg != "dense"
     }
     if request.setting.mode == "hybrid":
@@ -355,12 +345,12 @@ def _leg_entries(
         bodies["dense"] = dsl.exact(vector_of(request.question), among, size, fields)
     legs = zip(bodies, (yield tuple(bodies.values())), strict=True)
     union = hits.union(hits.candidates(response, leg, fields) for leg, response in legs)
-    unretrieved, bonus = needs_run_scores(request), abs(how.bonus)
+    unretrieved, bonus = hybrid.needs_run_scores(request), abs(how.bonus)
 
     def score(one: hits.ScoredDoc) -> float:
         if unretrieved and one.id in found.retrieved:
             return found.retrieved[one.id]
-        base = 0.0 if unretrieved else base_score(one, request, how.ranges)
+        base = 0.0 if unretrieved else hybrid.base_score(one, request, how.ranges)
         return base + bonus * request.prefers(one.language)
 
     return [one._replace(score=score(one)) for one in union.values()]

@@ -56,11 +56,6 @@ def make_search_options(name: object, encoder: object) -> SearchOptions:
     return SearchOptions(encoder)
 
 
-def _require_bool(name: str, given: object) -> None:
-    if not isinstance(given, bool):
-        raise UsageError(f"{name} is {given!r}, but it must be True or False.")
-
-
 # What a request asks for to know which index stands behind a name, and how it was made: a few hundred bytes. The
 # server's own id tells an index from another of the same name that was made when the first was gone.
 IDENTITY: Final = {
@@ -251,7 +246,8 @@ def plan_factory(words: str, **how: Unpack[SearchArguments]) -> PlanFactory[Sear
             two things exclude each other.
     """
     for name in ("explain", "snippets"):
-        _require_bool(name, how.get(name, False))
+        if not isinstance(given := how.get(name, False), bool):
+            raise UsageError(f"{name} is {given!r}, but it must be True or False.")
     language = how.get("language")
     if not isinstance(language, str | None):
         raise UsageError(f"language is {language!r}, but it must be a BCP 47 tag such as 'th', or None.")

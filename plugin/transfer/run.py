@@ -15,20 +15,11 @@ from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import live_writes, metadata, pipelines, version_writer, versions
 from langshift.plugin.index_templates import ALREADY_EXISTS, create_version
 from langshift.plugin.transfer import copying, cutover, reindex_tasks, state
-from langshift.plugin.transfer.state import (
-    ClientTransform,
-    ScriptTransform,
-    Transfer,
-    TransferListener,
-    TransferPlan,
-    TransferResult,
-    Transform,
-)
 from langshift.retry import waiting
 from langshift.server_errors import failure
 
 
-def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | None:
+def finish_abandoned(client: OpenSearch, name: str) -> state.TransferResult | None:
     """Finish what was killed right after it had let the alias stand for its version; None where nothing was.
 
     To be called before anybody looks what is live.
@@ -50,8 +41,8 @@ def finish_abandoned(client: OpenSearch, name: str) -> TransferResult | None:
     kind, note = found
     metadata.change(client, live.name, {metadata.UNFINISHED: None})
     if kind != "rollback":
-        return TransferResult(name, live.name, note["from"], note["asked"], kind)
-    return TransferResult(name, live.name, note["from"], None, _kind_of(client, note["from"]))
+        return state.TransferResult(name, live.name, note["from"], note["asked"], kind)
+    return state.TransferResult(name, live.name, note["from"], None, _kind_of(client, note["from"]))
 
 
 def _kind_of(client: OpenSearch, version: str) -> str:
@@ -119,7 +110,7 @@ class GateRejected(Exception):
 
 
 @contextmanager
-def cleaned_up_on_error(run: Transfer) -> Iterator[None]:
+def cleaned_up_on_error(run: state.Transfer) -> Iterator[None]:
     """Around the steps of a run up to the swap.
 
     What breaks off for want of a node, or because somebody interrupts it, stays and can be gone on with, but for a
@@ -147,7 +138,7 @@ def cleaned_up_on_error(run: Transfer) -> Iterator[None]:
         raise
 
 
-def _leave(run: Transfer, error: BaseException, *, useless: bool) -> None:
+def _leave(run: state.Transfer, error: BaseException, *, useless: bool) -> None:
     try:
         note = run.mark.read()
         if versions.version_behind(run.client, run.name) == run.target:
@@ -183,12 +174,12 @@ _LEAST_SLICES = 2
 
 def transfer(
     client: OpenSearch,
-    plan: TransferPlan,
+    plan: state.TransferPlan,
     *,
-    watch: TransferListener,
+    watch: state.TransferListener,
     gate: Callable[[str], None] | None = None,
     patience: float,
-) -> TransferResult:
+) -> state.TransferResult:
     """Make a new version of an index out of the live one, and let the alias stand for it.
 
     What is written, updated and deleted meanwhile is in the new version too, with the same ids, routing and versions
@@ -218,8 +209,11 @@ def transfer(
 
 
 def _carry_over(
-    run: Transfer, kind: str, requested: Mapping[str, Any] | None = None, gate: Callable[[str], None] | None = None
-) -> TransferResult:
+    run: state.Transfer,
+    kind: str,
+    requested: Mapping[str, Any] | None = None,
+    gate: Callable[[str], None] | None = None,
+) -> state.TransferResult:
     """Bring the target up to date, and let the alias stand for it."""
     with cleaned_up_on_error(run):
         if run.mark.kind != "rollback":
@@ -235,7 +229,7 @@ def _carry_over(
                 raise GateRejected from error
             cutover.sync_changes(run)
         cutover.wait_for_replicas(run)
-        if isinstance(run.transform, ClientTransform):
+        if isinstance(run.transform, state.ClientTransform):
             # What was written in the meantime takes longer than in the cluster, and writers are to wait for little.
             cutover.sync_changes(run)
         documents, blocked = cutover.cut_over(run)
@@ -243,10 +237,12 @@ def _carry_over(
         run.retry(run.mark.clear)
     run.report("done", documents, documents)
     figures = documents, run.caught_up, run.deleted
-    return TransferResult(run.name, run.target, run.source, requested, kind, *figures, blocked=blocked)
+    return state.TransferResult(run.name, run.target, run.source, requested, kind, *figures, blocked=blocked)
 
 
-def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, patience: float) -> Transfer:
+def _begin(
+    client: OpenSearch, plan: state.TransferPlan, watch: state.TransferListener, patience: float
+) -> state.Transfer:
     """The version that another run has left unfinished, or a new one."""
     there = versions.read_live(client, plan.name)
     if there is None:
@@ -265,7 +261,7 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
         else:
             discard(client, index, kind, note)
     target = mine or versions.next_version(client, plan.name, live)
-    run = Transfer(client, plan.name, live, uuid, target, plan.transform, plan.kind, watch, patience)
+    run = state.Transfer(client, plan.name, live, uuid, target, plan.transform, plan.kind, watch, patience)
     run.throttle = plan.throttle
     if mine is None:
         number = int(there.settings["number_of_shards"])
@@ -280,7 +276,7 @@ def _begin(client: OpenSearch, plan: TransferPlan, watch: TransferListener, pati
     return run
 
 
-def _make(run: Transfer, plan: TransferPlan) -> None:
+def _make(run: state.Transfer, plan: state.TransferPlan) -> None:
     body: dict[str, Any] = deepcopy(dict(plan.body))
     restore = version_writer.add_load_settings(body["settings"]["index"], fast=False, more=APART)
     note = {**run.first_note(), "asked": dict(plan.requested), "task": None, "copied": False}
@@ -304,12 +300,12 @@ def _make(run: Transfer, plan: TransferPlan) -> None:
 def roll_back(
     client: OpenSearch,
     name: str,
-    transform: Transform | None,
+    transform: state.Transform | None,
     *,
     to: str | None = None,
-    watch: TransferListener,
+    watch: state.TransferListener,
     patience: float,
-) -> TransferResult:
+) -> state.TransferResult:
     """Let the alias stand again for the version that was live before, or for another that is complete.
 
     Where retunes and reencodes have made one of the two of the other, whatever was written, updated and deleted in the
@@ -336,10 +332,10 @@ def roll_back(
     plan = plan_rollback(client, name, to)
     clear_abandoned(client, name)
     if plan.kind == "load":
-        transform = ScriptTransform("", {}, lambda _: [], "", "")
+        transform = state.ScriptTransform("", {}, lambda _: [], "", "")
     if transform is None:
         raise ValueError("what was made of another version is rolled back with a transform")
-    run = Transfer(client, name, plan.live, plan.uuid, plan.version, transform, "rollback", watch, patience)
+    run = state.Transfer(client, name, plan.live, plan.uuid, plan.version, transform, "rollback", watch, patience)
     run.checkpoint, run.notes_replaced = plan.checkpoint, to is not None
     if plan.kind == "load":
         done = _move(run)
@@ -349,7 +345,7 @@ def roll_back(
     return replace(done, seconds=time.monotonic() - started)
 
 
-def _move(run: Transfer) -> TransferResult:
+def _move(run: state.Transfer) -> state.TransferResult:
     """Let the alias stand for a version with documents of its own."""
     run.report("swapping")
     # Of a version that does not answer, nobody is to find out by searching.
@@ -360,7 +356,7 @@ def _move(run: Transfer) -> TransferResult:
         run.retry(metadata.note_replaced, run.client, run.target, run.source)
     run.retry(cutover.swap, run)
     run.report("done", documents, documents)
-    return TransferResult(run.name, run.target, run.source, None, kind="load", documents=documents)
+    return state.TransferResult(run.name, run.target, run.source, None, kind="load", documents=documents)
 
 
 class RollbackPlan(NamedTuple):
@@ -436,7 +432,7 @@ def _copied_by(client: OpenSearch, name: str, live: str, version: str) -> metada
     return reached.get(version, "load")
 
 
-def _open(run: Transfer, note: Mapping[str, Any]) -> None:
+def _open(run: state.Transfer, note: Mapping[str, Any]) -> None:
     """Let a version that is there take what is copied to it, under this run's note."""
     run.retry(run.mark.take_over, note)
     run.retry(version_writer.apply_load_settings, run.client, run.target, fast=False, more=APART)

@@ -477,15 +477,11 @@ class CalibrationRun:
             self._without(own, collect_candidates(settings.SearchRequest(one, setting, target)))
             for one, own in zip_longest(queries, ids)
         ]
-        return float(
-            np.mean(
-                [
-                    min(1.0, most / rarest(gathered.documents) / gathered.words)
-                    for gathered in execute_all(self._searcher, plans)
-                    for most in [max((one.words for one in gathered.candidates if one.own), default=0.0)]
-                ]
-            )
-        )
+        shares = []
+        for gathered in execute_all(self._searcher, plans):
+            most = max((one.words for one in gathered.candidates if one.own), default=0.0)
+            shares.append(min(1.0, most / rarest(gathered.documents) / gathered.words))
+        return float(np.mean(shares))
 
 
 def rerank_strength(

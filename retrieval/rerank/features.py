@@ -38,21 +38,7 @@ from numpy.typing import NDArray
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
-from langshift.retrieval import dsl, hits
-from langshift.retrieval.anchored import (
-    AnchorEvidence,
-    Candidates,
-    QueryVector,
-    anchor_probabilities,
-    body_with_vectors,
-    count_words,
-    counting,
-    has_own,
-    hit_vectors,
-    own_documents,
-    query_vector,
-    rho,
-)
+from langshift.retrieval import anchored, dsl, hits
 from langshift.retrieval.settings import ONE_LEG, SearchRequest
 from langshift.retrieval.steps import SearchPlan
 
@@ -84,7 +70,7 @@ class CandidateNumbers(NamedTuple):
     languages: Sequence[str]
     own: NDArray[np.bool_]
     vectors: Array
-    query: QueryVector
+    query: anchored.QueryVector
     documents: float
     spread: float
     near: Array
@@ -116,16 +102,16 @@ def gather(
         UsageError: the question has no vector, or too many words for the server.
     """
     index, fields, own = request.target.index, request.fields, request.question.language
-    query, moved = query_vector(request), found.how.moved
+    query, moved = anchored.query_vector(request), found.how.moved
     others = [language for language in index.languages if language != own]
     matching = dsl.matching(request.question.words, own, others, (), fields)
     among = {"bool": {"filter": dsl.filter_clauses({"_id": [one.id for one in pool]}), "should": [matching]}}
-    body = body_with_vectors(among, len(pool), fields)
-    if has_own(request):
-        body["suggest"] = counting(request)
+    body = anchored.body_with_vectors(among, len(pool), fields)
+    if anchored.has_own(request):
+        body["suggest"] = anchored.counting(request)
     (response,) = yield (body,)
     words = {one.id: one.score or 0.0 for one in hits.without_legs(response, fields)}
-    known = hit_vectors(response)
+    known = anchored.hit_vectors(response)
     vectors = np.array([known.get(one.id, np.zeros(len(query.unit))) for one in pool])
     cosines, bearing = vectors @ query.unit / query.rho, np.array([one.id in known for one in pool])
     cosines[~bearing] = cosines[bearing].min() if bearing.any() else 0.0
@@ -134,16 +120,16 @@ def gather(
         scale = float(np.ptp(cosines) / max(np.ptp(scores), _TINY))
     else:
         # The scores of the other modes are cosines.
-        scale = 2.0 / (query.rho if moved is None else rho(moved, request.target.directions))
+        scale = 2.0 / (query.rho if moved is None else anchored.rho(moved, request.target.directions))
     return CandidateNumbers(
         cosines=cosines,
         words=np.array([words.get(one.id, 0.0) for one in pool]),
-        query_words=count_words(response),
+        query_words=anchored.count_words(response),
         languages=[one.language for one in pool],
         own=np.array([one.language == own != UNDETERMINED for one in pool], dtype=bool),
         vectors=vectors,
         query=query,
-        documents=own_documents(request),
+        documents=anchored.own_documents(request),
         spread=spread,
         near=scale * (scores - scores.max()) / spread,
     )
@@ -158,9 +144,11 @@ def features(numbers: CandidateNumbers) -> Array:
         (places,) = np.nonzero(tags == tag)
         of_language[places] = (cosines[places] - cosines[places].max()) / spread
         first[places[np.argsort(-cosines[places], kind="stable")]] = -np.log1p(np.arange(len(places)))
-    evidence = map(AnchorEvidence, numbers.own.tolist(), numbers.words.tolist(), cosines.tolist())
-    gathered = Candidates((), list(evidence), numbers.vectors, numbers.query, numbers.query_words, 0, numbers.documents)
-    trust = anchor_probabilities(gathered, spread)
+    evidence = map(anchored.AnchorEvidence, numbers.own.tolist(), numbers.words.tolist(), cosines.tolist())
+    gathered = anchored.Candidates(
+        (), list(evidence), numbers.vectors, numbers.query, numbers.query_words, 0, numbers.documents
+    )
+    trust = anchored.anchor_probabilities(gathered, spread)
     trusted = numbers.vectors @ with_norm_1(trust @ numbers.vectors)
     shape = numbers.near, of_language, first, (trusted - trusted.max()) / spread
     return np.column_stack(shape)
