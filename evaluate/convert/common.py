@@ -1,7 +1,6 @@
 """Languages and judgements of a collection, before anything is known of its passages."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,32 +79,6 @@ def require_folder(folder: Path, remedy: str) -> None:
         raise UsageError(f"There is no folder {folder}: {remedy}.")
 
 
-def find_by_code(
-    folder: Path, places: Sequence[str], pattern: re.Pattern[str], remedy: str, lacking: str
-) -> dict[str, Path]:
-    """Find what a collection has of each language.
-
-    Args:
-        folder: where to look.
-        places: folders in it, "" for itself; the first that has anything counts.
-        pattern: of names; its group is the language's code.
-        remedy: what the message ends with where there is no folder.
-        lacking: what a folder has not that has nothing, for its message.
-
-    Returns:
-        Code -> path, sorted by name.
-
-    Raises:
-        UsageError: there is no folder, or it has nothing.
-    """
-    require_folder(folder, remedy)
-    for home in (folder / place for place in places):
-        paths = sorted(home.iterdir()) if home.is_dir() else []
-        if found := {match[1]: path for path in paths if (match := pattern.fullmatch(path.name))}:
-            return found
-    raise UsageError(f"{folder} contains no {lacking}.")
-
-
 def located(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield file and line, with which a message begins, and the object of each line of JSON Lines or row of Parquet."""
     for line, record in _numbered(path):
@@ -122,11 +95,6 @@ def title_and_text(record: Mapping[str, Any], where: str, remedy: str) -> tuple[
     if not isinstance(title, str) or not isinstance(text, str):
         raise UsageError(f"{where}, has a title or text that is not a string: {remedy}.")
     return title, text
-
-
-def tagged(codes: Iterable[str]) -> dict[str, str]:
-    """Code -> tag of those codes that name a language: ``zh`` of ``zho_Hans``, ``zh-TW`` of ``zho_Hant``."""
-    return {code: tag for code in codes if (tag := parse_tag(code))}
 
 
 def pick(available: Mapping[str, str], wanted: str) -> str | None:
@@ -148,28 +116,3 @@ def pick(available: Mapping[str, str], wanted: str) -> str | None:
         if len(found) == 1:
             return found[0]
     return None
-
-
-def choose(available: Mapping[str, str], wanted: Chosen, where: Path, lacking: str = "no file for") -> dict[str, str]:
-    """The languages of a pool.
-
-    Args:
-        available: the collection's code -> tag.
-        wanted: languages as a person names them; None takes all.
-        where: the folder, for messages.
-        lacking: what it has not of a language that it lacks, for messages.
-
-    Returns:
-        Code -> tag, in the order of ``wanted``, else in that of ``available``.
-
-    Raises:
-        UsageError: a language that the collection lacks.
-    """
-    chosen: dict[str, str] = {}
-    for language in wanted or available:
-        code = pick(available, language)
-        if code is None:
-            names = ", ".join(sorted(available))
-            raise UsageError(f"{where} has {lacking} the language {language!r}: it has {names}.")
-        chosen[code] = available[code]
-    return chosen

@@ -14,7 +14,7 @@ from converted import damage, refusal, require_named_by_its_lines
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.beir import read_beir
-from langshift.evaluate.convert.common import pick, tagged
+from langshift.evaluate.convert.common import pick
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolOptions, PoolPassage, PoolSource, build
 from langshift.evaluate.datasets.check import check_dataset
 from langshift.evaluate.datasets.dataset import load_dataset
@@ -243,4 +243,3 @@ VARIANTS = {
 )  # fmt: skip
 def test_a_language_is_named_by_code_or_by_tag(wanted, code):
     assert pick(VARIANTS, wanted) == code
-    assert pick(tagged(VARIANTS), wanted) == code

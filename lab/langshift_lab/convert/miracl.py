@@ -19,11 +19,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import Chosen, choose, collect, find_by_code, located, place_of, title_and_text
+from langshift.evaluate.convert.common import Chosen, collect, located, place_of, title_and_text
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Qrels
 from langshift.files import identifier, read_columns
 from langshift.languages import parse_tag
+from langshift_lab.convert.by_language import choose, find_by_code
 
 _TOPICS, _CORPUS = re.compile(r"miracl-v1\.0-([a-z]{2})"), "miracl-corpus-v1.0-{}"
 _MIRACL = "MIRACL has miracl-v1.0-<language>/topics and /qrels, and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz"

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import TABLES, Chosen, choose, collect, located, require_folder, tagged
+from langshift.evaluate.convert.common import TABLES, Chosen, collect, located, require_folder
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.annotations import Evidence
 from langshift.evaluate.datasets.dataset import Qrels
 from langshift.files import identifier, string
+from langshift_lab.convert.by_language import choose, tagged
 
 _CODE = re.compile(r"[a-z]{3}[-_][A-Z][a-z]{3}")
 _NATIVE = ("cmn-Hans", "zho-Hans", "cmn_Hans", "zho_Hans")  # written in its language, not translated

@@ -9,11 +9,12 @@ import orjson
 
 from langshift.debias.encoders.e5_small import E5Small
 from langshift.errors import UsageError, installed
-from langshift.evaluate.convert.common import Chosen, choose, find_by_code
+from langshift.evaluate.convert.common import Chosen
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.annotations import Evidence
 from langshift.evaluate.datasets.dataset import gather
 from langshift.languages import parse_tag
+from langshift_lab.convert.by_language import choose, find_by_code
 
 
 class Paragraph(NamedTuple):
