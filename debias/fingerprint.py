@@ -108,18 +108,6 @@ class Fingerprint:
             raise FingerprintError(f"Index {index} was built with {', '.join(parts)}: {remedy}.")
 
 
-def former_shift(stored: Mapping[str, Any]) -> str | None:
-    """What earlier versions did to the documents of an index that is no longer done; None where nothing is.
-
-    Args:
-        stored: its fingerprint, as it was written down.
-    """
-    if stored.get("gamma") and "method" in stored:
-        return "a gamma that queries lost, too"
-    other = stored.get("method", "shift") != "shift" or stored.get("soft")
-    return "a method that documents are no longer moved by" if other else None
-
-
 def same_encoder(one: tuple[str, str], other: tuple[str, str]) -> bool:
     """Whether two encoders, each an id and a revision, give the same vectors.
 

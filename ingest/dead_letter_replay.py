@@ -35,9 +35,9 @@ from langshift.ingest.transform import ActionBuilder, encoded_batches, index_bat
 from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.log_file import log_to
 from langshift.plugin import metadata
+from langshift.plugin.index_health import require_unblocked
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo, Target, check_name, live
-from langshift.plugin.write_blocks import require_unblocked
 from langshift.reporting import note
 from langshift.retry import PATIENCE
 from langshift.settings import Settings

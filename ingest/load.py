@@ -16,17 +16,17 @@ from langshift.ingest.bulk.document_versions import VersionsAhead, VersionWatch,
 from langshift.ingest.bulk.final_pipeline import final_pipeline, refused
 from langshift.ingest.bulk.journal import RESULT, Journal, Ledger
 from langshift.ingest.bulk.journal_store import LoadWorkspace, priority_cutoff, sample_priority
-from langshift.ingest.bulk.verification import VerificationResult, check
 from langshift.ingest.bulk.writer import COUNT, UNDELIVERED, ActionResult, BulkAction
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import DocumentSource, Embeddings, SourceRow
 from langshift.ingest.open_corpus import open_source
 from langshift.ingest.progress import LoadObserver, LoadProgress, LoadSummary, OnStage, no_progress
-from langshift.ingest.publication import LoadNotPublished, require_publishable
+from langshift.ingest.publication import LoadNotPublished, VerificationResult, check, require_publishable
 from langshift.ingest.resume import DOCUMENTS, USUAL, LoadOptions, LoadSession, LoadStrategy
 from langshift.ingest.transform import ActionBuilder, encoded_batches, index_batches
 from langshift.ingest.updates import ChunkUpdater, Updater
-from langshift.plugin import unread_languages, version_writer
+from langshift.plugin import version_writer
+from langshift.plugin.index_sample import unread_of
 from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target, version_behind
@@ -185,9 +185,7 @@ class LoadRun:
             self._opened.keep_letters(lambda version: version > self._opened.base)
         if live != target.index:
             note(f"{target.name} now points to {live}, which has the documents of {target.index} too.")
-        self._summary.unread = self._patiently(
-            lambda: unread_languages.look(self._client, live, self._summary.languages)
-        )
+        self._summary.unread = self._patiently(lambda: unread_of(self._client, live, self._summary.languages))
         self._finish(target)
         return self._summary
 

@@ -22,7 +22,7 @@ from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.representations import OFF, Representation, representation_of
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.index_body import copied_body, engine_of, mapped, require_engine
-from langshift.plugin.index_sample import any_lacking, lacking_in_sample
+from langshift.plugin.index_sample import any_lacking, lacking_in_sample, unread_of
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.representations import (
     SPARSE,
@@ -39,7 +39,6 @@ from langshift.plugin.retune import require_blockable
 from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import ClientTransform, TransferListener, TransferPlan, TransferResult
-from langshift.plugin.unread_languages import look
 from langshift.plugin.versions import IndexInfo, fingerprint_of, live
 from langshift.wording import pluralize
 
@@ -142,7 +141,9 @@ def reencode(
     plan = TransferPlan(name, body, requested, encoder_.transform(), "reencode")
     done = run.transfer(client, plan, watch=watch, gate=gate, patience=patience)
     if pipeline is not None:
-        notes += unread_in_words(fingerprint.encoder, look(client, done.index, index.languages), index.fields.entry)
+        notes += unread_in_words(
+            fingerprint.encoder, unread_of(client, done.index, index.languages), index.fields.entry
+        )
     return ReencodeResult(done, _without_vector(client, done.index, index), notes=notes, **said)
 
 

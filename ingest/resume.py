@@ -23,12 +23,12 @@ from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import ActionBuilder
 from langshift.plugin import metadata, version_writer
 from langshift.plugin.index_body import LUCENE
+from langshift.plugin.index_health import require_unblocked
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.representations import in_words
 from langshift.plugin.sizing import shards_of_corpus
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, Target, read_live, remove_impostor
-from langshift.plugin.write_blocks import require_unblocked
 from langshift.reporting import note
 from langshift.retry import PATIENCE, waiting
 from langshift.server_errors import failure

@@ -175,7 +175,7 @@ class NumberedFiles(DocumentSource):
     """
 
     def __init__(self, parser: Parser, names: Sequence[str]) -> None:
-        self._parser, self._names = parser, names
+        self.parser, self._names = parser, names
         self.shown = names[0] if len(names) == 1 else f"{len(names):,} files ({names[0]} to {names[-1]})"
 
     @abstractmethod
@@ -188,7 +188,7 @@ class NumberedFiles(DocumentSource):
 
     def parsed(self, line: int, original: Original) -> SourceRow:
         """A line that was read, once more."""
-        return self._parser.line((line, original)) if isinstance(original, bytes) else self._parser.row(line, original)
+        return self.parser.line((line, original)) if isinstance(original, bytes) else self.parser.row(line, original)
 
     def place(self, line: int) -> tuple[str, int]:
         """The file that has a line, and the line's number there; see ``DocumentSource.place``."""
@@ -212,7 +212,7 @@ class Files(NumberedFiles):
 
     def __init__(self, files: Sequence[Rows], parser: Parser, named: Mapping[str, str]) -> None:
         super().__init__(parser, [file.shown for file in files])
-        self._files, self.field_types = files, parser.field_types
+        self.files, self.field_types = files, parser.field_types
         sniffer, each = Sniffer(parser, named), max(_LEAST_OF_A_FILE, SNIFFED_LINES // len(files))
         for file in files:
             with closing(file.first()) as rows:
@@ -235,23 +235,13 @@ class Files(NumberedFiles):
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The lines in their order; see ``DocumentSource.read``."""
-        for file, before in zip(self._files, self._before, strict=True):
+        for file, before in zip(self.files, self._before, strict=True):
             yield from file.read(skip, before)
-
-    @property
-    def parser(self) -> Parser:
-        """What makes their documents, once it has seen what vectors they bring."""
-        return self._parser
-
-    @property
-    def files(self) -> Sequence[Rows]:
-        """The files."""
-        return self._files
 
     def splits(self, lines: int) -> list[Split]:
         """All lines in splits of about so many; more where the files cannot be read from as many places."""
         found = []
-        for number, (file, before) in enumerate(zip(self._files, self._before, strict=True)):
+        for number, (file, before) in enumerate(zip(self.files, self._before, strict=True)):
             starts = [file.starts[0]]
             for start in file.starts[1:]:
                 if start.line - starts[-1].line >= lines:
@@ -264,7 +254,7 @@ class Files(NumberedFiles):
 
     def require_unchanged(self) -> None:
         """Refuse a file that has changed; see ``DocumentSource.require_unchanged``."""
-        for file in self._files:
+        for file in self.files:
             file.require_unchanged()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 from opensearchpy import OpenSearch
 
-from langshift.client import address, make_client
+from langshift.client import address
 from langshift.debias.debiaser import is_shifted, undo
 from langshift.debias.encoders.base import Matrix, is_given
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, action_line, bulk_lines
@@ -33,10 +33,9 @@ from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import CHUNK, USUAL, FieldNames, chunk_id, replaced_at, value_at
-from langshift.plugin.raw_documents import FoundDocument, FoundDocuments, RawSerializer, edit_source, parse_source
+from langshift.plugin.raw_documents import FoundDocument, FoundDocuments, edit_source, open_raw, parse_source
 from langshift.plugin.stored_vector import vector_at
 from langshift.server_errors import Retryable, not_permitted
-from langshift.settings import Settings
 from langshift.wording import join_words
 
 Source = Mapping[str, Any]
@@ -112,10 +111,7 @@ class Updater:
 
     @cached_property
     def _reading(self) -> OpenSearch:
-        settings, serializer = Settings.from_env(), RawSerializer(FoundDocuments)
-        reading = make_client(settings, address(self.client), retries=0, serializer=serializer)
-        self.stack.enter_context(reading)
-        return reading
+        return self.stack.enter_context(open_raw(self.client, FoundDocuments))
 
     @cached_property
     def _comes_back_normalised(self) -> bool:

@@ -13,8 +13,7 @@ from langshift import client as clients
 from langshift import embedded
 from langshift.debias.encoder_languages import unread_in_words
 from langshift.errors import ClusterError, LangshiftError
-from langshift.plugin import write_blocks
-from langshift.plugin.alias_repair import BrokenAlias, broken_aliases
+from langshift.plugin import index_health
 from langshift.plugin.inventory import AnyVersion, UnreadableVersion, Version, listed, searchable
 from langshift.plugin.metadata import MetadataError
 from langshift.plugin.native_nodes import plugin_nodes
@@ -147,11 +146,11 @@ def _indices(client: OpenSearch) -> Iterator[Finding]:
     """
     found: list[IndexInfo] = []
     versions: list[AnyVersion] = []
-    broken: list[BrokenAlias] = []
+    broken: list[index_health.BrokenAlias] = []
     # Somebody may not read all indices, or drop one meanwhile: nothing is wrong with the cluster then.
     with suppress(LangshiftError, OpenSearchException):
         versions = listed(client)
-        broken = broken_aliases(client, versions)
+        broken = index_health.broken_aliases(client, versions)
     yield from _unfinished(versions)
     for one in versions:
         with suppress(LangshiftError, OpenSearchException):
@@ -178,9 +177,9 @@ def _unfinished(versions: Sequence[AnyVersion]) -> Iterator[Finding]:
     for name in dict.fromkeys(one.name for one in readable):
         beside = [one for one in readable if one.name == name]
         for one in beside:
-            if one.state == "live" and (remark := write_blocks.block_remark(one, beside)):
+            if one.state == "live" and (remark := index_health.block_remark(one, beside)):
                 yield _finding(f"index {name}", "warning", "takes no writes", remark)
-        for remark in write_blocks.remarks(beside, loads=False):
+        for remark in index_health.remarks(beside, loads=False):
             yield _finding(f"index {name}", "warning", "is not finished", remark)
 
 

@@ -12,8 +12,7 @@ from langshift.debias.encoders.base import is_given
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
-from langshift.plugin import metadata, write_blocks
-from langshift.plugin.alias_repair import BrokenAlias, broken_alias
+from langshift.plugin import index_health, metadata
 from langshift.plugin.index_body import VectorField, engine_of, mapped
 from langshift.plugin.index_sample import Lacking, lacking_in_sample
 from langshift.plugin.inventory import AnyVersion, DocumentCount, UnreadableVersion, Version, listed
@@ -156,7 +155,7 @@ class Description:
     replicas: int
     auto_expand_replicas: str | None
     unread: Mapping[str, int] = field(default_factory=dict)
-    alias: BrokenAlias | None = None
+    alias: index_health.BrokenAlias | None = None
     lacking: Mapping[str, Lacking] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -236,7 +235,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
             if filled[field]["doc_count"]
         ],
         default_pipeline=None if pipeline == "_none" else pipeline,
-        alias=broken_alias(client, version.name, versions),
+        alias=index_health.broken_alias(client, version.name, versions),
         shards=int(settings["index.number_of_shards"]),
         replicas=int(settings["index.number_of_replicas"]),
         auto_expand_replicas=None if expanded == "false" else expanded,
@@ -254,7 +253,7 @@ def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
     found = listed(client, alias_of(name))
     if any(one.version == name for one in found):
         index: str | None = name
-    elif (alias := broken_alias(client, name, found)) is not None:
+    elif (alias := index_health.broken_alias(client, name, found)) is not None:
         if alias.right is None:
             raise ClusterError(alias.in_words())
         index = alias.right.version
@@ -451,8 +450,8 @@ def source(one: Version) -> str:
 def remarks(found: Description) -> list[str]:
     """Sentences on a version and those beside it; none where all is well."""
     alias = None if found.alias is None else found.alias.in_words()
-    block = write_blocks.block_remark(found.version, found.versions)
-    parts = ([alias], _of_documents(found), _of_the_engine(found), [block], write_blocks.remarks(found.versions))
+    block = index_health.block_remark(found.version, found.versions)
+    parts = ([alias], _of_documents(found), _of_the_engine(found), [block], index_health.remarks(found.versions))
     return [sentence for part in parts for sentence in part if sentence is not None]
 
 
@@ -488,7 +487,7 @@ def _of_documents(found: Description) -> Iterator[str]:
     if stamps.other_scale:
         yield (
             f"{_were(found, stamps.other_scale)} shifted with a scale other than the index's: "
-            f"`langshift retune {name} {write_blocks.scale_options(made)}` gives all documents the same scale."
+            f"`langshift retune {name} {index_health.scale_options(made)}` gives all documents the same scale."
         )
 
 

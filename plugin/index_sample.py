@@ -1,4 +1,4 @@
-"""Documents of an index drawn at random: their vectors as the encoder made them, and what they lack beside these."""
+"""Documents of an index drawn at random: their vectors as the encoder made them, what they lack, and what is unread."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
+from langshift.debias.encoder_languages import FEWEST, SAMPLED, LanguageSample, collapsed, measured, unread
 from langshift.errors import ClusterError
+from langshift.languages import UNDETERMINED
+from langshift.plugin import metadata
 from langshift.plugin.index_body import vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames, random_order, value_at
 from langshift.plugin.stored_shift import StoredShift, unshifted
 from langshift.plugin.stored_vector import masked_in, vector_required
-from langshift.plugin.versions import IndexInfo
+from langshift.plugin.versions import IndexInfo, fingerprint_of
 
 Source = Mapping[str, Any]
 # How many documents of a shard are drawn from.
@@ -145,3 +148,60 @@ def any_lacking(client: OpenSearch, index: str, field: str, vector: str) -> bool
         "query": {"bool": {"filter": [{"exists": {"field": vector}}, {"term": {"langshift_lacking": True}}]}},
     }
     return bool(client.search(index=index, body=body)["hits"]["total"]["value"])
+
+
+# Others to compare a load's languages with, and most languages.
+_BESIDE, _LANGUAGES = 5, 1000
+
+
+def count_languages(client: OpenSearch, index: str, fields: FieldNames) -> dict[str, int]:
+    """Tag -> documents of an index that have a vector; those without a tag count as ``und``."""
+    terms = {"terms": {"field": fields.language, "missing": UNDETERMINED, "size": _LANGUAGES}}
+    body = {"size": 0, "query": {"exists": {"field": fields.vector}}, "aggs": {"languages": terms}}
+    found = client.search(index=index, body=body)["aggregations"]["languages"]["buckets"]
+    return {one["key"]: int(one["doc_count"]) for one in found}
+
+
+def unread_of(client: OpenSearch, index: str, written: Iterable[str]) -> dict[str, int]:
+    """See whether the encoder reads the languages of documents that were just written, and note what it does not.
+
+    Languages of which that was measured before are not looked at again. Of others, and of a few to compare with,
+    documents are drawn, and ``collapsed`` judges their vectors as they were before the shift.
+
+    Args:
+        client: the cluster.
+        index: a version; what was written can be searched.
+        written: the languages of the documents.
+
+    Returns:
+        Languages of the whole index that the encoder does not read, with their documents.
+    """
+    meta = metadata.read_metadata(client, index)
+    encoder, fields = fingerprint_of(index, meta).encoder, FieldNames.from_meta(meta)
+    languages = count_languages(client, index, fields)
+    asked = [
+        tag
+        for tag in dict.fromkeys(written)
+        if tag != UNDETERMINED and measured(encoder, tag) is None and languages.get(tag, 0) >= FEWEST
+    ]
+    noted = {*meta.get(metadata.UNREAD, ())}
+    if asked:
+        most = sorted((tag for tag in languages if tag not in (*asked, UNDETERMINED)), key=lambda tag: -languages[tag])
+        found = collapsed(_samples(client, index, meta, [*asked, *most[:_BESIDE]]))
+        now = (noted - set(asked)) | (set(found) & set(asked))
+        if now != noted:
+            metadata.change(client, index, {metadata.UNREAD: sorted(now) or None})
+        noted = now
+    return unread(encoder, languages, noted)
+
+
+def _samples(client: OpenSearch, index: str, meta: Mapping[str, Any], tags: list[str]) -> dict[str, LanguageSample]:
+    """Documents of each language, drawn at random, with their vectors before the shift."""
+    fields = FieldNames.from_meta(meta)
+    drawn = draw(client, index, meta, tags, SAMPLED, fields.text_fields)
+    samples = {}
+    for tag, of in drawn.items():
+        if known := [one for one in of if one.raw is not None]:
+            texts = [stored_text(one.source, fields) for one in known]
+            samples[tag] = LanguageSample(np.array([one.raw for one in known], np.float32), texts)
+    return samples

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
-from langshift.debias.fingerprint import Fingerprint, former_shift
+from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.plugin.representations import SPARSE, TOKENS, SparseWeights, TokenVectors
 
@@ -446,17 +446,17 @@ def decoded(texts: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
 
 
 class MetadataError(ClusterError):
-    """What an index says of itself is not as langshift writes it: somebody has changed it, or another version wrote it.
+    """What an index says of itself is not as langshift writes it: somebody has changed it.
 
     Attributes:
         why: what is wrong, with the path of the key, without the index.
     """
 
-    def __init__(self, index: str, why: str, remedy: str = "") -> None:
+    def __init__(self, index: str, why: str) -> None:
         self.why, name = why, re.sub(r"-v\d{4,}$", "", index)
-        remedy = remedy or f"Correct it with PUT /{index}/_mapping"
         super().__init__(
-            f"Index {index} cannot be read: {why}. {remedy}, or remove the index with `langshift index drop {name}`."
+            f"Index {index} cannot be read: {why}. Correct it with PUT /{index}/_mapping, or remove the index with "
+            f"`langshift index drop {name}`."
         )
 
     @classmethod
@@ -536,7 +536,7 @@ def checked_metadata(index: str, mappings: Mapping[str, Any], *, listed: bool = 
         if name in meta:
             read = _converted(index, name, meta[name], form)
             if isinstance(read, Fingerprint):
-                _check_fingerprint(index, read, meta[FINGERPRINT])
+                _check_fingerprint(index, read)
             elif isinstance(read, FieldNames):
                 _check_fields(index, read)
             elif isinstance(read, _StoredVectors):
@@ -560,11 +560,7 @@ def _converted(index: str, name: str, value: object, form: Any) -> Any:  # noqa:
         raise MetadataError.at(index, f"{name}{path.rstrip('`')[:_LONGEST_REASON]}", shown) from None
 
 
-def _check_fingerprint(index: str, made: Fingerprint, former: Mapping[str, Any]) -> None:
-    if how := former_shift(former):
-        raise MetadataError(
-            index, f"it was made by an earlier version of langshift, with {how}", "Index the corpus again"
-        )
+def _check_fingerprint(index: str, made: Fingerprint) -> None:
     if (made.vectors is None) != (made.pivot is None):
         raise MetadataError.at(index, f"{FINGERPRINT}.pivot", "language vectors and a pivot language belong together")
 

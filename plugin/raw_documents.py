@@ -8,12 +8,15 @@ from uuid import uuid4
 import msgspec
 import orjson
 from msgspec import Raw
+from opensearchpy import OpenSearch
 from opensearchpy.exceptions import SerializationError
 from opensearchpy.serializer import JSONSerializer
 
+from langshift.client import address, make_client
 from langshift.credentials import redact
 from langshift.files import replace_halves
 from langshift.plugin.metadata import inner_paths
+from langshift.settings import Settings
 
 T = TypeVar("T")
 
@@ -190,3 +193,8 @@ class RawSerializer(JSONSerializer):
             return _decoded(self._decode, s)
         except msgspec.DecodeError as error:
             raise SerializationError(redact(s), error) from error
+
+
+def open_raw(client: OpenSearch, answer: type = RawPage) -> OpenSearch:
+    """Another client of the same cluster, which reads answers of one kind only in part, and tries nothing again."""
+    return make_client(Settings.from_env(), address(client), retries=0, serializer=RawSerializer(answer))

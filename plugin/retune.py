@@ -10,7 +10,7 @@ from opensearchpy import OpenSearch
 from langshift.debias.debiaser import Debiaser, recommended, require_gamma
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import ClusterError, UsageError
-from langshift.plugin import metadata, pipelines, shift_script, stored_shift, write_blocks
+from langshift.plugin import index_health, metadata, pipelines, shift_script, stored_shift
 from langshift.plugin.index_body import copied_body, require_engine
 from langshift.plugin.index_sample import require_vectors_as_written
 from langshift.plugin.inventory import find_version, versions_of
@@ -54,7 +54,7 @@ def require_blockable(index: str, settings: Mapping[str, Any], kind: Literal["re
     Raises:
         ClusterError: saying what to change.
     """
-    if blocks := write_blocks.blocks_of(settings, appending=False):
+    if blocks := index_health.blocks_of(settings, appending=False):
         raise ClusterError(
             f"Index {index} has the block {join_words(blocks)}, with which a {kind} cannot hold back the last writes: "
             f"{unblocking(index, blocks)}, then run the command again."

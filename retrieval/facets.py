@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from langshift.plugin.metadata import FieldNames
@@ -45,10 +45,6 @@ class Facet:
 
     values: tuple[FacetValue, ...]
     other: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"values": [asdict(value) for value in self.values], "other": self.other}
 
 
 def count_values(facets: Mapping[str, str], filters: IndexFilter, fields: FieldNames) -> SearchPlan[dict[str, Facet]]:

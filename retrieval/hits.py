@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +23,8 @@ from langshift.retrieval.steps import HttpRequest, Response
 SortScope = Literal["all", "found"]
 
 
-class Leg(NamedTuple):
+@dataclass(frozen=True)
+class Leg:
     """What one leg of a search said of a document.
 
     Attributes:
@@ -188,10 +190,6 @@ class Passage:
         place = self.place
         words = f"passage {place.ordinal + 1:,} of {place.count:,}, characters {place.start:,}-{place.end:,}"
         return words if place.field is None else f"{words} of {place.field}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -371,42 +369,10 @@ class SearchResult:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, without the requests."""
-        return {
-            "index": self.index,
-            **{name: value for name, value in asdict(self.setting).items() if name != "within"},
-            "mode_from": self.mode_from,
-            "mode_reason": self.mode_reason,
-            "language": self.language,
-            "hits": [_hit(hit) for hit in self.hits],
-            "bonus": self.bonus,
-            "anchors": [asdict(anchor) for anchor in self.anchors],
-            "compared": self.compared,
-            "notes": list(self.notes),
-            "took": self.took,
-            "from": self.from_,
-            "depth": self.depth,
-            "point_in_time": self.point_in_time,
-            "sorted": self.sorted,
-            "sorted_count": self.sorted_count,
-            "facets": {name: facet.to_dict() for name, facet in self.facets.items()},
-        }
-
-
-def _hit(hit: Hit) -> dict[str, Any]:
-    return {
-        **_shown(hit),
-        "snippet": None if hit.snippet is None else asdict(hit.snippet),
-        "group": hit.group,
-        "legs": {name: leg._asdict() for name, leg in hit.legs.items()},
-        "others": [_shown(one) for one in hit.others],
-        "shift": None if hit.shift is None else asdict(hit.shift),
-        "passages": [passage.to_dict() for passage in hit.passages],
-    }
-
-
-def _shown(one: Hit | Other) -> dict[str, Any]:
-    words = {name: getattr(one, name) for name in ("id", "score", "language", "title", "text", "source")}
-    return {**words, "passage": None if one.passage is None else one.passage.to_dict()}
+        found = msgspec.to_builtins(replace(self, requests=()))
+        setting, found["from"] = found.pop("setting"), found.pop("from_")
+        del setting["within"], found["requests"]
+        return {"index": found.pop("index"), **setting, **found}
 
 
 class Pool(NamedTuple):

@@ -28,6 +28,8 @@ KEPT: Final = "5m"
 _NONE: Final = ("No search context found", "invalid id", "Unsupported version", "no such index")
 
 Sort = tuple[Mapping[str, Any], ...]
+# A search in a mode, with its reranker.
+_Search = Callable[[SearchRequest], SearchPlan[hits.RankedHits]]
 
 
 def require_page(start: object, point_in_time: object) -> None:
@@ -78,12 +80,7 @@ def sorts_all(setting: SearchSettings) -> bool:
     return setting.mode == "lexical" and not ranked
 
 
-def arranged(
-    request: SearchRequest,
-    search: Callable[[SearchRequest], SearchPlan[hits.RankedHits]],
-    sort: Sort,
-    start: int | None,
-) -> SearchPlan[hits.RankedHits]:
+def arranged(request: SearchRequest, search: _Search, sort: Sort, start: int | None) -> SearchPlan[hits.RankedHits]:
     """A search with its hits in another order, or one page of its ranking.
 
     Args:
@@ -99,12 +96,7 @@ def arranged(
     return found._replace(took=took)
 
 
-def _arranged(
-    request: SearchRequest,
-    search: Callable[[SearchRequest], SearchPlan[hits.RankedHits]],
-    sort: Sort,
-    start: int | None,
-) -> SearchPlan[hits.RankedHits]:
+def _arranged(request: SearchRequest, search: _Search, sort: Sort, start: int | None) -> SearchPlan[hits.RankedHits]:
     deep = replace(request, size=request.size if start is None else MOST_RANKED, source=False, passages=0)
     if start is not None and deep.setting.mode == "anchored":
         # What it reckons with is counted at the point in time, too.

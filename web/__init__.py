@@ -1,1 +1,1 @@
-"""The web pages: search side by side, indices, the language map, evaluations."""
+"""The web pages: search side by side, indices, evaluations."""

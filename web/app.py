@@ -51,7 +51,6 @@ def make_app(console: AppContext, access: Access, api: ApiOptions | None = None)
     from langshift.web.evaluations.judging import ROUTES as JUDGING
     from langshift.web.evaluations.results import ROUTES as EVALUATIONS
     from langshift.web.indices import ROUTES as INDICES
-    from langshift.web.language_map.view import ROUTES as LANGUAGES
     from langshift.web.search.routes import ROUTES as SEARCH
 
     made = None if api is None else make_api(console, access, api)
@@ -67,7 +66,7 @@ def make_app(console: AppContext, access: Access, api: ApiOptions | None = None)
             # The search page is where everything begins.
             Route("/", lambda _: RedirectResponse("/search", 303)),
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
-            *(*SEARCH, *INDICES, *LANGUAGES, *EVALUATIONS, *JUDGING),
+            *(*SEARCH, *INDICES, *EVALUATIONS, *JUDGING),
         ],
         middleware=[Middleware(SecurityMiddleware, access=access, unforeseen=unexpected_error_page)],
         exception_handlers={

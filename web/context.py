@@ -8,7 +8,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar, cast
 
-from markupsafe import Markup
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 from starlette.requests import Request
@@ -193,11 +192,6 @@ def error_page(
     headers = {"retry-after": str(_AGAIN)} if again else None
     context = {"heading": heading, "sentence": sentence, "seconds": seconds, "bare": bare}
     return page(request, "error.html", status=status, headers=headers, **context)
-
-
-def trusted_markup(svg: str) -> Markup:
-    """A figure of langshift's own as what is put into a page as it is; nothing else may be given here."""
-    return Markup(svg)  # noqa: S704 - our figures escape their texts
 
 
 class LruCache(Generic[T]):

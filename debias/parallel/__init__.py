@@ -6,13 +6,13 @@ from pathlib import Path
 from langshift.debias.detector import open_detector
 from langshift.debias.parallel.columns import ParallelText, by_language, chosen, file_kind, written_language
 from langshift.debias.parallel.tables import GivenArrays, ParallelJsonl, ParallelParquet
-from langshift.debias.parallel.text import AlignedById, AlignedLines, ParallelTsv, Passages
+from langshift.debias.parallel.text import AlignedLines, ParallelTsv, Passages
 from langshift.debias.parallel.translations import Translations
 from langshift.errors import UsageError
 from langshift.languages import parse_tag
 
 _FILES = {".tsv": ParallelTsv, ".jsonl": ParallelJsonl}
-_FOLDERS: dict[str, Callable[..., ParallelText]] = {".txt": AlignedLines, ".tsv": AlignedById, ".npy": GivenArrays}
+_FOLDERS: dict[str, Callable[..., ParallelText]] = {".txt": AlignedLines, ".npy": GivenArrays}
 
 
 def open_parallel(
@@ -27,8 +27,6 @@ def open_parallel(
 
     ========================================  =========================================================
     ``FOLDER/<lang>.txt``                     a text a line, aligned by line
-    ``FOLDER/<lang>.tsv``                     rows ``id<TAB>text``, aligned by id; mMARCO's names too:
-                                              ``english_collection.tsv``
     ``FOLDER/<lang>.npy``                     given vectors, aligned by row
     ``FILE.tsv``                              columns named by language
     ``FILE.jsonl``                            objects with keys named by language; texts or given vectors
@@ -79,7 +77,7 @@ def _open_folder(folder: Path, languages: Sequence[str] | None) -> ParallelText:
     examples = [paths[0].name for paths in (*found.values(), shards) if paths]
     if not examples:
         raise UsageError(
-            f"{folder} contains no file named after a language, such as th.txt, th.tsv or th.npy, and no .parquet file."
+            f"{folder} contains no file named after a language, such as th.txt or th.npy, and no .parquet file."
         )
     if len(examples) > 1:
         raise UsageError(

@@ -16,23 +16,6 @@ from langshift.errors import UsageError
 from langshift.languages import parse_tag, primary
 
 _COMPRESSED = (".gz", ".zst")
-#: The languages of mMARCO (Bonifacio et al., 2021), as its files name them.
-_MMARCO = {
-    "arabic": "ar",
-    "chinese": "zh",
-    "dutch": "nl",
-    "english": "en",
-    "french": "fr",
-    "german": "de",
-    "hindi": "hi",
-    "indonesian": "id",
-    "italian": "it",
-    "japanese": "ja",
-    "portuguese": "pt",
-    "russian": "ru",
-    "spanish": "es",
-    "vietnamese": "vi",
-}
 
 
 def by_language(named: Iterable[tuple[str, str]], place: str) -> dict[str, str]:
@@ -110,11 +93,9 @@ def written_language(path: Path) -> str:
     """The part of a file's name that names a language, or ``""``.
 
     That is the name, or its end after a dot: ``th.txt``, ``tha_Thai.txt.gz`` and ``newstest2019-ref.tha.txt`` are
-    Thai. mMARCO begins the names of its tables with the language's: ``portuguese_collection.tsv``.
+    Thai.
     """
-    name = _unpacked_name(path)
-    named = _MMARCO.get(name.stem.partition("_")[0].lower()) if name.suffix.lower() == ".tsv" else None
-    written = named or name.stem.rpartition(".")[2]
+    written = _unpacked_name(path).stem.rpartition(".")[2]
     return written if parse_tag(written) else ""
 
 

@@ -1,9 +1,7 @@
-"""Parallel text in plain files: aligned lines, TSV, mMARCO's ids, lines joined to passages."""
+"""Parallel text in plain files: aligned lines, TSV, lines joined to passages."""
 
 from collections.abc import Iterator, Sequence
-from heapq import merge
-from itertools import groupby, islice, pairwise, repeat, zip_longest
-from operator import itemgetter
+from itertools import groupby, islice, repeat, zip_longest
 from pathlib import Path
 
 from langshift.debias.parallel.columns import PEEKED, ParallelRows, ParallelText, chosen, language_columns
@@ -61,87 +59,6 @@ class AlignedLines(_PlacedTexts):
             if None in texts:
                 raise UsageError(f"{self.shown}: its files changed while they were read and now differ in length.")
             yield f"line {number}", [text.strip() for text in texts]
-
-
-_LONGEST_NUMBER = 18  # digits; longer ones are names
-
-
-class AlignedById(_PlacedTexts):
-    """Files of rows ``id<TAB>text`` without a header, one a language; an id that a language lacks is a missing pair.
-
-    The files are merged as they are read, so ids must ascend: as numbers where they are numbers, else as text, by
-    code point, as ``LC_ALL=C sort`` puts them.
-    """
-
-    def __init__(self, folder: Path, files: dict[str, Path]) -> None:
-        """Tell from the first rows of each file in which order the ids are.
-
-        Args:
-            folder: where the files are.
-            files: those to read, by language tag.
-
-        Raises:
-            UsageError: a file is empty or its first rows cannot be used.
-        """
-        self.shown, self.languages, self._files = str(folder), list(files), files
-        first = []
-        for path in files.values():
-            first.append([id for id, _ in islice(_rows(path), PEEKED)])
-            if not first[-1]:
-                raise UsageError(f"{path} is empty.")
-        # Ids that are numbers may stand in the order of texts, as a plain sort leaves them.
-        numbers = all(_is_number(id) for ids in first for id in ids)
-        as_text = all(one < other for ids in first for one, other in pairwise(ids))
-        as_numbers = numbers and all(int(one) < int(other) for ids in first for one, other in pairwise(ids))
-        self._numbers = as_numbers or (numbers and not as_text)
-
-    def _placed(self) -> Iterator[tuple[str, list[str]]]:
-        """Merge the files."""
-        rows = merge(*map(self._ascending, range(len(self._files)), self._files.values()))
-        for key, same in groupby(rows, key=itemgetter(0)):
-            texts = [""] * len(self._files)
-            for _, column, text in same:
-                texts[column] = text
-            yield f"id {key}", texts
-
-    def _ascending(self, column: int, path: Path) -> Iterator[tuple[int | str, int, str]]:
-        """The ids of a file, which is of this column, and its texts, refused where they are out of order."""
-        before: int | str | None = None
-        for number, (id, text) in enumerate(_rows(path), start=1):
-            if self._numbers and not _is_number(id):
-                raise UsageError(
-                    f"{path}, line {number}: the id {id!r} is not a number, although the first ids are: "
-                    "make all ids numbers, or begin each with a letter."
-                )
-            key = int(id) if self._numbers else id
-            if key == before:
-                raise UsageError(
-                    f"{path}, line {number}: the id {id!r} is also that of the previous line; remove one of the two."
-                )
-            if before is not None and key < before:  # type: ignore[operator]  # of one kind
-                sort = "sort -n" if self._numbers else "LC_ALL=C sort"
-                raise UsageError(
-                    f"{path}, line {number}: the id {id!r} comes after {str(before)!r}; "
-                    f"sort every file of the folder ({sort})."
-                )
-            yield key, column, text
-            before = key
-
-
-def _rows(path: Path) -> Iterator[tuple[str, str]]:
-    """The id and the text of each line."""
-    for number, line in enumerate(text_lines(path), start=1):
-        id, *texts = line.split("\t")
-        id = id.strip()
-        if len(texts) != 1 or not id:
-            there = f"has {len(texts)} tabs" if id else "has no id"
-            raise UsageError(f"{path}, line {number}, {there}; it must have an id, one tab and a text.")
-        yield id, texts[0].strip()
-
-
-def _is_number(id: str) -> bool:
-    """Whether an id is written as numbers are; ``007`` is another id than ``7``."""
-    return (id[0] != "0" or id == "0") and id.isascii() and id.isdigit() and len(id) <= _LONGEST_NUMBER
 
 
 _BATCH = 1024  # rows of the source held at a time

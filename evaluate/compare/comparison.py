@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import orjson
 
 from langshift.debias.encoder_languages import unread_in_words
-from langshift.debias.fingerprint import former_shift
 from langshift.errors import UsageError
 from langshift.evaluate import within
 from langshift.evaluate.compare.significance import TestResult, paired_tests
@@ -138,11 +137,6 @@ def read_result(place: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is not valid JSON ({error.msg}): run the evaluation again.") from None
     if not isinstance(result, dict) or not _is_identity(result.get("dataset")):
         raise UsageError(f"{path} is not in langshift's format: run the evaluation again.")
-    if how := former_shift(result.get("fingerprint") or {}):
-        raise UsageError(
-            f"{path} is of an index that an earlier version of langshift made, with {how}: index the corpus again, and "
-            "run the evaluation again."
-        )
     return result
 
 

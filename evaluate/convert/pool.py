@@ -13,9 +13,7 @@ every language of the pool (Shift, Jang et al., 2026, section 4.2; MLAIRE, secti
   languages and K: not on order, pivot or machine, and K + 1 keeps what K keeps. Nothing favours the
   question's language: it stays in about K of N groups.
 * What is written is what ``dataset check`` accepts, or nothing is: a folder is checked before it is put in its place.
-* ``by_article`` writes two sets over the same corpus, ``dev`` with the questions of every even
-  article (the first is 0) and ``test`` with those of the odd ones, so that what is tuned on
-  one half is reported on passages that it never saw.
+* A source may have its questions in several sets over the same corpus (``PoolSource.parts``).
 """
 
 import os
@@ -83,6 +81,7 @@ class PoolSource(NamedTuple):
         whole: whether ``passages`` has all that the judgements name; if not, others are left out.
         judged: how it was judged, see ``Dataset.judged``.
         place: file and line that judge a passage, for messages; None where judgements have no file.
+        parts: divides the chosen questions into several sets, by the folder of each; None makes one set of them.
     """
 
     where: Path
@@ -93,6 +92,7 @@ class PoolSource(NamedTuple):
     whole: bool = True
     judged: str = POOLED
     place: Callable[[str], str] | None = None
+    parts: Callable[[Sequence[JudgedQuestion]], Mapping[str, Sequence[JudgedQuestion]]] | None = None
 
 
 def pivots(source: PoolSource, wanted: Sequence[str]) -> list[str | None]:
@@ -135,24 +135,6 @@ def _repeated(source: PoolSource, what: str, name: str, first: str, again: str) 
     """Say that an id is there twice, and where, as far as that is known."""
     where = f"{again}, repeats the {what} {name!r}" if again else f"{source.where} has the {what} {name!r} twice"
     return f"{where}{f' of {first}' if again and first else ''}: every id must be unique, so remove one of the two."
-
-
-def halves(source: PoolSource, questions: Sequence[JudgedQuestion]) -> dict[str, list[JudgedQuestion]]:
-    """The questions of even and of odd articles, articles numbered as they first come in the whole source.
-
-    Raises:
-        UsageError: a question without an article, or one article only.
-    """
-    if any(one.article is None for one in questions):
-        raise UsageError(
-            f"{source.where} has questions without an article, so they cannot be split: leave --split-by-article out."
-        )
-    numbers = {article: number for number, article in enumerate(dict.fromkeys(one.article for one in source.questions))}
-    parts = enumerate(("dev", "test"))
-    halves = {name: [one for one in questions if numbers[one.article] % 2 == odd] for odd, name in parts}
-    if not all(halves.values()):
-        raise UsageError(f"{source.where} has questions on only one article, so they cannot be split in two.")
-    return halves
 
 
 Record = Mapping[str, Any]
@@ -223,13 +205,11 @@ class PoolOptions(NamedTuple):
     Attributes:
         pivots: languages of the questions, each a set of its own; None takes all in one set.
         keep: how many translations of each group stay; None keeps all.
-        by_article: whether to write ``dev`` and ``test``.
         with_language: whether ``corpus.jsonl`` names languages, or ``languages.tsv`` does.
     """
 
     pivots: Sequence[str] | None = ("en",)
     keep: int | None = None
-    by_article: bool = False
     with_language: bool = True
 
 
@@ -276,7 +256,7 @@ def build(
         on_passage: called with the number of passages read since the last call.
 
     Returns:
-        One for each dataset folder: ``out`` itself, or those in it where there are several pivots or halves.
+        One for each dataset folder: ``out`` itself, or those in it where there are several pivots or parts.
 
     Raises:
         UsageError: ``out`` is taken, a pivot that nobody asks in, or a collection that gives no pool, or one that
@@ -325,7 +305,7 @@ class _Pool:
 
     def write(self, partial: Path, out: Path) -> list[ConvertedDataset]:
         """Fill ``partial``, which will be ``out``."""
-        parts = halves(self.source, self.questions) if self.choice.by_article else {"": self.questions}
+        parts = self.source.parts(self.questions) if self.source.parts else {"": self.questions}
         first, *others = (partial / name for name in parts)
         first.mkdir(exist_ok=True)
         write_corpus(first, self._documents(), with_language=self.choice.with_language)

@@ -20,8 +20,8 @@ from langshift.evaluate.replay.load_generator import LoadStats, send
 from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan, ReplayTarget, detection_warnings
 from langshift.evaluate.replay.requests import TOP_K, LoadProfile, QueryResult
 from langshift.evaluate.runs import by_language, scored, too_shallow
+from langshift.plugin.index_sample import count_languages
 from langshift.plugin.metadata import USUAL, FieldNames
-from langshift.plugin.unread_languages import count_languages
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.settings import AnchorModel, ModeChoice, SearchSettings
 from langshift.retrieval.steps import execute_many

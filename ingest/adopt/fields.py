@@ -95,16 +95,25 @@ def _keyword_view(old: OldIndex, name: str) -> str | None:
     return f"{name}.{by[0]}" if found.get("type") in _ANALYZED and by else None
 
 
-def _require_exact(old: OldIndex, name: str, option: str, kinds: Collection[str]) -> None:
+def _found(old: OldIndex, name: str, option: str, *, inside_nested: bool = False) -> Mapping[str, Any]:
+    """What the mapping says of a field that an option names.
+
+    Raises:
+        UsageError: it says nothing, or the field is inside a nested one and must not be.
+    """
     found = mapped(old.mappings, name)
     if not found:
-        raise _no_field(old, name, option)
-    if outer := _nested_in(old, name):
+        raise UsageError(f"Index {old.index} has no field {name!r}: give {option} a field that its documents have.")
+    if not inside_nested and (outer := _nested_in(old, name)):
         raise UsageError(
             f"The field {name!r} of {old.index} is inside the nested field {outer!r}: give {option} a field of the "
             "document itself."
         )
-    kind = found.get("type", "object")
+    return found
+
+
+def _require_exact(old: OldIndex, name: str, option: str, kinds: Collection[str]) -> None:
+    kind = _found(old, name, option).get("type", "object")
     if kind not in kinds and _keyword_view(old, name) is None:
         raise UsageError(
             f"The field {name!r} of {old.index} is of type {kind}, which cannot be searched by its exact value: give "
@@ -146,15 +155,7 @@ def _require_vector(old: OldIndex, name: str) -> None:
 
 
 def _require_weights(old: OldIndex, name: str) -> None:
-    found = mapped(old.mappings, name)
-    if not found:
-        raise _no_field(old, name, "--sparse-field")
-    if outer := _nested_in(old, name):
-        raise UsageError(
-            f"The field {name!r} of {old.index} is inside the nested field {outer!r}: give --sparse-field a field of "
-            "the document itself."
-        )
-    if (kind := found.get("type", "object")) != "rank_features":
+    if (kind := _found(old, name, "--sparse-field").get("type", "object")) != "rank_features":
         raise UsageError(
             f"The field {name!r} of {old.index} is of type {kind}: give --sparse-field a field of type rank_features."
         )
@@ -186,15 +187,8 @@ def _nested_in(old: OldIndex, name: str) -> str | None:
     return next((part for part in parents if mapped(old.mappings, part).get("type") == "nested"), None)
 
 
-def _no_field(old: OldIndex, name: str, option: str) -> UsageError:
-    return UsageError(f"Index {old.index} has no field {name!r}: give {option} a field that its documents have.")
-
-
 def _require_string(old: OldIndex, name: str, option: str) -> None:
-    found = mapped(old.mappings, name)
-    if not found:
-        raise _no_field(old, name, option)
-    kind = found.get("type", "object")
+    kind = _found(old, name, option, inside_nested=True).get("type", "object")
     if kind not in _TEXTS:
         raise UsageError(f"The field {name!r} of {old.index} is of type {kind}: give {option} a text or keyword field.")
 

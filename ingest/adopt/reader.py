@@ -12,15 +12,13 @@ from typing import Any
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestError, TransportError
 
-from langshift.client import address, make_client
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import live_writes, metadata
 from langshift.plugin.metadata import is_on
-from langshift.plugin.raw_documents import RawPage, RawSerializer, decode_hit, hit_bytes
+from langshift.plugin.raw_documents import RawPage, decode_hit, hit_bytes, open_raw
 from langshift.plugin.stored_vector import WHOLE
 from langshift.retry import RetryBudget, retry_until_available
 from langshift.server_errors import Unreadable, reason
-from langshift.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -241,9 +239,7 @@ def open_reader(client: OpenSearch, old: OldIndex, vector: str, patience: float)
         OpenSearchException: the user may not read it so, or the cluster does not answer.
     """
     with ExitStack() as stack:
-        reading = stack.enter_context(
-            make_client(Settings.from_env(), address(client), retries=0, serializer=RawSerializer())
-        )
+        reading = stack.enter_context(open_raw(client))
         before: Sequence[int] = ()
         # Before it is read: what is written in between is read, and counted as not. Where this user may not ask, nobody
         # is told of writes that come too late.

@@ -33,9 +33,9 @@ from langshift.ingest.bulk.writer import (
     bulk_lines,
 )
 from langshift.plugin import live_writes
+from langshift.plugin.index_health import explain_block
 from langshift.plugin.version_writer import require_not_replaced
 from langshift.plugin.versions import Target
-from langshift.plugin.write_blocks import explain_block
 from langshift.retry import BACKOFF, RetryBudget
 from langshift.server_errors import Rejected, Retryable, classify, is_gone, not_permitted
 from langshift.settings import Settings

@@ -95,7 +95,7 @@ class StateJournal(Journal):
         self.buckets: int = (facts or {}).get(_BUCKETS, buckets)
         if facts is None and folder.names():
             raise UsageError(f"{folder.shown} holds no state of a load, but other files: give a folder of its own.")
-        self._own, self._owner = uuid4().hex, (facts or {}).get(_RUN)
+        self._own, self.owner = uuid4().hex, (facts or {}).get(_RUN)
         with self.writing() as database:
             kept = [(name, orjson.dumps(value)) for name, value in (facts or {}).items()]
             database.executemany("INSERT INTO facts VALUES (?, ?)", kept)
@@ -107,11 +107,6 @@ class StateJournal(Journal):
         """Take note of the parts that other processes have written."""
         there = [found[1] for name in self.folder.names(_PARTS) if (found := _PART.fullmatch(name))]
         self._parts = {name: self._parts.get(name) for name in there}
-
-    @property
-    def owner(self) -> str | None:
-        """Names the process that is at the load, or was last; processes that work for it know it."""
-        return self._owner
 
     def require_free(self) -> None:
         """Refuse to begin a load where another one is.
@@ -129,7 +124,7 @@ class StateJournal(Journal):
     @property
     def is_own(self) -> bool:
         """Whether this process has begun the load that the state is of, or gone on with it."""
-        return self._owner == self._own
+        return self.owner == self._own
 
     def require_own(self) -> None:
         """Stop where another process goes on with the load.
@@ -138,9 +133,9 @@ class StateJournal(Journal):
             OwnershipLost: one does, or somebody has removed the state.
         """
         facts = _facts(self.folder)
-        if facts is None and self._owner is not None:
+        if facts is None and self.owner is not None:
             raise OwnershipLost(f"The state {self.shown} was removed while the load ran: it was not completed.")
-        if (facts or {}).get(_RUN) != self._owner:
+        if (facts or {}).get(_RUN) != self.owner:
             raise OwnershipLost(f"Another process has taken over the load with the state {self.shown}: this one stops.")
 
     def take_over(self) -> None:
@@ -155,7 +150,7 @@ class StateJournal(Journal):
             facts = {name: orjson.loads(value) for name, value in database.execute("SELECT name, value FROM facts")}
         facts |= {_FORMAT: _THIS_FORMAT, _RUN: self._own, _BUCKETS: self.buckets}
         self.folder.put(LOAD, orjson.dumps(facts, option=orjson.OPT_INDENT_2))
-        self._owner = self._own
+        self.owner = self._own
 
     def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401 (JSON is anything)
         """Keep a JSON value under a name; see ``Journal.set_fact``."""

@@ -98,11 +98,11 @@ class SplitFiles(NumberedFiles):
         parser = Parser(job.embeddings, job.dimension, job.options.fields, job.weighted)
         super().__init__(parser, [file.shown for file in job.files])
         self._number(file.total for file in job.files)
-        self._files, self._patience = job.files, job.options.patience
+        self.files, self._patience = job.files, job.options.patience
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The lines in their order; see ``DocumentSource.read``."""
-        for number, (file, before) in enumerate(zip(self._files, self._before, strict=True)):
+        for number, (file, before) in enumerate(zip(self.files, self._before, strict=True)):
             yield from self.read_split(Split(number, Start(1, 0), before + 1, before + file.total), skip)
 
     def read_split(self, split: Split, skip: LineNumbers) -> Generator[SourceRow]:
@@ -117,9 +117,9 @@ class SplitFiles(NumberedFiles):
             UsageError: it is not there.
             UnreachableError: its store does not answer.
         """
-        file, before = self._files[split.file], self._before[split.file]
+        file, before = self.files[split.file], self._before[split.file]
         with ExitStack() as stack:
-            stream, rows = open_rows(file.path, self._patience, self._parser, stack)
+            stream, rows = open_rows(file.path, self._patience, self.parser, stack)
 
             def require_unchanged() -> None:
                 if state_of(stream) != file.state:

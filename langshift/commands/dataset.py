@@ -151,11 +151,6 @@ class ConvertCommand(Command):
     click.IntRange(min=1),
 )
 @flag(
-    "--split-by-article",
-    "Write OUT/dev with the questions on every second article and OUT/test with the others.",
-    dest="by_article",
-)
-@flag(
     "--no-language",
     "Leave languages out of corpus.jsonl, so that ingest detects them; languages.tsv keeps them for evaluation.",
 )
@@ -168,7 +163,6 @@ def convert(
     pivot: list[str] | None,
     every: bool,
     keep: int | None,
-    by_article: bool,
     no_language: bool,
     as_json: bool,
     **own: Any,  # noqa: ANN401 - the options of some formats
@@ -189,15 +183,15 @@ def convert(
     for name in given:
         if name not in {of.name for of in known.options}:
             knowing = [other for other, one in formats().items() if name in {of.name for of in one.options}]
-            raise UsageError(f"--{name} is for {join_words(knowing)}: leave it out with {format_}.")
+            raise UsageError(f"--{name.replace('_', '-')} is for {join_words(knowing)}: leave it out with {format_}.")
     if given.pop("to", None):
-        refuse_beside("--to", "languages", "pivot", "every", "keep", "by_article", "no_language", "split")
+        refuse_beside("--to", "languages", "pivot", "every", "keep", "no_language", "split")
         _write_srw(source, out, as_json=as_json)
         return
     if known.reads_pivots and languages and pivot:
         given["pivots"] = pivot
     pivots = pivot or (None if known.pivot is None else [known.pivot])
-    choice = PoolOptions(None if every else pivots, keep, by_article, not no_language)
+    choice = PoolOptions(None if every else pivots, keep, not no_language)
     with progress() as shown:
         task = shown.add_task("passages", total=None, rate="")
         read = partial(known.read, source, languages, **given)

@@ -12,8 +12,8 @@ from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, table
 from langshift.parameters import JSON, CommandGroup, flag, option
 from langshift.plugin import description
-from langshift.plugin.alias_repair import broken_aliases
 from langshift.plugin.description import encoders, held, short_name, short_scales, unreadable
+from langshift.plugin.index_health import broken_aliases
 from langshift.plugin.inventory import AnyVersion, Version, listed, plan_drop
 from langshift.plugin.inventory import drop as drop_versions
 from langshift.plugin.native_nodes import plugin_nodes

@@ -33,8 +33,7 @@ from langshift.ingest.parts.run import PartedRun, load_in_parts
 from langshift.ingest.representations import OFF
 from langshift.ingest.resume import LoadOptions
 from langshift.ingest.sources import Files
-from langshift.ingest.workers.engine import RayEngine, Workers
-from langshift.ingest.workers.run import WorkersRun
+from langshift.ingest.workers.engine import RayEngine, Workers, WorkersRun
 from langshift.output import emit_json, line, note, out
 from langshift.parameters import (
     ENCODER_OF_INDEX,

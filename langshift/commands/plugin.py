@@ -13,8 +13,8 @@ from langshift.client import address, cluster_version, open_cluster, version_tup
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.output import emit_json, line, note
 from langshift.parameters import JSON, CommandGroup, flag, option
+from langshift.plugin.native import NativePipelines, put_painless_back
 from langshift.plugin.native_nodes import LOWEST, detection, plugin_nodes
-from langshift.plugin.native_pipelines import NativePipelines, put_painless_back
 from langshift.settings import Settings
 from langshift.wording import join_words, pluralize
 

@@ -11,7 +11,7 @@ from langshift.commands.transfer_display import TransferReporter, counted, note_
 from langshift.ingest import reencode as reencoding
 from langshift.parameters import INDEX_ENCODER, JSON, PATIENCE, Command, option
 from langshift.plugin import retune as retuning
-from langshift.plugin.alias_repair import AliasPointed, point_alias
+from langshift.plugin.index_health import AliasPointed, point_alias
 from langshift.plugin.inventory import DocumentCount
 from langshift.plugin.transfer.state import TransferResult
 from langshift.wording import join_words

@@ -255,9 +255,9 @@ def fit(**given: Any) -> None:  # noqa: ANN401 - the parameters of fit_and_show
     """Fit language vectors on parallel text: the mean difference to the pivot language's embeddings.
 
     PATH is a folder with one file per language, such as th.txt and en.txt, whose lines are translations of
-    each other; or a TSV, JSONL or Parquet file with one column per language; or mMARCO's collections; or, with
-    --encoder given, your own vectors. A pair with a missing side is left out and counted as missing. So is a line
-    that is the pivot's or that is surely in another language; a language with fewer than two pairs is left out.
+    each other; or a TSV, JSONL or Parquet file with one column per language; or, with --encoder given, your own
+    vectors. A pair with a missing side is left out and counted as missing. So is a line that is the pivot's or
+    that is surely in another language; a language with fewer than two pairs is left out.
 
     Each passage's first sentence is encoded as a query, too, where the encoder makes a difference; otherwise passages
     stand for queries. The directions that the means of queries in each language have in common are fitted for a gamma.

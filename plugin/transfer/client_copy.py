@@ -11,15 +11,13 @@ import orjson
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
-from langshift.client import address, make_client
-from langshift.plugin.raw_documents import RawPage, RawSerializer, StoredDocument, decode_hit, hit_bytes
+from langshift.plugin.raw_documents import RawPage, StoredDocument, decode_hit, hit_bytes, open_raw
 from langshift.plugin.stored_vector import WHOLE
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted, added
 from langshift.plugin.transfer.state import ClientTransform, Transfer, TransferAborted
 from langshift.retry import RetryBudget, prefetch, retry_until_available
 from langshift.server_errors import INDEX_NOT_FOUND, Unreadable
-from langshift.settings import Settings
 
 # Documents of a page and of its parts: one is converted while the one before is written, so that a run which is killed
 # loses the work of a page at most.
@@ -65,8 +63,7 @@ def copy_here(
         writer = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="copy"))
         # Whoever is interrupted does not wait for a cluster that takes nothing.
         stack.callback(stopping.set)
-        reading = make_client(Settings.from_env(), address(run.client), retries=0, serializer=RawSerializer())
-        stack.enter_context(reading)
+        reading = stack.enter_context(open_raw(run.client))
         pages = prefetch(_pages(run, reading, source, whole=version_type == "external"))
         stack.callback(pages.close)
         pending: Future[CopyCounts] | None = None

@@ -134,7 +134,8 @@ def cleaned_up_on_error(run: Transfer) -> Iterator[None]:
             run.require_unchanged()
             raise
     except state.TransferSuperseded:
-        _remove_impostor(run)
+        with suppress(OpenSearchException):
+            versions.remove_impostor(run.client, run.target, "")
         raise
     except BaseException as error:
         useless = isinstance(error, state.TransferAborted | GateRejected)
@@ -170,14 +171,6 @@ def _leave(run: Transfer, error: BaseException, *, useless: bool) -> None:
             f"{original} Cleaning up failed too, so {run.source} may stay read-only until the same command is run "
             f"again: {why}"
         ) from error
-
-
-def _remove_impostor(run: Transfer) -> None:
-    """Remove what a task of this run has made of the target's name after another run had removed it."""
-    with suppress(OpenSearchException):
-        meta = metadata.read_metadata(run.client, run.target)
-        if metadata.FINGERPRINT not in meta and state.transfer_note_from_metadata(meta) is None:
-            run.client.indices.delete(index=run.target, ignore_unavailable=True)
 
 
 # What a version has while documents are copied into it: a document that is deleted there may come back with a lower

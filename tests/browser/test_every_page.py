@@ -19,7 +19,6 @@ def addresses(demo):
         "why": address(demo, question("en")).replace("/search?", "/search/hit?") + "&side=right&id=allergy-ar",
         "indices": "/indices",
         "index": f"/indices/{demo.shifted}",
-        "languages": f"/languages/{demo.shifted}",
         "evaluations": "/evaluations",
         # As the console shows it, it is the same but in a sandbox, in which axe-core cannot run either.
         "report": (demo.results / "demo" / "report.html").as_uri(),

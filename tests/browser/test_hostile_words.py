@@ -76,17 +76,12 @@ def test_the_index_pages(page, hostile):
     page.goto(f"/indices/{hostile}")
     expect(page.get_by_role("region", name="Documents by language")).to_contain_text(TAG)
     check(page)
-    page.goto(f"/languages/{hostile}")
-    expect(page.get_by_role("heading", name="Language by language")).to_be_visible()
-    expect(page.get_by_role("region", name="Languages")).to_contain_text(TAG)
-    check(page)
 
 
 def test_what_an_address_names(page, sessions, demo):
     sessions.expected = {400, 404}
     for place in (
         f"/indices/{TAG}",
-        f"/languages/{TAG}",
         f"/evaluations/report?run={TAG}",
         address(demo, "x", left=TAG),
         address(demo, "x", lang=TAG),

@@ -1,4 +1,4 @@
-"""The overview of an index and its language map, as a person reads them."""
+"""The overview of an index, as a person reads it."""
 
 import re
 
@@ -36,30 +36,3 @@ def test_the_overview_of_an_index(page, demo, languages):
     expect(page.get_by_text(f"There are no dead letters of {demo.shifted}")).to_be_visible()
     page.get_by_role("link", name="Search it").click()
     expect(page.locator("#left-index")).to_have_value(demo.shifted)
-
-
-def test_the_language_map_comes_by_itself(page, demo, languages):
-    page.goto(f"/languages/{demo.shifted}")
-    expect(page.get_by_role("heading", name="Language by language")).to_be_visible()
-    for name in ("Before the shift", "As indexed"):
-        table = page.get_by_role("region", name=name, exact=True).get_by_role("table")
-        assert table.locator("thead th").all_inner_texts()[1:] == languages
-        assert table.locator("tbody th").all_inner_texts() == languages
-        shades = {cell.evaluate("one => getComputedStyle(one).backgroundColor") for cell in table.locator("td").all()}
-        assert len(shades) > 10
-    for figure in page.locator("main figure").all():
-        expect(figure.get_by_role("img")).to_be_visible()
-        text = figure.locator("svg").text_content()
-        assert all(tag in text for tag in languages)
-    rows = page.get_by_role("region", name="Languages").locator("tbody tr")
-    assert sorted(row.locator("th").inner_text() for row in rows.all()) == languages
-    for row in rows.all():
-        documents, drawn = row.locator("td").all_inner_texts()[:2]
-        assert (documents, drawn) == ("11", "11")
-    # The shift has brought documents in other languages nearer.
-    before, after = (float(re.search(r"to a query, (\d+\.\d)% are", said)[1]) for said in _leads(page))
-    assert after < before
-
-
-def _leads(page):
-    return page.locator("main .sentences li").all_inner_texts()

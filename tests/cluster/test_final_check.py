@@ -6,10 +6,10 @@ from opensearchpy import helpers
 from plain_index import PLAIN
 
 from langshift.errors import ClusterError
-from langshift.ingest.bulk import verification as checking
+from langshift.ingest import publication as checking
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import Acknowledged, Sampled
-from langshift.ingest.bulk.verification import VerificationResult, check
+from langshift.ingest.publication import VerificationResult, check
 from langshift.plugin import version_writer
 
 BASE = 1_750_000_000_000 << 20

@@ -18,8 +18,8 @@ from langshift.ingest.bulk import journal_store
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.delivery import open_bulk_writer
 from langshift.ingest.bulk.journal import Journal, Ledger
-from langshift.ingest.bulk.verification import check
 from langshift.ingest.bulk.writer import BulkAction, bulk_lines
+from langshift.ingest.publication import check
 from langshift.plugin.versions import Target
 from langshift.settings import Settings
 

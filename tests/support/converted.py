@@ -12,7 +12,26 @@ from click.testing import CliRunner
 
 from langshift.commands.dataset import dataset as command
 from langshift.errors import UsageError
-from langshift.evaluate.convert.pool import PoolOptions, build
+from langshift.evaluate.convert.pool import JudgedQuestion, PoolOptions, PoolPassage, PoolSource, build
+
+TAGS = ["ar", "de", "en", "zh"]
+
+
+def parallel(groups: int = 40, tags=TAGS, backwards: bool = False) -> PoolSource:
+    """Groups of one passage a language, two groups an article, one question in each language."""
+    numbers = list(range(groups))
+
+    def passages():
+        for n in reversed(numbers) if backwards else numbers:
+            for tag in reversed(tags) if backwards else tags:
+                yield PoolPassage(f"g{n}-{tag}", f"{tag} text {n}", tag, f"g{n}", f"article {n // 2}")
+
+    questions = [
+        JudgedQuestion(f"q{n}", f"{tag} {n}?", tag, {f"g{n}-{one}": 1 for one in tags}, f"g{n}", f"article {n // 2}")
+        for tag in tags
+        for n in numbers
+    ]
+    return PoolSource(Path("made-up"), tags, questions, passages)
 
 
 def convert(kind: str, source: Path, out: Path, *options: str) -> dict:

@@ -75,11 +75,6 @@ def why(page):
     page.get_by_role("dialog").wait_for()
 
 
-def mapped(page):
-    """Wait for the map, which is measured while the page says so."""
-    page.locator("[data-refresh]").wait_for(state="detached")
-
-
 def figures_first(page):
     """Show the report from its first figures on; its top names folders of whoever took the picture."""
     page.get_by_role("heading", name="Languages of the hits").evaluate("one => one.scrollIntoView()")
@@ -91,7 +86,6 @@ PICTURES = (
     Picture("search-phone", searched(), width=400, height=850, prepare=results_first),
     Picture("why", searched(), prepare=why),
     Picture("index", f"/indices/{SHIFTED}", height=1100),
-    Picture("languages", f"/languages/{SHIFTED}", height=1200, prepare=mapped),
     # Below, the command names a folder of whoever took the picture.
     Picture("evaluations", "/evaluations", height=660),
     Picture("report", COMPARED, height=1000, prepare=figures_first),

@@ -193,20 +193,6 @@ def test_runs_that_are_not_there(results, tmp_path):
         )
 
 
-def test_a_run_of_a_former_gamma_is_refused(results):
-    result = json.loads((results[1] / "result.json").read_text())
-    for former, how in (
-        ({"method": "shift", "gamma": 0.8}, "a gamma that queries lost, too"),
-        ({"method": "affine"}, "a method that documents are no longer moved by"),
-        ({"soft": True}, "a method that documents are no longer moved by"),
-    ):
-        (results[1] / "result.json").write_text(json.dumps(result | {"fingerprint": former}))
-        assert refusal(*results) == (
-            f"{results[1] / 'result.json'} is of an index that an earlier version of langshift made, with {how}: "
-            "index the corpus again, and run the evaluation again."
-        )
-
-
 def test_a_dataset_that_is_not_there_any_more(results, data, tmp_path):
     data.rename(tmp_path / "moved")
     assert refusal(*results) == (

@@ -1,4 +1,4 @@
-"""Pools: source languages, thinned groups, halves by article, and what is said of bad folders."""
+"""Pools: source languages, thinned groups, and what is said of bad folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from convert_sources import (
     jsonl,
     write_beir,
 )
-from converted import damage, refusal, require_named_by_its_lines
+from converted import TAGS, damage, parallel, refusal, require_named_by_its_lines
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.beir import read_beir
@@ -18,25 +18,7 @@ from langshift.evaluate.convert.common import pick
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolOptions, PoolPassage, PoolSource, build
 from langshift.evaluate.datasets.check import check_dataset
 from langshift.evaluate.datasets.dataset import load_dataset
-
-TAGS = ["ar", "de", "en", "zh"]
-
-
-def parallel(groups: int = 40, tags=TAGS, backwards: bool = False) -> PoolSource:
-    """Groups of one passage a language, two groups an article, one question in each language."""
-    numbers = list(range(groups))
-
-    def passages():
-        for n in reversed(numbers) if backwards else numbers:
-            for tag in reversed(tags) if backwards else tags:
-                yield PoolPassage(f"g{n}-{tag}", f"{tag} text {n}", tag, f"g{n}", f"article {n // 2}")
-
-    questions = [
-        JudgedQuestion(f"q{n}", f"{tag} {n}?", tag, {f"g{n}-{one}": 1 for one in tags}, f"g{n}", f"article {n // 2}")
-        for tag in tags
-        for n in numbers
-    ]
-    return PoolSource(Path("made-up"), tags, questions, passages)
+from langshift.languages import parse_tag
 
 
 def kept(folder: Path) -> set[str]:
@@ -79,22 +61,6 @@ def test_thinned_pools_depend_on_nothing_but_group_and_languages(tmp_path):
     assert 0 < sum(name.endswith("-en") for name in two) < 40
 
 
-def test_halves_share_the_corpus_and_no_article(tmp_path):
-    made = build(tmp_path / "out", parallel, PoolOptions(by_article=True, with_language=False))
-    assert [(one.folder, one.documents, one.queries) for one in made] == [
-        (str(tmp_path / "out/dev"), 160, 20),
-        (str(tmp_path / "out/test"), 160, 20),
-    ]
-    dev, test = (load_dataset(tmp_path / "out" / name) for name in ("dev", "test"))
-    assert dev.documents == test.documents
-    assert dev.documents["g0-zh"].language == "zh"
-    assert {query.article for query in dev.queries} == {f"article {n}" for n in range(0, 20, 2)}
-    assert {query.article for query in test.queries} == {f"article {n}" for n in range(1, 20, 2)}
-    # Halves are the same in every language, and what is done to one corpus is not done to the other.
-    build(tmp_path / "zh", lambda: parallel(backwards=True), PoolOptions(pivots=["zh"], by_article=True))
-    assert {query.article for query in load_dataset(tmp_path / "zh/dev").queries} == {q.article for q in dev.queries}
-
-
 def test_passages_are_read_one_by_one_and_counted(tmp_path):
     steps = []
     build(tmp_path / "out", lambda: parallel(700), PoolOptions(), steps.append)
@@ -115,12 +81,6 @@ def test_pools_that_cannot_be_made(tmp_path):
     )
     assert refusal(tmp_path, alone, PoolOptions(keep=1)) == (
         "made-up has no translation groups, so translations cannot be selected: leave --keep out."
-    )
-    assert refusal(tmp_path, alone, PoolOptions(by_article=True)) == (
-        "made-up has questions without an article, so they cannot be split: leave --split-by-article out."
-    )
-    assert refusal(tmp_path, parallel(2), PoolOptions(by_article=True)) == (
-        "made-up has questions on only one article, so they cannot be split in two."
     )
     empty = PoolSource(Path("made-up"), ["en"], alone.questions, lambda: iter(()))
     assert refusal(tmp_path, empty) == "made-up contains no documents: nothing was written."
@@ -243,3 +203,4 @@ VARIANTS = {
 )  # fmt: skip
 def test_a_language_is_named_by_code_or_by_tag(wanted, code):
     assert pick(VARIANTS, wanted) == code
+    assert pick({code: parse_tag(code) for code in VARIANTS}, wanted) == code

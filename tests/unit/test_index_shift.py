@@ -112,24 +112,6 @@ def test_what_cannot_be_had_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("fields", "how"),
-    [
-        ({"method": "affine"}, "a method that documents are no longer moved by"),
-        ({"method": "shift", "soft": True}, "a method that documents are no longer moved by"),
-        ({"method": "shift", "soft": False, "gamma": 0.9}, "a gamma that queries lost, too"),
-    ],
-)
-def test_an_index_of_an_earlier_version_is_refused(fields, how):
-    meta = {"langshift": {**made_by(file()).to_dict(), **fields}}
-    with pytest.raises(ClusterError) as refused:
-        checked_metadata("news-v0001", {"_meta": meta})
-    assert str(refused.value) == (
-        f"Index news-v0001 cannot be read: it was made by an earlier version of langshift, with {how}. Index the "
-        "corpus again, or remove the index with `langshift index drop news`."
-    )
-
-
-@pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"directions": None}, "_meta.langshift_vectors is wrong (the mean or the directions that its gamma takes are "

@@ -3,7 +3,6 @@
 import gzip
 import sys
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -45,19 +44,11 @@ def write_parquet(path, rows):
     parquet.write_table(pyarrow.Table.from_pylist(rows), path, row_group_size=3)
 
 
-def write_by_id(path, rows):
-    path.mkdir()
-    for tag, name in (("de", "german_collection"), ("th", "tha")):
-        lines = [f"{number}\t{row[tag]}\n" for number, row in enumerate(rows)]
-        (path / f"{name}.tsv").write_text("".join(lines), encoding="utf-8", newline="\n")
-
-
 WRITERS = {
     "lines": write_lines, "table.tsv": write_table, "records.jsonl": write_records, "shard.parquet": write_parquet,
-    "ids": write_by_id,
 }  # fmt: skip
-PLACES = {"lines": "line", "table.tsv": "line", "records.jsonl": "line", "shard.parquet": "row", "ids": "id"}
-FIRST = {"table.tsv": 2, "ids": 0}
+PLACES = {"lines": "line", "table.tsv": "line", "records.jsonl": "line", "shard.parquet": "row"}
+FIRST = {"table.tsv": 2}
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -102,7 +93,7 @@ def test_only_the_languages_asked_for_are_read(name, tmp_path):
 
 
 @pytest.mark.parametrize("compressor", [gzip, zstd])
-@pytest.mark.parametrize("name", ["lines", "table.tsv", "records.jsonl", "ids"])
+@pytest.mark.parametrize("name", ["lines", "table.tsv", "records.jsonl"])
 def test_text_files_may_be_compressed(name, compressor, tmp_path):
     rows = [{"de": f"Satz {i}", "th": f"ประโยค {i}"} for i in range(2000)]
     path = tmp_path / name
@@ -139,20 +130,19 @@ def test_a_folder_without_parallel_text_is_refused(tmp_path):
         (tmp_path / name).write_text("x")
     (tmp_path / "de.txt").mkdir()
     assert refusal(tmp_path) == (
-        f"{tmp_path} contains no file named after a language, such as th.txt, th.tsv or th.npy, and no .parquet file."
+        f"{tmp_path} contains no file named after a language, such as th.txt or th.npy, and no .parquet file."
     )
 
 
 def test_a_folder_that_could_be_of_two_formats_is_refused(tmp_path):
-    for name in ("de.txt", "en.txt", "en.tsv"):
-        (tmp_path / name).write_text("1\tx\n")
+    for name in ("de.txt", "en.txt", "en.npy"):
+        (tmp_path / name).write_text("x\n")
     assert refusal(tmp_path) == (
-        f"{tmp_path} contains parallel text in several formats, de.txt and en.tsv; leave only one of them."
+        f"{tmp_path} contains parallel text in several formats, de.txt and en.npy; leave only one of them."
     )
     (tmp_path / "part-0.parquet").touch()
-    np.save(tmp_path / "fr.npy", np.ones((1, 1)))
     assert refusal(tmp_path) == (
-        f"{tmp_path} contains parallel text in several formats, de.txt and en.tsv and fr.npy and part-0.parquet; "
+        f"{tmp_path} contains parallel text in several formats, de.txt and en.npy and part-0.parquet; "
         "leave only one of them."
     )
 

@@ -19,7 +19,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.convert.common import Chosen, located
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.files import string
-from langshift_lab.convert.by_language import choose, find_by_code, tagged
+from langshift_lab.convert.chosen_languages import choose, find_by_code, tagged
 
 _VARIANT_FILE = re.compile(r"([a-z]{3}_[A-Za-z]{4})\.jsonl(?:\.gz)?")
 _BELEBELE = "each line of Belebele has link, question_number, flores_passage and question"

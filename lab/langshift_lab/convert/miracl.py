@@ -24,7 +24,7 @@ from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSou
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Qrels
 from langshift.files import identifier, read_columns
 from langshift.languages import parse_tag
-from langshift_lab.convert.by_language import choose, find_by_code
+from langshift_lab.convert.chosen_languages import choose, find_by_code
 
 _TOPICS, _CORPUS = re.compile(r"miracl-v1\.0-([a-z]{2})"), "miracl-corpus-v1.0-{}"
 _MIRACL = "MIRACL has miracl-v1.0-<language>/topics and /qrels, and miracl-corpus-v1.0-<language>/docs-0.jsonl.gz"

@@ -16,7 +16,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.convert.common import Chosen
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.files import identifier
-from langshift_lab.convert.by_language import choose, tagged
+from langshift_lab.convert.chosen_languages import choose, tagged
 
 _NAME = "clean_all_with_did_qid.MEP.csv"
 _LAYOUT = "MultiEuP has did, TEXT, LANGUAGE, and title_EN and qid_EN for each language"

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from langshift.errors import UsageError
-from langshift.evaluate.convert.common import Chosen, collect, located, place_of, require_folder, title_and_text
+from langshift.evaluate.convert import common
+from langshift.evaluate.convert.common import Chosen, collect, located
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.dataset import Qrels
 from langshift.files import identifier, string
 from langshift.languages import parse_tag
-from langshift_lab.convert.by_language import choose, tagged
+from langshift_lab.convert.chosen_languages import choose, tagged
 
 _SHARD = re.compile(r"([a-z]{3})-\d{5}-of-\d{5}\.jsonl(?:\.gz)?")
 _DOCS = ("docs.jsonl", "docs.jsonl.gz")
@@ -41,7 +42,7 @@ def read_neuclir(folder: Path, languages: Chosen) -> PoolSource:
     Raises:
         UsageError: a language without documents, no topics or judgements, or a line of another layout.
     """
-    require_folder(folder, _NEUCLIR)
+    common.require_folder(folder, _NEUCLIR)
     files = _documents(folder)
     chosen = choose(tagged(files), languages, folder, "no documents in")
     qrels = _qrels(folder)
@@ -56,7 +57,7 @@ def read_neuclir(folder: Path, languages: Chosen) -> PoolSource:
         questions,
         lambda: _neuclir_docs(files, chosen),
         whole=len(chosen) == len(files),
-        place=lambda name: place_of(qrels, name),
+        place=lambda name: common.place_of(qrels, name),
     )
 
 
@@ -108,5 +109,5 @@ def _neuclir_docs(files: Mapping[str, Sequence[Path]], chosen: Mapping[str, str]
     for code, tag in chosen.items():
         for path in files[code]:
             for where, record in located(path):
-                title, text = title_and_text(record, where, "fetch the file again")
+                title, text = common.title_and_text(record, where, "fetch the file again")
                 yield PoolPassage(identifier(record.get("id"), where, "id"), text, tag, title=title, where=where)

@@ -24,7 +24,7 @@ from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSou
 from langshift.evaluate.datasets.annotations import Evidence
 from langshift.evaluate.datasets.dataset import Qrels
 from langshift.files import identifier, string
-from langshift_lab.convert.by_language import choose, tagged
+from langshift_lab.convert.chosen_languages import choose, tagged
 
 _CODE = re.compile(r"[a-z]{3}[-_][A-Z][a-z]{3}")
 _NATIVE = ("cmn-Hans", "zho-Hans", "cmn_Hans", "zho_Hans")  # written in its language, not translated

@@ -14,7 +14,7 @@ from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSou
 from langshift.evaluate.datasets.annotations import Evidence
 from langshift.evaluate.datasets.dataset import gather
 from langshift.languages import parse_tag
-from langshift_lab.convert.by_language import choose, find_by_code
+from langshift_lab.convert.chosen_languages import choose, find_by_code
 
 
 class Paragraph(NamedTuple):

@@ -16,7 +16,7 @@ from converted import damage, refusal, require_named_by_its_lines
 
 from langshift.evaluate.convert.pool import PoolOptions
 from langshift_lab.convert.belebele import read_belebele
-from langshift_lab.convert.by_language import tagged
+from langshift_lab.convert.chosen_languages import tagged
 from langshift_lab.convert.miracl import read_miracl
 from langshift_lab.convert.multieup import read_multieup
 from langshift_lab.convert.neuclir import read_neuclir

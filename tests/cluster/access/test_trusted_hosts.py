@@ -226,7 +226,7 @@ def test_the_console_shows_the_sentence_and_asks_no_one(made, sink, cluster_url,
         *(f"/search?{searched}&left.mode={mode}" for mode in ("dense", "lexical", "hybrid", "anchored", "auto")),
         f"/search?{searched}&left.rerank=1&right.alpha=0.3", f"/search/hit?{searched}&side=left&id=0-en",
         f"/search/passages?{searched}&side=left&id=0-en", f"/search/vectors?{searched}", "/indices",
-        f"/indices/{made.index}", f"/languages/{made.index}", f"/languages/{made.index}?q=Passage", "/evaluations",
+        f"/indices/{made.index}", "/evaluations",
     ]  # fmt: skip
     with serving("--results", tmp_path, home=tmp_path, url=cluster_url, **KEYS) as console:
         before = sink.connections

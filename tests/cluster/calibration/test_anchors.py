@@ -201,7 +201,7 @@ def test_weights_of_tokens_are_calibrated_as_words_are(client, index_name, tmp_p
     monkeypatch.setattr("langshift.retrieval.searcher.open_sparse", lambda name, **_: PlantedSparse(name))
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=("de", "en")))
     reencode(client, index_name, PipelineOptions("use-m", sparse="st:one"))
-    found = CalibrationRun(Searcher(client, index_name), 10).measure()
+    found = CalibrationRun(Searcher(client, index_name), 30).measure()
     assert [one.questions for one in found.tokens] == [one.questions for one in found.hybrid]
     assert [one.ndcg for one in found.tokens] != [one.ndcg for one in found.hybrid]
     loses = any(one.loses(TOLERATED, -1.645) for one in found.tokens)
@@ -230,8 +230,8 @@ def test_what_people_asked_tells_how_hard_questions_are(client, plain, name, tmp
     lines = [{"text": " ".join(text.split()[:8]), "language": "de"} for text in texts]
     lines += [{"text": f"Wozu dient eigentlich Ding {n}?"} for n in range(20)]
     log = write_lines(tmp_path / "log.jsonl", lines)
-    done = run("anchors", "calibrate", name, "--sample", 10, "--queries", log, "--json")
-    assert "with 10 documents: 70 texts to encode" in done.stderr
+    done = run("anchors", "calibrate", name, "--sample", 30, "--queries", log, "--json")
+    assert "with 30 documents: 130 texts to encode" in done.stderr
     told = printed(done)
     # What is kept is what is printed as JSON.
     kept = metadata.read_metadata(client, plain.index)[metadata.ANCHORS]

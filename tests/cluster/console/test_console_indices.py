@@ -52,7 +52,7 @@ def test_every_version_of_every_index_is_listed(browser, name):
     answer = browser.get("/indices")
     assert answer.status_code == 200
     assert heading(answer) == "Indices"
-    for address in (f"/indices/{name}", f"/indices/{name}-v0001", f"/search?left={name}", f"/languages/{name}"):
+    for address in (f"/indices/{name}", f"/indices/{name}-v0001", f"/search?left={name}"):
         assert f'href="{address}"' in answer.text
 
 

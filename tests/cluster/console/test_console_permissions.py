@@ -1,7 +1,6 @@
 """The console for users with few permissions: what docs/reference/permissions.md says is enough; the rest is told."""
 
 import re
-import time
 from html import unescape
 
 import pytest
@@ -87,7 +86,7 @@ def pages(name):
         yield "/search", asked | mode
         yield "/search/hit", asked | mode | {"side": "right", "id": "tides-de"}
     yield "/search/vectors", asked
-    for path in ("/indices", f"/indices/{name}", f"/languages/{name}", "/evaluations"):
+    for path in ("/indices", f"/indices/{name}", "/evaluations"):
         yield path, {}
 
 
@@ -95,11 +94,6 @@ def test_the_documented_permissions_are_enough_for_every_page_and_none_is_superf
     for path, values in pages(name):
         answer = http.get(path, params=values)
         assert answer.status_code == (204 if path == "/search/vectors" else 200), (path, values, sentence(answer))
-    ends = time.monotonic() + 120
-    while "data-refresh" in (answer := http.get(f"/languages/{name}")).text:
-        assert time.monotonic() < ends
-        time.sleep(0.2)
-    assert answer.status_code == 200
     row = re.search(r"^\| `serve` \|(.*)$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)[1]
     assert set(guard.used) - LOOKING == set(re.findall(r"`(indices:[^`]*)`", row))
 
@@ -110,7 +104,6 @@ def test_the_documented_permissions_are_enough_for_every_page_and_none_is_superf
         ("/search", "indices:data/read/msearch", "cluster_composite_ops_ro"),
         ("/indices", "indices:admin/get", None),
         ("/indices/{name}", "indices:monitor/stats", "indices_monitor"),
-        ("/languages/{name}", "indices:admin/get", None),
     ],
 )
 def test_what_is_missing_is_named_on_the_page(http, guard, name, path, permission, group):

@@ -9,7 +9,7 @@ from piped_index import made_shift, make_index, raw_vector
 from langshift import embedded
 from langshift.client import open_cluster
 from langshift.plugin import native
-from langshift.plugin.native_pipelines import find_native
+from langshift.plugin.native import find_native
 
 
 def written(client):

@@ -22,7 +22,7 @@ from ray_nodes import Nodes
 from server_words import pressed
 from several_files import made_lines, require_same, written
 
-from langshift.ingest.workers import run
+from langshift.ingest.workers import engine
 from langshift.plugin import versions
 
 pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -198,8 +198,8 @@ def other_making(job):
 )
 def test_a_worker_that_cannot_do_it_says_why(change, why, nodes, index, client, cluster_url, tmp_path, monkeypatch):
     corpus = write_many_lines(tmp_path / "corpus.jsonl", 20)
-    usual = run.WorkersRun._job
-    monkeypatch.setattr(run.WorkersRun, "_job", lambda *given: change(usual(*given)))
+    usual = engine.WorkersRun._job
+    monkeypatch.setattr(engine.WorkersRun, "_job", lambda *given: change(usual(*given)))
     load = ("ingest", corpus, *ray_options(index, tmp_path / "state", nodes))
     said = refusal(langshift(*load, url=cluster_url))
     assert said.startswith("A worker on ")

@@ -1,4 +1,4 @@
-"""Collections that have files or folders for each language: which there are, and which of them a pool takes."""
+"""The languages of a published collection, which its files are named by, and those of them that a person chooses."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,1 +1,0 @@
-"""How near the languages of an index are to each other."""
