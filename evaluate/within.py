@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
-from langshift.errors import UsageError
-from langshift.evaluate.datasets.dataset import CORPUS, Dataset, DatasetQuery, gather
-from langshift.files import records
+from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, gather
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.normal_form import normal_form
 from langshift.plugin.metadata import value_at
@@ -76,10 +74,11 @@ class QueryValues(NamedTuple):
     @property
     def texts(self) -> dict[str, str]:
         """Query id -> its value as text."""
-        return {query: _text(value) for query, value in self.of.items()}
+        return {query: value_text(value) for query, value in self.of.items()}
 
 
-def _text(value: object) -> str:
+def value_text(value: object) -> str:
+    """A value as values are compared."""
     return normal_form(str(value))
 
 
@@ -117,7 +116,7 @@ class SearchedPart(NamedTuple):
         checks.checked({values.field: {"exists": True}})
         known = {value: checks.checked({values.field: value}) for value in dict.fromkeys(values.of.values())}
         filters = {query: known[value] for query, value in values.of.items()}
-        judged = {query.id: _judged(dataset, query) for query in queries if query.id in filters}
+        judged = {query.id: judged_documents(dataset, query) for query in queries if query.id in filters}
         wanted: dict[Value, list[str]] = gather(
             (values.of[query], name) for query, names in judged.items() for name in names
         )
@@ -129,7 +128,7 @@ class SearchedPart(NamedTuple):
         return cls(values, filters, {query: names for query, names in outside.items() if names})
 
 
-def _judged(dataset: Dataset, query: DatasetQuery) -> frozenset[str]:
+def judged_documents(dataset: Dataset, query: DatasetQuery) -> frozenset[str]:
     """The documents that are judged for a query, and those of their translation groups."""
     return frozenset([*dataset.qrels.get(query.id, ()), *dataset.target_group(query.id, query.group)])
 
@@ -154,67 +153,6 @@ def _matching(
         found.update(hit["_id"] for hit in answer["hits"]["hits"])
         found.update(one["key"] for one in answer.get("aggregations", {}).get("documents", {}).get("buckets", ()))
     return found
-
-
-class OfflinePart(NamedTuple):
-    """What each query of an offline evaluation searches.
-
-    Attributes:
-        within: ``FIELD`` or ``FIELD=VALUE``.
-        values: of the queries.
-        documents: value, as text -> the documents that have it.
-        dataset: the dataset without the judgements of what its queries do not search.
-    """
-
-    within: str
-    values: QueryValues
-    documents: Mapping[str, frozenset[str]]
-    dataset: Dataset
-
-    @classmethod
-    def of(
-        cls,
-        dataset: Dataset,
-        within: str,
-        queries: Mapping[str, str | None],
-        documents: Mapping[str, str | None],
-    ) -> OfflinePart:
-        """Read the values of both sides.
-
-        Args:
-            dataset: what is searched.
-            within: ``FIELD`` or ``FIELD=VALUE``.
-            queries: query id -> language.
-            documents: document id -> language.
-
-        Raises:
-            UsageError: a query without a value, or no document with the field.
-        """
-        values = QueryValues.read(within, dataset.queries, queries)
-        for sentence in values.refusals.values():
-            raise UsageError(sentence)
-        if values.field == LANGUAGE:
-            pairs = [(text_language(tag), name) for name, tag in documents.items() if tag]
-        else:
-            path = dataset.folder / CORPUS
-            lines = ((record["_id"], value_at(record, values.field)) for _, record in records(path))
-            pairs = [
-                (_text(value), str(name))
-                for name, given in lines
-                for value in (given if isinstance(given, list) else [given])
-                if value is not None
-            ]
-        if not pairs:
-            raise UsageError(
-                f"{dataset.folder} has no document with a field {values.field!r}, by which --within {within} chooses "
-                "what a query searches: name another field, or add it to corpus.jsonl."
-            )
-        having = {value: frozenset(names) for value, names in gather(pairs).items()}
-        texts = values.texts
-        outside = {
-            query.id: _judged(dataset, query) - having.get(texts[query.id], frozenset()) for query in dataset.queries
-        }
-        return cls(within, values, having, dataset.within({query: names for query, names in outside.items() if names}))
 
 
 def remarks(within: str | None, dataset: Dataset) -> list[str]:

@@ -1,22 +1,95 @@
 """The commands ``dataset convert`` and ``dataset check``."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from langshift import extensions
-from langshift.commands.formats import formats, open_format
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
-from langshift.evaluate.convert.pool import PoolOptions, build
-from langshift.evaluate.convert.srw import write_srw
+from langshift.evaluate.convert.beir import read_beir
+from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
+from langshift.evaluate.convert.srw import read_srw, write_srw
+from langshift.evaluate.convert.ubi import read_ubi
 from langshift.evaluate.datasets.check import DatasetCheck, check_dataset
 from langshift.evaluate.datasets.dataset import describe_own_documents, load_dataset
 from langshift.output import emit_json, line, note, out, progress, table
-from langshift.parameters import JSON, PATH, Command, CommandGroup, flag, option, parse_list, refuse_beside
+from langshift.parameters import JSON, PATH, Command, CommandGroup, Option, flag, option, parse_list, refuse_beside
 from langshift.wording import join_words, pluralize
+
+
+class CollectionFormat(NamedTuple):
+    """A format as ``dataset convert`` knows it.
+
+    Attributes:
+        read: reads it, given SOURCE, languages, and the values of ``options`` by their names.
+        source: what SOURCE is, for the help.
+        options: those of the command that only some formats know.
+        pivot: the language of the questions where ``--pivot`` is not given; None takes those in all languages.
+        reads_pivots: whether ``read`` takes the languages of ``--pivot``, too, as ``pivots``.
+    """
+
+    read: Callable[..., PoolSource]
+    source: str
+    options: Sequence[Option] = ()
+    pivot: str | None = "en"
+    reads_pivots: bool = False
+
+    @property
+    def help(self) -> str:
+        """What the help of the command says of it."""
+        return self.source if self.pivot is None else f"{self.source}; --pivot {self.pivot}"
+
+
+#: Which part of a collection is read.
+SPLIT = Option(["--split"], metavar="NAME", help="Which split to read, where there are several.")
+_TO = Option(
+    ["--to"],
+    type=click.Choice(["srw"]),
+    metavar="TOOL",
+    help="Of beir: write queries and judgements for another tool, srw, and no dataset folder.",
+)
+
+_OWN = {
+    "beir": CollectionFormat(
+        read_beir,
+        "corpus.jsonl, queries.jsonl (or .gz) and qrels/test.tsv; or Parquet, as on the Hugging Face Hub; --split test",
+        (SPLIT, _TO),
+        None,
+    ),
+    "srw": CollectionFormat(
+        read_srw,
+        "corpus.jsonl, judgments.csv (or .json) and query-set.ndjson of the Search Relevance Workbench",
+        pivot=None,
+    ),
+    "ubi": CollectionFormat(
+        read_ubi, "corpus.jsonl, ubi_queries.ndjson and ubi_events.ndjson: clicks become weak judgements", pivot=None
+    ),
+}
+
+
+def formats() -> dict[str, CollectionFormat]:
+    """Name -> format, by the alphabet, of all that is installed."""
+    added = {name: entry.load() for name, entry in extensions.found(extensions.FORMATS).items()}
+    return dict(sorted((added | _OWN).items()))
+
+
+def open_format(name: str) -> CollectionFormat:
+    """The format of that name.
+
+    Raises:
+        UsageError: it belongs to langshift-lab, which is not installed.
+        BadParameter: there is none of that name.
+    """
+    known: CollectionFormat | None = _OWN.get(name) or extensions.load(
+        extensions.FORMATS, name, f"langshift dataset convert {name}"
+    )
+    if known is None:
+        raise click.BadParameter(f"{name!r} is not one of {join_words([*formats()])}.", param_hint="FORMAT")
+    return known
 
 
 @click.group(cls=CommandGroup)

@@ -1,6 +1,6 @@
 """The published collections that ``dataset convert`` reads where the laboratory is installed."""
 
-from langshift.commands.formats import SPLIT, CollectionFormat
+from langshift.commands.dataset import SPLIT, CollectionFormat
 from langshift.parameters import Option, parse_list
 from langshift_lab.convert.belebele import read_belebele
 from langshift_lab.convert.halves import halved

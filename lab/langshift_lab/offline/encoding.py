@@ -19,13 +19,13 @@ from langshift.debias.vectors import LanguageVectors
 from langshift.errors import LangshiftError
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset, query_vectors
 from langshift.evaluate.datasets.texts import DatasetLanguages, detected_from, read_corpus, read_texts
-from langshift.evaluate.within import OfflinePart
 from langshift.files import atomic_write
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Document
 from langshift.ingest.transform import document_vectors, full_text
 from langshift.languages import UNDETERMINED, text_language
 from langshift_lab.methods.debiaser import MethodDebiaser, Posterior
+from langshift_lab.offline.within import OfflinePart
 
 Matrix = NDArray[np.float32]
 OnTexts = Callable[[str, int], None]

@@ -16,6 +16,7 @@ from converted import damage, refusal, require_named_by_its_lines
 
 from langshift.evaluate.convert.pool import PoolOptions
 from langshift_lab.convert.belebele import read_belebele
+from langshift_lab.convert.chosen_languages import tagged
 from langshift_lab.convert.miracl import read_miracl
 from langshift_lab.convert.multieup import read_multieup
 from langshift_lab.convert.neuclir import read_neuclir
@@ -222,3 +223,8 @@ def test_bad_multieup(tmp_path):
     assert refusal(tmp_path, lambda: read_multieup(folder, None)) == (
         f"There is no file {path}: name MultiEuP's clean_all_with_did_qid.MEP.csv, or the folder that contains it."
     )
+
+
+def test_codes_that_name_a_language_get_its_tag():
+    codes = ["zho_Hant", "zho_Hans", "nob_Latn", "arb_Arab", "arb_Latn", "README"]
+    assert [*tagged(codes).values()] == ["zh-TW", "zh", "nb", "ar", "ar-Latn"]
