@@ -15,7 +15,7 @@ from langcodes.data_dicts import MACROLANGUAGES
 
 from langshift.debias.detector import bundled_model, tables
 from langshift.embedded.artifacts import ArtifactLock, download
-from langshift.embedded.compiler import JAVA, compile_java
+from langshift.embedded.java import JAVA, compile_java
 from langshift.languages import folds, tag_tables
 from langshift.normal_form import SPELLINGS
 from langshift.plugin.native_nodes import LOWEST, NAME, detection
