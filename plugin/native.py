@@ -17,7 +17,7 @@ from opensearchpy import OpenSearch
 
 from langshift.debias.detector import bundled_model, tables
 from langshift.embedded.artifacts import ArtifactLock, download
-from langshift.embedded.compiler import JAVA, compile_java
+from langshift.embedded.java import JAVA, compile_java
 from langshift.errors import ClusterError
 from langshift.languages import folds, tag_tables
 from langshift.normal_form import SPELLINGS

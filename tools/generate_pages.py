@@ -27,9 +27,8 @@ from langshift.cli import root
 from langshift.evaluate.measures import DEFAULT_MEASURES, FAMILIES
 from langshift.evaluate.measures.base import MeasureFamily
 from langshift.evaluate.measures.standard import StandardFamily
-from langshift.web.api.endpoints import ENDPOINTS
+from langshift.web.api.endpoints import description
 from langshift.web.api.errors import STATUS
-from langshift.web.api.openapi import description
 from langshift.wording import join_words
 
 DOCS = ROOT / "docs" / "reference"
@@ -274,7 +273,7 @@ def _anchor(heading: str) -> str:
 
 def api_page() -> str:
     """docs/reference/api.md: what each address of ``langshift serve --api`` takes and answers."""
-    told = description(ENDPOINTS)
+    told = description()
     kinds = told["components"]["schemas"]
     begin = (
         "# The interface of the service\n\n"

@@ -82,7 +82,7 @@ def open_sparse(name: str, *, named_by: str = "") -> SparseEncoder:
     """
     kind, _, rest = name.partition(":")
     if kind == "st" and rest:
-        from langshift.debias.encoders.sparse_models import SentenceTransformersSparse
+        from langshift.debias.encoders.sentence_transformers import SentenceTransformersSparse
 
         return SentenceTransformersSparse(rest)
     if kind in ("http", "https") and rest:

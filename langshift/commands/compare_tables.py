@@ -24,21 +24,9 @@ from langshift.evaluate.compare.significance import TestResult
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.most_shown import format_figure
 from langshift.evaluate.measures.preference import OUTCOMES, TOP1
+from langshift.evaluate.report import tables
 from langshift.evaluate.report.report import read_run_info
-from langshift.evaluate.report.tables import (
-    Cell,
-    Head,
-    Table,
-    by_language,
-    by_slice,
-    describe_move,
-    most_shown_table,
-    plain_table,
-    positions_table,
-    probability,
-    recalls,
-    tally,
-)
+from langshift.evaluate.report.tables import Cell, Head, Table, plain_table
 from langshift.languages import UNDETERMINED
 from langshift.output import heading, line, out
 from langshift.wording import format_change, format_score
@@ -62,12 +50,12 @@ def show(found: ComparisonFindings, conditions: Sequence[ConditionResult]) -> No
     for one in found.matrices:
         earlier, later = one.pair
         heading(f"\n{one.measure} by query and document language: change from {earlier} to {later}")
-        show_table(recalls(one)[0])
-    if most := most_shown_table(found.most_shown):
+        show_table(tables.recalls(one)[0])
+    if most := tables.most_shown_table(found.most_shown):
         heading(f"\n{most.caption}")
         show_table(most)
     if found.positions:
-        table = positions_table(
+        table = tables.positions_table(
             {compared.candidate(letter).label: scores for letter, scores in found.positions.items()}
         )
         heading(f"\n{table.caption}")
@@ -132,15 +120,15 @@ def _show_breakdowns(compared: Comparison) -> None:
     first, *later = compared.letters
     for letter in later if compared.slices else ():
         heading(f"\nBy answer in the searcher's language: {first}, and the change to {letter} (* significant)")
-        show_table(_narrow(by_slice(compared, letter), "answer exists"))
+        show_table(_narrow(tables.by_slice(compared, letter), "answer exists"))
     for letter in later if len(compared.by_language) > 1 else ():
         for section in compared.sections:
             heading(f"\nBy query language, {section}: {first}, and the change to {letter} (* significant)")
-            show_table(_narrow(by_language(compared, section, letter), "language"))
+            show_table(_narrow(tables.by_language(compared, section, letter), "language"))
 
 
 def _show_extremes(extreme: ExampleQueries) -> None:
-    line(f"\n{tally(extreme)}")
+    line(f"\n{tables.tally(extreme)}")
     # Two texts, the rank, and what parts them.
     width = max(20, (out.width - 5) // 2)
     for title, examples in (("Biggest winners", extreme.winners), ("Biggest losers", extreme.losers)):
@@ -196,14 +184,14 @@ def _p_values(compared: Comparison, section: str) -> Table:
     rows = []
     for (column, (earlier, later)), found in compared.whole.tests.items():
         if column.section == section:
-            chances = map(probability, (found.randomisation, found.corrected, found.student))
+            chances = map(tables.probability, (found.randomisation, found.corrected, found.student))
             rows.append([column.measure, f"{later} - {earlier}", format_change(found.difference), *chances])
     return plain_table(heads, rows)
 
 
 def _example_head(example: ExampleQuery) -> str:
     """Names a query, with its figures and its words."""
-    moved, change = describe_move(example)
+    moved, change = tables.describe_move(example)
     return f"{example.query.id} ({example.language or UNDETERMINED}) {moved} {change}: {example.query.text}"
 
 
@@ -360,7 +348,12 @@ def _difference(test: TestResult | None) -> list[str]:
     if test is None:
         return ["-", "-", "-", "-"]
     between = "-" if test.interval is None else " to ".join(map(format_change, test.interval))
-    return [format_change(test.difference), between, probability(test.randomisation), probability(test.corrected)]
+    return [
+        format_change(test.difference),
+        between,
+        tables.probability(test.randomisation),
+        tables.probability(test.corrected),
+    ]
 
 
 def show_gate(judged: GateResult) -> None:

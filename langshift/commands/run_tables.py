@@ -8,9 +8,9 @@ from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.measures.most_shown import LanguageShare
 from langshift.evaluate.measures.positions import EVIDENCE_HIT, PSI
-from langshift.evaluate.replay.overlap import DEPTH, Drift, Drifts
+from langshift.evaluate.replay.overlap import DEPTH, Drifts
 from langshift.evaluate.replay.replay import ReplayResult
-from langshift.evaluate.report.tables import MACRO, Table, moved_languages, plain_table, positions_table
+from langshift.evaluate.report.tables import MACRO, Table, overlap_table, plain_table, positions_table
 from langshift.output import heading, line
 from langshift.retrieval.setting_text import format_settings
 from langshift.wording import format_score
@@ -109,24 +109,15 @@ def show_positions(found: Mapping[str, Mapping[str, Scores]]) -> None:
 def show_drifts(compared: Drifts) -> None:
     """Print how alike the answers of two indices are, and which languages come up more."""
     for one in compared:
-        heading(f"\nFrom {one.before} to {one.after}: overlap, and languages among the first {DEPTH}")
-        parts = {**one.by_language, **({"all": one.whole} if len(one.by_language) != 1 else {})}
-        rows = [_row(language, part) for language, part in parts.items()]
+        found = overlap_table(one)
+        heading(f"\n{found.caption}")
+        # The share of the query's own language is one column here: the terminal has less room than a report.
+        rows = [
+            [*alike, before if before == "-" else f"{before} → {after}", changes]
+            for *alike, before, after, changes in terminal_rows(found)
+        ]
         columns = ["language", "queries", "RBO", f"Jaccard@{DEPTH}", "own language", "largest changes"]
         output.table(None, columns, rows, right=set(columns[1:5]), prose={"largest changes"})
-
-
-def _row(language: str, part: Drift) -> list[str]:
-    own = " → ".join(format_score(shares.get(language, 0.0), 3) for shares in (part.before, part.after))
-    own = "-" if language == "all" else own
-    return [
-        language,
-        f"{part.queries:,}",
-        format_score(part.rbo, 3),
-        format_score(part.jaccard, 3),
-        own,
-        moved_languages(part),
-    ]
 
 
 def milliseconds(value: float | None) -> str:

@@ -10,7 +10,6 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from langshift.embedded.server import Server
 from langshift.errors import LangshiftError, require_extra
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
         why_not_running,
     )
 
-__all__ = ["Server", "down", "places", "plugins_folder", "prepare", "running_or_up", "status", "up", "why_not_running"]
+__all__ = ["down", "places", "plugins_folder", "prepare", "running_or_up", "status", "up", "why_not_running"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - what ``cluster`` has

@@ -21,8 +21,8 @@ import requests
 from jgo.maven import MavenContext, PythonResolver
 
 from langshift import reporting
-from langshift.embedded.compiler import JAVA
 from langshift.embedded.guard import GUARD, GUARD_CLASS, compile_guard, guard_source
+from langshift.embedded.java import JAVA
 from langshift.errors import LangshiftError
 from langshift.files import content_hash
 

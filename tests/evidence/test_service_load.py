@@ -17,7 +17,7 @@ from console_process import serving
 from given_data import run
 from large_corpus import LargeCorpus
 
-from langshift.web.api.request_queue import AT_ONCE
+from langshift.web.api.service import AT_ONCE
 
 CLIENTS, SECONDS, SEARCHES = 50, 60, 20_000
 # Seconds for which its capacity is measured.

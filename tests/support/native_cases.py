@@ -13,7 +13,7 @@ from filelock import FileLock
 from native_plugin import packed_plugin
 
 from langshift.embedded.artifacts import read_lock
-from langshift.embedded.compiler import compile_java
+from langshift.embedded.java import compile_java
 
 TESTS = Path(__file__).resolve().parent.parent
 SECONDS = 120

@@ -62,7 +62,7 @@ def test_a_version_is_told_as_the_command_line_tells_it():
     live, other = shown("indices.html", versions=[LIVE, RETUNE])
     assert live[1:7] == ["v0001", "live", "9", "1.0 kB", MADE.encoder, "0.6 (2 others)"]
     assert live[7] == "2026-11-21"
-    assert live[8] == "search languages"
+    assert live[8] == "search"
     assert other[2] == "unfinished"
     assert not other[8], "what is unfinished is not searched"
     assert overview(SURE)[-1][6:] == ["-", "01234567"]

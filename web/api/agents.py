@@ -17,8 +17,7 @@ from typing_extensions import TypedDict  # pydantic cannot read that of the stan
 from langshift.errors import LangshiftError
 from langshift.web.api.contract import SearchBody
 from langshift.web.api.errors import ApiError
-from langshift.web.api.request_queue import AT_ONCE, Turns
-from langshift.web.api.service import SearchService
+from langshift.web.api.service import AT_ONCE, SearchService, Turns
 
 T = TypeVar("T")
 

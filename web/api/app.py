@@ -24,13 +24,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langshift.errors import LangshiftError
 from langshift.reporting import note
-from langshift.web.api import contract, openapi
-from langshift.web.api.endpoints import ENDPOINTS, Endpoint
+from langshift.web.api import contract
+from langshift.web.api.endpoints import ENDPOINTS, Endpoint, description
 from langshift.web.api.errors import JSON, ApiError, answer, of_failure
 from langshift.web.api.metrics import Metrics
 from langshift.web.api.options import ApiOptions
-from langshift.web.api.request_queue import AT_ONCE, Turns
-from langshift.web.api.service import SearchService
+from langshift.web.api.service import AT_ONCE, SearchService, Turns
 from langshift.web.context import AppContext, note_unexpected
 from langshift.web.security import Access
 
@@ -129,7 +128,7 @@ def _beside(service: SearchService, metrics: Metrics, access: Access, options: A
         return Response(msgspec.json.encode(contract.HealthAnswer(True, ready)), status, media_type=JSON)
 
     async def described(_: Request) -> Response:
-        return Response(json.dumps(openapi.description(ENDPOINTS, guarded=guarded)), media_type=JSON)
+        return Response(json.dumps(description(guarded=guarded)), media_type=JSON)
 
     async def measured(_: Request) -> Response:
         content, kind = metrics.exposed()

@@ -1,9 +1,11 @@
-"""What the interface does for each request: searches, indices, embeddings, reranking."""
+"""What the interface does for each request, and how many at once: searches, indices, embeddings, reranking."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -22,11 +24,41 @@ from langshift.web.api import contract
 from langshift.web.api.errors import ApiError
 from langshift.web.context import AppContext, LruCache
 
+#: Requests that are worked on at once: most of the time of each is spent waiting for the cluster.
+AT_ONCE: Final = 8
 #: Encoders that may be asked for by name: those that come with langshift, and read nothing but their own package.
 ENCODERS: Final = ("e5-small", "use-m")
 # Vectors of texts that were asked for last; a query is often asked for by many.
 _KEPT: Final = 10_000
 _FLOAT32: Final = np.dtype("<f4")
+
+
+class Turns:
+    """Lets requests in one after another, in the order in which they came; who would wait too long is sent away."""
+
+    def __init__(self, seconds: float, on_wait: Callable[[int], None]) -> None:
+        """Let nobody wait longer than so many seconds; ``on_wait`` is told how many more wait, or fewer."""
+        self._seconds, self._free, self._on_wait = seconds, asyncio.Semaphore(AT_ONCE), on_wait
+
+    @asynccontextmanager
+    async def taken(self) -> AsyncIterator[None]:
+        """A turn.
+
+        Raises:
+            ApiError: it did not come in time.
+        """
+        self._on_wait(1)
+        try:
+            await asyncio.wait_for(self._free.acquire(), self._seconds)
+        except asyncio.TimeoutError:
+            again = {"retry-after": str(max(1, round(self._seconds)))}
+            raise ApiError("busy", "The service is busy: ask again in a moment.", again) from None
+        finally:
+            self._on_wait(-1)
+        try:
+            yield
+        finally:
+            self._free.release()
 
 
 class SearchService:

@@ -35,7 +35,7 @@ from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import setting_of
 from langshift.web.api.contract import ErrorAnswer, IndicesAnswer, SearchAnswer
 from langshift.web.api.errors import STATUS
-from langshift.web.api.request_queue import AT_ONCE
+from langshift.web.api.service import AT_ONCE
 
 WORDS = "why does the sea rise"
 # That a test waits at most.
