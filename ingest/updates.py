@@ -111,7 +111,8 @@ class Updater:
 
     @cached_property
     def _reading(self) -> OpenSearch:
-        return self.stack.enter_context(open_raw(self.client, FoundDocuments))
+        reading: OpenSearch = self.stack.enter_context(open_raw(self.client, FoundDocuments))
+        return reading
 
     @cached_property
     def _comes_back_normalised(self) -> bool:
