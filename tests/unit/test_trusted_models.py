@@ -1,6 +1,7 @@
 """Which models LANGSHIFT_TRUSTED_MODELS names, of Hugging Face and of folders, and what is no name of one."""
 
 import pytest
+from tiny_model import require_transformers
 
 from langshift.debias.encoders.model_files import TRUSTED_MODELS, find_model, trusted_models
 from langshift.errors import UsageError
@@ -28,7 +29,7 @@ def test_what_is_no_name_is_refused(monkeypatch, entry):
 
 
 def test_a_folder_is_trusted_by_each_of_its_paths_and_by_no_other(monkeypatch, tmp_path):
-    pytest.importorskip("sentence_transformers")
+    require_transformers()
     for name in ("mine", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text("{}")
