@@ -73,15 +73,13 @@ def _place(value: float, values: tuple[float, ...]) -> float:
 def _axes(across: tuple[float, ...], upwards: tuple[float, ...], x_title: str, y_title: str) -> list[str]:
     """The titles, each between the least and the greatest figure."""
     bottom = _SIDE + _LINE + 15
-    ends = (
-        (min(across), min(upwards), "start", 0.05 * _SIDE),
-        (max(across), max(upwards), "end", 0.95 * _SIDE),
-    )
+    low = (min(across), min(upwards), "start", 0.05 * _SIDE)
+    high = (max(across), max(upwards), "end", 0.95 * _SIDE)
     return [
         *(
             f'<text x="{_LEFT + at:g}" y="{bottom}" text-anchor="{side}">{x:.3f}</text>'
             f'<text x="4" y="{_LINE + _SIDE - at + 4:g}">{y:.3f}</text>'
-            for x, y, side, at in ends
+            for x, y, side, at in (low, high)
         ),
         f'<text x="{_LEFT + _SIDE / 2}" y="{bottom}" text-anchor="middle">{escape(x_title)}</text>',
         f'<text x="0" y="12">{escape(y_title)}</text>',
