@@ -56,7 +56,7 @@ class Verdicts:
         self.indexed = self.superseded = 0
         self.ended: list[Ended] = []
         self._gone: set[int] = set()
-        self._wrong: dict[int | None, tuple[str, str, str, Stage]] = {}
+        self._wrong: dict[int, tuple[str, str, str, Stage]] = {}
         self._lock = threading.Lock()
         self._parts = LineParts()
 
@@ -148,11 +148,6 @@ def _rows(letters: DeadLetters, pipeline: EmbeddingPipeline, fields: FieldNames)
     given, weighted = is_given(pipeline.encoder.id), pipeline.brings_weights
     parser = Parser("needed" if given else "refused", pipeline.encoder.dimension if given else None, fields, weighted)
     for letter in letters:
-        if letter.version is None:
-            raise UsageError(
-                f"{letters.path}: the dead letter of {letter.corpus}, line {letter.line}, has no 'version': "
-                "restore it, or remove the dead letter."
-            )
         if isinstance(letter.document, bytes) and not fields.split:
             content = document_of(letter.document, fields, pipeline.encoder.dimension)
             yield SourceRow(letter.version, content, letter.document)

@@ -256,7 +256,7 @@ class LoadSession:
         """Keep the dead letters of these versions, and those that name none."""
         letters = DeadLetters(self.place.dead_letters)
         try:
-            letters.keep(lambda letter: letter.version is None or wanted(letter.version))
+            letters.keep(lambda letter: wanted(letter.version))
         except LangshiftError as error:
             # Such as a line that somebody has broken by hand; the documents are all there.
             note(str(error))

@@ -325,6 +325,12 @@ NO_ANSWER: Final = (
 )
 
 
+def names_breaker(error: Mapping[str, Any]) -> bool:
+    """Whether a document was refused for want of memory, by a breaker: of the server, or of k-NN, which answers 400."""
+    words = str(error).lower()
+    return "circuit breaker" in words or "circuit_break" in words
+
+
 def is_gone(perform_request: Callable[..., Any], index: str) -> bool:
     """Whether an index is gone that a server did not know in a part of its answer; where nobody may ask, it is.
 

@@ -37,7 +37,7 @@ class DeadLetter(NamedTuple):
         time: when, ISO 8601 in UTC.
         corpus: the input, as messages name it.
         version: the document's own version at the server, with which it was, or would have been, written, not the
-            index's; None where none was given.
+            index's.
     """
 
     document: Original
@@ -48,7 +48,7 @@ class DeadLetter(NamedTuple):
     stage: Stage
     time: str
     corpus: str
-    version: int | None
+    version: int
 
 
 def to_line(letter: DeadLetter) -> bytes:
@@ -191,7 +191,7 @@ class DeadLetters:
     def _rows(self) -> Iterator[tuple[bytes, DeadLetter]]:
         """Each letter with its line in the file, repeated ones aside."""
         # A version is the load's own number plus the line's: without the line it is the same for a whole load.
-        seen: defaultdict[tuple[str, int | None], LineRanges] = defaultdict(LineRanges)
+        seen: defaultdict[int, LineRanges] = defaultdict(LineRanges)
         try:
             file = self.path.open("rb")
         except FileNotFoundError:
@@ -208,7 +208,7 @@ class DeadLetters:
                     ) from None
                 line = letter.line
                 # What a load's versions begin with tells it from every other, whatever path its input had.
-                lines = seen[(letter.corpus, None) if letter.version is None else ("", letter.version - line)]
+                lines = seen[letter.version - line]
                 if line not in lines:
                     lines.add(line, line)
                     yield row.rstrip(b"\n") + b"\n", letter

@@ -3,15 +3,14 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
 from uuid import uuid4
 
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import AuthorizationException, NotFoundError, OpenSearchException
+from opensearchpy.exceptions import OpenSearchException
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.nap import sleep_using_event
 
@@ -41,51 +40,6 @@ from langshift.server_errors import Rejected, Retryable, classify, is_gone, not_
 from langshift.settings import Settings
 from langshift.wording import pluralize
 
-
-@dataclass
-class MemoryBreakerCheck:
-    """Tells the breaker's 400 from that of a bad document, in the answers to one chunk.
-
-    A document is bad only where the plugin's statistics say so both before and after the request: a breaker that
-    recovers between the refusal and the question must not cost a document.
-    """
-
-    client: OpenSearch
-    _off_before: bool = False
-    _triggered: bool | None = None
-
-    def begin(self) -> None:
-        """A request is about to be sent."""
-        self._off_before = self._triggered is False
-        self._triggered = None
-
-    def caused(self, error: Mapping[str, Any]) -> bool:
-        """Whether the breaker made, or may have made, the server refuse a document of the request.
-
-        Args:
-            error: the item's ``error``. Its words name the breaker in new versions; older ones only say that the
-                vector's field could not be parsed, and the plugin's statistics have to tell.
-        """
-        words = str(error).lower()
-        if "circuit breaker" in words or "circuit_breaker" in words or "circuit_breaking" in words:
-            return True
-        if "knn" not in words:
-            return False
-        if self._triggered is None:
-            self._triggered = self._ask()
-        return self._triggered or not self._off_before
-
-    def _ask(self) -> bool:
-        try:
-            stats = self.client.transport.perform_request("GET", "/_plugins/_knn/stats")
-        except (AuthorizationException, NotFoundError):
-            return False
-        except OpenSearchException:
-            # Nobody knows: the documents are sent again rather than given up.
-            return True
-        return isinstance(stats, dict) and stats.get("circuit_breaker_triggered") is True
-
-
 #: So often in a row the server may fail over a chunk before the document is looked for that it fails over.
 ISOLATED_AFTER = 3
 # A request whose answer was lost so often in a row is perhaps too much for the server or a gateway: it is halved,
@@ -109,7 +63,6 @@ class ChunkState:
 
     chunk: BulkChunk
     unsure: bool
-    breaker: MemoryBreakerCheck
     failed_in_a_row: int = 0
     lost_in_a_row: int = 0
     alone: bool = False
@@ -137,7 +90,7 @@ def diagnosis(why: str, seconds: float) -> str:
     waited = f"The cluster has accepted no documents for {pluralize(round(seconds), 'second')}"
     if "flood-stage" in why or "flood stage" in why:
         return f"{waited}, because its disk is full ({why}): free space on its nodes."
-    if "circuit breaker" in why or "[knn_vector]" in why:
+    if "circuit breaker" in why:
         return (
             f"{waited}, because its memory for k-NN graphs is used up ({why}): give the nodes more memory, "
             "or raise knn.memory.circuit_breaker.limit."
@@ -224,7 +177,7 @@ class ChunkSender:
             unsure: whether it was sent before, and its answer lost.
             suspect: whether the server has failed over it often enough already.
         """
-        rest = ChunkState(chunk, unsure, MemoryBreakerCheck(self.client), ISOLATED_AFTER - 1 if suspect else 0)
+        rest = ChunkState(chunk, unsure, ISOLATED_AFTER - 1 if suspect else 0)
         while True:
             try:
                 self._trying(rest)(self._once, rest)
@@ -269,7 +222,7 @@ class ChunkSender:
         probe = BulkChunk([BulkAction(0, name, "delete", bulk_lines("delete", name, 1), b"")])
         try:
             response = self.client.bulk(body=probe.body, index=self.index, params=_PARAMETERS)
-            return bool(parse_bulk_response(response, probe, lambda _: False, unsure=False).results)
+            return bool(parse_bulk_response(response, probe, unsure=False).results)
         except (OpenSearchException, MalformedResponse):
             return False
 
@@ -285,7 +238,6 @@ class ChunkSender:
             # Asked now, as the turn may have been long in coming.
             if self.stopping.is_set():
                 raise Stopped
-            rest.breaker.begin()
             try:
                 verdict = self._request(rest)
             except MalformedResponse as error:
@@ -331,7 +283,7 @@ class ChunkSender:
                 raise trouble from error
         response = self.client.bulk(body=rest.chunk.body, index=self.index, params=_PARAMETERS)
         try:
-            return parse_bulk_response(response, rest.chunk, rest.breaker.caused, unsure=rest.unsure)
+            return parse_bulk_response(response, rest.chunk, unsure=rest.unsure)
         except RenamedDocument as error:
             if self.pipeline_check is not None and self.pipeline_check.name is not None:
                 raise refused(self.index, self.pipeline_check.name, "changes _id of documents") from error

@@ -1,13 +1,13 @@
 """What a bulk answer says of each operation of its request: done, dead, or to be sent again."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from langshift.credentials import redact
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, BulkChunk
-from langshift.server_errors import INDEX_NOT_FOUND
+from langshift.server_errors import INDEX_NOT_FOUND, names_breaker
 
 #: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
 _BUSY, _TROUBLE, _FAILED = 429, range(500, 600), 500
@@ -51,15 +51,12 @@ class BulkResponse:
     missing: str = ""
 
 
-def parse_bulk_response(
-    answer: object, chunk: BulkChunk, breaks: Callable[[Mapping[str, Any]], bool], *, unsure: bool
-) -> BulkResponse:
+def parse_bulk_response(answer: object, chunk: BulkChunk, *, unsure: bool) -> BulkResponse:
     """Read the answer to a chunk.
 
     Args:
         answer: the answer as JSON.
         chunk: what was sent.
-        breaks: whether an item's error is the k-NN memory breaker's.
         unsure: whether the chunk was sent before and the answer was lost, so that ``updated`` may be our own.
 
     Raises:
@@ -89,7 +86,7 @@ def parse_bulk_response(
         elif (
             status in (_CONFLICT, _BUSY, *_TROUBLE)
             or kind == "cluster_block_exception"
-            or (status == 400 and breaks(error))
+            or (status == 400 and names_breaker(error))
         ):
             # Somebody has written what an update changes, perhaps this very request before its answer was lost.
             found.again.append(item._replace(body=b"") if status == _CONFLICT else item)

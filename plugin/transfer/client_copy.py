@@ -17,7 +17,7 @@ from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted, added
 from langshift.plugin.transfer.state import ClientTransform, Transfer, TransferAborted
 from langshift.retry import RetryBudget, prefetch, retry_until_available
-from langshift.server_errors import INDEX_NOT_FOUND, Unreadable
+from langshift.server_errors import INDEX_NOT_FOUND, Unreadable, names_breaker
 
 # Documents of a page and of its parts: one is converted while the one before is written, so that a run which is killed
 # loses the work of a page at most.
@@ -220,5 +220,4 @@ def _is_temporary(status: int, error: Mapping[str, Any]) -> bool:
     """Whether a document is refused for what passes: a cluster in trouble, a full disk, no memory left for graphs."""
     if status == _BUSY or status >= _FAILED or error.get("type") in ("cluster_block_exception", INDEX_NOT_FOUND):
         return True
-    words = str(error).lower()
-    return "circuit breaker" in words or "circuit_break" in words
+    return names_breaker(error)

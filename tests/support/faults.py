@@ -162,12 +162,6 @@ class Breaker:
         self.refused += 1
         return await refusing_all(self._words)(exchange)
 
-    async def stats(self, exchange: Exchange) -> Reply:
-        """For ``_plugins/_knn/stats``."""
-        reply = await exchange.forward()
-        said = {**json.loads(reply.body), "circuit_breaker_triggered": self.triggered}
-        return replace(reply, body=json.dumps(said).encode())
-
 
 # What OpenSearch 3.6 does with a request while its cluster's state is not recovered, seen at a node that waits for
 # others with `gateway.recover_after_data_nodes`: it refuses it for the block, but where it resolves the names of

@@ -73,11 +73,11 @@ def broken(operation: Operation) -> Refusal:
         "triggered.  This indicates that the cluster is low on memory resources and cannot index more documents at "
         "the moment. Check _plugins/_knn/stats for the circuit breaker status.",
     }
-    return Refusal(400, {**broken_before(operation).error, "caused_by": cause})
+    return Refusal(400, {**bad_vector(operation).error, "caused_by": cause})
 
 
-def broken_before(operation: Operation) -> Refusal:
-    """The memory breaker as older versions say it, without its cause."""
+def bad_vector(operation: Operation) -> Refusal:
+    """A document whose vector cannot be read."""
     reason = (
         f"failed to parse field [embedding] of type [knn_vector] in document with id '{operation.id}'. "
         "Preview of field's value: '0.1'"
