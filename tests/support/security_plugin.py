@@ -53,7 +53,6 @@ _ACTIONS: list[tuple[str, str, list[str]]] = [
     ("GET", r"/_cluster/state.*", ["cluster:monitor/state"]),
     ("GET", r"/_nodes/(.+/)?stats.*", ["cluster:monitor/nodes/stats"]),
     ("GET", r"/_nodes(/.*)?", ["cluster:monitor/nodes/info"]),
-    ("GET", r"/_plugins/_knn/stats", ["cluster:admin/knn_stats_action"]),
     ("GET", r"/_plugins/_security/authinfo", []),
     ("GET", r"/_tasks/[^/]+", ["cluster:monitor/task/get"]),
     ("GET", r"/_tasks", ["cluster:monitor/tasks/lists"]),
