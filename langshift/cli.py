@@ -6,7 +6,9 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
+import weakref
 from types import FrameType
 
 import click
@@ -129,37 +131,81 @@ def main() -> None:
     sys.exit(code)
 
 
+class _Interrupt(KeyboardInterrupt):
+    """Lives as long as a command is being interrupted."""
+
+
+# Seconds after which an interrupt that was lost comes again.
+_AGAIN = 0.5
+
+
 class _StoppedInOrder:
     """Within it SIGTERM and SIGHUP, the end of the terminal, do what Ctrl-C does: all under way is ended in order.
 
     Only the first signal interrupts, as another would break off the clean-up; the third Ctrl-C does that. What is
-    ignored from the start, as SIGHUP is below nohup, stays ignored.
+    ignored from the start, as SIGHUP is below nohup, stays ignored. One that comes at a bad moment comes again:
+    Python drops what is raised while an object is finalized, such as an answer that was read, and where a lock is taken
+    or given back by Python code, raising would leave it locked, for the clean-up too.
     """
 
     def __enter__(self) -> None:
         self._received: list[int] = []
+        self._ended, self._deferred = threading.Event(), False
         self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
         wanted = {"SIGINT": self._interrupt, "SIGTERM": self._interrupt, "SIGHUP": self._hang_up}
         handlers = {getattr(signal, name): handler for name, handler in wanted.items() if hasattr(signal, name)}
         heeded = [number for number in handlers if signal.getsignal(number) is not signal.SIG_IGN]
+        self._tell, sys.unraisablehook = sys.unraisablehook, self._unraisable
         self._before = {number: signal.signal(number, handlers[number]) for number in heeded}
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        sys.unraisablehook = self._tell
 
-    def _interrupt(self, number: int, _: FrameType | None) -> None:
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._defers(number, frame):
+            return
         self._received.append(number)
         if len(self._received) == 1 or (number == signal.SIGINT and self._received.count(number) > 2):
-            raise KeyboardInterrupt
+            raise self._interruption(number)
 
-    def _hang_up(self, _: int, __: FrameType | None) -> None:
+    def _defers(self, number: int, frame: FrameType | None) -> bool:
+        code = frame and frame.f_code
+        if not code or code.co_filename != threading.__file__ or code.co_name == "wait" or self._deferred:
+            return False
+        self._deferred = True
+        self._lost(number)
+        return True
+
+    def _interruption(self, number: int) -> _Interrupt:
+        # In no variable of the handler, whose frame it would keep alive.
+        made = _Interrupt()
+        weakref.finalize(made, self._lost, number).atexit = False
+        return made
+
+    def _lost(self, number: int) -> None:
+        if not self._ended.is_set():
+            threading.Thread(target=self._again, args=(number,), daemon=True).start()
+
+    def _again(self, number: int) -> None:
+        if not self._ended.wait(_AGAIN):
+            self._received.clear()
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    def _unraisable(self, dropped: "sys.UnraisableHookArgs") -> None:
+        if dropped.exc_type is not _Interrupt:
+            self._tell(dropped)
+
+    def _hang_up(self, number: int, frame: FrameType | None) -> None:
         # A terminal that is gone takes nothing: an error of writing to it would break off the clean-up, too.
         for stream in self._terminals:
             if not os.isatty(stream):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         # By way of whoever handles that: a web server has a handler of its own.
-        signal.raise_signal(signal.SIGTERM)
+        if not self._defers(number, frame):
+            signal.raise_signal(signal.SIGTERM)
 
 
 def _show(error: click.ClickException) -> None:

@@ -1,14 +1,21 @@
 """What holds for every command."""
 
+import io
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
+import time
+from functools import partial
+from types import SimpleNamespace
 
 import click
 import pytest
 from command_line import LANGSHIFT, langshift, refusal
 
+from langshift import cli
 from langshift.cli import COMMANDS, root
 from langshift.parameters import SHARE, FiniteRange
 from langshift.web.context import FOLDER
@@ -131,6 +138,62 @@ def test_an_interrupt_while_the_program_is_loaded_is_no_traceback(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
+class Answer(io.RawIOBase):
+    """Interrupted while it is finalized, where Python drops errors without a word."""
+
+    def close(self):
+        signal.raise_signal(signal.SIGTERM)
+        super().close()
+
+
+class Entry:
+    """The same where Python prints them."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def ended(monkeypatch, capsys):
+    """Has the program do something for a command; its exit code and what it says."""
+
+    def run(command):
+        def root(*, standalone_mode):
+            assert not standalone_mode
+            command()
+
+        monkeypatch.setattr(cli, "root", root)
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return stop.value.code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize("finalized", [Answer, Entry])
+def test_an_interrupt_in_a_finalizer_is_not_lost(finalized, ended):
+    def command():
+        finalized()
+        time.sleep(60)
+
+    assert ended(command) == (130, "Interrupted.\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_leaves_no_lock_taken(number, ended):
+    lock = threading.Lock()
+    # Interrupted when it has just been taken, in the code of a condition.
+    signalled = {"__enter__": partial(os.kill, os.getpid(), number), "__exit__": lambda *_: lock.release()}
+    condition = threading.Condition(SimpleNamespace(acquire=lock.acquire, release=lock.release, **signalled))
+
+    def command():
+        lock.acquire()
+        with condition:
+            time.sleep(60)
+
+    assert (*ended(command), lock.locked()) == (130, "Interrupted.\n", False)
 
 
 def test_every_command_that_the_console_names_is_one():
