@@ -26,14 +26,8 @@ from langshift.settings import VERSION, Settings
 COMMANDS = {
     "up": ("up", "Start the embedded OpenSearch, downloading it the first time."),
     "down": ("down", "Stop the embedded OpenSearch and keep its data."),
-    "doctor": (
-        "doctor",
-        "Say whether OpenSearch runs, and where; check what is needed, and suggest how to fix what is not there.",
-    ),
-    "demo": (
-        "demo",
-        "Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.",
-    ),
+    "doctor": ("doctor", "Say whether and where OpenSearch runs; check what is needed, and say how to fix the rest."),
+    "demo": ("demo", "Index the bundled corpus plain, with the paper's shift, and as recommended, and compare them."),
     "vectors": ("vectors", "Fit language vectors on parallel text, inspect them, and judge them."),
     "ingest": ("ingest", "Index CORPUS: detect each document's language, encode, shift and write it."),
     "search": ("search", "Search the index NAME for WORDS."),

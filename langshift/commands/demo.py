@@ -56,7 +56,7 @@ _LEGEND = (
 )
 @JSON
 def demo(output: Path | None, as_json: bool) -> None:
-    """Index the bundled corpus without a shift, with the paper's, and as recommended, and show what changes.
+    """Index the bundled corpus plain, with the paper's shift, and as recommended, and compare them.
 
     The corpus has 44 topics in 12 languages, with two questions on each topic in every language. It is written
     to the indices langshift-demo-plain, langshift-demo-paper (the paper's shift alone) and langshift-demo-shifted

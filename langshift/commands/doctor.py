@@ -58,7 +58,7 @@ def doctor(
     texts: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Say whether OpenSearch runs, and where; check what is needed, and suggest how to fix what is not there.
+    """Say whether and where OpenSearch runs; check what is needed, and say how to fix the rest.
 
     Nothing is started or changed. Exit code 0 if everything needed is available, else 1. With --json, url is null
     while no server is running.
