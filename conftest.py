@@ -21,6 +21,8 @@ from pathlib import Path
 if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[_name] = "1"
+    # The run tells them a width, which no command of a test is to have unasked.
+    os.environ.pop("COLUMNS", None)
 
 import hypothesis
 import pytest

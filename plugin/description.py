@@ -390,6 +390,11 @@ def of_declarations(fields: FieldNames) -> list[str]:
     return [f"Clients that write documents name their language in {field}{fallback}."]
 
 
+def unreadable(one: UnreadableVersion) -> str:
+    """Why a version cannot be read, in a table's words."""
+    return f"cannot be read: {one.error}"
+
+
 def short_name(one: AnyVersion) -> str:
     """``v0001``: a version beside the name of its index."""
     return one.version.removeprefix(f"{one.name}-")

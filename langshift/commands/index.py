@@ -12,7 +12,7 @@ from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, table
 from langshift.parameters import JSON, CommandGroup, flag, option
 from langshift.plugin import description
-from langshift.plugin.description import encoders, held, short_name, short_scales
+from langshift.plugin.description import encoders, held, short_name, short_scales, unreadable
 from langshift.plugin.index_health import broken_aliases
 from langshift.plugin.inventory import AnyVersion, Version, listed, plan_drop
 from langshift.plugin.inventory import drop as drop_versions
@@ -140,7 +140,7 @@ def _list(versions: Sequence[AnyVersion]) -> None:
     columns = ["name", "version", "state", "documents", "size", "encoder", "alpha", "created"]
     rows = []
     for one in versions:
-        how = [encoders(one), short_scales(one)] if isinstance(one, Version) else [f"cannot be read: {one.error}", ""]
+        how = [encoders(one), short_scales(one)] if isinstance(one, Version) else [unreadable(one), ""]
         rows.append([one.name, short_name(one), *held(one), *how, one.made[:10]])
     table(None, columns, rows, right={"documents", "size", "alpha"}, prose={"encoder", "alpha"})
 

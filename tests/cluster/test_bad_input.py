@@ -216,8 +216,8 @@ def test_nesting_without_end_is_a_dead_letter(client, cluster_env, index_name, c
 def test_vectors_of_another_dimension_or_encoder(client, cluster_env, index_name, corpus, tmp_path):
     path = tmp_path / "v.safetensors"
     use_m = LanguageVectors.load(shipped("use-m"))
-    vectors, means = ({tag: vector[:384] for tag, vector in of.items()} for of in (use_m.vectors, use_m.means))
-    replace(use_m, vectors=vectors, means=means, common={}, query_directions=None, dimension=384).save(path)
+    vectors = {tag: vector[:384] for tag, vector in use_m.vectors.items()}
+    replace(use_m, vectors=vectors, common={}, query_directions=None, dimension=384).save(path)
     assert refusal(ingest(cluster_env, corpus, index_name, "--vectors", path)) == (
         f"{path}: these language vectors were fitted with dimension 384, not 512: "
         "fit vectors for this encoder with `langshift vectors fit`."

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import msgspec
 import numpy as np
@@ -303,6 +303,6 @@ def test_a_document_that_was_loaded_is_found_with_its_passages_and_explained(cli
     assert line["text"][other.place.start : other.place.end] == other.text in texts[1:]
     assert (result.compared, hit.shift.rank_after) == (3, 1)
     shown = result.to_dict()["hits"][0]
-    assert shown["passage"] == hit.passage.to_dict()
+    assert shown["passage"] == asdict(hit.passage)
     assert [passage["place"]["count"] for passage in shown["passages"]] == [3]
     drop(client, name)

@@ -60,7 +60,6 @@ def test_blocks_hold_all_pairs_however_many_there_are():
         ends = np.cumsum(blocks.counts) - 1
         assert np.abs(np.cumsum(blocks.sums, axis=0) - differences[ends]).max() < 1e-3
         assert np.abs(blocks.difference - differences[rows - 1]).max() < 1e-3
-        assert np.abs(blocks.language - language[:rows].astype(np.float64).sum(axis=0)).max() < 1e-3
 
 
 def test_the_curve_foretells_how_near_so_many_pairs_come_to_the_true_vector():
