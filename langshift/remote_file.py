@@ -31,9 +31,9 @@ def find_remote_files(given: str, endings: Sequence[str], patience: float) -> li
         UsageError: there is no such file, folder or match, or it may not be read.
         LangshiftError: the store does not answer, or the extra is not installed.
     """
+    store = Store.of(given, patience)
     from pyarrow.fs import FileType
 
-    store = Store.of(given, patience)
     kind = store.ask(given, lambda files: files.get_file_info(store.path(given)).type)
     if kind == FileType.File:
         return [given]

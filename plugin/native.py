@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from langcodes.data_dicts import MACROLANGUAGES
 from opensearchpy import OpenSearch
 
 from langshift.debias.detector import bundled_model, tables
-from langshift.embedded.artifacts import ArtifactLock, download
-from langshift.embedded.java import JAVA, compile_java
 from langshift.errors import ClusterError
 from langshift.languages import folds, tag_tables
 from langshift.normal_form import SPELLINGS
@@ -27,6 +25,9 @@ from langshift.plugin.native_nodes import LOWEST, NAME, detection
 from langshift.plugin.user_template import flat
 from langshift.settings import VERSION
 from langshift.wording import join_words
+
+if TYPE_CHECKING:
+    from langshift.embedded.artifacts import ArtifactLock
 
 _CLASS = "org.langshift.opensearch.LangshiftPlugin"
 _PACKAGE = "org/langshift/opensearch"
@@ -42,6 +43,8 @@ def source_folder() -> Path:
 
 def descriptor(*, detects: bool) -> str:
     """The ``plugin-descriptor.properties`` of a plugin that detects languages, or does not."""
+    from langshift.embedded.java import JAVA
+
     what = "Language-fair vector search: one query for all search modes, and the shift of documents"
     lines = {
         "name": NAME,
@@ -97,6 +100,9 @@ def compile_sources(lock: ArtifactLock, downloads: Path, classes: Path) -> None:
     Raises:
         LangshiftError: a download fails, or the compiler refuses the sources.
     """
+    from langshift.embedded.artifacts import download
+    from langshift.embedded.java import compile_java
+
     compiler = [artifact for artifact in lock.artifacts if not artifact.folders]
     needed = [artifact for artifact in lock.artifacts if "lib" in artifact.folders]
     had = download(replace(lock, artifacts=(*compiler, *needed)), downloads)

@@ -13,7 +13,7 @@ from langshift.client import address, cluster_version, open_cluster, version_tup
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.output import emit_json, line, note
 from langshift.parameters import JSON, CommandGroup, flag, option
-from langshift.plugin.native import NativePipelines, put_painless_back
+from langshift.plugin import native
 from langshift.plugin.native_nodes import LOWEST, detection, plugin_nodes
 from langshift.settings import Settings
 from langshift.wording import join_words, pluralize
@@ -106,11 +106,9 @@ def remove(as_json: bool) -> None:
     if nodes is not None and set(nodes.versions.values()) == {None}:
         _emit(as_json, {"removed": False, "indices": []}, "The plugin langshift is not installed: nothing to remove.")
         return
-    found = put_painless_back(client)
+    found = native.put_painless_back(client)
     document = {"indices": found.indices, "pipelines": found.pipelines}
     if settings.url is None:
-        from langshift.plugin import native
-
         embedded.down(settings.home)
         native.remove(embedded.plugins_folder(settings.home))
         server = embedded.up(settings.home)
@@ -147,8 +145,6 @@ def _lock(version: str | None) -> ArtifactLock:
 
 
 def _build(lock: ArtifactLock, folder: Path, *, detects: bool) -> Path:
-    from langshift.plugin import native
-
     return native.build(lock, Settings.from_env().home / "downloads", folder, detects=detects)
 
 
@@ -158,8 +154,6 @@ def _install_embedded(home: Path) -> str:
     Raises:
         LangshiftError: as ``embedded.up``; the plugin is taken away again where the server does not start with it.
     """
-    from langshift.plugin import native
-
     embedded.prepare(home)
     with tempfile.TemporaryDirectory() as place:
         packed = _build(_lock(None), Path(place), detects=True)
@@ -208,7 +202,7 @@ def _emit(as_json: bool, document: dict[str, object], text: str) -> None:
         line(one)
 
 
-def _note_pipelines(found: NativePipelines) -> None:
+def _note_pipelines(found: native.NativePipelines) -> None:
     """Say what became of pipelines, and which documents are now taken otherwise."""
     if found.indices:
         note(

@@ -22,6 +22,17 @@ NO_EXTRA = (
 NO_LAB = (
     "Error: langshift evaluate board belongs to langshift-lab, which is not installed: pip install langshift-lab.\n"
 )
+#: What the bare wheel says of commands that want more.
+REFUSED = {
+    "up": (1, "", NO_EXTRA),
+    "plugin build": (1, "", "Error: Building the plugin needs an extra: pip install 'langshift[embedded]'.\n"),
+    "ingest s3://b/c.jsonl --index n": (
+        1,
+        "",
+        "Error: s3://b/c.jsonl is in S3, which needs an extra: pip install 'langshift[s3]'.\n",
+    ),
+    "evaluate board results": (2, "", NO_LAB),
+}
 
 
 def main():
@@ -49,8 +60,9 @@ def check(here, wheel, lab, env):
     assert "demo" in run(here, env, langshift, "--help")
     for encoder, count in (("e5-small", 38), ("use-m", 15)):
         assert len(json.loads(run(here, env, langshift, "vectors", "check", encoder, "--json"))["languages"]) == count
-    for command, expected in ((["up"], (1, "", NO_EXTRA)), (["evaluate", "board", "results"], (2, "", NO_LAB))):
-        refused = subprocess.run([langshift, *command], cwd=here, env=env, capture_output=True, text=True, check=False)
+    for command, expected in REFUSED.items():
+        words = command.split()
+        refused = subprocess.run([langshift, *words], cwd=here, env=env, capture_output=True, text=True, check=False)
         assert (refused.returncode, refused.stdout, refused.stderr) == expected, refused
 
     run(here, env, *pip, f"{wheel}[embedded]")
