@@ -308,7 +308,8 @@ def _schema_section(name: str, kind: Mapping[str, Any]) -> str:
 
 
 def _usual(kind: Mapping[str, Any]) -> str:
-    return f"`{json.dumps(kind['default'])}`" if "default" in kind else ""
+    # msgspec tells an empty default or not, by its version and by how the field was declared: it says little here.
+    return f"`{json.dumps(kind['default'])}`" if kind.get("default", {}) not in ({}, [], ()) else ""
 
 
 def _kind(kind: Mapping[str, Any]) -> str:
@@ -317,7 +318,8 @@ def _kind(kind: Mapping[str, Any]) -> str:
         name = kind["$ref"].rpartition("/")[2]
         return f"[{name}](#{_anchor(name)})"
     if "anyOf" in kind:
-        return " or ".join(_kind(one) for one in kind["anyOf"])
+        # Which comes first is msgspec's, by its version.
+        return " or ".join(sorted((_kind(one) for one in kind["anyOf"]), key="null".__eq__))
     if "enum" in kind:
         return ", ".join(f"`{value}`" for value in kind["enum"])
     if kind.get("type") == "array":
