@@ -287,7 +287,8 @@ def index_name(client: OpenSearch) -> Iterator[str]:
     """A name that no other test uses; every index whose name begins with it is removed afterwards."""
     name = f"langshift-test-{uuid.uuid4().hex[:8]}"
     yield name
-    if made := ",".join(client.indices.get(index=f"{name}*", params={"expand_wildcards": "all"})):
+    names_alone = {"expand_wildcards": "all", "filter_path": "*.settings.index.uuid"}
+    if made := ",".join(client.indices.get(index=f"{name}*", params=names_alone)):
         client.indices.delete(index=made)
 
 

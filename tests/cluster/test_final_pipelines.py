@@ -77,7 +77,13 @@ def test_a_pipeline_that_changes_documents_is_told_before_anything_is_written(
         client.indices.put_settings(index=index_name, body={"index.final_pipeline": pipeline})
         assert refused(run(*load, "--if-exists", "append")) == (told(f"{index_name}-v0001", pipeline, why), 1)
         require_vectors(client, index_name, corpus, language_vectors(), 1.0)
-        # A retune, which copies documents as they are, leaves the pipeline out.
+
+
+@pytest.mark.parametrize("kind", ["drops", "vector", "_index"])
+def test_a_retune_which_copies_documents_as_they_are_leaves_the_pipeline_out(client, index_name, corpus, vectors, kind):
+    corpus.ingest(index_name, "--vectors", vectors, "--alpha", 1)
+    with ingest_pipeline(client, index_name, CHANGING[kind][0]) as pipeline:
+        client.indices.put_settings(index=index_name, body={"index.final_pipeline": pipeline})
         printed(run("retune", index_name, "--alpha", 0.5, "--json"))
         require_vectors(client, index_name, corpus, language_vectors(), 0.5)
 

@@ -124,8 +124,7 @@ def test_there_is_no_preference_for_no_language(client, target):
 
 
 @pytest.mark.parametrize("fusion", ["min-max", "rrf"])
-@pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 1.0])
-@pytest.mark.parametrize("tokens", [0.0, 0.5])
+@pytest.mark.parametrize(("weight", "tokens"), [(0.0, 0.5), (0.3, 0.0), (0.5, 0.5), (1.0, 0.0)])
 @pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin", "nothing"])
 def test_the_clients_fusion_is_the_plugins(client, target, fusion, weight, tokens, words):
     setting = SearchSettings("hybrid", fusion=fusion, lexical_weight=weight * (1 - tokens), sparse_weight=tokens)

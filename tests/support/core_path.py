@@ -20,11 +20,13 @@ def core_path():
     """Gather the modules of the rooms, such as ``ingest/load.py``, in which a function's body runs meanwhile.
 
     What runs while a module is imported does not count: a decorator or a table that is made once. What the process
-    remembers of earlier commands, such as an open encoder, is forgotten first.
+    remembers of earlier commands, such as an open encoder, is forgotten first, but not the model below it: to read its
+    weights under the eyes of this function takes ten seconds.
     """
     # By type: what pretends to be of a class, as some of torch's objects do, may warn when it is asked.
     for cached in gc.get_objects():
-        if type(cached) is functools._lru_cache_wrapper and cached.__module__.startswith("langshift."):
+        ours = type(cached) is functools._lru_cache_wrapper and cached.__module__.startswith("langshift.")
+        if ours and cached.__name__ != "_model":
             cached.cache_clear()
     seen = {}
     roots = [Path(path) for path in langshift.__path__]

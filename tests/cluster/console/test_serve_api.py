@@ -27,7 +27,7 @@ from searched_index import WITHOUT_WEIGHTS
 from server_words import Refusal, pressed
 
 from langshift.debias.detector import open_detector
-from langshift.debias.encoders import open_encoder
+from langshift.debias.encoders import embeddings_api, open_encoder
 from langshift.ingest.config import build_pipeline
 from langshift.ingest.load import load
 from langshift.plugin.inventory import searchable, versions_of
@@ -342,11 +342,13 @@ def until(holds):
         time.sleep(0.1)
 
 
-def test_an_encoder_whose_server_has_gone_is_said(client, cluster_url, index_name, tmp_path):
+def test_an_encoder_whose_server_has_gone_is_said(client, cluster_url, index_name, tmp_path, monkeypatch):
+    # Each question would wait 15 seconds for a server that may be starting again.
+    monkeypatch.setattr(embeddings_api, "PATIENT", embeddings_api.PATIENT.new(total=1))
     with embeddings_server() as server:
         make_http_index(client, tmp_path / "corpus.jsonl", index_name, server)
         trusted = {"LANGSHIFT_TRUSTED_HOSTS": server.url}
-        with serving("--api", url=cluster_url, home=tmp_path, **trusted) as console, console.client() as asking:
+        with serving_here("--api", url=cluster_url, home=tmp_path, **trusted) as console, console.client() as asking:
             body = {"index": index_name, "query": WORDS}
             assert asking.post("/api/search", json=body).status_code == 200
             # A connection that is kept open ends, too.

@@ -209,6 +209,20 @@ def test_a_worker_that_cannot_do_it_says_why(change, why, nodes, index, client, 
     assert not (tmp_path / "state" / "load.json").exists()
 
 
+def test_a_cluster_that_is_not_there_or_has_no_gpus_is_told(nodes, index, cluster_url, tmp_path):
+    corpus, state = write_many_lines(tmp_path / "corpus.jsonl", 20), tmp_path / "state"
+    load = ("ingest", corpus, "--index", index, *GIVEN, "--runner", "ray", "--state", state)
+    assert refusal(langshift(*load, "--address", "127.0.0.1:1", url=cluster_url)) == (
+        "--address 127.0.0.1:1: no Ray cluster answers there: start one (`ray start --head`), or leave --address out "
+        "to use this machine alone."
+    )
+    no_gpu = program(*load, "--address", nodes.address, "--gpus-per-worker", 1, url=cluster_url)
+    assert refusal(no_gpu) == (
+        "--gpus-per-worker 1: the Ray cluster has 0 GPUs: leave it out, or add machines that have some."
+    )
+    assert not state.exists()
+
+
 def test_what_is_on_this_machine_is_refused_where_there_are_others(index, cluster_url, tmp_path):
     corpus = write_many_lines(tmp_path / "corpus.jsonl", 20)
     others = Nodes(node_ip_address="127.0.0.2")
