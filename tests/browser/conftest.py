@@ -1,7 +1,6 @@
 """A real browser for the console's pages: the system's Chromium, driven by Playwright."""
 
 import os
-import shutil
 import uuid
 from contextlib import ExitStack
 from itertools import repeat
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from browsers import ABSENT, find_browser
 from console_page import DESK
 from console_process import serving
 from fault_proxy import fault_proxy
@@ -20,19 +20,18 @@ from langshift.commands.demo import demo as demo_command
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.service import open_index
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Of what is waited for, not of what is measured: a loaded machine takes long over a report of two runs.
 PATIENCE = 120_000
-# Of the demo's 44 topics every fourth: 132 passages, 264 questions.
-EVERY = 4
+# Of the demo's 44 topics every eleventh: 48 passages, 96 questions.
+EVERY = 11
 
 
 @pytest.fixture(scope="session")
 def chromium():
     """The program; without one the tests are skipped, and fail where LANGSHIFT_REQUIRE_BROWSER=1."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
+    found = find_browser()
     if found is None:
-        reason = "no browser to test with: install Chromium (on Debian: apt-get install chromium)"
+        reason = f"no browser to test with: {ABSENT}"
         if os.environ.get("LANGSHIFT_REQUIRE_BROWSER") == "1":
             pytest.fail(reason)
         pytest.skip(reason)

@@ -8,6 +8,7 @@ import os
 import shutil
 
 import pytest
+from browsers import find_browser
 from console_process import serving
 from playwright.sync_api import expect, sync_playwright
 from small_dataset import index_of, write_small_dataset
@@ -40,7 +41,7 @@ def judge_all(url, runs):
     """Judge two runs in a browser by keyboard, to the last query; how many there were."""
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=arguments)
         page = browser.new_page()
         page.goto(f"{url}/evaluations")
         for name in runs:

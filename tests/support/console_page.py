@@ -77,15 +77,29 @@ def drag(page, handle, *shares):
     page.mouse.up()
 
 
-def grave(page, themes):
-    """What axe-core finds that is serious or critical: in the colours of themes, without themes in all else."""
+def grave(page, themes, without=None):
+    """What axe-core finds that is serious or critical: in the colours of themes, without themes in all else.
+
+    Args:
+        page: the page.
+        themes: of ``THEMES``.
+        without: a selector of what it is not to look at: it takes long over the colours of thousands of elements.
+    """
     page.evaluate(AXE)
+    place = {"exclude": [[without]]} if without else None
+
+    def violations(**rules):
+        # Of all else one element is told, not each.
+        how = {"resultTypes": ["violations"], **rules}
+        run = "async ([place, how]) => (await axe.run(place ?? document, how)).violations"
+        return page.evaluate(run, [place, how])
+
     found = []
     if not themes:
-        found += page.evaluate("async () => (await axe.run({rules: {'color-contrast': {enabled: false}}})).violations")
+        found += violations(rules={"color-contrast": {"enabled": False}})
     for theme in themes:
         page.emulate_media(color_scheme=theme)
-        found += page.evaluate("async () => (await axe.run({runOnly: ['color-contrast']})).violations")
+        found += violations(runOnly=["color-contrast"])
     return [
         f"{one['id']} ({one['impact']}): {node['target']} {node['html'][:200]} {node['failureSummary']}"
         for one in found

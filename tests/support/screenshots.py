@@ -7,7 +7,6 @@ one. All scripts show where their fonts are installed, on Debian: apt-get instal
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from browsers import ABSENT, find_browser
 from command_line import LANGSHIFT
 from console_process import serving
 from PIL import Image
@@ -26,7 +26,6 @@ from langshift.evaluate.demo import PLAIN, SHIFTED
 from langshift.settings import Settings
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Of one picture; pictures are in every checkout for good.
 MOST_BYTES = 200_000
 COLOURS = 128
@@ -100,9 +99,9 @@ def main():
 
 def take(results):
     """Take all pictures, with the demo's results in a folder."""
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    program = find_browser()
     if program is None:
-        sys.exit("There is no browser: install Chromium, on Debian: apt-get install chromium.")
+        sys.exit(f"There is no browser: {ABSENT}.")
     IMAGES.mkdir(exist_ok=True)
     # Its sandbox needs another user than root.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
