@@ -73,7 +73,7 @@ def test_the_hits_are_those_of_the_library(page, demo, found):
 
 
 def test_a_hit_says_where_it_stands_on_the_other_side(page, demo):
-    page.goto(address(demo, question("en"), size=50))
+    page.goto(address(demo, question("en"), size=20))
     there = {name: rank for rank, name in enumerate(ids(page, "left"), start=1)}
     seen = set()
     for rank, hit in enumerate(hits(page, "right").all(), start=1):

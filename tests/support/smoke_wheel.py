@@ -53,7 +53,7 @@ def main():
 def check(here, wheel, lab, env):
     """Install the wheel below ``here`` and use it, first without the laboratory's."""
     venv.create(here / "env", with_pip=True)
-    pip = [here / "env/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [here / "env/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     langshift = here / "env/bin/langshift"
     run(here, env, *pip, wheel)
     print(run(here, env, langshift, "--version"), end="")
