@@ -203,7 +203,7 @@ def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client
 def test_weights_of_tokens_are_calibrated_as_words_are(client, index_name, tmp_path, monkeypatch):
     Planted(monkeypatch)
     monkeypatch.setattr("langshift.retrieval.searcher.open_sparse", lambda name, **_: PlantedSparse(name))
-    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=("de", "en")))
+    make_index(client, tmp_path / "corpus.jsonl", index_name, lines=corpus(languages=("de", "en"), groups=22))
     reencode(client, index_name, PipelineOptions("use-m", sparse="st:one"))
     found = CalibrationRun(Searcher(client, index_name), 30).measure()
     assert [one.questions for one in found.tokens] == [one.questions for one in found.hybrid]

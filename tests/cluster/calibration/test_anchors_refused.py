@@ -81,7 +81,8 @@ def test_what_is_no_index_or_not_finished(client, index_name):
 
 @pytest.mark.usefixtures("few_are_calibrated")
 def test_an_adopted_index_is_calibrated_by_its_own_fields(client, index_name, tmp_path):
-    make_index(client, tmp_path / "corpus.jsonl", f"{index_name}-made", lines=corpus(languages=["de", "th"]), alpha=0.0)
+    lines = corpus(languages=["de", "th"], groups=22)
+    make_index(client, tmp_path / "corpus.jsonl", f"{index_name}-made", lines=lines, alpha=0.0)
     old = f"{index_name}-old"
     mapping = client.indices.get_mapping(index=f"{index_name}-made-v0001")[f"{index_name}-made-v0001"]["mappings"]
     properties = {
