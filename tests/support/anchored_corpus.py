@@ -5,18 +5,20 @@ from pathlib import Path
 
 _DEMO = Path(__file__).parents[2] / "evaluate" / "demo" / "corpus.jsonl"
 LANGUAGES = ("de", "en", "th", "zh")
+#: Documents of a calibration with ``few_are_calibrated``.
+FEW = 10
 
 
-def corpus(*, grouped=True, languages=LANGUAGES):
-    """Lines of 44 groups; English has only every second one."""
+def corpus(*, grouped=True, languages=LANGUAGES, groups=44):
+    """Lines of so many groups, 44 at most; English has only every second one."""
     made = []
     for line in _DEMO.read_text(encoding="utf-8").splitlines():
         document = json.loads(line)
         group, _, tag = document["_id"].rpartition("-")
         if tag in languages:
             made.append(document | {"language": tag, "group": group})
-    groups = sorted({document["group"] for document in made})
-    made = [document for document in made if document["language"] != "en" or groups.index(document["group"]) % 2]
+    numbers = {group: number for number, group in enumerate(sorted({document["group"] for document in made})[:groups])}
+    made = [one for one in made if one["group"] in numbers and (one["language"] != "en" or numbers[one["group"]] % 2)]
     if not grouped:
         for document in made:
             del document["group"]

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from anchored_corpus import FEW
 from command_line import langshift
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
@@ -18,6 +19,7 @@ from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.plugin import shift_script, versions
 from langshift.plugin.inventory import drop_all
+from langshift.retrieval.calibration import calibrate
 from langshift.settings import Settings
 
 
@@ -150,6 +152,17 @@ def became(client, cluster_env, index_name):
     yield load
     for name in names:
         drop_all(client, name)
+
+
+@pytest.fixture
+def few_are_calibrated(monkeypatch):
+    """A calibration asks by few documents, whatever its sample: each is asked for by a hundred searches or so.
+
+    That it takes thirty or more is about how sure it is, and not about what it does.
+    """
+    usual = calibrate.draw_passages
+    monkeypatch.setattr(calibrate, "FEWEST_CALIBRATED", FEW)
+    monkeypatch.setattr(calibrate, "draw_passages", lambda searcher, _, *more: usual(searcher, FEW, *more))
 
 
 @pytest.fixture(scope="module")

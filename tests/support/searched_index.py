@@ -13,7 +13,7 @@ from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.modes import scores, search
 from langshift.retrieval.rerank import stage
 from langshift.retrieval.settings import MODES, AnchorModel, SearchContext, SearchQuery, SearchRequest, SearchSettings
-from langshift.retrieval.steps import execute
+from langshift.retrieval.steps import execute, execute_many
 
 DIMENSION = 12
 LANGUAGES = ("en", "de", "th")
@@ -145,6 +145,13 @@ def found(client, target, question, setting=None, *, size=20, reranker=None, fil
     request = SearchRequest(question, setting or SearchSettings(), target, size, filters=index_filter(filters), **more)
     plan = search(request) if reranker is None else stage.search(request, reranker)
     return execute(client, target.index.index, plan)
+
+
+def found_by_each(client, target, question, settings, *, size=20, filters=None):
+    """What searches in several settings find, asked together as a replay asks."""
+    clauses = index_filter(filters)
+    plans = [search(SearchRequest(question, setting, target, size, filters=clauses)) for setting in settings]
+    return list(execute_many(client, target.index.index, plans))
 
 
 def scored(client, target, question, setting, how, ids):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from anchored_corpus import corpus
+from anchored_corpus import FEW, corpus
 from given_data import run
 from plain_index import made
 from searched import make_index
@@ -13,7 +13,7 @@ from shifted_index import Corpus, printed, refused
 
 from langshift.plugin import metadata, versions
 
-FEW = (
+TOO_FEW = (
     "Calibration needs 30 documents with a vector and a sentence, in languages with five documents or more; {} has {}. "
     "Anchored search continues with default values."
 )
@@ -53,7 +53,7 @@ def test_few_documents_or_documents_without_text_are_not_enough(client, index_na
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=[*lines[:10], *short, lines[-1]])
     index = versions.live(client, index_name).index
     client.index(index=index, id="bare", body={"language": "th"}, refresh=True)
-    assert refused(calibrate(index_name)) == (FEW.format(index_name, 11), 1)
+    assert refused(calibrate(index_name)) == (TOO_FEW.format(index_name, 11), 1)
     assert kept(client, index_name) is None
 
 
@@ -79,8 +79,10 @@ def test_what_is_no_index_or_not_finished(client, index_name):
     assert refused(calibrate(target.index)) == (told, 1)
 
 
+@pytest.mark.usefixtures("few_are_calibrated")
 def test_an_adopted_index_is_calibrated_by_its_own_fields(client, index_name, tmp_path):
-    make_index(client, tmp_path / "corpus.jsonl", f"{index_name}-made", lines=corpus(languages=["de", "th"]), alpha=0.0)
+    lines = corpus(languages=["de", "th"], groups=22)
+    make_index(client, tmp_path / "corpus.jsonl", f"{index_name}-made", lines=lines, alpha=0.0)
     old = f"{index_name}-old"
     mapping = client.indices.get_mapping(index=f"{index_name}-made-v0001")[f"{index_name}-made-v0001"]["mappings"]
     properties = {
@@ -112,9 +114,9 @@ def test_an_adopted_index_is_calibrated_by_its_own_fields(client, index_name, tm
     told = printed(calibrate(index_name, "--sample", "30", "--json"))
     # Its field of the groups' name is another thing: without groups the nearest in other languages are asked for.
     own, other = ([one for one in told["changes"] if one["answer"] == answer] for answer in ("own", "other"))
-    assert [(one["questions"], one["tlr"]) for one in own] == [(90, None)] * 3
+    assert [(one["questions"], one["tlr"]) for one in own] == [(3 * FEW, None)] * 3
     # For a document that stands alone nothing in another language is asked.
-    assert all(75 <= one["questions"] <= 90 and one["tlr"] is not None for one in other)
+    assert all(2.5 * FEW <= one["questions"] <= 3 * FEW and one["tlr"] is not None for one in other)
     assert len(other) == 3
     assert told["changes"][0]["dense"] > 0.3
     assert kept(client, index_name)["strength"] == told["strength"]

@@ -28,6 +28,7 @@ from langshift.retrieval.settings import AnchorModel, SearchSettings
 CORPUS = Corpus()
 MODEL = read_model()
 FULL = {"dense": 1.0, "anchored": 1.0}
+GROUPS = 22
 MODES = ("dense", "lexical", "hybrid", "balanced", "anchored")
 
 
@@ -237,7 +238,7 @@ def test_a_reranker_that_fails(client, target, monkeypatch):
 @pytest.fixture(scope="module")
 def name(client, tmp_path_factory):
     name = f"langshift-test-rerank-{uuid.uuid4().hex[:8]}"
-    make_index(client, tmp_path_factory.mktemp("rerank") / "corpus.jsonl", name, lines=corpus())
+    make_index(client, tmp_path_factory.mktemp("rerank") / "corpus.jsonl", name, lines=corpus(groups=GROUPS))
     yield name
     drop(client, name)
 
@@ -296,7 +297,7 @@ def test_asynchronous_searches_rerank_alike(name):
 
 
 def test_where_no_translation_is_known_questions_are_asked_in_another_language(client, name, index_name, tmp_path):
-    lines = [{key: value for key, value in one.items() if key != "group"} for one in corpus()]
+    lines = [{key: value for key, value in one.items() if key != "group"} for one in corpus(groups=GROUPS)]
     make_index(client, tmp_path / "corpus.jsonl", index_name, lines=lines)
     for index, translated in ((name, True), (index_name, False)):
         searcher = Searcher(client, index)
@@ -312,7 +313,7 @@ def judged(tmp_path_factory):
     """A dataset of the corpus: questions in the words of titles, of which all translations are the answers."""
     folder = tmp_path_factory.mktemp("judged") / "small"
     (folder / "qrels").mkdir(parents=True)
-    documents = corpus()
+    documents = corpus(groups=GROUPS)
     members = {}
     for one in documents:
         members.setdefault(one["group"], []).append(one["_id"])

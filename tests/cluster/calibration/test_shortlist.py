@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from search_request import index_filter
 from searched import TEXTS, a_name, drop, make_index
-from searched_index import DIMENSION, Corpus, asked, found
+from searched_index import DIMENSION, Corpus, asked, found, found_by_each
 
 from langshift.debias.debiaser import shifted as shifted_vector
 from langshift.debias.encoders import open_encoder
@@ -69,8 +69,8 @@ def test_it_ranks_as_the_live_search_does(client, target, language, filters):
     for seed, words in enumerate(("sun moon tide", "comet twin", "nothing of that")):
         question = asked(seed, language, words)
         shortlist = shortlisted(client, target, question, filters)
-        for setting in SETTINGS:
-            live = found(client, target, question, setting, size=20, filters=filters)
+        lives = found_by_each(client, target, question, SETTINGS, filters=filters)
+        for setting, live in zip(SETTINGS, lives, strict=True):
             mine = rank(shortlist, setting, size=20)
             near_ties_aside(mine.hits, live.hits)
             assert mine.how.bonus == pytest.approx(live.how.bonus, abs=1e-6), told(setting)
@@ -142,17 +142,18 @@ def test_it_ranks_at_any_alpha_as_an_index_of_that_alpha(client, shifted, filter
         question = asked(seed)
         shortlist, vectors = both(client, shifted[None], question, filters)
         assert not vectors.unmovable
+        settings = [
+            SearchSettings(),
+            SearchSettings(preference=0.1),
+            SearchSettings(preference=-0.1),
+            SearchSettings("balanced"),
+        ]
         for alpha in (0.0, 0.9):
-            for setting in (
-                SearchSettings(),
-                SearchSettings(preference=0.1),
-                SearchSettings(preference=-0.1),
-                SearchSettings("balanced"),
-            ):
-                live = found(client, shifted[alpha].target, question, setting, size=20, filters=filters).hits
+            lives = found_by_each(client, shifted[alpha].target, question, settings, filters=filters)
+            for setting, live in zip(settings, lives, strict=True):
                 hits = rank_at(shortlist, vectors, setting, alpha, size=20).hits
-                near_ties_aside(hits, live)
-                plain = [{**hit.source, "shift": None} for hit in live]
+                near_ties_aside(hits, live.hits)
+                plain = [{**hit.source, "shift": None} for hit in live.hits]
                 assert [{**hit.source, "shift": None} for hit in hits] == plain
         assert rank_at(shortlist, vectors, SearchSettings("hybrid"), None) == rank(shortlist, SearchSettings("hybrid"))
         lexical = rank(shortlist, SearchSettings("lexical"))
@@ -160,8 +161,8 @@ def test_it_ranks_at_any_alpha_as_an_index_of_that_alpha(client, shifted, filter
 
 
 def test_at_the_indexs_own_alpha_it_ranks_as_indexed(client, shifted):
+    shortlist, vectors = both(client, shifted[0.9], asked(3))
     for setting in SETTINGS:
-        shortlist, vectors = both(client, shifted[0.9], asked(3))
         near_ties_aside(rank_at(shortlist, vectors, setting, 0.9, size=20).hits, rank(shortlist, setting, size=20).hits)
 
 
