@@ -85,8 +85,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are processors, as some tests mostly wait; four at most."""
-    return min(MOST_PROCESSES, (os.cpu_count() or 1) + 1)
+    """Two processes more than there are processors, as many tests mostly wait; four at most."""
+    return min(MOST_PROCESSES, (os.cpu_count() or 1) + 2)
 
 
 @pytest.hookimpl(optionalhook=True)
