@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from langshift.retrieval.calibration import calibrate
+
 _DEMO = Path(__file__).parents[2] / "evaluate" / "demo" / "corpus.jsonl"
 LANGUAGES = ("de", "en", "th", "zh")
 #: Documents of a calibration with ``few_are_calibrated``.
@@ -23,3 +25,13 @@ def corpus(*, grouped=True, languages=LANGUAGES, groups=44):
         for document in made:
             del document["group"]
     return made
+
+
+def calibrate_few(patch, documents):
+    """Let a calibration ask by so many documents, whatever its sample: each is asked for by a hundred searches or so.
+
+    That it takes thirty or more is about how sure it is, and not about what it does.
+    """
+    usual = calibrate.draw_passages
+    patch.setattr(calibrate, "FEWEST_CALIBRATED", documents)
+    patch.setattr(calibrate, "draw_passages", lambda searcher, _, *more: usual(searcher, documents, *more))

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from anchored_corpus import FEW
+from anchored_corpus import FEW, calibrate_few
 from command_line import langshift
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
@@ -19,7 +19,6 @@ from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.plugin import shift_script, versions
 from langshift.plugin.inventory import drop_all
-from langshift.retrieval.calibration import calibrate
 from langshift.settings import Settings
 
 
@@ -156,13 +155,8 @@ def became(client, cluster_env, index_name):
 
 @pytest.fixture
 def few_are_calibrated(monkeypatch):
-    """A calibration asks by few documents, whatever its sample: each is asked for by a hundred searches or so.
-
-    That it takes thirty or more is about how sure it is, and not about what it does.
-    """
-    usual = calibrate.draw_passages
-    monkeypatch.setattr(calibrate, "FEWEST_CALIBRATED", FEW)
-    monkeypatch.setattr(calibrate, "draw_passages", lambda searcher, _, *more: usual(searcher, FEW, *more))
+    """A calibration asks by few documents."""
+    calibrate_few(monkeypatch, FEW)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from anchored_corpus import FEW, corpus
+from anchored_corpus import FEW, calibrate_few, corpus
 from command_line import langshift
 from documents import REFERENCE
 from given_data import run, write_lines
@@ -34,6 +34,8 @@ from langshift.retrieval.settings import USUAL_STRENGTH, AnchorModel, SearchRequ
 DOCS = REFERENCE / "permissions.md"
 USER, PASSWORD = "loader", "s3cret"
 LANGUAGES = ("de", "en", "th")
+# Documents of the calibration that most of these tests read, and of how many questions each part of it is made.
+ASKED, EACH = 15, 45
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def plain(client, name):
 
 
 class Calibrated(NamedTuple):
-    """A calibration of 30 documents by the command line, which takes thousands of searches.
+    """A calibration of few documents by the command line, which takes a thousand searches all the same.
 
     Attributes:
         printed: what it prints, in words.
@@ -130,6 +132,7 @@ def measured(client, name, secured):
     client.indices.add_block(index=index, block="write")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CalibrationRun, "measure", measure)
+        calibrate_few(patch, ASKED)
         done, used = secured("loading", "anchors", "calibrate", index, "--sample", 30)
     client.indices.put_settings(index=index, body={"index.blocks.write": None})
     assert done.exit_code == 0, done.output
@@ -142,7 +145,7 @@ def measured(client, name, secured):
 def test_what_is_measured_is_kept_and_all_else_stays(client, plain, name, measured):
     after = dict(measured.after)
     assert measured.stderr == (
-        f"Calibrating {plain.index} with 30 documents: 90 texts to encode, and about 2,520 searches.\n"
+        f"Calibrating {plain.index} with {ASKED} documents: {EACH} texts to encode, and about 1,260 searches.\n"
     )
     written = after.pop(metadata.ANCHORS)
     assert after == {name: part for name, part in measured.before.items() if name != metadata.ANCHORS}
@@ -181,19 +184,19 @@ def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client
     told = measured.told
     parts = {(one["answer"], one["vagueness"] or one["overlap"]): one for one in told["changes"]}
     assert {part: one["questions"] for part, one in parts.items()} == dict.fromkeys(
-        [("own", "all"), ("own", "half"), ("own", "none"), ("other", 1.0), ("other", 0.5), ("other", 0.25)], 90
+        [("own", "all"), ("own", "half"), ("own", "none"), ("other", 1.0), ("other", 0.5), ("other", 0.25)], EACH
     )
     # Too few documents in each language to predict anything of it.
     assert [(one["answer"], one["language"]) for one in told["predicted"]] == [("own", None), ("other", None)]
     assert all(one["lowest"] <= one["highest"] for one in told["predicted"])
-    assert (told["documents"], told["questions"], told["overlap"]) == (30, 540, None)
+    assert (told["documents"], told["questions"], told["overlap"]) == (ASKED, 6 * EACH, None)
     # Of two of the three languages each content is there in two, and in every second case in three.
     assert 0.75 < told["translated"] < 0.95
     assert told["spread"] == pytest.approx(measured_spread(client, versions.live(client, name), 300))
     full = {one["overlap"]: one["ndcg"] for one in told["full_strength"] if one["answer"] == "own"}
     assert full["all"] > 0.05
     assert full["all"] > full["none"]
-    # Thirty documents are few to be sure by.
+    # So many documents are few to be sure by.
     assert (told["mode"] == "anchored") == (told["strength"] > 0)
     assert told["loss"] <= 0.004
     assert told["lexical_weight"] in (None, 0.3, 0.1, 0.03)
@@ -218,7 +221,7 @@ def test_weights_of_tokens_are_calibrated_as_words_are(client, index_name, tmp_p
 
 def test_on_the_way_a_person_sees_how_far_it_is(measured):
     begun, cost = measured.begun, measured.cost
-    assert begun[:3] == [("Encoding", 0), ("Mode dense", 540), ("Mode anchored", 540)]
+    assert begun[:3] == [("Encoding", 0), ("Mode dense", 6 * EACH), ("Mode anchored", 6 * EACH)]
     assert {what for what, _ in begun[3:]} <= {
         "Mode anchored",
         "Mode hybrid",
@@ -226,7 +229,7 @@ def test_on_the_way_a_person_sees_how_far_it_is(measured):
         "Reranking anchored",
     }
     assert sum(measured.searches) == sum(total for _, total in begun)
-    assert (cost.documents, cost.encoded) == (30, 90)
+    assert (cost.documents, cost.encoded) == (ASKED, EACH)
 
 
 @pytest.mark.usefixtures("few_are_calibrated")
@@ -474,12 +477,12 @@ def test_it_prints_what_it_found_in_words(plain, name, measured):
     heads = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR"]
     assert re.split(r"  +", lines[0]) == heads
     assert [re.split(r"  +", line)[:4] for line in lines[1:7]] == [
-        ["in the query's language", "any", "all", "90"],
-        ["in the query's language", "any", "half", "90"],
-        ["in the query's language", "any", "none", "90"],
-        ["in others only", "100%", "any", "90"],
-        ["in others only", "50%", "any", "90"],
-        ["in others only", "25%", "any", "90"],
+        ["in the query's language", "any", "all", str(EACH)],
+        ["in the query's language", "any", "half", str(EACH)],
+        ["in the query's language", "any", "none", str(EACH)],
+        ["in others only", "100%", "any", str(EACH)],
+        ["in others only", "50%", "any", str(EACH)],
+        ["in others only", "25%", "any", str(EACH)],
     ]
     assert lines[7:13] == [
         "",
@@ -495,7 +498,7 @@ def test_it_prints_what_it_found_in_words(plain, name, measured):
     assert lines[10].endswith(f"; spread of cosines: {kept['spread']:.4f}.")
     weight = kept["lexical_weight"]
     assert lines[11] == (
-        f"Calibration found no weight of words at which hybrid search of {name} loses nothing."
+        f"Calibration found no weight of words at which hybrid search of {index} loses nothing."
         if weight is None
         else f"Hybrid search with words weighing {weight:g} loses no more than .0040 in any part of these queries (95% "
         "confidence)."
