@@ -42,8 +42,11 @@ KILLS ?= 100
 test: $(VENV)/.installed-dev  ## all tests of the core, those against a real OpenSearch and in a browser included
 	@$(PY) -m pytest $(TOGETHER) tests/unit tests/cluster tests/browser tests/docs --ignore tests/cluster/faults
 
-test-lab: $(VENV)/.installed-dev  ## the tests of the laboratory, lab/
-	@$(PY) -m pytest $(TOGETHER) lab/tests
+# Of the laboratory's tests those that `make test-lab` runs.
+LAB ?= lab/tests
+
+test-lab: $(VENV)/.installed-dev  ## the tests of the laboratory, lab/; LAB=lab/tests/unit alone needs no cluster
+	@$(PY) -m pytest $(TOGETHER) $(LAB)
 
 paper: $(VENV)/.installed-dev  ## one of the papers' figures, from the texts: XQuAD in three languages; make evidence has all
 	@$(PY) -m pytest -p no:randomly tests/paper
