@@ -471,7 +471,7 @@ def test_who_may_load_may_calibrate_and_who_may_search_may_not(client, plain, na
     assert (done.exit_code, done.stderr) == (0, "")
 
 
-def test_it_prints_what_it_found_in_words(plain, name, measured):
+def test_it_prints_what_it_found_in_words(plain, measured):
     kept, index = measured.told, plain.index
     lines = measured.printed.splitlines()
     heads = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR"]
