@@ -18,6 +18,8 @@ def test_the_pages_depend_on_the_code_alone():
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, cwd=ROOT / "tools", env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+    assert "\n## langshift up\n" in done.stdout
+    assert "\n## nDCG@k\n" in done.stdout
     # They were made where the terminal and the settings were others.
     kept = "".join((generate_pages.DOCS / name).read_text(encoding="utf-8") for name in generate_pages.PAGES)
     assert done.stdout == kept
