@@ -5,15 +5,16 @@ What was done to a document's vector stands in its stamp, by which it is undone,
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import Matrix
-from langshift.debias.vectors import CommonStep, LanguageVectors, Recommendation, Vectors
+from langshift.debias.vectors import MOST_OWN, CommonStep, LanguageVectors, Recommendation, Vectors
 from langshift.errors import UsageError
+from langshift.languages import text_language
 
 # The range of γ beside 0: retrieval is worse in between than at either end, and what 1 takes out cannot be put back.
 LEAST_GAMMA, MOST_GAMMA = 0.9, 0.98
@@ -31,6 +32,17 @@ def require_gamma(gamma: float) -> float:
             "less than either, and what 1 takes out of a vector cannot be put back."
         )
     return gamma
+
+
+def require_own(own: float) -> float:
+    """Refuse a β that no index is made with.
+
+    Raises:
+        UsageError: it is out of its range.
+    """
+    if not 0 <= own <= MOST_OWN:
+        raise UsageError(f"own {own:g} cannot be used: it must be between 0 and {MOST_OWN:g}.")
+    return own
 
 
 def subtract(vectors: Matrix, step: NDArray[np.float64]) -> Matrix:
@@ -79,20 +91,87 @@ def mean_difference(total: NDArray[np.float64], pairs: int) -> NDArray[np.float3
 AT_ONCE = 4096
 
 
+class Fitted(Protocol):
+    """What documents are moved by; the attributes are those of ``LanguageVectors``."""
+
+    @property
+    def hash(self) -> str | None: ...  # noqa: D102
+
+    @property
+    def own_hash(self) -> str | None: ...  # noqa: D102
+
+    @property
+    def vectors(self) -> Vectors: ...  # noqa: D102
+
+    @property
+    def step(self) -> CommonStep | None: ...  # noqa: D102
+
+    @property
+    def own_vectors(self) -> Vectors: ...  # noqa: D102
+
+    @property
+    def scatter(self) -> Sequence[float]: ...  # noqa: D102
+
+
 class Scales:
     """One scale for all languages, and those of single languages.
 
     Attributes:
         alpha: scale of all languages.
         alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
+        gamma: 0, or how much of what all queries have in common is taken out of all documents, whatever their
+            language; see ``CommonStep``.
+        own: β, which adds ``β s u_ℓ`` to documents in ℓ, the pivot language too, with s of ``weight``.
     """
 
     alpha: float
     alphas: Mapping[str, float]
+    gamma: float
+    own: float
+
+    @property
+    def fitted(self) -> Fitted | None:
+        """What is scaled; None where nothing is known."""
+        raise NotImplementedError
 
     def scale(self, key: str) -> float:
         """Return the scale of one language, by the tag of its vector."""
         return self.alphas.get(key, self.alpha)
+
+    @cached_property
+    def weight(self) -> float:
+        """β s, with s the mean length of documents that are moved by these scales (root mean square).
+
+        So β is in units of cosine. The mean of a language's documents moves as each document does, and what is left of
+        their scatter adds to it: ``s² = mean ‖T(m_D + (1 − α_ℓ) V_ℓ)‖² + scatter − (1 − (1 − γ)²) scatter along B``.
+
+        Raises:
+            UsageError: there is a β, and nothing is known that could be scaled by it.
+        """
+        known = self.fitted
+        if not self.own or known is None:
+            return 0.0
+        if not known.own_vectors or known.step is None:
+            raise UsageError(
+                "The language vectors contain no preference vectors for --own: fit them anew with "
+                "`langshift vectors fit`, or leave --own at 0."
+            )
+        offsets = {tag: (1 - self.scale(tag)) * one.astype(np.float64) for tag, one in known.vectors.items()}
+        means = known.step.mean + np.array([np.zeros(len(known.step.mean)), *offsets.values()])
+        lost = 1 - (1 - self.gamma) ** 2
+        within = known.scatter[0] - lost * sum(known.scatter[1 : 1 + len(known.step.directions)])
+        moved = np.square(known.step.remove(means, self.gamma)).sum(axis=1).mean()
+        return self.own * float(np.sqrt(moved + max(within, 0.0)))
+
+    def own_stamp(self, language: str) -> dict[str, Any]:
+        """Return what a stamp says of β for a document in a language, as its field has it; nothing without a β."""
+        known = self.fitted
+        if not self.own or known is None:
+            return {}
+        given: dict[str, Any] = {"vectors": known.own_hash, "weight": 0.0}
+        if language in known.own_vectors:
+            given |= {"weight": self.weight, "language": language}
+        return {"own": given}
 
 
 @dataclass(frozen=True)
@@ -103,21 +182,25 @@ class Debiaser(Scales):
         vectors: the language vectors and what else was fitted; None where nothing is known, which moves nothing.
         alpha: scale, 0 to 1.
         alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
-        gamma: 0, or how much of what all queries have in common is taken out of all documents, whatever their
-            language; see ``CommonStep``.
+        gamma: as in ``Scales``.
+        own: likewise.
     """
 
     vectors: LanguageVectors | None
     alpha: float = 1.0
     alphas: Mapping[str, float] = field(default_factory=dict)
     gamma: float = 0.0
+    own: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse a gamma for which the file of language vectors holds nothing.
+        """Refuse a gamma or a β for which the file of language vectors holds nothing.
 
         Raises:
             UsageError: saying how to fit it.
         """
+        require_own(self.own)
+        # Refuses what cannot be scaled.
+        _ = self.weight
         if not self.gamma:
             return
         require_gamma(self.gamma)
@@ -126,6 +209,29 @@ class Debiaser(Scales):
                 "The language vectors contain no directions of queries for a gamma: fit them anew with "
                 "`langshift vectors fit`, or leave gamma at 0."
             )
+
+    @property
+    def fitted(self) -> LanguageVectors | None:
+        """The language vectors."""
+        return self.vectors
+
+    def stamp(self, language: str) -> dict[str, Any]:
+        """What a document's stamp says of how it was moved, by its tag.
+
+        ``alpha`` and ``language`` are the scale and the vector that moved it, also where the scale is 0; ``gamma`` and
+        ``own`` are absent where they are 0. ``tag`` is the document's own tag where that says more than the field
+        ``language``, so that other language vectors can be applied later.
+        """
+        key, spoken = self.named(language), text_language(language)
+        made = {"vectors": self.vectors.hash if self.vectors else None, "alpha": 0.0 if key is None else self.scale(key)}
+        if key is not None:
+            made["language"] = key
+        if self.gamma:
+            made["gamma"] = self.gamma
+        made |= self.own_stamp(spoken)
+        if language != spoken:
+            made["tag"] = language
+        return made
 
     def key(self, language: str) -> str | None:
         """The tag under which documents of a language are moved; None where they stay as they are."""
@@ -146,7 +252,7 @@ class Debiaser(Scales):
         Returns:
             Shape (n, d), float32, not normalised; rows that stay, as none does with γ above 0, come back bit for bit.
         """
-        return self.moved(vectors, [self.key(tag) for tag in languages], self._document_move)
+        return self.moved(vectors, languages, self._document_move)
 
     def moved(
         self, vectors: Matrix, keys: Sequence[str | None], move_of: Callable[[str], Callable[[Matrix], Matrix] | None]
@@ -177,15 +283,28 @@ class Debiaser(Scales):
     def _step(self) -> CommonStep | None:
         return None if self.vectors is None else self.vectors.step
 
-    def _document_move(self, key: str) -> Callable[[Matrix], Matrix] | None:
-        """What moves documents by the tag of a language vector, empty for none; None where nothing does."""
-        if not self.gamma:
+    def _document_move(self, language: str) -> Callable[[Matrix], Matrix] | None:
+        """What moves documents in a language; None where nothing does."""
+        known, step, key = self.vectors, self._step, self.key(language) or ""
+        own = None if known is None else self._own_step.get(text_language(language))
+        if known is None or not (self.gamma or own is not None):
             return self.language_move(key)
-        known, step = self.vectors, self._step
-        assert known is not None  # noqa: S101 - a gamma was refused without them
-        assert step is not None  # noqa: S101
         offset = self.scale(key) * known.vectors[key].astype(np.float64) if key else np.zeros(known.dimension)
-        return lambda rows: step.remove(rows.astype(np.float64) - offset, self.gamma).astype(np.float32)
+
+        def move(rows: Matrix) -> Matrix:
+            moved = rows.astype(np.float64) - offset
+            if self.gamma and step is not None:
+                moved = step.remove(moved, self.gamma)
+            made: Matrix = (moved if own is None else moved + own).astype(np.float32)
+            return made
+
+        return move
+
+    @cached_property
+    def _own_step(self) -> dict[str, NDArray[np.float64]]:
+        """Language -> β s u, shape (d,); empty without β."""
+        known = self.vectors
+        return {tag: self.weight * one for tag, one in known.own_vectors.items()} if known and self.weight else {}
 
     def language_move(self, key: str) -> Callable[[Matrix], Matrix] | None:
         """What the shift by a language vector does; None where nothing does, as for an empty tag."""
@@ -193,25 +312,28 @@ class Debiaser(Scales):
         return partial(shift, offset=known.vectors[key], alpha=self.scale(key)) if known is not None and key else None
 
 
-def recommended(known: LanguageVectors | None, alpha: float | None = None, gamma: float | None = None) -> Debiaser:
+def recommended(
+    known: LanguageVectors | None, alpha: float | None = None, gamma: float | None = None, own: float | None = None
+) -> Debiaser:
     """Complete what was given by what a file of language vectors recommends.
 
     Args:
         known: the file; None moves nothing.
         alpha: scale of all languages; None takes the file's scales, else 1.
         gamma: None takes the file's, but 0 beside an alpha that was given.
+        own: likewise.
 
     Raises:
-        UsageError: the file holds nothing for the gamma, or the gamma cannot be used.
+        UsageError: the file holds nothing for the gamma or for own, or they cannot be used.
     """
     if known is None:
         return Debiaser(None, 0.0)
     # What nobody has measured is moved whole.
     advice = known.recommendation or Recommendation()
-    if gamma is None:
-        gamma = advice.gamma if alpha is None else 0.0
-    alphas = dict(advice.alphas) if alpha is None else {}
-    return Debiaser(known, advice.alpha if alpha is None else alpha, alphas, gamma)
+    unnamed = alpha is None
+    gamma = gamma if gamma is not None else advice.gamma if unnamed else 0.0
+    own = own if own is not None else advice.own if unnamed else 0.0
+    return Debiaser(known, advice.alpha if alpha is None else alpha, dict(advice.alphas) if unnamed else {}, gamma, own)
 
 
 Stamp = Mapping[str, Any]
@@ -219,7 +341,7 @@ Stamp = Mapping[str, Any]
 
 def is_shifted(stamp: Stamp) -> bool:
     """Whether a vector with this stamp is another than the encoder's."""
-    return bool(stamp.get("gamma")) or is_shifted_by_language(stamp)
+    return bool(stamp.get("gamma") or own_of(stamp).weight) or is_shifted_by_language(stamp)
 
 
 def is_shifted_by_language(stamp: Stamp) -> bool:
@@ -227,36 +349,67 @@ def is_shifted_by_language(stamp: Stamp) -> bool:
     return bool(stamp.get("alpha"))
 
 
-def restored(stored: Matrix, stamp: Stamp, vectors: Vectors, step: CommonStep | None) -> NDArray[np.float64]:
+class OwnStamp(NamedTuple):
+    """What a stamp says of β.
+
+    Attributes:
+        weight: β s; 0 where nothing was added.
+        language: whose u was added.
+        vectors: the hash of its preference vectors.
+    """
+
+    weight: float = 0.0
+    language: str | None = None
+    vectors: str | None = None
+
+
+def own_of(stamp: Stamp) -> OwnStamp:
+    """Read what a stamp says of β; any client may have written it."""
+    told = stamp.get("own")
+    if not isinstance(told, Mapping) or not isinstance(weight := told.get("weight"), int | float):
+        return OwnStamp()
+    return OwnStamp(float(weight), told.get("language"), told.get("vectors"))
+
+
+def is_undoable(stamp: Stamp, fitted: Fitted) -> bool:
+    """Whether all that a stamp says was done can be taken back."""
+    by_language, own = is_shifted_by_language(stamp), own_of(stamp)
+    if (by_language or stamp.get("gamma")) and stamp.get("vectors") != fitted.hash:
+        return False
+    if own.weight and (own.vectors != fitted.own_hash or own.language not in fitted.own_vectors):
+        return False
+    return not (by_language and stamp.get("language") not in fitted.vectors or stamp.get("gamma") and not fitted.step)
+
+
+def restored(stored: Matrix, stamp: Stamp, fitted: Fitted) -> NDArray[np.float64]:
     """As ``undo``, before rounding: shape (dimension,), float64."""
-    gamma, raw = float(stamp.get("gamma") or 0), stored.astype(np.float64)
+    gamma, raw = float(stamp.get("gamma") or 0), stored.astype(np.float64) - _own_offset(stamp, fitted)
     if gamma:
-        raw = _required(step).restore(raw, gamma)
-    return raw + _offset(stamp, vectors)
+        raw = _required(fitted.step).restore(raw, gamma)
+    return raw + _offset(stamp, fitted)
 
 
-def undo(stored: Matrix, stamp: Stamp, vectors: Vectors, step: CommonStep | None) -> Matrix:
+def undo(stored: Matrix, stamp: Stamp, fitted: Fitted) -> Matrix:
     """The vector as the encoder made it, up to rounding; see ``CommonStep.restore``.
 
     Args:
         stored: z̃, shape (dimension,), float32.
-        stamp: of a document that was shifted with these vectors.
-        vectors: the index's: tag -> V_ℓ, each of shape (dimension,).
-        step: the index's; None where its documents have no γ.
+        stamp: of a document that was shifted by ``fitted``, see ``is_undoable``.
+        fitted: what the index keeps.
 
     Returns:
         z, shape (dimension,), float32.
     """
-    made: Matrix = restored(stored, stamp, vectors, step).astype(np.float32)
+    made: Matrix = restored(stored, stamp, fitted).astype(np.float32)
     return made
 
 
-def shifted(raw: NDArray[np.floating[Any]], stamp: Stamp, vectors: Vectors, step: CommonStep | None) -> Matrix:
+def shifted(raw: NDArray[np.floating[Any]], stamp: Stamp, fitted: Fitted) -> Matrix:
     """The vector as it is stored with this stamp; ``raw`` is z, of shape (dimension,), the rest as in ``undo``."""
-    gamma, moved = float(stamp.get("gamma") or 0), raw.astype(np.float64) - _offset(stamp, vectors)
+    gamma, moved = float(stamp.get("gamma") or 0), raw.astype(np.float64) - _offset(stamp, fitted)
     if gamma:
-        moved = _required(step).remove(moved, gamma)
-    made: Matrix = moved.astype(np.float32)
+        moved = _required(fitted.step).remove(moved, gamma)
+    made: Matrix = (moved + _own_offset(stamp, fitted)).astype(np.float32)
     return made
 
 
@@ -266,7 +419,13 @@ def _required(step: CommonStep | None) -> CommonStep:
     return step
 
 
-def _offset(stamp: Stamp, vectors: Vectors) -> NDArray[np.float64]:
+def _offset(stamp: Stamp, fitted: Fitted) -> NDArray[np.float64]:
     """α V_ℓ, shape (dimension,), float64; a single 0 where no language vector was subtracted."""
     alpha, language = float(stamp.get("alpha") or 0), stamp.get("language")
-    return alpha * vectors[language].astype(np.float64) if alpha and language else np.zeros(1)
+    return alpha * fitted.vectors[language].astype(np.float64) if alpha and language else np.zeros(1)
+
+
+def _own_offset(stamp: Stamp, fitted: Fitted) -> NDArray[np.float64]:
+    """β s u_ℓ, likewise."""
+    weight, language, _ = own_of(stamp)
+    return weight * fitted.own_vectors[language].astype(np.float64) if weight and language else np.zeros(1)

@@ -13,10 +13,11 @@ from langshift.errors import FingerprintError
 from langshift.wording import join_words
 
 
-def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float) -> str:
-    """``alpha 0.6 (th 0.3), gamma 0.7``; what differs by language and gamma only where there is any."""
-    single = ", ".join(f"{tag} {own:g}" for tag, own in sorted(alphas.items()))
-    return f"alpha {alpha:g}{f' ({single})' if single else ''}{f', gamma {gamma:g}' if gamma else ''}"
+def scales_in_words(alpha: float, alphas: Mapping[str, float], gamma: float, own: float = 0.0) -> str:
+    """``alpha 0.6 (th 0.3), gamma 0.7, own 0.02``; all but alpha only where there is any."""
+    single = ", ".join(f"{tag} {scale:g}" for tag, scale in sorted(alphas.items()))
+    others = "".join(f", {name} {scale:g}" for name, scale in (("gamma", gamma), ("own", own)) if scale)
+    return f"alpha {alpha:g}{f' ({single})' if single else ''}{others}"
 
 
 _Scale = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -46,6 +47,8 @@ class Fingerprint:
         languages: those that detection is limited to; empty for all.
         pooling: how the encoder pooled tokens, ``mean``, ``cls`` or ``last``, where that was not the model's own way.
         max_tokens: how many tokens of a text it read, where that was not the usual number.
+        own: β, how much nearer documents were moved to queries in their own language, in units of cosine.
+        own_vectors: hash of the preference vectors that did it; None without β.
     """
 
     encoder: str
@@ -64,6 +67,8 @@ class Fingerprint:
     languages: list[str] = field(default_factory=list)
     pooling: Pooling | None = None
     max_tokens: _Tokens | None = None
+    own: _Scale = 0.0
+    own_vectors: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift``."""
@@ -81,12 +86,14 @@ class Fingerprint:
     @property
     def scales(self) -> str:
         """How much documents were moved, see ``scales_in_words``."""
-        return scales_in_words(self.alpha, self.alphas, self.gamma)
+        return scales_in_words(self.alpha, self.alphas, self.gamma, self.own)
 
     @property
     def moves(self) -> bool:
         """Whether any document is moved."""
-        return self.vectors is not None and bool(self.alpha or self.gamma or any(self.alphas.values()))
+        return self.vectors is not None and bool(
+            self.alpha or self.gamma or self.own or any(self.alphas.values())
+        )
 
     def differences(self, other: Fingerprint) -> list[tuple[str, Any, Any]]:
         """Name, own value and other value of each field in which the two make different vectors."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
@@ -17,16 +17,26 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import Encoder, Pooling, identity
 from langshift.debias.fingerprint import same_encoder, scales_in_words, shown_value
-from langshift.debias.fitting.directions import principal_directions
+from langshift.debias.fitting.directions import principal_directions, spanned_directions
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import write_bytes
-from langshift.languages import UNDETERMINED, macrolanguage, parse_tag, primary, script_of, with_script
+from langshift.languages import (
+    UNDETERMINED,
+    macrolanguage,
+    parse_tag,
+    primary,
+    script_of,
+    text_language,
+    with_script,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Vectors = Mapping[str, NDArray[np.float32]]
+#: The largest β: at .1 nearly nothing but documents in the query's language is found.
+MOST_OWN = 0.1
 #: The two sides of a search, by which ``LanguageVectors.common`` is named.
 DOCUMENTS, QUERIES = "documents", "queries"
 
@@ -103,7 +113,9 @@ class CommonStep:
         """Put back what ``remove`` took out; arguments and result the other way round."""
         mean, basis = self.mean.astype(np.float64), self.directions.astype(np.float64)
         left = vectors - (1 - gamma) * mean
-        made: NDArray[np.float64] = left + gamma / (1 - gamma) * ((left @ basis.T) @ basis) + mean
+        # Rows that are rounded to 32 bits are orthonormal to 1e-8 only, which would be multiplied by 1 / (1 - γ).
+        along = np.linalg.solve(np.eye(len(basis)) - gamma * (basis @ basis.T), (left @ basis.T).T).T
+        made: NDArray[np.float64] = left + gamma * (along @ basis) + mean
         return made
 
 
@@ -115,16 +127,18 @@ class Recommendation:
         alpha: scale of the shift, 0 to 1.
         alphas: scales of single languages that differ from ``alpha``.
         gamma: 0, or how much is taken out of documents of what all queries have in common, see ``CommonStep``.
+        own: β, what documents are moved towards queries in their own language; see ``own_vectors``.
     """
 
     alpha: float = 1.0
     alphas: Mapping[str, float] = field(default_factory=dict)
     gamma: float = 0.0
+    own: float = 0.0
 
     @property
     def words(self) -> str:
-        """``alpha 1, gamma 0.97``; scales of single languages are left out."""
-        return scales_in_words(self.alpha, {}, self.gamma)
+        """``alpha 1, gamma 0.97, own 0.004``; scales of single languages are left out."""
+        return scales_in_words(self.alpha, {}, self.gamma, self.own)
 
 
 @dataclass(frozen=True)
@@ -153,10 +167,19 @@ class LanguageVectors:
         tuning: what ``langshift vectors tune`` measured; may be empty.
         pooling: how the encoder pooled tokens, where that was not the model's own way.
         max_tokens: how many tokens of a text it read, where that was not the usual number.
+        own_vectors: language as the field ``language`` has it -> u_ℓ, shape (dimension,), float32, with ``⟨q, u_ℓ⟩``
+            about 1 for queries in ℓ and 0 for others; see ``preference_vectors``. Empty where nobody fitted them.
+        scatter: mean squared distance of documents from the mean of their language: in all, then along each direction
+            that the means of queries span, of which B are the first; empty likewise.
     """
 
     #: Attribute -> what stands before the language in the names of its tensors.
-    parts: ClassVar[Mapping[str, str]] = {"vectors": "", "query_vectors": "query", "common": "common"}
+    parts: ClassVar[Mapping[str, str]] = {
+        "vectors": "",
+        "query_vectors": "query",
+        "common": "common",
+        "own_vectors": "own",
+    }
 
     pivot: str
     vectors: Vectors
@@ -176,6 +199,8 @@ class LanguageVectors:
     query_directions: NDArray[np.float32] | None = None
     pooling: Pooling | None = None
     max_tokens: int | None = None
+    own_vectors: Vectors = field(default_factory=dict)
+    scatter: Sequence[float] = ()
 
     def key(self, language: str) -> str | None:
         """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""
@@ -215,6 +240,24 @@ class LanguageVectors:
         found = principal_directions(means, rank)
         return replace(self, query_directions=found if len(found) else None)
 
+    def with_preference(
+        self, own_vectors: Vectors, along: Callable[[NDArray[np.floating[Any]]], Sequence[float]]
+    ) -> Self:
+        """These with preference vectors, as far as they are of these languages; without directions with none.
+
+        Args:
+            own_vectors: u_ℓ by language.
+            along: see ``fitting.directions.Scatter.along``.
+        """
+        means = self.query_means
+        if self.step is None or means is None:
+            return self
+        spoken = {text_language(tag) for tag in (*self.vectors, self.pivot)}
+        # Along all, so that other ranks can be had.
+        spanned = principal_directions(means, spanned_directions(means))
+        known = {tag: one for tag, one in own_vectors.items() if tag in spoken}
+        return replace(self, own_vectors=known, scatter=list(along(spanned)))
+
     @property
     def hash(self) -> str:
         """16 hexadecimal digits that name the numbers that move documents, whatever else the file holds."""
@@ -222,9 +265,13 @@ class LanguageVectors:
         step = self.step
         common = {} if step is None else {DOCUMENTS: step.mean, QUERIES: step.directions}
         for tensors in (self.vectors, common):
-            for tag in sorted(tensors):
-                digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
+            _add(digest, tensors)
         return digest.hexdigest()[:16]
+
+    @property
+    def own_hash(self) -> str | None:
+        """16 hexadecimal digits that name the preference vectors; None without."""
+        return own_hash(self.own_vectors)
 
     def require_encoder(self, encoder: Encoder, place: str) -> None:
         """Refuse an encoder that these vectors were not fitted with.
@@ -290,6 +337,18 @@ class LanguageVectors:
         return loaded
 
 
+def own_hash(own_vectors: Vectors) -> str | None:
+    """What names preference vectors in stamps; None where there are none."""
+    digest = hashlib.sha256()
+    _add(digest, own_vectors)
+    return digest.hexdigest()[:16] if own_vectors else None
+
+
+def _add(digest: hashlib._Hash, tensors: Vectors) -> None:
+    for tag in sorted(tensors):
+        digest.update(tag.encode() + b"\0" + tensors[tag].astype("<f4").tobytes())
+
+
 def shipped(encoder: str) -> Path | None:
     """The file of language vectors that comes with langshift for an encoder, or None."""
     if not encoder.replace("-", "").isalnum():
@@ -350,19 +409,29 @@ def _require_sound(vectors: LanguageVectors, path: Path) -> None:
     """
     known = {*vectors.vectors, vectors.pivot}
     advice = vectors.recommendation or Recommendation()
-    parts = [getattr(vectors, name) for name in (*vectors.parts, "evidence") if name != "common"]
-    strangers = any(set(part) - known for part in (*parts, advice.alphas))
+    parts = [getattr(vectors, name) for name in (*vectors.parts, "evidence") if name not in ("common", "own_vectors")]
+    spoken = {text_language(tag) for tag in known}
+    strangers = any(set(part) - known for part in (*parts, advice.alphas)) or set(vectors.own_vectors) - spoken
     if len(known) < 2 or set(vectors.pairs) != known - {vectors.pivot} or vectors.pivot in vectors.vectors or strangers:
         raise UsageError(f"{path}: its header and its vectors name different languages; {_HOW_TO_FIT}.")
     if set(vectors.common) not in (set(), {DOCUMENTS, QUERIES}):
         raise UsageError(f"{path} has a common mean for one side of a search only; {_HOW_TO_FIT}.")
-    for name, number in (("alpha", one) for one in (advice.alpha, *advice.alphas.values())):
-        if not 0 <= number <= 1:
-            raise UsageError(f"{path} recommends {name} {number}, but {name} must be between 0 and 1; {_HOW_TO_FIT}.")
+    scales = [("alpha", one, 1.0) for one in (advice.alpha, *advice.alphas.values())]
+    for name, number, most in [*scales, ("own", advice.own, MOST_OWN)]:
+        if not 0 <= number <= most:
+            raise UsageError(
+                f"{path} recommends {name} {number}, but {name} must be between 0 and {most:g}; {_HOW_TO_FIT}."
+            )
     if advice.gamma and vectors.step is None:
         raise UsageError(
             f"{path} recommends a gamma without the mean and the directions that it takes out; {_HOW_TO_FIT}."
         )
+    if advice.own and not vectors.own_vectors:
+        raise UsageError(f"{path} recommends own {advice.own:g} without preference vectors; {_HOW_TO_FIT}.")
+    lengths, rows = np.array(vectors.scatter), 0 if vectors.query_directions is None else len(vectors.query_directions)
+    sound = vectors.step is not None and len(lengths) > rows and np.isfinite(lengths).all() and (lengths >= 0).all()
+    if vectors.own_vectors and not sound:
+        raise UsageError(f"{path} has preference vectors without the lengths that scale them; {_HOW_TO_FIT}.")
     _require_directions(vectors, path)
     for name in vectors.parts:
         for tag, tensor in getattr(vectors, name).items():

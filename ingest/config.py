@@ -89,6 +89,8 @@ class EmbeddingPipeline:
             alphas={tag: alpha for tag, alpha in sorted(debias.alphas.items()) if alpha != debias.alpha},
             vectors=vectors.hash if vectors else None,
             gamma=debias.gamma,
+            own=debias.own,
+            own_vectors=vectors.own_hash if vectors and debias.own else None,
             detector=self.detector.id,
             languages=self.detector.languages,
             langshift=VERSION,
@@ -107,6 +109,7 @@ def build_pipeline(
     least_confidence: float = LEAST_CONFIDENCE,
     *,
     gamma: float | None = None,
+    own: float | None = None,
 ) -> EmbeddingPipeline:
     """Complete what was given: the shipped vectors, and the scales that they recommend, else 1.
 
@@ -117,10 +120,11 @@ def build_pipeline(
         alpha: scale of all languages; None takes what the vectors recommend, else 1.
         least_confidence: a detection below this makes a document ``und``.
         gamma: see ``Debiaser``; None takes what the vectors recommend, but 0 beside an alpha.
+        own: likewise.
 
     Raises:
-        UsageError: the encoder has no shipped vectors and alpha is not 0, or a gamma that is none, or for which the
-            vectors hold no directions.
+        UsageError: the encoder has no shipped vectors and alpha is not 0, or a gamma or own that is none, or for which
+            the vectors hold nothing.
         FingerprintError: the vectors were fitted with another encoder.
     """
     path = vectors or shipped(encoder.id)
@@ -128,12 +132,12 @@ def build_pipeline(
     if path is not None:
         known = LanguageVectors.load(path)
         known.require_encoder(encoder, str(path))
-    elif alpha != 0 or gamma:
+    elif alpha != 0 or gamma or own:
         raise UsageError(
             f"There are no language vectors for the encoder {encoder.id}: give some with --vectors, "
             "or --alpha 0 to index without a shift."
         )
-    return EmbeddingPipeline(encoder, recommended(known, alpha=alpha, gamma=gamma), detector, least_confidence)
+    return EmbeddingPipeline(encoder, recommended(known, alpha, gamma, own), detector, least_confidence)
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ class PipelineOptions:
         lid_model: a fastText model; None for the bundled one.
         least_confidence: a detection below this makes a document ``und``.
         gamma: as ``build_pipeline`` takes it.
+        own: likewise.
         languages: those that detection is limited to; empty for all, or for those that an index is limited to.
         named_by: what names the encoder where no person did, see ``open_encoder``.
         reading: how the encoder is to read texts; what it leaves open is as in the file of language vectors.
@@ -161,6 +166,7 @@ class PipelineOptions:
     lid_model: Path | None = None
     least_confidence: float = LEAST_CONFIDENCE
     gamma: float | None = None
+    own: float | None = None
     languages: Sequence[str] = ()
     named_by: str = ""
     reading: Reading = AS_KNOWN
@@ -189,7 +195,8 @@ class PipelineOptions:
             unmoved = EmbeddingPipeline(encoder, stored_shift.UNMOVED, detector, self.least_confidence)
             unmoved = replace(unmoved, beside=self.open_beside())
             return replace(unmoved, default_shift=True).of_index(index_meta, "the index")
-        made = build_pipeline(encoder, detector, self.vectors, self.alpha, self.least_confidence, gamma=self.gamma)
+        scales = {"gamma": self.gamma, "own": self.own}
+        made = build_pipeline(encoder, detector, self.vectors, self.alpha, self.least_confidence, **scales)
         return replace(made, default_shift=self.default_shift, beside=self.open_beside())
 
     def open_beside(self) -> tuple[Representation, ...]:
@@ -235,7 +242,7 @@ class PipelineOptions:
     @property
     def default_shift(self) -> bool:
         """Whether nothing is asked for that concerns the shift."""
-        return (self.vectors, self.alpha, self.gamma) == (None, None, None)
+        return (self.vectors, self.alpha, self.gamma, self.own) == (None,) * 4
 
     def keep(self, file: Path) -> None:
         """Write them to a file of mode 0600."""

@@ -184,7 +184,7 @@ class LoadSummary:
                 counted.pop(name)
         made, alphas = self.made, {"alphas": dict(self.made.alphas)} if self.made.alphas else {}
         head = {"name": counted.pop("name"), "index": counted.pop("index") or None}
-        return {**head, "alpha": made.alpha, **alphas, "gamma": made.gamma, **counted}
+        return {**head, "alpha": made.alpha, **alphas, "gamma": made.gamma, "own": made.own, **counted}
 
 
 def last_line(summary: LoadSummary) -> str:

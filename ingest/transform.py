@@ -129,26 +129,11 @@ def debias_batch(
         pipeline: the shift and its scales.
 
     Returns:
-        The vectors, shape (n, d), float32, and the stamps. ``alpha`` and ``language`` of a stamp are the scale
-        and the vector that moved a document, also where the scale is 0; ``gamma`` is absent where it is 0. ``tag`` is
-        the document's own tag where that says more than the field ``language``, so that other language vectors can
-        be applied later.
+        The vectors, shape (n, d), float32, and the stamps; see ``Debiaser.stamp``.
     """
-    debias = pipeline.debias
-    name = debias.vectors.hash if debias.vectors else None
     languages = [one.language for one in detections]
-    stamps: list[Stamp] = []
-    for tag in languages:
-        key = debias.named(tag)
-        stamp: Stamp = {"vectors": name, "alpha": 0.0 if key is None else debias.scale(key)}
-        if key is not None:
-            stamp["language"] = key
-        if debias.gamma:
-            stamp["gamma"] = debias.gamma
-        if tag != text_language(tag):
-            stamp["tag"] = tag
-        stamps.append(stamp)
-    return debias.documents(vectors, languages), stamps
+    stamps = {tag: pipeline.debias.stamp(tag) for tag in set(languages)}
+    return pipeline.debias.documents(vectors, languages), [stamps[tag] for tag in languages]
 
 
 def is_usable(vector: Matrix, shifted: Matrix) -> bool:

@@ -13,7 +13,7 @@ import orjson
 from opensearchpy import OpenSearch
 
 from langshift.client import address
-from langshift.debias.debiaser import is_shifted, undo
+from langshift.debias.debiaser import is_shifted, is_undoable, undo
 from langshift.debias.encoders.base import Matrix, is_given
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, action_line, bulk_lines
 from langshift.ingest.config import EmbeddingPipeline
@@ -209,9 +209,9 @@ class Updater:
         if not is_shifted(stamp):
             return vector
         vectors = self.pipeline.debias.vectors
-        if vectors is None or stamp.get("vectors") != vectors.hash or self._comes_back_normalised:
+        if vectors is None or self._comes_back_normalised or not is_undoable(stamp, vectors):
             return None
-        return undo(vector, stamp, vectors.vectors, vectors.step)
+        return undo(vector, stamp, vectors)
 
     def _shifted(self, changing: Sequence[_Merging]) -> Iterator[tuple[tuple[int, str], BulkAction | ActionResult]]:
         """What is to be written of documents whose texts, language or vector change."""

@@ -236,6 +236,11 @@ GAMMA = option(
     click.FLOAT,
     rare=True,
 )
+OWN = option(
+    "--own B",
+    "Prefer documents in the query's language, 0 to .1. [default: as recommended, but 0 beside an --alpha]",
+    click.FLOAT,
+)
 
 
 def _wait(context: click.Context, _parameter: click.Parameter, seconds: float) -> float:

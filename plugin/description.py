@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from langshift.debias.encoder_languages import unread, unread_in_words
 from langshift.debias.encoders.base import is_given
-from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.fingerprint import Fingerprint, scales_in_words
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import index_health, metadata
@@ -415,7 +415,7 @@ def short_scales(one: Version) -> str:
     made = one.fingerprint
     if len(made.alphas) < 2:
         return made.scales.removeprefix("alpha ")
-    common = f", gamma {made.gamma:g}" if made.gamma else ""
+    common = scales_in_words(0, {}, made.gamma, made.own).removeprefix("alpha 0")
     return f"{made.alpha:g} ({len(made.alphas)} others){common}"
 
 

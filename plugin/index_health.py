@@ -185,7 +185,7 @@ def _command(one: Version, versions: Sequence[Version]) -> str:
 def scale_options(made: Fingerprint) -> str:
     """The options of ``langshift retune`` that give an index the scales of a fingerprint."""
     single = (f"--alpha-for {shlex.quote(f'{tag}={alpha:g}')}" for tag, alpha in made.alphas.items())
-    common = [f"--gamma {made.gamma:g}"] if made.gamma else []
+    common = [f"--{name} {scale:g}" for name, scale in (("gamma", made.gamma), ("own", made.own)) if scale]
     return " ".join([f"--alpha {made.alpha:g}", *common, *single])
 
 

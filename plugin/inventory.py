@@ -30,7 +30,7 @@ _META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FI
 _SETTINGS = ("creation_date", "uuid", *(f"blocks.{name}" for name in _BLOCKS))
 _WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"settings.index.{name}" for name in _SETTINGS))
 # What ``--json`` says of a version, in this order.
-_OF_FINGERPRINT = ("encoder", "alpha", "alphas", "gamma", "vectors")
+_OF_FINGERPRINT = ("encoder", "alpha", "alphas", "gamma", "own", "vectors")
 _SHOWN = (
     *("name", "version", "state", "documents", "chunks", "bytes", *_OF_FINGERPRINT, "sparse", "tokens"),
     *("made", "write_blocked", "origin", "unfinished", "error"),

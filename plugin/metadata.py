@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -465,11 +465,19 @@ class MetadataError(ClusterError):
         return cls(index, f"_meta.{key} is wrong ({why})")
 
 
+class _StoredPreference(msgspec.Struct):
+    hash: str
+    weight: float
+    scatter: Annotated[list[Annotated[float, msgspec.Meta(ge=0)]], msgspec.Meta(min_length=1)]
+    vectors: dict[str, bytes]
+
+
 class _StoredVectors(msgspec.Struct):
     hash: str | None
     vectors: dict[str, bytes]
     common: bytes | msgspec.UnsetType = msgspec.UNSET
     directions: bytes | msgspec.UnsetType = msgspec.UNSET
+    own: _StoredPreference | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Process(msgspec.Struct):
@@ -577,8 +585,12 @@ def _check_vectors(index: str, name: str, read: _StoredVectors, made: Any) -> No
     vectors = {f"vectors.{tag}": stored for tag, stored in read.vectors.items()}
     if isinstance(read.common, bytes):
         vectors["common"] = read.common
-    if made is not None and made.get("gamma") and not (read.common and read.directions):
-        raise MetadataError.at(index, name, "the mean or the directions that its gamma takes are missing")
+    if isinstance(read.own, _StoredPreference):
+        vectors |= {f"own.vectors.{tag}": stored for tag, stored in read.own.vectors.items()}
+    if made is not None and (made.get("gamma") or read.own) and not (read.common and read.directions):
+        raise MetadataError.at(index, name, "the mean or the directions that its scales need are missing")
+    if made is not None and made.get("own") and not read.own:
+        raise MetadataError.at(index, name, "the preference vectors that own scales are missing")
     rows = len(read.directions) // (4 * made["dimension"]) if made is not None and read.directions else 0
     if isinstance(read.directions, bytes):
         vectors["directions"] = read.directions

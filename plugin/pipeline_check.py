@@ -82,7 +82,7 @@ def compare(
     hits = client.search(index=index.index, body=body)["hits"]["hits"]
     for start in range(0, len(hits), _AT_ONCE):
         some = hits[start : start + _AT_ONCE]
-        raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift.vectors, shift.step) for hit in some]
+        raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift) for hit in some]
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
         # Without what runs before the shift: that may make vectors of its own.
         own = {} if installed.first is None else {"pipeline": {"processors": installed.own_steps}}
@@ -92,7 +92,7 @@ def compare(
             result.documents += 1
             if result.off_norm is not None and abs(float(np.linalg.norm(raw.astype(np.float64))) - 1) > _NORM_DIFFERS:
                 result.off_norm, result.strange = result.off_norm + 1, result.strange or name
-            stored = difference(_vector(hit, fields), shifted(raw, stamp, shift.vectors, shift.step), raw)
+            stored = difference(_vector(hit, fields), shifted(raw, stamp, shift), raw)
             result.stored = max(result.stored, stored)
             if "doc" not in answer:
                 result.refused += 1
@@ -101,7 +101,7 @@ def compare(
             made, now = answer["doc"], _stamp(answer["doc"], fields)
             # What was sent names none.
             result.parentless += fields.parent is not None and value_at(made["_source"], fields.parent) != name
-            cluster = difference(_vector(made, fields), shifted(raw, now, shift.vectors, shift.step), raw)
+            cluster = difference(_vector(made, fields), shifted(raw, now, shift), raw)
             if cluster >= result.cluster:
                 result.cluster, result.worst = cluster, name
             if _moved_by(now) != _moved_by(stamp):

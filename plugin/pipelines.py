@@ -178,7 +178,7 @@ def _description(index: str, shift: StoredShift) -> str:
     if shift.hash is None:
         how = "there are no language vectors, so nothing moves"
     else:
-        how = f"{scales_in_words(shift.alpha, shift.alphas, shift.gamma)}, language vectors {shift.hash}"
+        how = f"{scales_in_words(shift.alpha, shift.alphas, shift.gamma, shift.own)}, language vectors {shift.hash}"
     return f"Shifts documents for {index} by their language: {how}. Made by langshift {VERSION}."
 
 

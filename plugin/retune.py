@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debiaser, recommended, require_gamma
-from langshift.debias.vectors import LanguageVectors
+from langshift.debias.debiaser import Debiaser, recommended, require_gamma, require_own
+from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import index_health, metadata, pipelines, shift_script, stored_shift
 from langshift.plugin.index_body import copied_body, require_engine
@@ -130,12 +130,14 @@ class RetuneRequest:
         vectors: a file of other language vectors; None for the index's own.
         gamma: how much of what all queries have in common documents lose, 0 or .9 to .98; None leaves what the index
             has, or takes what ``vectors`` recommends, but 0 beside an alpha.
+        own: how much nearer documents are moved to queries in their own language, 0 to .1; None as with gamma.
     """
 
     alpha: float | None = None
     alphas: Mapping[str, float] = field(default_factory=dict)
     vectors: Path | None = None
     gamma: float | None = None
+    own: float | None = None
 
 
 class RetunePlan(NamedTuple):
@@ -177,6 +179,8 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
         alpha=new.alpha,
         alphas=dict(new.alphas),
         gamma=new.gamma,
+        own=new.own,
+        own_vectors=new.own_hash if new.own else None,
         langshift=VERSION,
     )
     new_meta = {**meta, metadata.FINGERPRINT: fingerprint.to_dict(), metadata.VECTORS: new.to_dict()}
@@ -193,14 +197,15 @@ def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
 
 
 def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, wanted: RetuneRequest) -> StoredShift:
-    base = old if given is None else recommended(given, gamma=wanted.gamma)
+    base = old if given is None else recommended(given, gamma=wanted.gamma, own=wanted.own)
     alpha, alphas = (base.alpha, base.alphas) if wanted.alpha is None else (wanted.alpha, {})
-    gamma = None if wanted.gamma is None else require_gamma(wanted.gamma)
-    if gamma is None:
-        # An alpha for vectors of its own comes without the gamma that was recommended with another.
-        gamma = base.gamma if wanted.vectors is None or wanted.alpha is None else 0.0
+    # An alpha for vectors of its own comes without the scales that were recommended with another.
+    alone = wanted.vectors is not None and wanted.alpha is not None
+    gamma, own = (0.0 if alone else one for one in (base.gamma, base.own))
+    gamma = gamma if wanted.gamma is None else require_gamma(wanted.gamma)
+    own = own if wanted.own is None else require_own(wanted.own)
     vectors = old.vectors if given is None else given.vectors
-    if not vectors and (alpha or gamma or wanted.alphas):
+    if not vectors and (alpha or gamma or own or wanted.alphas):
         raise UsageError(
             f"Index {index.name} was built without language vectors, so nothing can be shifted: "
             "give some with --vectors."
@@ -212,13 +217,27 @@ def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, want
             )
     scales = {tag: scale for tag, scale in sorted({**alphas, **wanted.alphas}.items()) if scale != alpha}
     if given is not None:
-        return stored_shift.of_debias(Debiaser(given, alpha, scales, gamma))
+        return stored_shift.of_debias(Debiaser(given, alpha, scales, gamma, own))
     if gamma and old.step is None:
         raise UsageError(
             f"Index {index.name} was built without the common mean and the directions that a gamma takes out: give "
             "language vectors that have them with --vectors."
         )
-    return replace(old, alpha=alpha, alphas=scales, gamma=gamma)
+    if own and not old.own_vectors:
+        old = _with_preference(index, old)
+    return replace(old, alpha=alpha, alphas=scales, gamma=gamma, own=own)
+
+
+def _with_preference(index: IndexInfo, old: StoredShift) -> StoredShift:
+    """The shift of an index that was made before there were preference vectors, with those shipped for its encoder."""
+    path = shipped(index.fingerprint.encoder)
+    known = None if path is None else LanguageVectors.load(path)
+    if known is None or known.hash != old.hash:
+        raise UsageError(
+            f"Index {index.name} was built without preference vectors for --own: give language vectors that have them "
+            "with --vectors."
+        )
+    return replace(old, own_vectors=known.own_vectors, scatter=known.scatter)
 
 
 #: Looks at the live version and the new one by their names, and raises where the new one is not to go live.
@@ -262,7 +281,7 @@ def retune(
     new = plan.new
     # By what a later run knows a version that it may go on with.
     requested = {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}
-    requested["gamma"] = new.gamma
+    requested |= {"gamma": new.gamma, "own": new.own, "own_vectors": new.own_hash if new.own else None}
     if not plan.changes and all_agree(client, index, new):
         # Nothing goes on with what another run has left, which may hold up writers.
         run.clear_abandoned(client, name)

@@ -4,12 +4,13 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
 from langshift.languages import folds, tag_tables
 from langshift.plugin.index_body import asset
-from langshift.plugin.metadata import FieldNames
+from langshift.plugin.metadata import FieldNames, encoded
 from langshift.plugin.stored_shift import StoredShift
 
 # What the ids of the script begin with, of whatever langshift.
@@ -56,7 +57,8 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
         pipeline: whether documents come through an ingest pipeline, from any client: then those without a stamp are
             as the encoder made them, and each names its language as it likes. Otherwise they come by ``_reindex``.
     """
-    same = old.hash == new.hash
+    same, same_own = old.hash == new.hash, old.own_hash == new.own_hash
+    kept = old.to_dict() if not same else {"hash": old.hash} if same_own else {"hash": old.hash, "own": old.own_to_dict()}
     named = {**fields.to_dict(), "told": fields.declared_language or fields.language}
     every = [*new.vectors.values(), *old.vectors.values()]
     return {
@@ -66,9 +68,11 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
         "dimension": len(every[0]) if every else 0,
         "fields": {name: named[name] for name in ("vector", "language", "confidence", "stamp", "told")},
         "texts": list(fields.text_fields) if fields.split else [],
-        "old": {"hash": old.hash} if same else old.to_dict(),
+        "same_own": same_own,
+        "old": kept | ({} if same else _excess(old)),
         "new": {
             **new.to_dict(),
+            **_excess(new),
             "alpha": float(new.alpha),
             "alphas": {tag: float(alpha) for tag, alpha in new.alphas.items()},
             "gamma": float(new.gamma),
@@ -77,6 +81,14 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
         **({"tags": tag_tables()} if pipeline else {}),
         "folds": folds(),
     }
+
+
+def _excess(shift: StoredShift) -> dict[str, str]:
+    """How far the rows of B, rounded to 32 bits, are from orthonormal: ``B Bᵀ − I``, shape (k, k), float32."""
+    if shift.step is None:
+        return {}
+    basis = shift.step.directions.astype(np.float64)
+    return encoded({"excess": (basis @ basis.T - np.eye(len(basis))).astype(np.float32)})
 
 
 def reason(error: Mapping[str, Any]) -> str:
@@ -143,13 +155,13 @@ def matching_stamp_query(shift: StoredShift, fields: FieldNames) -> Query:
         {"bool": {"filter": [{"terms": {name: tags}}, _alpha(fields, alpha)]}} for alpha, tags in languages.items()
     ]
     still = {"bool": {"must_not": [{"exists": {"field": name}}], "filter": [_alpha(fields, 0)]}}
-    common = _gamma(fields, shift.gamma)
-    return {"bool": {"filter": [_vector(fields), _same_vectors(shift, fields), common, _any(still, *moved)]}}
+    common = [_gamma(fields, shift.gamma), _own(shift, fields)]
+    return {"bool": {"filter": [_vector(fields), _same_vectors(shift, fields), *common, _any(still, *moved)]}}
 
 
 def unmoved_query(fields: FieldNames) -> Query:
-    """Documents that nothing was taken from, by whatever vectors: a script can shift them."""
-    return {"bool": {"filter": [_alpha(fields, 0), _gamma(fields, 0)]}}
+    """Documents to which nothing was done, by whatever vectors: a script can shift them."""
+    return {"bool": {"filter": [_alpha(fields, 0), _gamma(fields, 0)], "must_not": [_preferred(fields)]}}
 
 
 def _any(*queries: Query) -> Query:
@@ -171,8 +183,24 @@ def _gamma(fields: FieldNames, gamma: float) -> Query:
     return given if gamma else _any(given, {"bool": {"must_not": [{"exists": {"field": name}}]}})
 
 
+def _preferred(fields: FieldNames) -> Query:
+    """Documents that were moved towards their own language."""
+    return {"range": {f"{fields.stamp}.own.weight": {"gt": 0}}}
+
+
+def _own(shift: StoredShift, fields: FieldNames) -> Query:
+    """Documents that were moved towards their own language as the index's are."""
+    if not shift.own:
+        return {"bool": {"must_not": [_preferred(fields)]}}
+    given = {"term": {f"{fields.stamp}.own.weight": shift.weight}}
+    lacking = [_preferred(fields), {"terms": {fields.language: sorted(shift.own_vectors)}}]
+    return _any(given, {"bool": {"must_not": lacking}})
+
+
 def _same_vectors(shift: StoredShift, fields: FieldNames) -> Query:
-    name = f"{fields.stamp}.vectors"
-    if shift.hash is None:
-        return {"bool": {"must_not": [{"exists": {"field": name}}]}}
-    return {"term": {name: shift.hash}}
+    """Documents whose stamp names the index's vectors, also those of their own language where it names any."""
+    names = {f"{fields.stamp}.vectors": shift.hash, f"{fields.stamp}.own.vectors": shift.own_hash}
+    same = [[{"term": {name: value}}] if value else [] for name, value in names.items()]
+    strange = {"bool": {"filter": [_preferred(fields)], "must_not": same[1]}}
+    other = [] if shift.hash else [{"exists": {"field": f"{fields.stamp}.vectors"}}]
+    return {"bool": {"filter": same[0], "must_not": [strange, *other]}}

@@ -11,9 +11,17 @@ from langcodes.data_dicts import MACROLANGUAGES
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 
-from langshift.debias.debiaser import Debiaser, Scales, is_shifted, is_shifted_by_language, restored, shifted
+from langshift.debias.debiaser import (
+    Debiaser,
+    Scales,
+    is_shifted,
+    is_shifted_by_language,
+    is_undoable,
+    restored,
+    shifted,
+)
 from langshift.debias.fingerprint import Fingerprint
-from langshift.debias.vectors import DOCUMENTS, CommonStep, LanguageVectors, vector_tag
+from langshift.debias.vectors import DOCUMENTS, CommonStep, LanguageVectors, own_hash, vector_tag
 from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED, primary, script_of, text_language, usual_scripts
 from langshift.plugin import metadata
@@ -36,6 +44,9 @@ class StoredShift(Scales):
         alphas: scales of single languages, by the tag of their vector, that differ from ``alpha``.
         gamma: how much of ``step`` is taken out.
         step: the mean of documents and the directions of queries; None where the index keeps none.
+        own: as in ``Scales``.
+        own_vectors: as in ``LanguageVectors``; empty where the index keeps none.
+        scatter: likewise.
     """
 
     hash: str | None = None
@@ -45,6 +56,19 @@ class StoredShift(Scales):
     alphas: Mapping[str, float] = field(default_factory=dict)
     gamma: float = 0.0
     step: CommonStep | None = None
+    own: float = 0.0
+    own_vectors: Mapping[str, Vector] = field(default_factory=dict)
+    scatter: Sequence[float] = ()
+
+    @property
+    def fitted(self) -> StoredShift:
+        """Itself."""
+        return self
+
+    @property
+    def own_hash(self) -> str | None:
+        """What names the preference vectors; None without."""
+        return own_hash(self.own_vectors)
 
     def key(self, language: str) -> str | None:
         """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""
@@ -71,8 +95,17 @@ class StoredShift(Scales):
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_vectors``; the scales and the pivot are in the fingerprint."""
-        step = {} if self.step is None else encoded({"common": self.step.mean, "directions": self.step.directions})
-        return {"hash": self.hash, "vectors": encoded(self.vectors), **step}
+        made: dict[str, Any] = {"hash": self.hash, "vectors": encoded(self.vectors)}
+        if self.step is not None:
+            made |= encoded({"common": self.step.mean, "directions": self.step.directions})
+        if self.own_vectors:
+            made["own"] = self.own_to_dict()
+        return made
+
+    def own_to_dict(self) -> dict[str, Any]:
+        """The part of it on preference vectors; the weight is for who cannot work it out, such as the native plugin."""
+        kept = {"hash": self.own_hash, "weight": self.weight, "scatter": list(self.scatter)}
+        return {**kept, "vectors": encoded(self.own_vectors)}
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> StoredShift | None:
@@ -87,7 +120,10 @@ class StoredShift(Scales):
         if "directions" in entry:
             mean, flat = (decoded({name: entry[name]})[name] for name in ("common", "directions"))
             step = CommonStep(mean, flat.reshape(-1, len(mean)))
-        return cls(made.vectors, made.pivot, decoded(entry["vectors"]), made.alpha, made.alphas, made.gamma, step)
+        own = entry.get("own")
+        kept = {} if own is None else {"own_vectors": decoded(own["vectors"]), "scatter": own["scatter"]}
+        scales = made.alpha, made.alphas, made.gamma
+        return cls(made.vectors, made.pivot, decoded(entry["vectors"]), *scales, step, made.own, **kept)
 
 
 UNMOVED = Debiaser(None, alpha=0.0)
@@ -102,7 +138,9 @@ def of_debias(debias: Debiaser) -> StoredShift:
     if known is None:
         return StoredShift()
     alphas = {tag: alpha for tag, alpha in sorted(debias.alphas.items()) if alpha != debias.alpha}
-    return StoredShift(known.hash, known.pivot, known.vectors, debias.alpha, alphas, debias.gamma, known.step)
+    scales = debias.alpha, alphas, debias.gamma
+    own = debias.own, known.own_vectors, known.scatter
+    return StoredShift(known.hash, known.pivot, known.vectors, *scales, known.step, *own)
 
 
 def to_metadata(debias: Debiaser) -> dict[str, Any]:
@@ -150,6 +188,8 @@ def known_vectors(meta: Mapping[str, Any], index: str) -> LanguageVectors:
         name=shift.hash or "",
         pooling=made.pooling,
         max_tokens=made.max_tokens,
+        own_vectors=shift.own_vectors,
+        scatter=shift.scatter,
     )
 
 
@@ -186,7 +226,7 @@ def of_documents(meta: Mapping[str, Any], index: str) -> Debiaser:
     """What moves documents that are added to an index; see ``from_metadata``."""
     shift = from_metadata(meta, index)
     known = None if shift.pivot is None else known_vectors(meta, index)
-    return Debiaser(known, shift.alpha, shift.alphas, shift.gamma)
+    return Debiaser(known, shift.alpha, shift.alphas, shift.gamma, shift.own)
 
 
 def expected(
@@ -210,20 +250,15 @@ def expected(
             return None
         stamp = value_at(source, fields.stamp)
         same = old.hash == new.hash == stamp["vectors"]
-        other = _other_stamp(own_tag(source, stamp, fields, same=same), new)
+        key = new.key(own_tag(source, stamp, fields, same=same))
+        moved = {} if key is None else {"language": key, "alpha": new.scale(key)}
+        own = new.own_stamp(value_at(source, fields.language) or UNDETERMINED)
         # What was not moved may name vectors that this index never had.
-        raw = restored(stored, stamp, old.vectors, old.step) if is_shifted(stamp) else stored.astype(np.float64)
+        raw = restored(stored, stamp, old) if is_shifted(stamp) else stored.astype(np.float64)
         # In one step, so that nothing is rounded between.
-        return shifted(raw, other, new.vectors, new.step)
+        return shifted(raw, {**moved, "gamma": new.gamma, **own}, new)
 
     return lambda sources: [one(source) for source in sources]
-
-
-def _other_stamp(tag: str, new: StoredShift) -> dict[str, Any]:
-    """The stamp of a document of a language under another shift, as far as its vector goes."""
-    key = new.key(tag)
-    moved = {} if key is None else {"language": key, "alpha": new.scale(key)}
-    return {**moved, "gamma": new.gamma}
 
 
 def key_of(source: Source, shift: StoredShift, fields: FieldNames) -> str | None:
@@ -283,9 +318,4 @@ def unshifted(stored: Vector, stamp: Source, shift: StoredShift | None) -> NDArr
     """
     if not is_shifted(stamp):
         return stored.astype(np.float64)
-    if shift is None or stamp.get("vectors") != shift.hash:
-        return None
-    unknown = is_shifted_by_language(stamp) and stamp.get("language") not in shift.vectors
-    if unknown or (stamp.get("gamma") and shift.step is None):
-        return None
-    return restored(stored, stamp, shift.vectors, shift.step)
+    return restored(stored, stamp, shift) if shift is not None and is_undoable(stamp, shift) else None

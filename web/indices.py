@@ -84,6 +84,8 @@ _LABELS: Final = {
     "alpha": "Alpha (scale of the shift)",
     "alphas": "Alphas of individual languages",
     "gamma": "Gamma (share of what queries have in common, taken out)",
+    "own": "Own (preference for the query's language)",
+    "own_vectors": "Preference vectors (hash)",
     "vectors": "Language vectors (hash)",
     "detector": "Language detector",
     "langshift": "Version of langshift",

@@ -7,6 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from langshift.debias.debiaser import mean_difference
 from langshift.debias.encoders.base import Encoder, identity
+from langshift.debias.fitting.directions import Scatter, preference_vectors
 from langshift.debias.fitting.reliability import LanguageEvidence, reliability
 from langshift.debias.fitting.sums import BatchEmbeddings, BatchEncoder, LanguageSums, PairSums, add_queries
 from langshift.debias.parallel.columns import LeftOut, ParallelText, require_held
@@ -31,10 +32,10 @@ def fit(
 ) -> dict[str, LanguageVectors]:
     """Fit V_ℓ of every language towards every pivot (Shift, Eq. 1) in one pass, each text encoded once.
 
-    Memory is O(languages × pivots × dimension), whatever the number of pairs. A pair with an empty side is left out
+    Memory is O(languages × pivots × dimension + dimension²), whatever the number of pairs. A pair with an empty side is left out
     and counted as missing. Beside V_ℓ there are always the evidence by which ``langshift vectors check`` judges, the
-    pivot's means m_D and m_Q of both sides, the directions B of queries and, where the encoder encodes queries in
-    another way, V_ℓ of texts encoded as queries.
+    pivot's means m_D and m_Q of both sides, the directions B of queries, the preference vectors u_ℓ and, where the
+    encoder encodes queries in another way, V_ℓ of texts encoded as queries.
 
     Args:
         source: the parallel text, or given vectors.
@@ -63,6 +64,7 @@ def fit(
         for language in source.languages
         if language != pivot
     ]
+    asked, written = (Scatter(embedding.dimension, source.languages) for _ in range(2))
     done = 0
     # Of small products alone, several threads would take longer, and wait in each other's way.
     small = embedding.given and on_sides is None
@@ -73,8 +75,11 @@ def fit(
                 on_sides(sides, tags)
             closely = embedding.closely(done, rows)
             units = {language: languages[language].add(side, closely) for language, side in sides.items()}
-            if embedding.has_queries:
-                add_queries(pairs, sides, rows, embedding)
+            documents = {language: side.vectors[side.present] for language, side in sides.items()}
+            queries = add_queries(pairs, sides, rows, embedding) if embedding.has_queries else documents
+            for language, some in documents.items():
+                written.add(language, some, unit=False)
+                asked.add(language, queries[language], unit=True)
             for pair in pairs:
                 one, pivot = pair.language, pair.pivot
                 pair.add(sides[one], sides[pivot], units[one], units[pivot], rows.places)
@@ -82,17 +87,13 @@ def fit(
             if on_rows:
                 on_rows(done, source.total)
     fitted = _with_enough(pairs, tags, source, on_omitted)
-    return {
-        pivot: _made(
-            pivot,
-            [pair for pair in fitted if pair.pivot == pivot],
-            languages,
-            done,
-            source,
-            encoder,
-        ).with_rank(directions)
-        for pivot in tags
-    }
+    own = preference_vectors(asked)
+    made = {}
+    for pivot in tags:
+        chosen = [pair for pair in fitted if pair.pivot == pivot]
+        made[pivot] = _made(pivot, chosen, languages, done, source, encoder).with_rank(directions)
+        made[pivot] = made[pivot].with_preference(own, written.along)
+    return made
 
 
 # Of fewer pairs nothing can be said of how far they agree.

@@ -322,8 +322,8 @@ class PairSums:
 
 def add_queries(
     pairs: Sequence[PairSums], sides: Mapping[str, BatchEmbeddings], rows: ParallelRows, embedding: BatchEncoder
-) -> None:
-    """Encode as queries what the pairs still want of a batch, each text once, and add it."""
+) -> Mapping[str, Matrix]:
+    """Encode as queries what the pairs still want of a batch, each text once, and add it; language -> the embeddings."""
     wants = [pair.wants_queries(sides[pair.language], sides[pair.pivot]) for pair in pairs]
     wanted = {language: np.zeros(len(side.vectors), np.bool_) for language, side in sides.items()}
     for pair, places in zip(pairs, wants, strict=True):
@@ -333,3 +333,4 @@ def add_queries(
     at = {language: np.cumsum(some) - 1 for language, some in wanted.items()}
     for pair, places in zip(pairs, wants, strict=True):
         pair.add_queries(encoded[pair.language][at[pair.language][places]], encoded[pair.pivot][at[pair.pivot][places]])
+    return encoded

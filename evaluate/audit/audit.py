@@ -226,7 +226,7 @@ def audit(opened: AuditedIndex, size: int, log: QueryLog | None) -> Audit:
     if log and known:
         asked = sampling.read_queries(log, opened.pipeline, known, size)
     moved = debias.documents(sample.vectors, sample.tags)
-    by_language = replace(debias, gamma=0.0).documents(sample.vectors, sample.tags)
+    by_language = replace(debias, gamma=0.0, own=0.0).documents(sample.vectors, sample.tags)
     rows = language_rows(asked.languages, sample.languages, known, own=asked.file is None)
     nearness = measure_nearness(asked.vectors, sample.vectors, moved, rows)
     reference, spread = reference_of(rows, debias), None

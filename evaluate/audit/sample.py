@@ -100,7 +100,7 @@ def _open_own(client: OpenSearch, old: OldIndex, options: PipelineOptions) -> It
         if options.vectors is not None:
             known = LanguageVectors.load(options.vectors)
             known.require_encoder(encoder, str(options.vectors))
-        debias = recommended(known, alpha=options.alpha, gamma=options.gamma)
+        debias = recommended(known, options.alpha, options.gamma, options.own)
     pipeline = EmbeddingPipeline(encoder, debias, open_detector().limited(index.fingerprint.languages))
     with open_reader(client, old, fields.vector, PATIENCE) as reader:
         yield AuditedIndex(reader, fields, pipeline, partial(_own_document, fields=fields, shift=shift), own=True)

@@ -77,7 +77,7 @@ class Choice(NamedTuple):
 
 SHIFT = Choice()
 # Of a fingerprint, what a shift may change.
-_SCALES = {"alpha", "alphas", "gamma", "vectors", "pivot", "langshift"}
+_SCALES = {"alpha", "alphas", "gamma", "own", "own_vectors", "vectors", "pivot", "langshift"}
 
 
 def choice(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[str]) -> Choice:
@@ -91,7 +91,7 @@ def choice(before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[
     """
     made = [side.get("fingerprint") or {} for side in (before, after)]
     moved = [
-        bool(one.get("vectors") and any((one.get("alpha"), one.get("gamma"), *one.get("alphas", {}).values())))
+        bool(one.get("vectors") and any((*map(one.get, ("alpha", "gamma", "own")), *one.get("alphas", {}).values())))
         for one in made
     ]
     rest = [

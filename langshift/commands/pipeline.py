@@ -46,7 +46,7 @@ def install(name: str, after: str | None, as_json: bool) -> None:
     if as_json:
         preceding = first._asdict() if first else None
         scales = {"vectors": shift.hash, "alpha": shift.alpha, "alphas": dict(shift.alphas)}
-        scales["gamma"] = shift.gamma
+        scales |= {"gamma": shift.gamma, "own": shift.own}
         emit_json({"index": index, "pipeline": pipelines.name_for(index), "first": preceding, **scales, "done": done})
         return
     out.print(f"{_DONE[done]} {pipelines.name_for(index)}, the default pipeline of {index}.", soft_wrap=True)

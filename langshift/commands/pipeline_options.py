@@ -10,6 +10,7 @@ from langshift.ingest.config import LEAST_CONFIDENCE, PipelineOptions
 from langshift.parameters import (
     ALPHA,
     GAMMA,
+    OWN,
     READING,
     SHARE,
     VECTORS,
@@ -53,7 +54,7 @@ def pipeline_options(encoder: Decorator, *beside: Decorator) -> Decorator:
         encoder: the option that names the encoder.
         beside: those for what is made of texts beside their vectors.
     """
-    usual = (encoder, *READING, *beside, VECTORS, ALPHA, GAMMA)
+    usual = (encoder, *READING, *beside, VECTORS, ALPHA, GAMMA, OWN)
     return option_group("pipeline", _make_pipeline_options, *usual, _LANGUAGES, LID_MODEL, _MIN_CONFIDENCE)
 
 

@@ -58,6 +58,7 @@ def reencode(
     vectors: Path | None,
     alpha: float | None,
     gamma: float | None,
+    own: float | None,
     max_refused: float,
     patience: float,
     as_json: bool,
@@ -77,13 +78,14 @@ def reencode(
     if encoder is None:
         if sparse is None and tokens is None:
             raise UsageError("There is nothing to encode: give --encoder, --sparse or --tokens.")
-        if (vectors, alpha, gamma) != (None, None, None) or reading != Reading():
+        if (vectors, alpha, gamma, own) != (None,) * 4 or reading != Reading():
             raise UsageError(
                 "Without --encoder, vectors stay as they are: name it to have them made otherwise, or change their "
                 "shift alone with `langshift retune`."
             )
     client = open_cluster()
-    wanted = PipelineOptions(encoder or "", vectors, alpha, gamma=gamma, reading=reading, sparse=sparse, tokens=tokens)
+    beside = {"gamma": gamma, "own": own, "sparse": sparse, "tokens": tokens}
+    wanted = PipelineOptions(encoder or "", vectors, alpha, reading=reading, **beside)
     try:
         with output.progress() as bars:
             watch = TransferReporter(bars).update
@@ -111,6 +113,6 @@ def reencoded(made: ReencodeResult) -> str:
         encoded = f"is already encoded with {asked['encoder']}, with the same shift"
         return f"{done.name} ({done.index}) {f'already keeps {kept}' if kept else encoded}: nothing was changed."
     without = f" ({made.without_vector:,} without a vector)" if made.without_vector else ""
-    scales = scales_in_words(asked["alpha"], {}, asked.get("gamma", 0.0))
+    scales = scales_in_words(asked["alpha"], {}, asked.get("gamma", 0.0), asked.get("own", 0.0))
     encoded = f", encoded with {asked['encoder']} and {scales}" if made.encoded else ""
     return replaced(done, f"{encoded}{f', with {kept}' if kept else ''}", without)

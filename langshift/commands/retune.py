@@ -57,8 +57,9 @@ def parse_scales(ctx: click.Context, parameter: click.Parameter, given: tuple[st
     callback=parse_scales,
     multiple=True,
 )
-@option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha or --gamma is given.")
+@option("--vectors FILE", "Other language vectors, with what they recommend unless --alpha, --gamma or --own is given.")
 @option("--gamma G", "What all queries have in common, taken out: 0, or .9 to .98. [default: the index's]", click.FLOAT)
+@option("--own B", "Prefer documents in the query's language, 0 to .1. [default: the index's]", click.FLOAT)
 @option("--throttle N", "Documents a second at most.", FiniteRange(0, min_open=True), rare=True)
 @PATIENCE
 @option(
@@ -82,6 +83,7 @@ def retune(
     alphas: dict[str, float],
     vectors: Path | None,
     gamma: float | None,
+    own: float | None,
     throttle: float | None,
     patience: float,
     gate: Path | None,
@@ -103,8 +105,8 @@ def retune(
       langshift retune news --alpha 0.6 --alpha-for th=0.3
       langshift retune news --alpha 0.6 --gate DATASET --fail-if 'value SLR@20 < 0.9'
     """
-    if alpha is None and gamma is None and not alphas and vectors is None:
-        raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma or --vectors.")
+    if alpha is gamma is own is vectors is None and not alphas:
+        raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma, --own or --vectors.")
     opened = _open_gate(gate, conditions, search, accept_loss=accept_loss)
     judged: list[GateResult] = []
     client = open_cluster()
@@ -113,7 +115,7 @@ def retune(
     try:
         with output.progress() as bars:
             shown = TransferReporter(bars)
-            request = retuning.RetuneRequest(alpha, alphas, vectors, gamma)
+            request = retuning.RetuneRequest(alpha, alphas, vectors, gamma, own)
             check = None if opened is None else _check(client, name, opened, shown, judged)
             done = retuning.retune(
                 client, name, request, throttle=throttle, patience=patience, watch=shown.update, check=check
@@ -160,7 +162,7 @@ _UNMEASURED = (
 def retuned(done: TransferResult) -> str:
     """What a retune did, in a sentence."""
     asked = done.requested or {}
-    scales = scales_in_words(asked["alpha"], asked["alphas"], asked.get("gamma", 0.0))
+    scales = scales_in_words(asked["alpha"], asked["alphas"], asked.get("gamma", 0.0), asked.get("own", 0.0))
     if not done.changed:
         return f"{done.name} ({done.index}) already has {scales} and these language vectors: nothing was changed."
     return replaced(done, f" with {scales}")

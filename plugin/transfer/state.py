@@ -233,7 +233,7 @@ TransferListener = Callable[[TransferProgress], None]
 
 
 # Of what was asked for, what ``--json`` says.
-_SHOWN = ("encoder", "alpha", "alphas", "gamma", "vectors", "sparse", "tokens")
+_SHOWN = ("encoder", "alpha", "alphas", "gamma", "own", "vectors", "sparse", "tokens")
 
 
 @dataclass(frozen=True)

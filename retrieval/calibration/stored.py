@@ -101,6 +101,7 @@ def measured_with(index: IndexInfo) -> dict[str, Any]:
         "alpha": made.alpha,
         "alphas": dict(made.alphas),
         "gamma": made.gamma,
+        "own": made.own,
         "vectors": made.vectors,
         "documents": index.documents,
     }
@@ -112,7 +113,7 @@ def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     if then.get("vectors") != now["vectors"]:
         changed.append("different language vectors")
     else:
-        scales = [name for name in ("alpha", "gamma") if then.get(name) != now[name]]
+        scales = [name for name in ("alpha", "gamma", "own") if then.get(name, 0.0) != now[name]]
         changed += [f"{name} {then.get(name)} (now {now[name]})" for name in scales]
         if "alpha" not in scales and then.get("alphas") != now["alphas"]:
             changed.append("different alphas for individual languages")

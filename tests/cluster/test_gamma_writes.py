@@ -36,7 +36,7 @@ def require(stored, raw, known, alpha, gamma, field="embedding"):
         there, stamp = np.float32(stored[name][field]), stored[name]["shift"]
         assert np.linalg.norm(there - expected) <= 1e-6 * np.linalg.norm(expected), name
         assert stamp["gamma"] == gamma
-        back = undo(there, stamp, known.vectors, known.step)
+        back = undo(there, stamp, known)
         assert np.linalg.norm(back - vector) <= 1e-6 * np.linalg.norm(vector), name
 
 

@@ -23,6 +23,8 @@ from langshift.plugin.stored_shift import StoredShift, expected, of_debias
 TIMES = 10 if os.environ.get("LANGSHIFT_EVIDENCE") else 1
 DOCUMENTS = {1: 150, 2: 150, 3: 100, 8: 150, 64: 150, 384: 100, 512: 100, 1024: 50, 1536: 50}
 TAGS = ("ar", "de", "no", "pt", "th", "zh", "zh-TW")
+# Languages that have a preference vector, the pivot among them; documents in the others are given nothing.
+PREFERRED = ("ar", "de", "en", "no", "th", "zh")
 NAMES = ("de", "th", "TH", "zh-Hant", "zh_HK", "ara", "nn", "pt_BR", "en-GB", "vi", "English", None)
 NEAR, BACK = 2e-7, 1e-6
 # From this dimension on with directions: of fewer these would be half of the space.
@@ -40,15 +42,19 @@ OWN = FieldNames(
 def language_vectors(dimension, seed=0):
     *made, mean = vectors_of(dimension, len(TAGS) + 1, seed, (0.5, 5))
     rows = vectors_of(dimension, min(16, dimension // 2), seed + 2) if dimension >= LEAST else None
+    preferred = {} if rows is None else dict(zip(PREFERRED, vectors_of(dimension, len(PREFERRED), seed + 3, (1, 5)), strict=True))
     return LanguageVectors(
         *("en", dict(zip(TAGS, made, strict=True)), {}, f"toy-{seed}", "1", "", dimension, False, "made up"),
         common={"documents": mean, "queries": -mean},
         query_directions=None if rows is None else principal_directions(rows.astype(np.float64), len(rows)),
+        own_vectors=preferred,
+        scatter=[100.0, *[1.0] * 16],
     )
 
 
-def shift_of(dimension=3, alpha=0.5, seed=0, gamma=0.0, **alphas):
-    return of_debias(Debiaser(language_vectors(dimension, seed), alpha=alpha, alphas=alphas, gamma=gamma))
+def shift_of(dimension=3, alpha=0.5, seed=0, gamma=0.0, own=0.0, **alphas):
+    own = own if dimension >= LEAST else 0.0
+    return of_debias(Debiaser(language_vectors(dimension, seed), alpha, alphas, gamma, own))
 
 
 def vectors_of(dimension, count, seed=2, norms=(1, 50)):
@@ -132,7 +138,7 @@ def far(found, wanted, raw):
 def debias_of(shift):
     size = len(shift.vectors["de"]) if shift.vectors else 1
     known = next((known for seed in (0, 1) if (known := language_vectors(size, seed)).hash == shift.hash), None)
-    return Debiaser(known, shift.alpha, shift.alphas, shift.gamma)
+    return Debiaser(known, shift.alpha, shift.alphas, shift.gamma, shift.own)
 
 
 def loaded(raw, told, shift):
@@ -152,7 +158,7 @@ def test_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index,
     raw = vectors_of(dimension, TIMES * DOCUMENTS[dimension])
     names = [NAMES[place % len(NAMES)] for place in range(len(raw))]
     tags = [document_language(name) for name in names]
-    first = shift_of(dimension, 0.75, gamma=gamma, th=0.5, zh=0.0)
+    first = shift_of(dimension, 0.75, gamma=gamma, own=0.02 if gamma else 0.0, th=0.5, zh=0.0)
     one = index(dimension, pipelines(first))
     write(client, one, [{"embedding": row.tolist(), "language": name} for row, name in zip(raw, names, strict=True)])
     before = sources_of(client, one)
@@ -161,9 +167,11 @@ def test_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index,
 
     shifts = {
         "alpha": shift_of(dimension, 0.3, gamma=gamma, de=1.0, zh=0.9),
-        "gamma": shift_of(dimension, 0.3, gamma=other_gamma, de=1.0),
-        "both": shift_of(dimension, 0.0, gamma=0.9 if other_gamma else 0.0, th=1.0),
-        "vectors": shift_of(dimension, 1.0, seed=1, gamma=max(gamma, other_gamma)),
+        "own": shift_of(dimension, 0.3, gamma=gamma, own=0.1, de=1.0, zh=0.9),
+        "gamma": shift_of(dimension, 0.3, gamma=other_gamma, own=0.1, de=1.0),
+        "both": shift_of(dimension, 0.0, gamma=0.9 if other_gamma else 0.0, own=0.01, th=1.0),
+        "own alone": shift_of(dimension, 0.0, own=0.02),
+        "vectors": shift_of(dimension, 1.0, seed=1, gamma=max(gamma, other_gamma), own=0.02),
     }
     there, now = one, first
     for name, shift in {**shifts, "none": StoredShift(), "back": first}.items():
@@ -173,7 +181,7 @@ def test_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index,
         after = sources_of(client, other)
         found[name] = far([source["embedding"] for source in after], wanted, raw)
         assert [source["shift"] for source in after] == stamps(raw, tags, shift)
-        unmoved = [place for place, source in enumerate(after) if not {"language", "gamma"} & source["shift"].keys()]
+        unmoved = [place for place, source in enumerate(after) if not {"language", "gamma", "own"} & source["shift"].keys()]
         assert name != "alpha" or all((row_of(after[place]) == raw[place]).all() for place in unmoved)
         there, now = other, shift
     back = far([source["embedding"] for source in after], [source["embedding"] for source in before], raw)

@@ -78,7 +78,7 @@ def shifted_by(raw, shift, tag):
     stamp = (
         {"gamma": shift.gamma} if tag is None else {"gamma": shift.gamma, "alpha": shift.scale(tag), "language": tag}
     )
-    return shifted(np.asarray(raw, np.float32), stamp, shift.vectors, shift.step)
+    return shifted(np.asarray(raw, np.float32), stamp, shift)
 
 
 def raw_vector(seed=1, norm=5.0):

@@ -86,7 +86,7 @@ class Corpus:
         """What a document's vector must be."""
         key = vectors.key(self.languages[name]) if self.languages[name] != "und" else None
         stamp = {"alpha": (alphas or {}).get(key, alpha), "language": key, "gamma": gamma}
-        return shifted(self.raw[name], stamp, vectors.vectors, vectors.step).astype(np.float64)
+        return shifted(self.raw[name], stamp, vectors).astype(np.float64)
 
 
 def sources(client, index):

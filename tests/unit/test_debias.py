@@ -134,7 +134,7 @@ def test_what_gamma_took_comes_back(seed, norm, languages, alpha, gamma):
         key = file.key(tag) if tag != "und" else None
         stamp = {"gamma": gamma, **({} if key is None else {"language": key, "alpha": alpha})}
         # Of six dimensions two hold the fiftieth part only; with hundreds, rounding is a tenth of this.
-        assert np.linalg.norm(undo(after, stamp, file.vectors, file.step) - before) <= 1e-5 * norm
+        assert np.linalg.norm(undo(after, stamp, file) - before) <= 1e-5 * norm
 
 
 @given(SEEDS, NORMS, LANGUAGES, st.floats(0.05, 1))

@@ -178,9 +178,9 @@ SHIFT = StoredShift("0123", "en", VECTORS, 0.5, {"th": 0.25})
 )
 def test_what_a_stamp_says_was_subtracted(stamp, moved):
     raw = np.float32([3, 5])
-    assert (shifted(raw, stamp, SHIFT.vectors, None) == raw - np.float32(moved)).all()
-    assert (undo(raw - np.float32(moved), stamp, SHIFT.vectors, None) == raw).all()
-    assert shifted(raw, stamp, SHIFT.vectors, None).dtype == undo(raw, stamp, SHIFT.vectors, None).dtype == np.float32
+    assert (shifted(raw, stamp, SHIFT) == raw - np.float32(moved)).all()
+    assert (undo(raw - np.float32(moved), stamp, SHIFT) == raw).all()
+    assert shifted(raw, stamp, SHIFT).dtype == undo(raw, stamp, SHIFT).dtype == np.float32
 
 
 @pytest.mark.parametrize("gamma", [0, 0.9, 0.97, 0.98])
@@ -195,9 +195,11 @@ def test_there_and_back_is_exact_to_float32(norm, gamma):
     vectors = {"de": drawn()}
     step = CommonStep(drawn(), np.linalg.qr(random.standard_normal((512, 16)))[0].T.astype(np.float32))
     stamp = {"alpha": 0.75, "language": "de", "gamma": gamma}
-    for _ in range(100):
-        raw = drawn()
-        assert difference(undo(shifted(raw, stamp, vectors, step), stamp, vectors, step), raw, raw) <= 1e-6
+    for own in ({}, {"own": {"weight": 0.02 * norm, "language": "th"}}):
+        shift = StoredShift(vectors=vectors, step=step, own_vectors={"th": drawn()})
+        for _ in range(50):
+            raw = drawn()
+            assert difference(undo(shifted(raw, stamp | own, shift), stamp | own, shift), raw, raw) <= 1e-6
 
 
 def test_a_difference_is_relative_to_the_norm_of_the_vector():

@@ -181,6 +181,7 @@ class KnownIndex(Struct, kw_only=True, forbid_unknown_fields=True):
     dimension: int
     alpha: float
     gamma: float
+    own: float
     languages: Annotated[dict[str, int], described("Language -> how many documents are in it.")]
 
 

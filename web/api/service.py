@@ -113,6 +113,7 @@ class SearchService:
                     dimension=one.fingerprint.dimension,
                     alpha=one.fingerprint.alpha,
                     gamma=one.fingerprint.gamma,
+                    own=one.fingerprint.own,
                     languages=dict(one.counts),
                 )
                 for one in searchable(self.console.client, versions_of(self.console.client))

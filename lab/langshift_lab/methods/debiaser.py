@@ -179,8 +179,9 @@ def recommended(
     """
     if method == "shift" and known is not None:
         made = debiaser.recommended(known, alpha, gamma)
-        alpha, alphas, gamma = made.alpha, made.alphas, made.gamma
+        alpha, alphas, gamma, own = made.alpha, made.alphas, made.gamma, made.own
     else:
         # What nobody has measured is moved whole.
         alpha, alphas, gamma = (1.0 if alpha is None else alpha) if known is not None else 0.0, {}, gamma or 0.0
-    return MethodDebiaser(known, alpha, alphas, gamma, method, shift_queries)
+        own = 0.0
+    return MethodDebiaser(known, alpha, alphas, gamma, own, method, shift_queries)

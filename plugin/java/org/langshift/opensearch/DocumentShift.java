@@ -122,10 +122,11 @@ final class DocumentShift {
         }
         String key = shift.key(tag);
         double scale = key.isEmpty() ? 0 : shift.scale(key);
-        if (scale != 0 || shift.gamma != 0) {
-            change(value, "", 0, key, scale, 0, name);
+        Map<String, Object> made = newStamp(key, tag, spoken);
+        if (scale != 0 || shift.gamma != 0 || made.containsKey("own")) {
+            change(value, "", 0, key, scale, 0, Map.of(), made, name);
         }
-        Fields.put(document, stamp, newStamp(key, tag, spoken));
+        Fields.put(document, stamp, made);
     }
 
     /** The language that a document names, else what is detected; one that says that it is not known is left alone. */
@@ -172,10 +173,13 @@ final class DocumentShift {
         if (!sound || mine && gamma != 0 && !shift.keepsDirections()) {
             throw new IllegalArgumentException(name + " has a stamp in " + stamp + " that is not langshift's: remove it.");
         }
-        if (!mine && (gamma != 0 || alpha != 0)) {
+        Map<String, Object> preferred = IndexFacts.map(old.get("own"));
+        boolean foreign = !mine && (gamma != 0 || alpha != 0), weighed = IndexFacts.number(preferred.get("weight"), 0) != 0;
+        if (foreign || weighed && !Objects.equals(shift.ownHash, preferred.get("vectors"))) {
             throw new IllegalArgumentException(
-                name + " was shifted by the language vectors " + old.get("vectors") + ", and this index holds " + shift.hash
-                    + ": give the document its encoder's vector again, without the stamp " + stamp + "."
+                name + " was shifted by the language vectors " + (foreign ? old : preferred).get("vectors") + ", and this index holds "
+                    + (foreign ? shift.hash : shift.ownHash) + ": give the document its encoder's vector again, without the stamp "
+                    + stamp + "."
             );
         }
         Object spoken = Fields.at(document, language);
@@ -204,14 +208,16 @@ final class DocumentShift {
             alpha -= scale;
             scale = 0;
         }
-        if (alpha != 0 || scale != 0 || gamma != shift.gamma) {
+        Map<String, Object> made = newStamp(key, tag, own), given = IndexFacts.map(made.get("own"));
+        boolean same = weighed ? preferred.equals(given) : !given.containsKey("language");
+        if (alpha != 0 || scale != 0 || gamma != shift.gamma || !same) {
             requireNumbers(value, name);
-            change(value, had, alpha, key, scale, gamma, name);
+            change(value, had, alpha, key, scale, gamma, weighed ? preferred : Map.of(), made, name);
         } else if (Objects.equals(old.get("vectors"), shift.hash) && old.get("vectors") != null) {
             // Already what this index makes of it.
             return;
         }
-        Fields.put(document, stamp, newStamp(key, tag, own));
+        Fields.put(document, stamp, made);
     }
 
     /**
@@ -235,6 +241,14 @@ final class DocumentShift {
         if (!tag.equals(spoken)) {
             made.put("tag", tag);
         }
+        if (shift.weight != 0) {
+            boolean preferred = shift.preference(spoken) != null;
+            Map<String, Object> own = new HashMap<>(Map.of("vectors", shift.ownHash, "weight", preferred ? shift.weight : 0.0));
+            if (preferred) {
+                own.put("language", spoken);
+            }
+            made.put("own", own);
+        }
         return made;
     }
 
@@ -248,33 +262,52 @@ final class DocumentShift {
 
     // Numbers: in double arithmetic, rounded once, as NumPy does it.
 
-    /** Adds `alpha` of the vector that was taken away, takes away `scale` of another, and goes from one gamma to the index's. */
-    private void change(Object value, String had, double alpha, String key, double scale, double gamma, String name) {
+    /**
+     * Adds `alpha` of the vector that was taken away, takes away `scale` of another, and goes from one gamma to the index's;
+     * what the document was given of the preference for its language goes first, and what its new stamp says comes last.
+     */
+    private void change(
+        Object value,
+        String had,
+        double alpha,
+        String key,
+        double scale,
+        double gamma,
+        Map<String, Object> preferred,
+        Map<String, Object> made,
+        String name
+    ) {
         @SuppressWarnings("unchecked")
         List<Object> numbers = (List<Object>) value;
         double[] changed = new double[numbers.size()], step = new double[changed.length];
         for (int i = 0; i < changed.length; i++) {
             changed[i] = ((Number) numbers.get(i)).floatValue();
         }
-        add(step, alpha, had, name);
-        add(step, -scale, key, name);
+        prefer(changed, -1, preferred, name);
+        add(step, alpha, had, shift.vector(had), name);
+        add(step, -scale, key, shift.vector(key), name);
         shift.transform(changed, step, gamma, shift.gamma);
+        prefer(changed, 1, IndexFacts.map(made.get("own")), name);
         boolean finite = true;
         for (int i = 0; i < changed.length; i++) {
-            float made = (float) changed[i];
-            finite = finite && Float.isFinite(made);
-            numbers.set(i, made);
+            float one = (float) changed[i];
+            finite = finite && Float.isFinite(one);
+            numbers.set(i, one);
         }
         if (!finite) {
             throw new IllegalArgumentException(name + " has numbers in " + vector + " that are too large for float32.");
         }
     }
 
-    private void add(double[] sum, double weight, String key, String name) {
+    private void prefer(double[] sum, int sign, Map<String, Object> own, String name) {
+        String spoken = String.valueOf(own.get("language"));
+        add(sum, sign * IndexFacts.number(own.get("weight"), 0), spoken, shift.preference(spoken), name);
+    }
+
+    private static void add(double[] sum, double weight, String key, float[] known, String name) {
         if (weight == 0) {
             return;
         }
-        float[] known = shift.vector(key);
         if (known == null) {
             throw new IllegalArgumentException(
                 name + " was shifted by a vector for " + key + ", which its index does not hold: index the corpus again."

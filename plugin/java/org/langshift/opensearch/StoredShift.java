@@ -21,6 +21,13 @@ final class StoredShift {
     private final Map<String, float[]> vectors = new HashMap<>();
     /** The mean of documents, and orthonormal rows one after the other; empty where the index keeps none. */
     private final float[] mean, directions;
+    /** Names the preference vectors; null where there are none. */
+    final String ownHash;
+    /** How much of that of its language a document is given: β s. */
+    final double weight;
+    private final Map<String, float[]> preferences = new HashMap<>();
+    /** B Bᵀ − I, once it was needed. */
+    private volatile double[][] excess;
 
     /**
      * @param fingerprint `_meta.langshift`
@@ -43,6 +50,10 @@ final class StoredShift {
         boolean step = moves && stored.containsKey("directions");
         mean = step ? IndexFacts.decoded((String) stored.get("common")) : NONE;
         directions = step ? IndexFacts.decoded((String) stored.get("directions")) : NONE;
+        Map<String, Object> own = IndexFacts.map(moves ? stored.get("own") : null);
+        ownHash = (String) own.get("hash");
+        weight = IndexFacts.number(own.get("weight"), 0);
+        IndexFacts.map(own.get("vectors")).forEach((tag, packed) -> preferences.put(tag, IndexFacts.decoded((String) packed)));
     }
 
     /** How many numbers a vector has; 0 where only the index itself knows. */
@@ -53,6 +64,11 @@ final class StoredShift {
     /** V of a language; null where the index holds none. */
     float[] vector(String key) {
         return vectors.get(key);
+    }
+
+    /** u of a language, as its field has it; null where the index holds none. */
+    float[] preference(String language) {
+        return preferences.get(language);
     }
 
     boolean keepsDirections() {
@@ -115,26 +131,52 @@ final class StoredShift {
      * `(I − γ BᵀB)(z + step − m) + (1 − γ) m`, from γ to 0 what takes this back.
      */
     void transform(double[] vector, double[] step, double before, double after) {
+        int many = vector.length, rows = directions.length / many;
         if (before != 0 || after != 0) {
-            double[] along = new double[vector.length];
-            // What is left of y in (I − γ' BᵀB)(y + γ / (1 − γ) BᵀB y), less y.
-            double times = (before - after) / (1.0 - before);
-            for (int i = 0; i < vector.length; i++) {
-                along[i] = times * (vector[i] - (1.0 - before) * mean[i]) - after * step[i];
+            double[] had = new double[rows], moved = new double[rows];
+            for (int at = 0; at < directions.length; at++) {
+                int i = at % many;
+                had[at / many] += directions[at] * (vector[i] - (1.0 - before) * mean[i]);
+                moved[at / many] += directions[at] * step[i];
+            }
+            for (int i = 0; i < many; i++) {
                 vector[i] += (before - after) * mean[i];
             }
-            for (int start = 0; start < directions.length; start += vector.length) {
-                double part = 0;
-                for (int i = 0; i < vector.length; i++) {
-                    part += directions[start + i] * along[i];
-                }
-                for (int i = 0; i < vector.length; i++) {
-                    vector[i] += part * directions[start + i];
-                }
+            // (I − γ' BᵀB)(I + γ Bᵀ K B) is I + (γ − γ') Bᵀ K B, with K = (I − γ B Bᵀ)⁻¹.
+            double[] along = before == 0 ? had : solved(had, before, many);
+            for (int at = 0; at < directions.length; at++) {
+                vector[at % many] += ((before - after) * along[at / many] - after * moved[at / many]) * directions[at];
             }
         }
-        for (int i = 0; i < vector.length; i++) {
+        for (int i = 0; i < many; i++) {
             vector[i] += step[i];
         }
+    }
+
+    /** K of these numbers: B Bᵀ is I but for rounding to 32 bits, so that this converges at once. */
+    private double[] solved(double[] had, double gamma, int many) {
+        if (excess == null) {
+            double[][] made = new double[had.length][had.length];
+            for (int at = 0; at < had.length * had.length * many; at++) {
+                int row = at / many / had.length, column = at / many % had.length, i = at % many;
+                made[row][column] += (double) directions[row * many + i] * directions[column * many + i];
+            }
+            for (int row = 0; row < had.length; row++) {
+                made[row][row] -= 1;
+            }
+            excess = made;
+        }
+        double[] along = new double[had.length];
+        for (int again = 0; again < 4; again++) {
+            double[] next = had.clone();
+            for (int row = 0; row < had.length; row++) {
+                for (int column = 0; column < had.length; column++) {
+                    next[row] += gamma * excess[row][column] * along[column];
+                }
+                next[row] /= 1 - gamma;
+            }
+            along = next;
+        }
+        return along;
     }
 }
