@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
@@ -200,7 +200,7 @@ class LanguageVectors:
     pooling: Pooling | None = None
     max_tokens: int | None = None
     own_vectors: Vectors = field(default_factory=dict)
-    scatter: Sequence[float] = ()
+    scatter: list[float] = field(default_factory=list)
 
     def key(self, language: str) -> str | None:
         """Return the tag of the vector that a document of this language takes; see ``vector_tag``."""
@@ -241,7 +241,7 @@ class LanguageVectors:
         return replace(self, query_directions=found if len(found) else None)
 
     def with_preference(
-        self, own_vectors: Vectors, along: Callable[[NDArray[np.floating[Any]]], Sequence[float]]
+        self, own_vectors: Vectors, along: Callable[[NDArray[np.floating[Any]]], list[float]]
     ) -> Self:
         """These with preference vectors, as far as they are of these languages; without directions with none.
 
@@ -256,7 +256,7 @@ class LanguageVectors:
         # Along all, so that other ranks can be had.
         spanned = principal_directions(means, spanned_directions(means))
         known = {tag: one for tag, one in own_vectors.items() if tag in spoken}
-        return replace(self, own_vectors=known, scatter=list(along(spanned)))
+        return replace(self, own_vectors=known, scatter=along(spanned))
 
     @property
     def hash(self) -> str:

@@ -155,8 +155,8 @@ def matching_stamp_query(shift: StoredShift, fields: FieldNames) -> Query:
         {"bool": {"filter": [{"terms": {name: tags}}, _alpha(fields, alpha)]}} for alpha, tags in languages.items()
     ]
     still = {"bool": {"must_not": [{"exists": {"field": name}}], "filter": [_alpha(fields, 0)]}}
-    common = [_gamma(fields, shift.gamma), _own(shift, fields)]
-    return {"bool": {"filter": [_vector(fields), _same_vectors(shift, fields), *common, _any(still, *moved)]}}
+    scales = [_gamma(fields, shift.gamma), _any(still, *moved), _own(shift, fields)]
+    return {"bool": {"filter": [_vector(fields), _same_vectors(shift, fields), *scales]}}
 
 
 def unmoved_query(fields: FieldNames) -> Query:

@@ -58,7 +58,7 @@ class StoredShift(Scales):
     step: CommonStep | None = None
     own: float = 0.0
     own_vectors: Mapping[str, Vector] = field(default_factory=dict)
-    scatter: Sequence[float] = ()
+    scatter: list[float] = field(default_factory=list)
 
     @property
     def fitted(self) -> StoredShift:
@@ -104,7 +104,7 @@ class StoredShift(Scales):
 
     def own_to_dict(self) -> dict[str, Any]:
         """The part of it on preference vectors; the weight is for who cannot work it out, such as the native plugin."""
-        kept = {"hash": self.own_hash, "weight": self.weight, "scatter": list(self.scatter)}
+        kept = {"hash": self.own_hash, "weight": self.weight, "scatter": self.scatter}
         return {**kept, "vectors": encoded(self.own_vectors)}
 
     @classmethod

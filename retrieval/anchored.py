@@ -33,6 +33,9 @@ with documents is scaled by it::
 
     ρ(v) = ‖v̂ - BᵀB v̂‖        1 where gamma is 0
 
+Where documents were moved towards queries in their own language (the index's ``own``), all of this is reckoned with them
+as they were before: an anchor would lead the query to its language. Only the search by the moved query prefers.
+
 The weights of ``m`` candidates add up to ``s`` where one alone is trusted, and to ``s / √m`` where all are trusted
 alike, each times ``ρ(q̂)``: the less is known, the less the query is moved. Where the candidates are at right angles to
 the query or nearer, it is moved by 45° at most.
@@ -56,6 +59,7 @@ from numpy.typing import NDArray
 from langshift.debias.similarity import with_norm_1
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import FieldNames
+from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval import dsl
 from langshift.retrieval.filters import NO_FILTER
 from langshift.retrieval.hits import (
@@ -123,19 +127,19 @@ def query_vector(request: SearchRequest) -> QueryVector:
         UsageError: it has none, or one of zeros.
     """
     query = with_norm_1(vector_of(request.question))
-    return QueryVector(query, rho(query, request.target.directions))
+    return QueryVector(query, rho(query, request.target.shift))
 
 
-def rho(vector: NDArray[np.floating[Any]], directions: NDArray[np.float32] | None) -> float:
+def rho(vector: NDArray[np.floating[Any]], shift: StoredShift | None) -> float:
     """``ρ(v) = ‖v̂ - BᵀB v̂‖``.
 
     Args:
         vector: v, shape (dimension,), not of zeros.
-        directions: B, orthonormal rows, shape (k, dimension); None where the index's gamma is 0.
+        shift: of the index, with B where it has a gamma.
     """
-    if directions is None:
+    if shift is None or shift.step is None or not shift.gamma:
         return 1.0
-    row, rows = with_norm_1(vector), directions.astype(np.float64)
+    row, rows = with_norm_1(vector), shift.step.directions.astype(np.float64)
     return max(_LEAST_LENGTH, float(np.linalg.norm(row - row @ rows.T @ rows)))
 
 
@@ -219,7 +223,7 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
             languages[one.id] = one.language
             if leg != "dense":
                 scores[one.id] = one.legs[leg].score
-        known |= hit_vectors(response)
+        known |= hit_vectors(response, index.fields, request.target.shift)
     vectors = np.array(list(known.values())).reshape(len(known), len(query.unit))
     found = [
         AnchorEvidence(languages[name] == own != UNDETERMINED, scores.get(name, 0.0), float(cosine))
@@ -255,14 +259,35 @@ def own_documents(request: SearchRequest) -> float:
     return counted / index.shards
 
 
-def hit_vectors(response: Response) -> dict[str, NDArray[np.float64]]:
-    """Document -> its vector at length 1, shape (dimension,), float64; documents without a vector are left out."""
+# What an engine stores at length 1, to rounding.
+_NORMALISED: Final = 1e-4
+
+
+def hit_vectors(
+    response: Response, fields: FieldNames, shift: StoredShift | None
+) -> dict[str, NDArray[np.float64]]:
+    """The vectors of documents, without what moves them towards queries in their own language.
+
+    Args:
+        response: to a search with ``body_with_vectors``.
+        fields: the names of the index's fields.
+        shift: of the index; None where it does nothing.
+
+    Returns:
+        Document -> its vector at length 1, shape (dimension,), float64; documents without a vector are left out.
+    """
     found = {hit["_id"]: hit.get("fields", {}).get(_VECTOR, [None])[0] for hit in response["hits"]["hits"]}
     packed = {name: one for name, one in found.items() if one is not None}
     if not packed:
         return {}
     together = np.array(list(packed.values()), "<i8")
     vectors = together[:, 1:].copy().view("<f4")[:, : together[0, 0]]
+    if shift is not None and shift.own:
+        languages = {one.id: one.language for one in without_legs(response, fields)}
+        own = np.array([shift.own_vectors.get(languages[name], np.zeros(vectors.shape[1])) for name in packed])
+        # Faiss keeps them at length 1, so that their preference is β and not β s.
+        unit = np.abs(np.linalg.norm(vectors, axis=1, keepdims=True) - 1) < _NORMALISED
+        vectors = vectors.astype(np.float64) - np.where(unit, shift.own, shift.weight) * own
     return dict(zip(packed, with_norm_1(vectors), strict=True))
 
 
@@ -358,7 +383,7 @@ def _how(gathered: Candidates, request: SearchRequest) -> ScoringContext:
     ]
     anchors.sort(key=lambda anchor: -anchor.weight)
     moved = moved_vector(gathered.query.unit, added, gathered.vectors)
-    spread = trust.spread * rho(moved, request.target.directions)
+    spread = trust.spread * rho(moved, request.target.shift)
     bonus = 0.0
     if has_own(request):
         own = sum(float(lead) for lead, one in zip(leads, gathered.candidates, strict=True) if one.own)

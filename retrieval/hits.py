@@ -148,6 +148,7 @@ class ShiftEffect:
         language: tag of the language vector that the document's vector lost; None where it lost none.
         alpha: what that was multiplied with before it was subtracted; 0 where nothing was.
         gamma: how much of what all queries have in common the document's vector lost.
+        own: how much of the preference vector of its language was added to it.
         similarity_before: cosine of the query's and the document's vector as the encoder made them; None where that
             cannot be known.
         similarity_after: cosine of the query's vector and the document's as it is in the index.
@@ -158,6 +159,7 @@ class ShiftEffect:
     language: str | None
     alpha: float
     gamma: float
+    own: float
     similarity_before: float | None
     similarity_after: float
     rank_before: int | None

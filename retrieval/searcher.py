@@ -263,16 +263,14 @@ class Searcher:
         return shift_effects.known_shift(self._metadata, self.index.index)
 
     @cached_property
-    def directions(self) -> NDArray[np.float32] | None:
-        """B, of which documents hold only the part 1 - gamma, shape (k, dimension); None where gamma is 0.
+    def shift(self) -> stored_shift.StoredShift | None:
+        """How documents are shifted, where that is by gamma or own; else None.
 
         Raises:
             ClusterError: the index does not hold what its documents were shifted by.
         """
-        if not self.index.fingerprint.gamma:
-            return None
-        step = stored_shift.from_metadata(self._metadata, self.index.index).step
-        return None if step is None else step.directions
+        made = self.index.fingerprint
+        return stored_shift.from_metadata(self._metadata, self.index.index) if made.gamma or made.own else None
 
     @cached_property
     def trust(self) -> AnchorModel:
@@ -281,7 +279,7 @@ class Searcher:
         Raises:
             ClusterError: the calibration that the index keeps cannot be read.
         """
-        return stored.trust_of(self.client, self.index)
+        return stored.trust_of(self.client, self.index, self.shift)
 
     def resolve(self, setting: settings.SearchSettings) -> settings.ModeChoice:
         """How the index is searched in a setting, see ``stored.resolve``.
@@ -367,9 +365,9 @@ class Searcher:
         fuses = setting.mode == "hybrid" and setting.fusion in self._fusions and not legs
         own = (trust or self.trust) if setting.mode == "anchored" else None
         mixes = own is not None or (setting.rerank is not None and settings.by_features(setting.rerank))
-        directions = self.directions if mixes else None
+        shift = self.shift if mixes else None
         native = setting.mode == "dense" and bool(setting.preference) and setting.rerank is None and self._native
-        return settings.SearchContext(self.index, fuses, own, directions, legs, native)
+        return settings.SearchContext(self.index, fuses, own, shift, legs, native)
 
     def _reranker(self, name: str) -> Reranker:
         """The reranker of a name; opened at first use.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from langshift.debias.encoders.sparse import TokenWeights
+    from langshift.plugin.stored_shift import StoredShift
 
 # What is longer is no query; encoders read a few hundred words.
 MOST_CHARACTERS = 10_000
@@ -108,8 +109,8 @@ class SearchContext:
         fuses: whether the cluster has neural-search, whose ``hybrid`` query puts two legs together; where not, or
             where the scores of the legs are wanted, the client does it, with the same result.
         trust: what ``anchored`` needs to know of the index; needed by that mode alone.
-        directions: B, orthonormal rows of which documents hold only the part 1 - gamma, shape (k, dimension), float32;
-            None where gamma is 0. Needed by ``anchored`` and by the reranker ``features``.
+        shift: of the index; None where it has neither gamma nor own. Needed by ``anchored`` and by the reranker
+            ``features``.
         legs: whether ``anchored`` is to tell what each leg says of the hits, which costs it a step.
         native: whether the cluster has our plugin, whose query carries out ``dense`` with a preference in one search;
             where not, that is two searches, with the same result.
@@ -118,7 +119,7 @@ class SearchContext:
     index: IndexInfo
     fuses: bool = False
     trust: AnchorModel | None = None
-    directions: NDArray[np.float32] | None = None
+    shift: StoredShift | None = None
     legs: bool = False
     native: bool = False
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from langshift.debias.debiaser import own_of
 from langshift.errors import ClusterError
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, from_metadata, unshifted
@@ -68,7 +69,8 @@ def effects(
         alpha, gamma = (float(stamp.get(scale) or 0) for scale in ("alpha", "gamma"))
         before = None if made is None else _cosine(query, made)
         language = stamp.get("language") if alpha else None
-        found[name] = ShiftEffect(language, alpha, gamma, before, _cosine(query, stored), None, 0)
+        own = own_of(stamp).weight
+        found[name] = ShiftEffect(language, alpha, gamma, own, before, _cosine(query, stored), None, 0)
     known = {name: one.similarity_before for name, one in found.items() if one.similarity_before is not None}
     # A rank among some of them only would be too good.
     earlier = _ranks(known) if len(known) == len(found) else {}

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langshift.debias.debiaser import require_gamma
-from langshift.debias.vectors import CommonStep
+from langshift.debias.debiaser import own_of, require_gamma
 from langshift.errors import UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin.metadata import replaced_at, value_at
@@ -184,10 +183,10 @@ class ShortlistVectors:
         query: of unit length, shape (dimension,).
         raw: z, shape (documents, dimension); of what is ``unmovable`` as it is in the index.
         keys: tag of the language vector that each takes, empty for none.
-        offsets: tag -> that vector, shape (dimension,); zeros for none.
         alphas: by how much of it each is shifted in the index, shape (documents,).
         gammas: each one's gamma there, shape (documents,).
-        step: what a gamma takes out; None where the index does not keep it.
+        owns: how much of the preference vector of its language each was given, shape (documents,).
+        shift: of the index.
         unmovable: documents of which it is not known what they were shifted by: they stay as indexed.
         took: milliseconds that the server says it took.
     """
@@ -197,10 +196,10 @@ class ShortlistVectors:
     query: Array
     raw: Array
     keys: Sequence[str]
-    offsets: Mapping[str, Array]
     alphas: Array
     gammas: Array
-    step: CommonStep | None
+    owns: Array
+    shift: StoredShift
     unmovable: frozenset[str]
     took: float
 
@@ -215,7 +214,7 @@ class ShortlistVectors:
         Raises:
             UsageError: there is no such gamma, or the index does not keep what it takes out.
         """
-        if gamma and self.step is None:
+        if gamma and self.shift.step is None:
             raise UsageError("Gamma cannot be changed: the index stores no directions of queries.")
         movable = np.array([one.id not in self.unmovable for one in self.found], dtype=bool)
         shifted = movable & np.array([bool(key) for key in self.keys], dtype=bool)
@@ -232,19 +231,41 @@ class ShortlistVectors:
             gamma: that of what all queries have in common; None as indexed.
 
         Returns:
-            Shape (documents, 3), in sum ``cos(q, z̃)``: ``q·z / |z̃|``, ``-α q·V / |z̃|`` and the rest, by gamma.
+            Shape (documents, 4), in sum ``cos(q, z̃)``: ``q·z / |z̃|``, ``-α q·V / |z̃|``, what gamma does, and
+            ``β s q·u / |z̃|``.
         """
         alphas, gammas = self.scales(alpha, gamma)
-        lost = alphas[:, np.newaxis] * np.array([self.offsets[key] for key in self.keys]).reshape(self.raw.shape)
+        lost = alphas[:, np.newaxis] * self._rows(self.shift.vectors, self.keys)
         moved = self.raw - lost
         for one in set(gammas.tolist()) - {0.0}:
-            assert self.step is not None  # noqa: S101 - refused without one
-            moved[gammas == one] = self.step.remove(moved[gammas == one], one)
-        norms = np.linalg.norm(moved, axis=1)
+            assert self.shift.step is not None  # noqa: S101 - refused without one
+            moved[gammas == one] = self.shift.step.remove(moved[gammas == one], one)
+        given = self._owns_at(alpha, gamma)[:, np.newaxis] * self._rows(self.shift.own_vectors, self._languages)
+        norms = np.linalg.norm(moved + given, axis=1)
         own, language, whole = self.raw @ self.query, -lost @ self.query, moved @ self.query
-        parts = np.column_stack([own, language, whole - own - language])
+        parts = np.column_stack([own, language, whole - own - language, given @ self.query])
         scaled: Array = np.divide(parts, norms[:, np.newaxis], out=np.zeros_like(parts), where=norms[:, np.newaxis] > 0)
         return scaled
+
+    @property
+    def _languages(self) -> list[str]:
+        return [one.language for one in self.found]
+
+    def _rows(self, vectors: Mapping[str, NDArray[np.float32]], tags: Sequence[str]) -> Array:
+        """The vector of each document by its tag, zeros for none, shape (documents, dimension)."""
+        rows = [vectors.get(tag, np.zeros(len(self.query))) for tag in tags]
+        return np.array(rows, np.float64).reshape(self.raw.shape)
+
+    def _owns_at(self, alpha: float | None, gamma: float | None) -> Array:
+        """What each would be given at other scales, by the same β; nothing where nothing else is done either."""
+        if (alpha is None and gamma is None) or not self.owns.any():
+            return self.owns
+        if not (alpha or gamma or (gamma is None and self.gammas.any())):
+            return np.zeros(len(self.owns))
+        alphas = {"alphas": self.shift.alphas} if alpha is None else {"alpha": alpha, "alphas": {}}
+        moved = replace(self.shift, **alphas, gamma=self.shift.gamma if gamma is None else gamma)
+        changed: Array = self.owns * (moved.weight / self.shift.weight if self.shift.weight else 1.0)
+        return changed
 
     def similarities(self, alpha: float | None, gamma: float | None = None) -> Array:
         """``cos(q, z̃)`` of each; None is as indexed."""
@@ -312,7 +333,7 @@ def _unshifted(
     shortlist: Shortlist, shift: StoredShift, found: Mapping[str, hits.ScoredDoc], took: float
 ) -> ShortlistVectors:
     fields = shortlist.target.index.fields
-    entries, rows, keys, alphas, gammas, unmovable = [], list[Array](), list[str](), [], [], set()
+    entries, rows, keys, scales, unmovable = [], list[Array](), list[str](), list[tuple[float, ...]](), set()
     for name, one in found.items():
         stored, stamp = vector_at(one.source, fields.vector), value_at(one.source, fields.stamp) or {}
         if stored is None:
@@ -321,24 +342,24 @@ def _unshifted(
         raw = unshifted(stored, stamp, shift) if "alpha" in stamp else None
         if raw is None:
             unmovable.add(name)
-        scales = (0.0, 0.0) if raw is None else (float(stamp["alpha"] or 0), float(stamp.get("gamma") or 0))
+        known = float(stamp.get("alpha") or 0), float(stamp.get("gamma") or 0), own_of(stamp).weight
         entries.append(one._replace(source={}))
         rows.append(stored.astype(np.float64) if raw is None else raw)
         keys.append("" if raw is None else key_of(one.source, shift, fields) or "")
-        alphas.append(scales[0])
-        gammas.append(scales[1])
+        scales.append((0.0, 0.0, 0.0) if raw is None else known)
     query = vector_of(shortlist.question).astype(np.float64)
     new = found.keys() - shortlist.languages.keys()
+    alphas, gammas, owns = np.array(scales).reshape(len(scales), 3).T
     return ShortlistVectors(
         found=tuple(entries),
         sources={name: replaced_at(one.source, fields.vector, None) for name, one in found.items() if name in new},
         query=query / np.linalg.norm(query),
         raw=np.array(rows).reshape(len(rows), len(query)),
         keys=keys,
-        offsets={tag: vector.astype(np.float64) for tag, vector in shift.vectors.items()} | {"": np.zeros(len(query))},
-        alphas=np.array(alphas),
-        gammas=np.array(gammas),
-        step=shift.step,
+        alphas=alphas,
+        gammas=gammas,
+        owns=owns,
+        shift=shift,
         unmovable=frozenset(unmovable),
         took=took,
     )
@@ -404,9 +425,10 @@ class SimilarityBreakdown(NamedTuple):
 
     Attributes:
         value: the cosine; None where it cannot be known.
-        own: what the text itself has of it; None, as the next two, where that cannot be known.
+        own: what the text itself has of it; None, as the next three, where that cannot be known.
         language: what the subtraction of the language vector has of it.
         common: what taking out what all queries have in common has of it.
+        preference: what the preference vector of its language has of it.
         removed: tag of the language vector -> its alpha, and ``gamma`` -> gamma; without what is 0.
     """
 
@@ -414,6 +436,7 @@ class SimilarityBreakdown(NamedTuple):
     own: float | None
     language: float | None
     common: float | None
+    preference: float | None
     removed: Mapping[str, float]
 
 
@@ -433,10 +456,11 @@ def similarity_breakdown(
     """
     if (place := vectors.places.get(name)) is None:
         return None
-    own, language, common = vectors.parts(alpha, gamma)[place].tolist()
+    own, language, common, preference = vectors.parts(alpha, gamma)[place].tolist()
     if name in vectors.unmovable:
-        return SimilarityBreakdown(own if alpha is gamma is None else None, None, None, None, {})
+        return SimilarityBreakdown(own if alpha is gamma is None else None, None, None, None, None, {})
     alphas, gammas = vectors.scales(alpha, gamma)
     scales = {vectors.keys[place]: float(alphas[place]), "gamma": float(gammas[place])}
     removed = {name: scale for name, scale in scales.items() if scale}
-    return SimilarityBreakdown(own + language + common, own, language, common, removed)
+    whole = own + language + common + preference
+    return SimilarityBreakdown(whole, own, language, common, preference, removed)

@@ -127,7 +127,7 @@ _COMPARED = (
 )
 _REMOVED = (
     "removed: how much of which language vector was subtracted from the document's vector; gamma: how much of what all "
-    "queries have in common was taken out of it."
+    "queries have in common was taken out of it; own: how much of the preference vector of its language was added."
 )
 _TRUST = (
     "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "
@@ -140,7 +140,7 @@ def show(result: SearchResult) -> None:
     """Print each hit's legs, its bonus and what the shift did, what that means, the mode and why, and the anchors."""
     legs = list(dict.fromkeys(leg for hit in result.hits for leg in hit.legs))
     heads = [*legs, *(["bonus"] if result.bonus else []), "similarity", "by vector"]
-    removed = any(hit.shift is not None and (hit.shift.alpha or hit.shift.gamma) for hit in result.hits)
+    removed = any(hit.shift is not None and (hit.shift.alpha or hit.shift.gamma or hit.shift.own) for hit in result.hits)
     rows = []
     for rank, hit in enumerate(result.hits, start=1):
         bonus = [f"{result.bonus_of(hit):+.4f}"] if result.bonus else []
@@ -163,10 +163,10 @@ def show(result: SearchResult) -> None:
 
 
 def _removed(hit: Hit) -> str:
-    """``th 0.8, gamma 0.97``."""
+    """``th 0.8, gamma 0.97, own 0.01``."""
     if hit.shift is None:
         return _NONE
-    scales = {hit.shift.language: hit.shift.alpha, "gamma": hit.shift.gamma}
+    scales = {hit.shift.language: hit.shift.alpha, "gamma": hit.shift.gamma, "own": round(hit.shift.own, 4)}
     return ", ".join(f"{name} {scale:g}" for name, scale in scales.items() if scale) or _NONE
 
 

@@ -279,7 +279,7 @@ class CalibrationRun:
         index = self._searcher.index
         on_stage("Encoding", 0)
         questions = make_questions(self._searcher, self.passages, self._seed)
-        spread = measured_spread(self._searcher.client, index, min(_SPREAD_DOCUMENTS, self._window))
+        spread = measured_spread(self._searcher.client, index, self._searcher.shift, min(_SPREAD_DOCUMENTS, self._window))
         trust = AnchorModel(spread, 1.0, calibrated=True)
         coverage = None
         if log:
@@ -377,7 +377,7 @@ class CalibrationRun:
     ) -> tuple[float, list[SliceChange]]:
         """How far ``features`` may go in a mode, and what it changes then; all strengths are tried on one search."""
         model = read_model()
-        target = replace(self._target(setting, trust), directions=self._searcher.directions)
+        target = replace(self._target(setting, trust), shift=self._searcher.shift)
         reranked = replace(setting, rerank="features")
         plans = [
             search_numbers(settings.SearchRequest(one.query, reranked, target, DEEPEST, source=False), trust.spread)

@@ -137,7 +137,7 @@ def draw_passages(searcher: Searcher, sample: int, window: int, seed: int) -> li
     index, found = searcher.index, dict[str, CalibrationPassage]()
     grouped = has_groups(searcher.client, index)
     for language, share in shares(_documents_by_language(searcher), sample).items():
-        for one in execute(searcher.client, index.index, _draw(index, language, share, window, seed)):
+        for one in execute(searcher.client, index.index, _draw(searcher, language, share, window, seed)):
             # Another chunk of the document may be in another language.
             found.setdefault(one.document, one if grouped else one._replace(group=None))
     # What is drawn for one passage goes by those before it.
@@ -175,8 +175,8 @@ def has_groups(client: OpenSearch, index: IndexInfo) -> bool:
     return bool(kinds) and all(kind["type"] == "keyword" and kind["aggregatable"] for kind in kinds.values())
 
 
-def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -> SearchPlan[list[CalibrationPassage]]:
-    fields = index.fields
+def _draw(searcher: Searcher, language: str, share: int, window: int, seed: int) -> SearchPlan[list[CalibrationPassage]]:
+    fields = searcher.index.fields
     clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
     brings = [*fields.text_fields, fields.group]
     # Some have no sentence to ask by.
@@ -185,7 +185,7 @@ def _draw(index: IndexInfo, language: str, share: int, window: int, seed: int) -
         "_source": brings
     }
     (response,) = yield (dsl.once_each(drawn, fields),)
-    vectors, made = hit_vectors(response), list[CalibrationPassage]()
+    vectors, made = hit_vectors(response, fields, searcher.shift), list[CalibrationPassage]()
     for found in without_legs(response, fields):
         text = text_of(found, fields)
         cut = cut_out(text, language, _chance(found.id, seed))

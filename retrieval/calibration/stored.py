@@ -15,6 +15,7 @@ from opensearchpy import OpenSearch
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError
 from langshift.plugin import metadata
+from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchored import body_with_vectors, hit_vectors
 from langshift.retrieval.settings import RECOMMENDED, AnchorModel, ModeChoice, SearchSettings
@@ -122,8 +123,13 @@ def _changed(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return changed
 
 
-def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
+def trust_of(client: OpenSearch, index: IndexInfo, shift: StoredShift | None) -> AnchorModel:
     """What ``anchored`` needs to know of an index: calibrated, else the spread of a sample and a cautious strength.
+
+    Args:
+        client: the cluster.
+        index: the index.
+        shift: see ``SearchContext``.
 
     Raises:
         ClusterError: what the index keeps cannot be read.
@@ -131,7 +137,7 @@ def trust_of(client: OpenSearch, index: IndexInfo) -> AnchorModel:
     calibration = StoredCalibration.of_index(index)
     if calibration is not None:
         return calibration.trust
-    return AnchorModel(measured_spread(client, index, _MEASURED_DOCUMENTS))
+    return AnchorModel(measured_spread(client, index, shift, _MEASURED_DOCUMENTS))
 
 
 # So little that nothing was lost by it on any text that was tried.
@@ -188,18 +194,19 @@ def spread_of(vectors: NDArray[np.floating[Any]]) -> float:
     return max(_LEAST, _NORMAL * float(np.median(np.abs(cosines - np.median(cosines)))))
 
 
-def measured_spread(client: OpenSearch, index: IndexInfo, documents: int) -> float:
+def measured_spread(client: OpenSearch, index: IndexInfo, shift: StoredShift | None, documents: int) -> float:
     """The spread of a sample of an index's documents, the same each time; one request.
 
     Args:
         client: the cluster.
         index: the index.
+        shift: see ``SearchContext``.
         documents: how many to draw.
     """
     among = metadata.random_order({"exists": {"field": index.fields.vector}}, seed=0)
     body = body_with_vectors(among, documents, index.fields)
     response = check_response(client.search(index=index.index, body=body))
-    return spread_of(np.array(list(hit_vectors(response).values())))
+    return spread_of(np.array(list(hit_vectors(response, index.fields, shift).values())))
 
 
 def resolve(index: IndexInfo, setting: SearchSettings) -> ModeChoice:

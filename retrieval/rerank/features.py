@@ -111,7 +111,7 @@ def gather(
         body["suggest"] = anchored.counting(request)
     (response,) = yield (body,)
     words = {one.id: one.score or 0.0 for one in hits.without_legs(response, fields)}
-    known = anchored.hit_vectors(response)
+    known = anchored.hit_vectors(response, fields, request.target.shift)
     vectors = np.array([known.get(one.id, np.zeros(len(query.unit))) for one in pool])
     cosines, bearing = vectors @ query.unit / query.rho, np.array([one.id in known for one in pool])
     cosines[~bearing] = cosines[bearing].min() if bearing.any() else 0.0
@@ -120,7 +120,7 @@ def gather(
         scale = float(np.ptp(cosines) / max(np.ptp(scores), _TINY))
     else:
         # The scores of the other modes are cosines.
-        scale = 2.0 / (query.rho if moved is None else anchored.rho(moved, request.target.directions))
+        scale = 2.0 / (query.rho if moved is None else anchored.rho(moved, request.target.shift))
     return CandidateNumbers(
         cosines=cosines,
         words=np.array([words.get(one.id, 0.0) for one in pool]),

@@ -18,9 +18,10 @@ def bm25(client, target, words, tags, clause):
     return {hit["_id"]: hit["_score"] for hit in response["hits"]["hits"]}
 
 
-def rho(vector, directions):
+def rho(vector, shift):
     """The length of a vector of length 1 outside the directions that documents have lost; 1 where there are none."""
-    left = np.eye(len(vector)) - (0 if directions is None else np.float64(directions).T @ np.float64(directions))
+    rows = np.zeros((0, len(vector))) if shift is None else np.float64(shift.step.directions)
+    left = np.eye(len(vector)) - rows.T @ rows
     return np.linalg.norm(left @ vector)
 
 
@@ -50,7 +51,7 @@ class Reference:
         names = [name for name in dict.fromkeys([*nearest, *words]) if name in KEPT]
         trust, count = target.trust, len(set(question.words.split()))
         rare = np.log(1 + (len(mine) / target.index.shards + 0.5) / 0.5)
-        outside = rho(query, target.directions)
+        outside = rho(query, target.shift)
         best = max((cosines[name] for name in names), default=0)
         utility = []
         for name in names:
@@ -63,7 +64,7 @@ class Reference:
 
         moved = query + sum(weight * KEPT[name] for name, (_, weight) in self.trusted.items())
         self.moved = moved / np.linalg.norm(moved)
-        spread = trust.spread * rho(self.moved, target.directions)
+        spread = trust.spread * rho(self.moved, target.shift)
         self.bonus = 0.7 * spread * sum(lead for name, (_, lead) in leads.items() if name in mine) + beta if mine else 0
         self.favoured = {name for name in CORPUS.vectors if (name in mine) == (self.bonus > 0)}
         scale = trust.strength * 0.7 * spread / max(words.values(), default=1)

@@ -47,15 +47,13 @@ def install_processor(client, index, _shift, _fields, first):
     client.indices.put_settings(index=index, body={"index": {"default_pipeline": name}})
 
 
-def metadata_of(fingerprint, fields, *, directions=None, calibration=None):
-    """The ``_meta`` of an index."""
+def metadata_of(fingerprint, fields, *, shift=None, calibration=None):
+    """The ``_meta`` of an index; the shift is one with directions."""
     kept = fingerprint.to_dict()
     meta = {"langshift": kept, "langshift_fields": fields.to_dict()}
-    if directions is not None:
-        kept |= {"gamma": 0.7, "vectors": "made up", "pivot": "en"}
-        packed = base64.b64encode(directions.astype("<f4").tobytes()).decode()
-        mean = base64.b64encode(np.zeros(directions.shape[1], "<f4").tobytes()).decode()
-        meta["langshift_vectors"] = {"hash": "made up", "vectors": {}, "common": mean, "directions": packed}
+    if shift is not None:
+        kept |= {"gamma": shift.gamma, "own": shift.own, "vectors": shift.hash, "pivot": "en"}
+        meta["langshift_vectors"] = shift.to_dict()
     if calibration is not None:
         meta["langshift_anchors"] = calibration
     return json.loads(msgspec.json.encode(meta))

@@ -114,7 +114,7 @@ def test_what_cannot_be_had_is_refused():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"directions": None}, "_meta.langshift_vectors is wrong (the mean or the directions that its gamma takes are "
+        ({"directions": None}, "_meta.langshift_vectors is wrong (the mean or the directions that its scales need are "
          "missing)"),
         ({"directions": "AAAAAA=="}, "_meta.langshift_vectors.directions is wrong (4 bytes, not 3 numbers)"),
     ],
@@ -214,7 +214,11 @@ NO_GAMMA = {"bool": {"must_not": [{"exists": {"field": "shift.gamma"}}]}}
 
 def test_agreeing_documents_have_the_scale_of_their_language():
     query = matching_stamp_query(SHIFT, USUAL)["bool"]["filter"]
-    assert query[:2] == [{"exists": {"field": "embedding"}}, {"term": {"shift.vectors": "0123"}}]
+    preferred = {"range": {"shift.own.weight": {"gt": 0}}}
+    strange = {"bool": {"filter": [preferred], "must_not": []}}
+    same = {"bool": {"filter": [{"term": {"shift.vectors": "0123"}}], "must_not": [strange]}}
+    assert query[:2] == [{"exists": {"field": "embedding"}}, same]
+    assert query[4] == {"bool": {"must_not": [preferred]}}
     assert query[2] == {"bool": {"should": [{"term": {"shift.gamma": 0}}, NO_GAMMA], "minimum_should_match": 1}}
     _, german, thai = query[3]["bool"]["should"]
     assert german["bool"]["filter"] == [{"terms": {"shift.language": ["de"]}}, {"term": {"shift.alpha": 0.5}}]
@@ -222,4 +226,5 @@ def test_agreeing_documents_have_the_scale_of_their_language():
     common = replace(SHIFT, gamma=0.95)
     assert matching_stamp_query(common, USUAL)["bool"]["filter"][2] == {"term": {"shift.gamma": 0.95}}
     own = matching_stamp_query(StoredShift(), FieldNames(vector="v", stamp="ls"))["bool"]["filter"]
-    assert own[:2] == [{"exists": {"field": "v"}}, {"bool": {"must_not": [{"exists": {"field": "ls.vectors"}}]}}]
+    assert own[0] == {"exists": {"field": "v"}}
+    assert own[1]["bool"]["must_not"][1] == {"exists": {"field": "ls.vectors"}}

@@ -214,7 +214,7 @@ MEASURED = "{} is about what --gate measures: give a dataset with --gate too."
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ([], "There is nothing to change: give --alpha, --alpha-for, --gamma or --vectors."),
+        ([], "There is nothing to change: give --alpha, --alpha-for, --gamma, --own or --vectors."),
         (["--alpha", 1, "--fail-if", "SLR@20 < 0"], MEASURED.format("--fail-if")),
         (["--alpha", 1, "--accept-loss"], MEASURED.format("--accept-loss")),
         (["--alpha", 1, "--encoder", "use-m"], "Nothing is encoded without --gate: leave --encoder out."),

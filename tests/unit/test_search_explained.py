@@ -34,8 +34,8 @@ def hit(name, language, shift=None, legs=LEGS):
 def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypatch):
     monkeypatch.setattr("langshift.output.out.width", 120)
     hits = [
-        hit("[red]a", "de", ShiftEffect("de", 1.0, 0.97, 0.25, 0.5, 3, 1)),
-        hit("b", "th", ShiftEffect("th", 0.5, 0.0, None, 0.125, None, 2)),
+        hit("[red]a", "de", ShiftEffect("de", 1.0, 0.97, 0.00972, 0.25, 0.5, 3, 1)),
+        hit("b", "th", ShiftEffect("th", 0.5, 0.0, 0.0, None, 0.125, None, 2)),
         hit("c", "und", None, {"lexical": Leg(1.0, None)}),
     ]
     anchors = (Anchor("d", 0.875, 0.5, {"words": 0.25}), Anchor("e", 0.0625, 0.0, {"cosine": 2.0}))
@@ -45,7 +45,7 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
     assert lines == [
         "",
         "rank  language       dense      lexical    bonus       similarity  by vector  _id     removed",
-        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a  de 1, gamma 0.97",
+        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a  de 1, gamma 0.97, own 0.0097",
         "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b       th 0.5",
         "   3  und                -       1.0000  +0.0000                -          -  c       -",
         "dense, lexical: the score from this leg of the search, and the rank in it, if there is one.",
@@ -54,7 +54,7 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
         "the hits and the nearest after the shift.",
         "removed: how much of which language vector was subtracted from the document's vector; gamma: how much of "
         "what all",
-        "queries have in common was taken out of it.",
+        "queries have in common was taken out of it; own: how much of the preference vector of its language was added.",
         "Mode anchored, as requested.",
         "",
         "Anchors, which the query was moved towards:",

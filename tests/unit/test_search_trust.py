@@ -2,12 +2,15 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from langshift.debias.vectors import CommonStep
+from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.anchored import (
     AnchorEvidence,
     Candidates,
@@ -115,9 +118,10 @@ def test_rho_is_the_length_of_what_documents_have_too(seed, count):
     numbers = np.random.default_rng(seed)
     vector, rows = numbers.standard_normal(6), np.linalg.qr(numbers.standard_normal((6, count)))[0].T
     left = (np.eye(6) - rows.T @ rows) @ vector / np.linalg.norm(vector)
-    assert rho(vector, rows.astype(np.float32)) == pytest.approx(np.linalg.norm(left), abs=1e-6)
-    assert rho(vector, None) == 1.0
-    assert rho(rows[0], rows) > 0
+    shift = StoredShift(gamma=0.97, step=CommonStep(np.zeros(6, np.float32), rows.astype(np.float32)))
+    assert rho(vector, shift) == pytest.approx(np.linalg.norm(left), abs=1e-6)
+    assert rho(vector, None) == rho(vector, replace(shift, gamma=0.0)) == 1.0
+    assert rho(rows[0], shift) > 0
 
 
 @given(candidates(), st.floats(0, 1))

@@ -229,7 +229,7 @@ def test_what_cannot_be_taken_back_stays_as_indexed(stamp):
     for alpha, gamma in ((None, None), (0.0, None), (0.8, 0.9)):
         assert vectors.similarities(alpha, gamma)[vectors.places["d0"]] == pytest.approx(stored, abs=1e-7)
         told = similarity_breakdown(vectors, "d0", alpha, gamma)
-        assert told == (pytest.approx(stored, abs=1e-7) if alpha is None else None, None, None, None, {})
+        assert told == (pytest.approx(stored, abs=1e-7) if alpha is None else None, None, None, None, None, {})
 
 
 def test_what_was_moved_by_nothing_is_moved_by_the_indexs_own_vectors():

@@ -57,7 +57,7 @@ def test_everything_that_was_fitted_comes_back(tmp_path):
     loaded = LanguageVectors.load(path)
     for field in fields(whole):
         saved, read = getattr(whole, field.name), getattr(loaded, field.name)
-        if field.name in ("vectors", "query_vectors", "common"):
+        if field.name in ("vectors", "query_vectors", "common", "own_vectors"):
             assert saved.keys() == read.keys()
             assert all(np.array_equal(saved[tag], read[tag]) for tag in saved)
         elif field.name == "query_directions":

@@ -90,7 +90,7 @@ def test_what_is_recommended_is_shown(folder, tmp_path):
     thai = {name: document["languages"]["th"][name] for name in ("pairs", "missing", "norm", "alpha", "verdict")}
     norm = pytest.approx(float(norms["th"]), abs=1e-3)
     assert thai == {"pairs": 55, "missing": 5, "norm": norm, "alpha": 0.25, "verdict": thai["verdict"]}
-    nothing = {"recommendation": Recommendation(0.0), "query_directions": None}
+    nothing = {"recommendation": Recommendation(0.0), "query_directions": None, "own_vectors": {}}
     replace(made, **nothing, pairs={"de": 0, "th": 0}, evidence={}).save(output)
     lines = [line.rstrip() for line in langshift("vectors", "check", output).stdout.splitlines()]
     assert lines[2:4] == ["0 directions of queries", "recommended: alpha 0"]

@@ -302,6 +302,12 @@ class IndexChoice(NamedTuple):
         return made.gamma if made.moves else 0.0
 
     @property
+    def own(self) -> float:
+        """How much nearer its documents were moved to queries in their own language."""
+        made = self.version.fingerprint
+        return made.own if made.moves else 0.0
+
+    @property
     def gammas(self) -> list[float]:
         """Those at which it can be looked at: its own, 0, and .9 to .98."""
         return sorted({self.gamma, *GAMMAS})

@@ -28,6 +28,7 @@ class SimilarityAtScales(NamedTuple):
         own: the part of it that the text's own vector gives.
         language: the part of it that the language vector's subtraction gives.
         common: the part of it that taking out what all queries have in common gives.
+        preference: the part of it that the preference vector of its language gives.
         rank: in the list of this setting at these scales; None where it is not among the first 100, or not known.
     """
 
@@ -36,6 +37,7 @@ class SimilarityAtScales(NamedTuple):
     own: float | None = None
     language: float | None = None
     common: float | None = None
+    preference: float | None = None
     rank: int | None = None
 
 
@@ -70,7 +72,7 @@ def similarities(
         ranks = {}
         if rankable(side.setting):
             ranks = places(rank(gathered, at, vectors))
-        parts, removed = breakdown[1:4], breakdown.removed
+        parts, removed = breakdown[1:5], breakdown.removed
         rows.append(SimilarityAtScales(where, breakdown.value, *parts, ranks.get(hit.id)))
     return rows, removed, None
 

@@ -123,7 +123,7 @@ def collect_pools(
         rerank_depth=_USUAL.rerank_depth * _DEEPER,
         rerank_per_language=_USUAL.rerank_per_language * _DEEPER,
     )
-    target = replace(searcher.target(SearchSettings()), directions=searcher.directions)
+    target = replace(searcher.target(SearchSettings()), shift=searcher.shift)
     spread = searcher.trust.spread
 
     def plan(query: DatasetQuery, vector: NDArray[np.float32]) -> SearchPlan[TrainingPool | None]:

@@ -159,7 +159,7 @@ def test_what_is_measured_is_kept_and_all_else_stays(client, plain, name, measur
     }
     metadata.change(client, plain.index, {metadata.ANCHORS: written})
     index = versions.live(client, name)
-    assert trust_of(client, index) == AnchorModel.from_dict(measured.told)
+    assert trust_of(client, index, None) == AnchorModel.from_dict(measured.told)
     assert resolve_auto(index).origin == "calibration"
 
 
@@ -286,7 +286,7 @@ def test_whoever_searches_hybrid_hears_where_that_may_lose_answers(client, plain
 
 
 def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, plain, name):
-    trust = trust_of(client, plain)
+    trust = trust_of(client, plain, None)
     assert trust == AnchorModel(measured_spread(client, plain, 200), USUAL_STRENGTH, calibrated=False)
     hits = client.search(index=plain.index, body={"size": 1000, "_source": ["embedding"]})["hits"]["hits"]
     every = np.array([hit["_source"]["embedding"] for hit in hits], np.float32)
@@ -336,7 +336,7 @@ def test_what_a_calibration_was_measured_with_and_cannot_be_read_is_told_in_a_se
     try:
         index = versions.live(client, name)
         with pytest.raises(ClusterError) as caught:
-            trust_of(client, index)
+            trust_of(client, index, None)
         assert str(caught.value) == resolve_auto(index).reason
         assert str(caught.value) == (
             f"The calibration in the mapping of {plain.index} (_meta.langshift_anchors) cannot be read: run "
@@ -358,7 +358,7 @@ def test_a_retune_takes_the_calibration_along_and_a_note_tells(client, tmp_path,
     assert due in retuned.stderr.splitlines()
     index = versions.live(client, index_name)
     assert index.index == f"{index_name}-v0002"
-    assert trust_of(client, index) == kept
+    assert trust_of(client, index, None) == kept
     found = Searcher(client, index_name).search("Warum steigt das Meer?", SearchSettings("anchored"))
     assert found.notes == (due,)
     assert due in run("index", "describe", index_name).stderr

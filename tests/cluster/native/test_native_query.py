@@ -17,14 +17,20 @@ from plain_index import PLAIN
 from searched_index import DIMENSION, LANGUAGES, TRUST, ChunkCorpus, Corpus, asked, found
 from tls_proxy import client_of, proxy
 
+from langshift.debias.vectors import CommonStep
 from langshift.plugin.metadata import USUAL
+from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.calibration import stored
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 
 TOY = replace(PLAIN, encoder="unknown", dimension=DIMENSION)
 #: Orthonormal rows, of which documents would hold a part only.
-DIRECTIONS = np.linalg.qr(np.random.default_rng(7).standard_normal((DIMENSION, 2)))[0].T.astype(np.float32)
+_BASIS = np.linalg.qr(np.random.default_rng(7).standard_normal((DIMENSION, 2)))[0].T.astype(np.float32)
+_STEP = CommonStep(np.zeros(DIMENSION, np.float32), _BASIS)
+DIRECTIONS = StoredShift("made up", "en", gamma=0.7, step=_STEP)
+_OWN = dict(zip(("de", "en", "th"), np.random.default_rng(8).standard_normal((3, DIMENSION)).astype(np.float32), strict=True))
+PREFERRING = replace(DIRECTIONS, own=0.1, own_vectors=_OWN, scatter=[1.0, 0.0, 0.0])
 CALIBRATION = {
     "spread": TRUST.spread,
     "strength": TRUST.strength,
@@ -50,19 +56,19 @@ def _plugin(client):
         pytest.skip("the cluster does not have the plugin langshift")
 
 
-def written(client, corpus, shards, *, directions=None, calibration=None, **_):
+def written(client, corpus, shards, *, shift=None, calibration=None, **_):
     """An index of a corpus of which every ninth entry was deleted, as it is searched."""
     name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
     target = corpus.write(client, name, shards)
     gone = list(corpus.vectors)[4::9]
     client.bulk(index=name, body=[{"delete": {"_id": one}} for one in gone], refresh=True)
-    meta = metadata_of(TOY, corpus.fields, directions=directions, calibration=calibration)
+    meta = metadata_of(TOY, corpus.fields, shift=shift, calibration=calibration)
     client.indices.put_mapping(index=name, body={"_meta": meta})
     left = {one: tag for one, tag in corpus.languages.items() if one not in gone}
     counts = Counter(tag for tag in left.values() if tag)
     languages = tuple(sorted(counts, key=lambda tag: (-counts[tag], tag)))
     index = replace(target.index, counts=counts, languages=languages, documents=len(left))
-    return replace(target, index=index, directions=directions)
+    return replace(target, index=index, shift=shift)
 
 
 class Documents(Corpus):
@@ -95,7 +101,8 @@ class Chunks(ChunkCorpus):
 
 KINDS = {
     "documents": (Documents, {"documents": 360}),
-    "gamma": (Corpus, {"documents": 1, "directions": DIRECTIONS}),
+    "gamma": (Corpus, {"documents": 1, "shift": DIRECTIONS}),
+    "own": (Corpus, {"documents": 1, "shift": PREFERRING}),
     "chunks": (Chunks, {"documents": 1}),
 }
 
@@ -216,7 +223,7 @@ def test_auto_is_what_calibration_found_while_that_holds(client, targets, kind, 
 def test_an_index_that_was_never_calibrated_is_known_by_a_sample(client, shards):
     target = written(client, Corpus(), shards)
     try:
-        target = replace(target, trust=stored.trust_of(client, target.index))
+        target = replace(target, trust=stored.trust_of(client, target.index, target.shift))
         for setting in (SearchSettings("anchored"), SearchSettings("anchored", preference=0.1)):
             require_same(native(client, target, asked(4), setting), found(client, target, asked(4), setting).hits)
         require_same(native(client, target, asked(4), SearchSettings("auto")), found(client, target, asked(4)).hits)
@@ -444,7 +451,7 @@ def test_what_cannot_be_searched_is_refused(client, targets):
         ),
         (
             "lucene",
-            metadata_of(TOY, USUAL, directions=DIRECTIONS) | {"langshift_vectors": {}},
+            metadata_of(TOY, USUAL, shift=DIRECTIONS) | {"langshift_vectors": {}},
             f"Index {name} does not contain its language vectors (made up): index the corpus again.",
         ),
         (

@@ -147,7 +147,7 @@ final class Anchors {
         return unit(made);
     }
 
-    private static double[] unit(double[] vector) {
+    static double[] unit(double[] vector) {
         double length = Math.max(Math.sqrt(dot(vector, vector)), Double.MIN_NORMAL);
         double[] made = new double[vector.length];
         for (int i = 0; i < made.length; i++) {

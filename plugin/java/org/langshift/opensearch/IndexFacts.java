@@ -42,7 +42,7 @@ final class IndexFacts {
     final Object calibration;
     /** What the mapping says of the field of vectors. */
     final Map<String, Object> vectorField;
-    private final Map<String, Object> meta, storedShift;
+    private final Map<String, Object> meta, storedShift, preference;
     private volatile DocumentShift documents;
     private double[][] directions;
     private volatile Spread spread;
@@ -62,6 +62,7 @@ final class IndexFacts {
         dimension = (int) number(fingerprint.get("dimension"), 0);
         gamma = number(fingerprint.get("gamma"), 0);
         storedShift = map(meta.get("langshift_vectors"));
+        preference = map(storedShift.get("own"));
         calibration = meta.get("langshift_anchors");
         Map<String, Object> fields = map(meta.get("langshift_fields"));
         vector = text(fields, "vector", "embedding");
@@ -146,6 +147,28 @@ final class IndexFacts {
             made[i / dimension][i % dimension] = flat[i];
         }
         return made;
+    }
+
+    /** What an engine stores at length 1, to rounding: then a preference is of beta and not of its weight. */
+    private static final double NORMALISED = 1e-4;
+
+    /** A vector at length 1, without what moves documents in a language towards queries in it. */
+    double[] plain(float[] vector, String spoken) {
+        double[] made = new double[vector.length];
+        double squares = 0;
+        for (int i = 0; i < made.length; i++) {
+            made[i] = vector[i];
+            squares += made[i] * made[i];
+        }
+        double own = number(fingerprint.get("own"), 0);
+        if (own > 0 && map(preference.get("vectors")).get(spoken) instanceof String packed) {
+            float[] known = decoded(packed);
+            double weight = Math.abs(Math.sqrt(squares) - 1) < NORMALISED ? own : number(preference.get("weight"), 0);
+            for (int i = 0; i < made.length; i++) {
+                made[i] -= weight * known[i];
+            }
+        }
+        return Anchors.unit(made);
     }
 
     /** The spread that was measured when the index had about as many documents; null where none was. */

@@ -125,13 +125,11 @@ final class Rounds {
         }
         double spread = spec.trust().spread();
         if (Double.isNaN(spread)) {
-            List<double[]> units = new ArrayList<>();
-            vectors(answers[3]).values().forEach(one -> units.add(Anchors.unit(one)));
-            spread = Anchors.spread(units);
+            spread = Anchors.spread(List.copyOf(vectors(answers[3]).values()));
         }
         List<Entry> near = new ArrayList<>(), gathered = new ArrayList<>();
         answers[1].getHits().forEach(hit -> near.add(entry(hit)));
-        Map<String, float[]> vectors = vectors(answers[1]);
+        Map<String, double[]> vectors = vectors(answers[1]);
         vectors.putAll(vectors(answers[2]));
         int words = 1;
         for (SearchHit hit : answers[2].getHits()) {
@@ -147,7 +145,7 @@ final class Rounds {
         }
         List<Anchors.Candidate> candidates = new ArrayList<>();
         for (Entry one : chosen.values()) {
-            candidates.add(new Anchors.Candidate(isOwn(one), one.score, Anchors.unit(vectors.get(one.id))));
+            candidates.add(new Anchors.Candidate(isOwn(one), one.score, vectors.get(one.id)));
         }
         int shards = answers[0].getTotalShards();
         double average = (double) (facts.split ? own : documents) / shards;
@@ -182,12 +180,12 @@ final class Rounds {
         return chosen;
     }
 
-    private static Map<String, float[]> vectors(SearchResponse answer) {
-        Map<String, float[]> made = new LinkedHashMap<>();
+    private Map<String, double[]> vectors(SearchResponse answer) {
+        Map<String, double[]> made = new LinkedHashMap<>();
         for (SearchHit hit : answer.getHits()) {
             DocumentField vector = hit.field(VectorsFetch.VECTOR);
             if (vector != null) {
-                made.put(hit.getId(), vector.getValue());
+                made.put(hit.getId(), facts.plain(vector.getValue(), value(hit, facts.language, Languages.UND)));
             }
         }
         return made;

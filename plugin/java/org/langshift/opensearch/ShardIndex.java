@@ -303,9 +303,9 @@ final class ShardIndex {
         int documents = count(null);
         Double known = facts.spread(documents);
         if (known == null) {
-            List<double[]> units = new ArrayList<>();
-            vectors(best(sample(facts), SAMPLE)).forEach(one -> units.add(Anchors.unit(one)));
-            known = Anchors.spread(units);
+            List<Entry> drawn = best(sample(facts), SAMPLE);
+            readLanguages(drawn);
+            known = Anchors.spread(vectors(drawn));
             facts.keepSpread(known, documents);
         }
         return known;
@@ -381,13 +381,14 @@ final class ShardIndex {
         }
     }
 
-    /** The stored vector of each document in the same order; null where one has none. */
-    List<float[]> vectors(List<Entry> entries) throws IOException {
-        List<float[]> made = new ArrayList<>();
+    /** The vector of each document, whose language is known, as anchors have it, in the same order; null where one has none. */
+    List<double[]> vectors(List<Entry> entries) throws IOException {
+        List<double[]> made = new ArrayList<>();
         IndexReader reader = searcher.getIndexReader();
         for (Entry one : entries) {
             LeafReaderContext leaf = reader.leaves().get(ReaderUtil.subIndex(one.document, reader.leaves()));
-            made.add(VectorsFetch.read(leaf.reader(), facts.vector, one.document - leaf.docBase));
+            float[] stored = VectorsFetch.read(leaf.reader(), facts.vector, one.document - leaf.docBase);
+            made.add(stored == null ? null : facts.plain(stored, one.language));
         }
         return made;
     }

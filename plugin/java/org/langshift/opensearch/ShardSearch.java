@@ -301,12 +301,12 @@ final class ShardSearch {
         Gathered gathered = gather();
         List<Anchors.Candidate> candidates = new ArrayList<>();
         List<Entry> kept = new ArrayList<>();
-        List<float[]> vectors = shard.vectors(gathered.entries);
+        List<double[]> vectors = shard.vectors(gathered.entries);
         for (int i = 0; i < vectors.size(); i++) {
             Entry one = gathered.entries.get(i);
             if (vectors.get(i) != null) {
                 boolean own = spec.knowsLanguage() && one.language.equals(spec.language());
-                candidates.add(new Anchors.Candidate(own, one.score, Anchors.unit(vectors.get(i))));
+                candidates.add(new Anchors.Candidate(own, one.score, vectors.get(i)));
                 kept.add(one);
             }
         }
