@@ -59,10 +59,10 @@ def test_what_mixes_queries_with_documents_knows_the_directions(client, names, s
     kept = stored_shift.read(client, f"{names[0]}-v0001").step.directions
     for mode, rerank in (("anchored", None), ("dense", "features")):
         context = searchers[0].target(SearchSettings(mode, rerank=rerank))
-        assert np.array_equal(context.directions, kept)
-        assert searchers[1].target(SearchSettings(mode, rerank=rerank)).directions is None
+        assert np.array_equal(context.shift.step.directions, kept)
+        assert searchers[1].target(SearchSettings(mode, rerank=rerank)).shift is None
         assert searchers[0].search(GERMAN, SearchSettings(mode, rerank=rerank)).hits
-    assert searchers[0].target(SearchSettings("dense")).directions is None
+    assert searchers[0].target(SearchSettings("dense")).shift is None
 
 
 def test_the_effect_is_told_against_what_the_encoder_made(searchers):

@@ -61,7 +61,8 @@ def read_table():
     for meta in table["indices"].values():
         known = meta.get("langshift_vectors", {})
         # There they can be read.
-        for of, names in ((known, ("common", "directions")), (known.get("vectors", {}), known.get("vectors", ()))):
+        named = [known.get("vectors", {}), known.get("own", {}).get("vectors", {})]
+        for of, names in ((known, ("common", "directions")), *((one, list(one)) for one in named)):
             of.update({name: _packed(of[name]) for name in names if name in of})
     return table["indices"], table["cases"]
 

@@ -68,7 +68,7 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
     ]  # fmt: skip
     told = found.to_dict()
     assert told["preference"] == 0.02
-    shift = {"language": "de", "alpha": 1.0, "gamma": 0.97, "similarity_before": 0.25, "similarity_after": 0.5}
+    shift = {"language": "de", "alpha": 1.0, "gamma": 0.97, "own": 0.00972, "similarity_before": 0.25, "similarity_after": 0.5}
     assert told["hits"][0]["shift"] == {**shift, "rank_before": 3, "rank_after": 1}
     assert told["anchors"][0] == {"id": "d", "trust": 0.875, "weight": 0.5, "evidence": {"words": 0.25}}
     assert told["hits"][0]["legs"]["lexical"] == {"score": 3.5, "rank": 12}
