@@ -249,14 +249,15 @@ SECTIONS = {
     SAME: "Same-language: relevant documents in the query's language; others count as not relevant",
     CROSS: "Cross-language: relevant documents in other languages; those in the query's count as not relevant",
 }
-_RECALLS = {SAME: "SLR", CROSS: "TLR"}
+# Measures that stand in one section alone.
+_PLACED = {"SLR": SAME, "own": SAME, "TLR": CROSS}
 
 
 def columns(names: Sequence[str], *, cross: bool = True) -> list[Column]:
     """The columns that measures ask for, section by section.
 
     A standard measure stands in every section; recall there is SLR and TLR. Those that compare languages
-    themselves stand in the first, but SLR and TLR where they belong.
+    themselves stand in the first, but SLR, own and TLR where they belong.
 
     Args:
         names: measures.
@@ -271,22 +272,19 @@ def columns(names: Sequence[str], *, cross: bool = True) -> list[Column]:
 def _in(part: str, measure: Measure) -> str | None:
     """What a measure is called in a section, None where it does not stand there."""
     family = measure.family
-    if family.name in _RECALLS.values():
-        return measure.name if _RECALLS.get(part) == family.name else None
-    if part == ALL:
+    if part == _PLACED.get(family.name, ALL):
         return measure.name
     if not isinstance(family, StandardFamily) or family.name == "Judged":
         return None
     if family.name == "R" and not measure.options:
-        return f"{_RECALLS[part]}@{measure.cutoff}"
+        return f"{'SLR' if part == SAME else 'TLR'}@{measure.cutoff}"
     return measure.name
 
 
 def column_of(name: str) -> Column:
     """The column in which a measure that was asked for by this name stands."""
     measure = parse_measure(name)
-    part = next((part for part, recall in _RECALLS.items() if recall == measure.family.name), ALL)
-    return Column(part, measure.name)
+    return Column(_PLACED.get(measure.family.name, ALL), measure.name)
 
 
 def judged_across_languages(dataset: Dataset) -> bool:
@@ -300,7 +298,7 @@ def score_columns(wanted: Sequence[Column], languages: DatasetLanguages, run: Co
     found: dict[Column, Scores] = {}
     for part in SECTIONS:
         names = [column.measure for column in wanted if column.section == part]
-        standard = [name for name in names if part != ALL and parse_measure(name).family.name not in _RECALLS.values()]
+        standard = [name for name in names if column_of(name).section != part]
         rest = [name for name in names if name not in standard]
         scores = scored(rest, dataset, languages, run.run, run.group_scores, passages=run.passages) if rest else {}
         if standard:

@@ -3,8 +3,9 @@
 The same sentence answers for any two sides of a paired comparison, wherever the figures come from. It rests on
 conditions, each tested by itself and corrected together after Holm: nDCG@20 over all questions, over those with and
 without an answer in the searcher's language, and over those in each language; SLR@20, recall of answers in the
-searcher's own language; TLR@20, recall of answers in others. It adds which language crowds the others out, where one
-does that now and did not before.
+searcher's own language; own@3, how often one of these is among the first three hits; TLR@20, recall of answers in
+others. A loss in own@3, which readers see at once, is told first, in a sentence of its own. The last one says which
+language crowds the others out, where one does that now and did not before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ from langshift.evaluate.replay.replay import ReplayResult
 from langshift.evaluate.runs import scored
 from langshift.wording import format_change, format_score, join_words
 
-RANKING, OTHERS, OWN_ANSWERS = "nDCG@20", "TLR@20", "SLR@20"
+RANKING, OTHERS, OWN_ANSWERS, FIRST_OWN = "nDCG@20", "TLR@20", "SLR@20", "own@3"
 #: A mean loss of more than this is one whatever its p, where there are enough questions: so many of them, and a 95 %
 #: interval that reaches no further than a change that is worth seeing.
 MOST_LOSS, ENOUGH, VISIBLE = 0.005, 300, 0.01
@@ -44,7 +45,12 @@ _NOTHING, _NOTHING_SHARE = 0.1, 0.2
 # Languages that a sentence names.
 _LISTED = 8
 _FLIPS = 10_000
-_WHOSE = {OTHERS: "answers in other languages", OWN_ANSWERS: "answers in the searcher's own language"}
+_OWN = "answers in the searcher's own language"
+_WHOSE = {
+    OTHERS: "answers in other languages are found",
+    OWN_ANSWERS: f"{_OWN} are found",
+    FIRST_OWN: f"{_OWN} are among the first three hits",
+}
 _WHERE = {ALL: "", OWN: " where an answer is in the searcher's language", NONE: " where none is in the searcher's"}
 
 Kind = Literal["shift", "at a cost", "do not shift", "no difference", "too few", "no judgements"]
@@ -142,7 +148,7 @@ class PairedFigures(NamedTuple):
 
         ``former`` is the dataset as the earlier run searched it, if not as the later one did.
         """
-        names = [name for name in (RANKING, OTHERS, OWN_ANSWERS) if name in default_measures(dataset.judged)]
+        names = [name for name in (RANKING, OTHERS, OWN_ANSWERS, FIRST_OWN) if name in default_measures(dataset.judged)]
         scored_sides = ((former or dataset, before), (dataset, after))
         sides = [scored([*names, MOST_SHOWN_20], of, languages, run) for of, run in scored_sides]
         old, new = ({name: side[name].per_query for name in names} for side in sides)
@@ -279,7 +285,9 @@ def judge_pair(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
     lost = [one for one in figures if one.lost]
     gained = [one for one in figures if one.gained and one not in unread]
     said = f"over {whole.test.queries:,} questions, "
-    gains, losses = _said(figures, gained, "rises", "more"), _said(figures, lost, "falls", "less")
+    late = next((one for one in lost if one.measure == FIRST_OWN), None)
+    gains = _said(figures, gained, "rises", "more")
+    losses = _said(figures, [one for one in lost if one is not late] or lost, "falls", "less")
     kept = next((one for one in figures if one.measure == OWN_ANSWERS and one not in gained), None)
     worth = whole.test.difference > 0 and any(one.measure == OTHERS or one is whole for one in gained)
     kind: Kind = "too few"
@@ -287,7 +295,7 @@ def judge_pair(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
         cost = (
             ", at no measurable cost to" if kept and kept.enough else ", with too few questions to rule out a cost to"
         )
-        cost = f"{cost} {_WHOSE[OWN_ANSWERS]} ({OWN_ANSWERS} {_shown(kept)})" if kept else ""
+        cost = f"{cost} {_OWN} ({OWN_ANSWERS} {_shown(kept)})" if kept else ""
         kind, said = "shift", f"{between.take}: {said}{gains}{cost}; {_sure(gained)}"
     elif lost and worth and not whole.lost:
         kind, advice = "at a cost", _remedy(lost, between, paired)
@@ -305,7 +313,8 @@ def judge_pair(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
     else:
         more = "ask about others" if whole.reach is None else between.more
         said = f"Too few questions to tell{between.between}: {said}{_too_few(whole)}, so {more}"
-    return Verdict(kind, f"{said}{_about_unread(unread)}.{_crowded(paired.shown, between.uncrowd)}", figures)
+    sentence = f"{_later(late)}{said}{_about_unread(unread)}.{_crowded(paired.shown, between.uncrowd)}"
+    return Verdict(kind, sentence, figures)
 
 
 def unjudged(questions: int, found: Sequence[str] = (), advice: str = "") -> Verdict:
@@ -415,9 +424,10 @@ def own_language(before: float, after: float) -> str:
 
 def _figures(paired: PairedFigures) -> list[VerdictFigure]:
     """The conditions, nDCG@20 over all questions first; empty where no question is judged."""
-    ranked, others, own = (paired.both(name) for name in (RANKING, OTHERS, OWN_ANSWERS))
+    ranked, others, own, first = (paired.both(name) for name in (RANKING, OTHERS, OWN_ANSWERS, FIRST_OWN))
     parts: dict[tuple[str, str, str | None], dict[str, tuple[float, float]]]
-    parts = {(RANKING, ALL, None): ranked, (OTHERS, ALL, None): others, (OWN_ANSWERS, OWN, None): own}
+    parts = {(RANKING, ALL, None): ranked, (OTHERS, ALL, None): others}
+    parts |= {(OWN_ANSWERS, OWN, None): own, (FIRST_OWN, OWN, None): first}
     with_own = {question: both for question, both in ranked.items() if question in own}
     without = {question: both for question, both in ranked.items() if question in others and question not in own}
     if with_own and without:
@@ -428,7 +438,7 @@ def _figures(paired: PairedFigures) -> list[VerdictFigure]:
             parts[RANKING, ALL, tag] = {question: ranked[question] for question in questions}
     differences = {key: {question: new - old for question, (old, new) in of.items()} for key, of in parts.items()}
     # A log may ask what the dataset does not.
-    together = {question: paired.clusters.get(question, question) for question in [*ranked, *others, *own]}
+    together = {question: paired.clusters.get(question, question) for of in parts.values() for question in of}
     found = []
     for key, test in paired_tests(differences, together, _FLIPS).items():
         before, after = map(fmean, zip(*parts[key].values(), strict=True))
@@ -448,10 +458,11 @@ def _said(figures: Sequence[VerdictFigure], changed: Sequence[VerdictFigure], ve
     languages, all_languages = ([one for one in of if one.language] for of in (changed, figures))
     named = _named([str(one.language) for one in languages])
     whole = figures[0] in changed
-    clauses = []
+    clauses = list[str]()
     for one in (one for one in changed if one.language is None):
         if one.measure in _WHOSE:
-            clauses.append(f"{_WHOSE[one.measure]} are found {how} often ({one.measure} {_shown(one)})")
+            same = f"{_OWN} " if clauses and clauses[-1].startswith(_OWN) else ""
+            clauses.append(f"{_WHOSE[one.measure].removeprefix(same)} {how} often ({one.measure} {_shown(one)})")
         elif one is figures[0]:
             whom = f" (by more than chance for questions in {named})" if languages else ""
             whom = f" in every query language ({named})" if languages and len(languages) == len(all_languages) else whom
@@ -505,6 +516,18 @@ def _too_few(whole: VerdictFigure) -> str:
     digits = 10 ** max(0, int(log10(needed)) - 1)
     doubt = "" if whole.reach < 0.0005 else f", give or take {_score(whole.reach)}"
     return f"{moves}{doubt}, and it takes about {ceil(needed / digits) * digits:,} to see a change of {_short(VISIBLE)}"
+
+
+def _later(lost: VerdictFigure | None) -> str:
+    """The first sentence where the answer in the reader's language comes later; empty where it does not."""
+    if lost is None:
+        return ""
+    digits = 0 if abs(lost.test.difference) >= VISIBLE else 1
+    before, after = (f"{share:.{digits}%}" for share in (lost.before, lost.after))
+    return (
+        f"Readers find the answer in their own language less often: within the first three hits for {after} of the "
+        f"questions that have one, {before} before ({FIRST_OWN}). "
+    )
 
 
 def _crowded(shown: tuple[Scores, Scores] | None, remedy: str = "") -> str:

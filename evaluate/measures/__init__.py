@@ -19,9 +19,9 @@ from langshift.evaluate.measures.distributions import ENTROPY, JS, KL, PEER, SHA
 from langshift.evaluate.measures.most_shown import MOST_SHOWN, MOST_SHOWN_20
 from langshift.evaluate.measures.positions import EVIDENCE_HIT, PSI
 from langshift.evaluate.measures.preference import LANG_NDCG, LPR, TOP1
-from langshift.evaluate.measures.standard import SLR, TLR, TR, StandardFamily, compute, find
+from langshift.evaluate.measures.standard import FIRST_OWN, SLR, TLR, TR, StandardFamily, compute, find
 
-OWN = (TLR, SLR, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, EVIDENCE_HIT, MOST_SHOWN, SHARE, ENTROPY, JS, KL)
+OWN = (TLR, SLR, FIRST_OWN, TR, LPR, LANG_NDCG, TOP1, PEER, PSI, EVIDENCE_HIT, MOST_SHOWN, SHARE, ENTROPY, JS, KL)
 _STANDARD = (
     StandardFamily("nDCG@k", "high", "trec_eval, ndcg_cut", compute),
     StandardFamily("R@k", "high", "trec_eval, recall", compute),
@@ -31,7 +31,7 @@ _STANDARD = (
     StandardFamily("Judged@k", "report", "ir_measures, Judged", compute),
 )
 FAMILIES: dict[str, MeasureFamily] = {family.name: family for family in (*_STANDARD, *OWN)}
-DEFAULT_MEASURES = ("nDCG@20", "R@20", "TLR@20", "SLR@20", MOST_SHOWN_20)
+DEFAULT_MEASURES = ("nDCG@20", "R@20", "TLR@20", "SLR@20", "own@1", "own@3", MOST_SHOWN_20)
 
 _NAME = re.compile(
     r"(?P<family>[^\W\d]\w*)(?:\((?P<options>.*)\))?(?:@(?P<cutoff>[1-9][0-9]{0,5}|0\.[0-9]{1,6}|[01]\.0))?"

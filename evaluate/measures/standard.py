@@ -1,7 +1,8 @@
-"""What ir_measures computes, mostly by trec_eval's code: its own measures; and TLR, SLR and TR, recall by language."""
+"""What ir_measures computes, mostly by trec_eval's code: its own measures; and TLR, SLR, own and TR, by language."""
 
 from collections.abc import Callable, Mapping
 from itertools import islice
+from operator import eq, ne
 from statistics import fmean
 from typing import Any
 
@@ -151,7 +152,7 @@ def target_languages(measure: Measure, ranked: RankedMaterial) -> Scores:
 
     Direction: high. Source: Shift (Jang et al., 2026), section 4.3.
     """
-    return _recall(measure, ranked, lambda document, query: document != query)
+    return _by_language("R", measure, ranked, ne)
 
 
 def same_language(measure: Measure, ranked: RankedMaterial) -> Scores:
@@ -161,11 +162,22 @@ def same_language(measure: Measure, ranked: RankedMaterial) -> Scores:
 
     Direction: high. Source: counterpart of TLR.
     """
-    return _recall(measure, ranked, lambda document, query: document == query)
+    return _by_language("R", measure, ranked, eq)
 
 
-def _recall(measure: Measure, ranked: RankedMaterial, counts: Callable[[str, str], bool]) -> Scores:
-    """Recall over the documents whose language counts for the query's; documents of unknown language never do."""
+def own_answer(measure: Measure, ranked: RankedMaterial) -> Scores:
+    """own@k: share of queries for which a relevant document in their own language is among the first k documents.
+
+    What a reader sees of SLR@20, which is the same whether an answer stands first or behind eleven translations of
+    itself. Queries without a relevant document in their language, and those of unknown language, are left out.
+
+    Direction: high. Source: langshift, by ir_measures' Success.
+    """
+    return _by_language("Success", measure, ranked, eq)
+
+
+def _by_language(name: str, measure: Measure, ranked: RankedMaterial, counts: Callable[[str, str], bool]) -> Scores:
+    """A measure of ir_measures over the documents whose language counts for the query's; an unknown one never does."""
     import ir_measures
 
     qrels = {}
@@ -175,11 +187,13 @@ def _recall(measure: Measure, ranked: RankedMaterial, counts: Callable[[str, str
             part = {document: 1 for document, its in languages.items() if counts(its, language)}
             if part:
                 qrels[query] = part
-    return Scores(calculate(ir_measures.R @ measure.depth, qrels, ranked.run), len(ranked.queries) - len(qrels))
+    base = ir_measures.measures.registry[name] @ measure.depth
+    return Scores(calculate(base, qrels, ranked.run), len(ranked.queries) - len(qrels))
 
 
 TLR = MeasureFamily("TLR@k", "high", "Shift (Jang et al., 2026), section 4.3", target_languages, across=True)
 SLR = MeasureFamily("SLR@k", "high", "counterpart of TLR", same_language)
+FIRST_OWN = MeasureFamily("own@k", "high", "langshift, by ir_measures' Success", own_answer)
 
 
 def target_recall(measure: Measure, ranked: RankedMaterial) -> Scores:

@@ -59,7 +59,8 @@ def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path |
 @option("--dataset FOLDER", "The dataset. [default: the one that the runs name]")
 @option(
     "--measures NAMES",
-    "Measures, such as 'nDCG@20 TLR@20'. [default: nDCG, R, TLR, SLR and MostShown at 20, and LPR if it is available]",
+    "Measures, such as 'nDCG@20 TLR@20'. [default: nDCG, R, TLR, SLR and MostShown at 20, own at 1 and 3, and LPR if "
+    "it is available]",
 )
 @flag("--brief", "Print a line a run, and the tests against the first.")
 @option("--report FOLDER", "Write a page with all tables, report.html, and every figure, report.csv, here.")
@@ -98,6 +99,7 @@ def compare(
     Known measures: nDCG@k R@k P@k AP RR Judged@k and others of ir_measures, such as Success@k;
       TLR@k   recall of relevant documents in other languages than the query's
       SLR@k   recall of those in the query's language
+      own@k   how often one of these is among the first k
       TR@k    recall by document language, as a matrix
       LPR     how often the query's language has the best score among all translations; needs
               group-scores.jsonl beside the run, which replay and offline write

@@ -249,10 +249,15 @@ def show_brief(found: ComparisonFindings, conditions: Sequence[ConditionResult])
     first, *later = compared.candidates
     _show_settings(compared)
     times = _times(compared)
-    parts = [part for part in (_figures(compared), _first_documents(compared), times) if part]
-    whole = _table(compared, *parts)
-    for table in [whole] if _width(whole) <= output.room() else [_table(compared, part) for part in parts]:
-        show_table(table)
+    figures = [_figures(compared, compared.sections[:1]), _figures(compared, compared.sections[1:])]
+    shown: list[_Columns] = []
+    for columns in (*figures, _first_documents(compared), times):
+        # As many side by side as there is room for.
+        if not shown or _width(_table(compared, shown[-1] | columns)) > output.room():
+            shown.append({})
+        shown[-1] |= columns
+    for columns in filter(None, shown):
+        show_table(_table(compared, columns))
     if times:
         line("wall: milliseconds until the client had the response; took: as reported by the server.")
     if later:
@@ -272,22 +277,20 @@ def show_brief(found: ComparisonFindings, conditions: Sequence[ConditionResult])
 _Columns = dict[str, list[Cell]]
 
 
-def _table(compared: Comparison, *parts: _Columns) -> Table:
+def _table(compared: Comparison, columns: _Columns) -> Table:
     """Some columns as one table."""
-    columns = {"run": [Cell(run.label) for run in compared.candidates]}
-    for part in parts:
-        columns |= part
+    columns = {"run": [Cell(run.label) for run in compared.candidates]} | columns
     return Table("", list(map(Head, columns)), list(zip(*columns.values(), strict=True)))
 
 
-def _figures(compared: Comparison) -> _Columns:
+def _figures(compared: Comparison, sections: Sequence[str]) -> _Columns:
     return {
         column.measure: [
             Cell(format_figure(compared.whole.scores[run.letter][column]), _differs(compared, run, column))
             for run in compared.candidates
         ]
         for column in compared.named
-        if column.measure != TOP1.name
+        if column.measure != TOP1.name and column.section in sections
     }
 
 

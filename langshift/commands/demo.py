@@ -43,10 +43,13 @@ from langshift.wording import program
 
 _PREFERRED = f"--prefer-language {PREFERENCE:g}".replace(" 0.", " .")
 _COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
+_ALL_COLUMNS = (*_COLUMNS, "own@1", "own@3")
 _LEGEND = (
     "nDCG@20: how well the first 20 hits are ranked. TLR@20: how many of the relevant documents in other languages "
-    "are among them. SLR@20: how many of those in the question's own language. Shown most: the language that has the "
-    "most of all first 20 hits, and its share; of what is relevant, each of the {languages} languages has {even}."
+    "are among them. SLR@20: how many of those in the question's own language. own@1, own@3: for how many of the "
+    "questions one of these is the first hit, and for how many it is among the first three. Shown most: the language "
+    "that has the most of all first 20 hits, and its share; of what is relevant, each of the {languages} languages has "
+    "{even}."
 )
 
 
@@ -179,7 +182,7 @@ def _show_ways(replays: Mapping[str, ReplayResult]) -> None:
     rows = [
         [
             words,
-            *(short_figure(replays[key].scores[name].mean or 0.0) for name in _COLUMNS),
+            *(short_figure(replays[key].scores[name].mean or 0.0) for name in _ALL_COLUMNS),
             format_figure(replays[key].scores[MOST_SHOWN_20], 3),
         ]
         for key, words in names.items()
@@ -188,7 +191,7 @@ def _show_ways(replays: Mapping[str, ReplayResult]) -> None:
     languages = len(language_shares(plain.scores[MOST_SHOWN_20]))
     terminal.heading(f"\nAll {len(plain.answers):,} questions")
     terminal.out.print(_LEGEND.format(languages=languages, even=short_figure(1 / languages)))
-    heads = [*_COLUMNS, "shown most"]
+    heads = [*_ALL_COLUMNS, "shown most"]
     terminal.table(None, ["index", *heads], rows, right={*heads})
     terminal.out.print(f"\n{in_a_sentence(replays)}")
 

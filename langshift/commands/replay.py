@@ -229,9 +229,10 @@ def replay(
     is JSON Lines, CSV, plain text, OpenSearch's search slow log or ubi_queries of User Behavior Insights, and is sent
     at its times where it has any. Runs of a log without DATASET can be compared, too.
     Each query retrieves the best 100 documents, or --depth. TLR@20 is the recall of relevant documents
-    in other languages than the query's, SLR@20 of those in the query's own. Several indices and settings take turns at
-    each query, so that their latencies are measured under the same conditions, and each has a folder of its own below
-    --output. Indices are compared at once, settings by langshift evaluate compare.
+    in other languages than the query's, SLR@20 of those in the query's own; own@3 is how often one of these is among
+    the first three. Several indices and settings take turns at each query, so that their latencies are measured under
+    the same conditions, and each has a folder of its own below --output. Indices are compared at once, settings by
+    langshift evaluate compare.
 
     \b
     Example:

@@ -17,6 +17,7 @@ from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import identity
 from langshift.errors import ClusterError, FingerprintError, UsageError
 from langshift.evaluate.datasets.texts import indexed_languages
+from langshift.evaluate.measures import DEFAULT_MEASURES
 from langshift.plugin import inventory, version_writer, versions
 from langshift.plugin.metadata import FieldNames
 from langshift.retrieval.hits import ScoringContext
@@ -151,7 +152,7 @@ def test_versions_are_replayed_by_name_and_by_their_own_fields(name, folder, tmp
         one = documents["runs"][index]
         assert (one["index"], one["version"], one["errors"]) == (index, index, 0)
         if mode == "dense":
-            figures = {"nDCG@20": 1.0, "R@20": 1.0, "TLR@20": 1.0, "SLR@20": 1.0, "MostShown@20": 0.5}
+            figures = {**dict.fromkeys(DEFAULT_MEASURES, 1.0), "own@1": 0.0, "MostShown@20": 0.5}
             assert one["measures"] == figures
         lines = (output / index / "group-scores.jsonl").read_text().splitlines()
         assert [set(json.loads(line)["scores"]) for line in lines] == [

@@ -20,7 +20,7 @@ NAME = "langshift-evidence-rerank"
 LANGUAGES = "ar,de,en,es,ru,th,tr,zh"
 MODES = ("dense", "anchored", "auto")
 SETTINGS = [f"{mode}{more}" for mode in MODES for more in ("", " --rerank features")]
-MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "LPR", "Lang_nDCG@20", "JS@20")
+MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "own@3", "LPR", "Lang_nDCG@20", "JS@20")
 # What no part of the questions may lose, and how many make a part.
 MOST_LOST, LEVEL, QUESTIONS = 0.005, 0.05, 300
 
@@ -94,7 +94,7 @@ def test_features_lose_nothing(done, folders, index, tmp_path, name, encoder):
     tests = {
         (part, SETTINGS["abcdef".index(test["after"])], measure): test
         for part, (questions, figures) in parts.items()
-        for measure in ("nDCG@20", "TLR@20")
+        for measure in ("nDCG@20", "TLR@20", "own@3")
         for test in figures[measure]["tests"]
         if questions >= QUESTIONS and test["before"] == "a"
     }

@@ -2,7 +2,7 @@
 
 import json
 
-MEASURES = ("nDCG@20", "TLR@20")
+MEASURES = ("nDCG@20", "TLR@20", "own@3")
 # What no part of the questions may lose, and how many make a part.
 MOST_LOST, LEVEL, QUESTIONS = 0.005, 0.05, 300
 

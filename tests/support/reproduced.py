@@ -5,7 +5,7 @@ import re
 from documents import REPRODUCTION, ROOT, VARIABLES, Names, blocks, differences, renewed, run, write
 from filelock import FileLock
 
-MEASURES = {"nDCG@20", "TLR@20", "SLR@20", "R@20", "LPR", "MostShown@20", "Lang_nDCG@20"}
+MEASURES = {"nDCG@20", "TLR@20", "SLR@20", "own@1", "own@3", "R@20", "LPR", "MostShown@20", "Lang_nDCG@20"}
 # As they were before the page is written.
 PAGE = REPRODUCTION.read_text(encoding="utf-8")
 

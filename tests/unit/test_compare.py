@@ -64,16 +64,17 @@ def compared(folder, *runs, names=("nDCG@2", "R@2", "TLR@2", "SLR@2")):
 
 
 def test_measures_stand_apart_by_the_documents_language():
-    names = ["nDCG@20", "R@20", "TLR@20", "SLR@5", "LPR", "Judged@10", "R(rel=2)@20", "Lang_nDCG@20"]
+    names = ["nDCG@20", "R@20", "TLR@20", "SLR@5", "own@3", "LPR", "Judged@10", "R(rel=2)@20", "Lang_nDCG@20"]
     assert columns(names) == [
         *(Column(ALL, name) for name in ("nDCG@20", "R@20", "LPR", "Judged@10", "R(rel=2)@20", "Lang_nDCG@20")),
-        *(Column(SAME, name) for name in ("nDCG@20", "SLR@20", "SLR@5", "R(rel=2)@20")),
+        *(Column(SAME, name) for name in ("nDCG@20", "SLR@20", "SLR@5", "own@3", "R(rel=2)@20")),
         *(Column(CROSS, name) for name in ("nDCG@20", "TLR@20", "R(rel=2)@20")),
     ]
     assert {column.section for column in columns(names, cross=False)} == {ALL, SAME}
-    assert [column_of(name) for name in ("nDCG@20", "SLR@5", "TLR@5")] == [
+    assert [column_of(name) for name in ("nDCG@20", "SLR@5", "own@3", "TLR@5")] == [
         Column(ALL, "nDCG@20"),
         Column(SAME, "SLR@5"),
+        Column(SAME, "own@3"),
         Column(CROSS, "TLR@5"),
     ]
 
@@ -139,8 +140,10 @@ def test_every_later_run_is_judged_against_the_first(folder):
     found = findings(compared(folder, BEFORE, AFTER, BEFORE))
     # The usual measures, whatever else was asked for.
     assert found.summary == [
-        "Keep a (run0) rather than b (run1): over 40 questions, nDCG@20 falls from .617 to .531 (by more than chance "
-        "for questions in th) and answers in the searcher's own language are found less often (SLR@20 1.000 to .500), "
+        "Readers find the answer in their own language less often: within the first three hits for 50% of the "
+        "questions that have one, 100% before (own@3). Keep a (run0) rather than b (run1): over 40 questions, nDCG@20 "
+        "falls from .617 to .531 (by more than chance for questions in th) and answers in the searcher's own language "
+        "are found less often (SLR@20 1.000 to .500), "
         "even though answers in other languages are found more often (TLR@20 .250 to .500) and questions in en do "
         "better (nDCG@20 +.296); chance alone would hardly do that (corrected p below .001).",
         "Too few questions to tell a (run0) and c (run2) apart: over 40 questions, nDCG@20 stays at .617, and it takes "

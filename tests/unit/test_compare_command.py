@@ -72,7 +72,9 @@ def test_what_is_printed(results):
     ):
         assert heading in lines
     assert lines[-1].startswith(
-        "Keep a (both) rather than b (english): over 24 questions, nDCG@20 falls from 1.000 to .613"
+        "Readers find the answer in their own language less often: within the first three hits for 50% of the "
+        "questions that have one, 100% before (own@3). Keep a (both) rather than b (english): over 24 questions, "
+        "nDCG@20 falls from 1.000 to .613"
     )
     assert "Biggest winners (* answers the query)" not in lines
 

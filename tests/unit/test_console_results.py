@@ -16,7 +16,7 @@ RESULT = {
     "version": "news-v0001",
     "mode": "hybrid",
     "setting": {"mode": "hybrid", "preference": 0.02, "fusion": "min-max", "lexical_weight": 0.5},
-    "measures": {"nDCG@20": 0.5, "R@20": 0.25, "TLR@20": None, "LPR": 1, "MostShown@20": 0.4},
+    "measures": {"nDCG@20": 0.5, "R@20": 0.25, "TLR@20": None, "own@3": 0.75, "LPR": 1, "MostShown@20": 0.4},
     "most_shown": {"MostShown@20": {"language": "zh", "shown": 0.4, "fair": 0.1, "beside": "", "hits": ""}},
     "queries": {"asked": 1056},
     "errors": 2,
@@ -45,7 +45,7 @@ def test_a_run_is_told_in_the_words_of_its_result(tmp_path):
 
     assert (run.name, run.index, run.version, run.alpha) == ("a", "news", "news-v0001", 1.0)
     assert run.how == "hybrid --prefer-language 0.02 --lexical-weight 0.5"
-    assert run.measures == {"nDCG@20": 0.5, "LPR": 1.0, "MostShown@20": 0.4}
+    assert run.measures == {"nDCG@20": 0.5, "own@3": 0.75, "LPR": 1.0, "MostShown@20": 0.4}
     assert run.most_shown == {"MostShown@20": "zh"}
     assert (run.dataset, run.queries, run.errors, run.complete, run.comparable) == ("xquad8", 1056, 2, True, True)
     assert run.when.timestamp() == 1_000_000_000

@@ -44,6 +44,30 @@ def test_by_hand():
     assert found["R@2"].mean == pytest.approx(4 / 9)
 
 
+def test_own_is_whether_an_answer_in_the_querys_language_is_among_the_first():
+    qrels = {
+        "first": {"a-en": 2, "b-en": 1, "a-de": 3},
+        "behind": {"a-en": 1, "b-en": 1, "a-de": 1},
+        "far": {"b-en": 1, "a-de": 1},
+        "unanswered": {"a-de": 1},
+        "elsewhere": {"a-de": 1, "x": 1, "a-en": 0},
+        "unknown": {"a-en": 1},
+    }
+    run = {
+        "first": {"a-en": 0.9, "b-en": 0.8, "a-de": 0.7},
+        "behind": {"a-de": 0.9, "b-de": 0.8, "b-en": 0.7, "a-en": 0.6},
+        "far": {"a-de": 0.9, "a-th": 0.8, "a-en": 0.7, "b-en": 0.6},
+        "elsewhere": {"a-en": 0.9, "a-de": 0.8},
+        "unknown": {"a-en": 0.9},
+    }
+    queries = {**dict.fromkeys(qrels, "en"), "unanswered": "de", "unknown": None, "unjudged": "en"}
+    found = scored(qrels, run, queries, ["own@1", "own@3"])
+    counted = {"first": 1.0, "behind": 0.0, "far": 0.0, "unanswered": 0.0}
+    assert found["own@1"] == Scores(counted, left_out=3)
+    assert found["own@3"] == Scores({**counted, "behind": 1.0}, left_out=3)
+    assert (found["own@1"].mean, found["own@3"].mean) == (0.25, 0.5)
+
+
 def test_unknown_languages_stay_out_of_the_measures_by_language():
     found = scored({"q1": {"x": 1, "a-de": 1}, "q2": {"a-de": 1}}, {"q1": {"x": 1.0}}, {"q1": "en", "q2": None})
     assert found["R@2"] == Scores({"q1": 0.5, "q2": 0.0}, left_out=0)
@@ -106,7 +130,7 @@ def top(run, query: str, k: int) -> list[str]:
 @pytest.mark.parametrize("k", [1, 5, 20])
 def test_against_independent_formulas(seed, k):
     documents, queries, qrels, run = random_case(seed)
-    names = [f"{family}@{k}" for family in ("nDCG", "R", "TLR", "SLR")]
+    names = [f"{family}@{k}" for family in ("nDCG", "R", "TLR", "SLR", "own")]
     found = score(names, Material(qrels, run, queries, documents))
     expected: dict[str, dict[str, float]] = {name: {} for name in names}
     for query, language in queries.items():
@@ -118,6 +142,8 @@ def test_against_independent_formulas(seed, k):
         for family, part in (("R", relevant), ("TLR", known - same), ("SLR", same)):
             if part:
                 expected[f"{family}@{k}"][query] = len(part & set(ranked)) / len(part)
+        if same:
+            expected[f"own@{k}"][query] = float(bool(same & set(ranked)))
         if relevant:
             gain = sum(grades.get(name, 0) / math.log2(rank + 2) for rank, name in enumerate(ranked))
             best = sorted(grades.values(), reverse=True)[:k]
@@ -160,8 +186,8 @@ def test_names_are_read_with_their_case():
 
 
 KNOWN = (
-    "nDCG@k, R@k, P@k, AP, RR, Judged@k, TLR@k, SLR@k, TR@k, LPR, Lang_nDCG@k, Top1, PEER, PSI@k, EvidenceHit@k, "
-    "MostShown@k, Share@k, Entropy@k, JS@k, KL@k"
+    "nDCG@k, R@k, P@k, AP, RR, Judged@k, TLR@k, SLR@k, own@k, TR@k, LPR, Lang_nDCG@k, Top1, PEER, PSI@k, "
+    "EvidenceHit@k, MostShown@k, Share@k, Entropy@k, JS@k, KL@k"
 )
 
 
@@ -246,14 +272,14 @@ def test_data_judged_per_language_has_no_measures_across_languages(name):
 
 def test_data_judged_per_language_has_the_others():
     material = Material({"q": {"a-en": 1}}, {"q": {"a-en": 1.0}}, {"q": "en"}, LANGUAGES, judged="per-language")
-    assert default_measures("per-language") == ("nDCG@20", "R@20", "SLR@20", "MostShown@20")
-    assert default_measures("pooled") == ("nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20")
+    own = ("SLR@20", "own@1", "own@3", "MostShown@20")
+    assert default_measures("per-language") == ("nDCG@20", "R@20", *own)
+    assert default_measures("pooled") == ("nDCG@20", "R@20", "TLR@20", *own)
     found = score([*default_measures("per-language"), "Share@5", "Entropy@5"], material)
     assert {name: scores.mean for name, scores in found.items()} == {
         "nDCG@20": 1.0,
         "R@20": 1.0,
-        "SLR@20": 1.0,
-        "MostShown@20": 1.0,
+        **dict.fromkeys(own, 1.0),
         "Share@5": 1.0,
         "Entropy@5": 0.0,
     }

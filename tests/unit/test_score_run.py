@@ -290,10 +290,10 @@ def measured(document):
 
 def test_without_measures_the_usual_ones(run, folder):
     document = json.loads(score(run, folder, "--json").stdout)
-    assert measured(document) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20"}
+    assert measured(document) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "own@1", "own@3", "MostShown@20"}
     with_groups(run)
     document = json.loads(score(run, folder, "--json").stdout)
-    assert measured(document) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20", "LPR"}
+    assert measured(document) == {"nDCG@20", "R@20", "TLR@20", "SLR@20", "own@1", "own@3", "MostShown@20", "LPR"}
 
 
 def test_lpr_without_group_scores_says_what_is_missing(run, folder):
@@ -337,7 +337,7 @@ def test_data_judged_per_language_has_no_measures_across_languages(run, folder):
         "wrong. Use measures that do not compare languages, such as nDCG@10, R@100 and SLR@20."
     )
     document = json.loads(score(run, folder, "--json").stdout)
-    assert measured(document) == {"nDCG@20", "R@20", "SLR@20", "MostShown@20"}
+    assert measured(document) == {"nDCG@20", "R@20", "SLR@20", "own@1", "own@3", "MostShown@20"}
 
 
 def test_positions_of_evidence_come_from_the_dataset(run, folder):

@@ -112,7 +112,7 @@ def calibration():
 
 @case
 def demonstrated():
-    found = {name: scores(1.0) for name in demo._COLUMNS}
+    found = {name: scores(1.0) for name in demo._ALL_COLUMNS}
     shares = {tag: dict.fromkeys(("hits", "relevant"), MeasureCell(0.12345, COUNT)) for tag in LANGUAGES}
     found[demo.MOST_SHOWN_20] = scores(0.12345, table=MeasureTable("language", "share of", shares))
     replay = Of(scores=found, answers=range(COUNT), by_language=lambda: dict.fromkeys(LANGUAGES, found))

@@ -22,16 +22,17 @@ BETWEEN = Choice(
 def paired(questions, *, languages=TAGS, by=(), answers=lambda _: True, clusters=None, noise=0.05, **given):
     """Figures of questions in some languages in turn.
 
-    ``given``: ``ndcg``, ``tlr`` and ``slr``, each the mean before and the change; ``by`` gives other nDCGs to a
-    language. Which question gains and which loses is noise, whose mean is nought in every language. ``answers`` tells
-    which numbers of questions have an answer in their language.
+    ``given``: ``ndcg``, ``tlr``, ``slr`` and, where it was measured, ``first`` (own@3), each the mean before and the
+    change; ``by`` gives other nDCGs to a language. Which question gains and which loses is noise, whose mean is nought
+    in every language. ``answers`` tells which numbers of questions have an answer in their language.
     """
     names = [f"q{number}" for number in range(questions)]
     tags = {name: languages[number % len(languages)] for number, name in enumerate(names)}
     rounds = np.arange(questions) // len(languages)
     before, after = {}, {}
-    for measure, key in (("nDCG@20", "ndcg"), ("TLR@20", "tlr"), ("SLR@20", "slr")):
-        some = [number for number in range(questions) if key != "slr" or answers(number)]
+    keys = {"nDCG@20": "ndcg", "TLR@20": "tlr", "SLR@20": "slr", **({"own@3": "first"} if "first" in given else {})}
+    for measure, key in keys.items():
+        some = [number for number in range(questions) if key not in ("slr", "first") or answers(number)]
         means = [dict(by).get(tags[names[number]], given[key]) if key == "ndcg" else given[key] for number in some]
         before[measure] = {names[number]: mean for number, (mean, _) in zip(some, means, strict=True)}
         after[measure] = {
@@ -94,6 +95,44 @@ def test_a_gain_at_the_cost_of_answers_in_the_searchers_own_language():
         f".945); {SURE}, so measure by langshift evaluate replay what gives those back: a calibration, or "
         "a language preference.",
     )
+
+
+READERS = (
+    "Readers find the answer in their own language less often: within the first three hits for {} of the questions "
+    "that have one, {} before (own@3). "
+)
+
+
+def test_a_loss_among_the_first_three_hits_is_the_first_sentence():
+    kind, sentence = said(900, **GAINED, slr=(0.98, -0.035), first=(0.91, -0.19))
+    assert (kind, sentence) == (
+        "at a cost",
+        f"{READERS.format('72%', '91%')}Shift it: {EVERYWHERE}, but answers in the searcher's own language are found "
+        f"less often (SLR@20 .980 to .945); {SURE}, so measure by langshift evaluate replay what gives those back: a "
+        "calibration, or a language preference.",
+    )
+    # That nothing is lost among the first twenty hits makes it no smaller.
+    kind, sentence = said(900, **GAINED, slr=(0.98, 0), first=(0.91, -0.19), between=BETWEEN)
+    assert (kind, sentence.partition(", but ")[2].partition(";")[0]) == (
+        "at a cost",
+        "answers in the searcher's own language are among the first three hits less often (own@3 .910 to .720)",
+    )
+    assert sentence.startswith(f"{READERS.format('72%', '91%')}Use b (new) rather than a (old): over 900 questions, ")
+    same = {"ndcg": (0.7, 0), "tlr": (0.6, 0), "slr": (0.98, 0), "noise": 0.001}
+    kind, sentence = said(900, **same, first=(0.91, -0.004))
+    assert kind == "do not shift"
+    assert sentence.startswith(f"{READERS.format('90.6%', '91.0%')}Do not shift it: over 900 questions, answers in ")
+
+
+def test_a_gain_among_the_first_three_hits_is_said_where_gains_are():
+    assert said(900, ndcg=(0.7, 0), tlr=(0.6, 0), slr=(0.95, 0.02), first=(0.72, 0.19), between=BETWEEN) == (
+        "shift",
+        "Use b (new) rather than a (old): over 900 questions, answers in the searcher's own language are found more "
+        f"often (SLR@20 .950 to .970) and are among the first three hits more often (own@3 .720 to .910); {SURE}.",
+    )
+    assert not said(900, **GAINED, slr=(0.95, 0), first=(0.91, 0))[1].startswith("Readers")
+    # Too few questions to be sure of anything.
+    assert said(42, **GAINED, slr=(0.95, 0), first=(0.91, -0.01), noise=0.2)[1].startswith("Shift it: ")
 
 
 @pytest.mark.parametrize(
@@ -217,18 +256,29 @@ def test_a_small_loss_counts_where_there_are_enough_questions_to_see_it():
 
 def test_every_slice_and_language_is_a_condition():
     found = judge_pair(
-        paired(900, **GAINED, slr=(0.98, -0.02), languages=("de", "en"), answers=lambda number: number % 3)
+        paired(
+            900,
+            **GAINED,
+            slr=(0.98, -0.02),
+            first=(0.91, -0.2),
+            languages=("de", "en"),
+            answers=lambda number: number % 3,
+        )
     )
     assert [(one.measure, one.slice, one.language, one.test.queries) for one in found.figures] == [
         ("nDCG@20", "all", None, 900),
         ("TLR@20", "all", None, 900),
         ("SLR@20", "own", None, 600),
+        ("own@3", "own", None, 600),
         ("nDCG@20", "own", None, 600),
         ("nDCG@20", "none", None, 300),
         ("nDCG@20", "all", "de", 450),
         ("nDCG@20", "all", "en", 450),
     ]
-    assert [one.sentence for one in found.lost] == ["SLR@20 falls from .980 to .960 (corrected p below .001)"]
+    assert [one.sentence for one in found.lost] == [
+        "SLR@20 falls from .980 to .960 (corrected p below .001)",
+        "own@3 falls from .910 to .710 (corrected p below .001)",
+    ]
     told = found.to_dict()
     assert (told["kind"], told["figures"][2]["lost"], told["figures"][2]["test"]["significant"]) == (
         "at a cost",

@@ -79,7 +79,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-MEASURES = ("nDCG@20", "TLR@20", "SLR@20", MOST_SHOWN_20, "LPR")
+MEASURES = ("nDCG@20", "TLR@20", "SLR@20", "own@1", "own@3", MOST_SHOWN_20, "LPR")
 MOST_SHOWN = 200
 _MOST_BYTES = 16 * 2**20
 

@@ -64,7 +64,7 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     assert f"Plain and as recommended, by the question's language ({plain} → {shifted})" in shown
     # What the columns are stands above them.
     heads = next(number for number, line in enumerate(shown) if line.startswith("index  "))
-    assert shown[heads].split() == ["index", "nDCG@20", "TLR@20", "SLR@20", "shown", "most"]
+    assert shown[heads].split() == ["index", "nDCG@20", "TLR@20", "SLR@20", "own@1", "own@3", "shown", "most"]
     assert any(line.startswith("nDCG@20: how well the first 20 hits are ranked.") for line in shown[:heads])
     ways = [re.split(r"  +", line)[0] for line in shown[heads + 1 : heads + 4]]
     assert ways == ["plain", "the paper's shift", "as recommended"]

@@ -21,7 +21,7 @@ from langshift.debias.encoders import open_encoder
 from langshift.errors import ClusterError, LangshiftError, UsageError
 from langshift.evaluate.convert.pool import write_corpus, write_questions
 from langshift.evaluate.datasets.dataset import Dataset, load_dataset
-from langshift.evaluate.measures import score
+from langshift.evaluate.measures import DEFAULT_MEASURES, score
 from langshift.evaluate.measures.base import Material
 from langshift.evaluate.replay.load_generator import GIVE_UP_AFTER, send_all
 from langshift.evaluate.replay.replay import ReplayResult
@@ -64,8 +64,7 @@ def test_files_and_figures(folder, dataset, index, tmp_path):
     # What a search without options does.
     assert (document["mode_from"], document["setting"]["mode"]) == ("default", "auto")
     assert document["resolved"] == {**document["setting"], "mode": "dense"}
-    measured = ("nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20")
-    assert document["queries"] == {"asked": 20, **dict.fromkeys(measured, 20)}
+    assert document["queries"] == {"asked": 20, **dict.fromkeys(DEFAULT_MEASURES, 20)}
     assert set(document["by_language"]) == {"de", "en"}
     assert (document["errors"], document["warnings"]) == (0, [])
     assert document["fingerprint"]["alpha"] == 1.0
@@ -107,7 +106,7 @@ def test_tables(folder, index):
     shown = said.stdout.splitlines()
     assert shown[0] == f"{index}: 20 queries, lexical, alpha 1"
     assert shown[1].split() == ["measure", "mean", "queries"]
-    assert [line.split()[0] for line in shown[2:6]] == ["nDCG@20", "R@20", "TLR@20", "SLR@20"]
+    assert tuple(line.split()[0] for line in shown[2:9]) == DEFAULT_MEASURES
     assert "Milliseconds per query, one at a time" in shown
     assert said.stderr == ""
 

@@ -224,7 +224,7 @@ def test_questions_without_an_answer_in_their_language_stand_apart(fewer, small,
     own, none = (document["slices"][part]["sections"] for part in ("own", "none"))
     assert {name: [*section] for name, section in own.items()} == {
         "all": ["nDCG@20", "R@20", "MostShown@20", "LPR"],
-        "same-language": ["SLR@20"],
+        "same-language": ["SLR@20", "own@1", "own@3"],
         "cross-language": ["TLR@20"],
     }
     means = own["all"]["nDCG@20"]["means"]

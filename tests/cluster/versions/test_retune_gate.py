@@ -7,6 +7,7 @@ import pytest
 from given_data import Made, run, write_lines
 from shifted_index import printed, refused
 
+from langshift.evaluate.measures import DEFAULT_MEASURES
 from langshift.plugin import versions
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
@@ -35,13 +36,13 @@ def test_a_better_version_passes_and_a_worse_one_is_removed(client, name, data):
     head, columns, *rows = done.stdout.splitlines()
     assert head == f"6 queries of {data.data} in {name}-v0001 and {name}-v0002"
     assert (columns.split()[0], columns.split()[-1]) == ("measure", "change")
-    names = ["nDCG@20", "R@20", "TLR@20", "SLR@20", "MostShown@20", "nDCG@3", "R@3"]
-    assert [row.split()[0] for row in rows[:7]] == names
-    assert rows[5].split()[2:] == ["1.0000", f"+{rows[5].split()[3][1:]}"]
+    names = [*DEFAULT_MEASURES, "nDCG@3", "R@3"]
+    assert [row.split()[0] for row in rows[: len(names)]] == names
+    assert rows[7].split()[2:] == ["1.0000", f"+{rows[7].split()[3][1:]}"]
     conditions = rows[rows.index("Conditions") + 1 :]
     assert (
         conditions[0]
-        == "- passes: none of the verdict's 3 conditions shows a loss, 3 of them with too few questions to tell."
+        == "- passes: none of the verdict's 4 conditions shows a loss, 4 of them with too few questions to tell."
     )
     assert conditions[1].startswith("- passes: nDCG@3 changes by +.")
     assert conditions[4].startswith("Too few questions to tell: over 6 questions, nDCG@20 goes from .")
