@@ -223,7 +223,10 @@ class Debiaser(Scales):
         ``language``, so that other language vectors can be applied later.
         """
         key, spoken = self.named(language), text_language(language)
-        made = {"vectors": self.vectors.hash if self.vectors else None, "alpha": 0.0 if key is None else self.scale(key)}
+        made = {
+            "vectors": self.vectors.hash if self.vectors else None,
+            "alpha": 0.0 if key is None else self.scale(key),
+        }
         if key is not None:
             made["language"] = key
         if self.gamma:
@@ -378,7 +381,9 @@ def is_undoable(stamp: Stamp, fitted: Fitted) -> bool:
         return False
     if own.weight and (own.vectors != fitted.own_hash or own.language not in fitted.own_vectors):
         return False
-    return not (by_language and stamp.get("language") not in fitted.vectors or stamp.get("gamma") and not fitted.step)
+    return not (
+        (by_language and stamp.get("language") not in fitted.vectors) or (stamp.get("gamma") and not fitted.step)
+    )
 
 
 def restored(stored: Matrix, stamp: Stamp, fitted: Fitted) -> NDArray[np.float64]:

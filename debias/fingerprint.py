@@ -91,9 +91,7 @@ class Fingerprint:
     @property
     def moves(self) -> bool:
         """Whether any document is moved."""
-        return self.vectors is not None and bool(
-            self.alpha or self.gamma or self.own or any(self.alphas.values())
-        )
+        return self.vectors is not None and bool(self.alpha or self.gamma or self.own or any(self.alphas.values()))
 
     def differences(self, other: Fingerprint) -> list[tuple[str, Any, Any]]:
         """Name, own value and other value of each field in which the two make different vectors."""

@@ -240,9 +240,7 @@ class LanguageVectors:
         found = principal_directions(means, rank)
         return replace(self, query_directions=found if len(found) else None)
 
-    def with_preference(
-        self, own_vectors: Vectors, along: Callable[[NDArray[np.floating[Any]]], list[float]]
-    ) -> Self:
+    def with_preference(self, own_vectors: Vectors, along: Callable[[NDArray[np.floating[Any]]], list[float]]) -> Self:
         """These with preference vectors, as far as they are of these languages; without directions with none.
 
         Args:

@@ -58,7 +58,9 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
             as the encoder made them, and each names its language as it likes. Otherwise they come by ``_reindex``.
     """
     same, same_own = old.hash == new.hash, old.own_hash == new.own_hash
-    kept = old.to_dict() if not same else {"hash": old.hash} if same_own else {"hash": old.hash, "own": old.own_to_dict()}
+    kept = (
+        old.to_dict() if not same else {"hash": old.hash} if same_own else {"hash": old.hash, "own": old.own_to_dict()}
+    )
     named = {**fields.to_dict(), "told": fields.declared_language or fields.language}
     every = [*new.vectors.values(), *old.vectors.values()]
     return {

@@ -33,8 +33,8 @@ with documents is scaled by it::
 
     ρ(v) = ‖v̂ - BᵀB v̂‖        1 where gamma is 0
 
-Where documents were moved towards queries in their own language (the index's ``own``), all of this is reckoned with them
-as they were before: an anchor would lead the query to its language. Only the search by the moved query prefers.
+Where documents were moved towards queries in their own language (the index's ``own``), all of this is reckoned with
+them as they were before: an anchor would lead the query to its language. Only the search by the moved query prefers.
 
 The weights of ``m`` candidates add up to ``s`` where one alone is trusted, and to ``s / √m`` where all are trusted
 alike, each times ``ρ(q̂)``: the less is known, the less the query is moved. Where the candidates are at right angles to
@@ -263,9 +263,7 @@ def own_documents(request: SearchRequest) -> float:
 _NORMALISED: Final = 1e-4
 
 
-def hit_vectors(
-    response: Response, fields: FieldNames, shift: StoredShift | None
-) -> dict[str, NDArray[np.float64]]:
+def hit_vectors(response: Response, fields: FieldNames, shift: StoredShift | None) -> dict[str, NDArray[np.float64]]:
     """The vectors of documents, without what moves them towards queries in their own language.
 
     Args:

@@ -1,4 +1,4 @@
-"""What queries tell of their language: the directions of their means, and the vectors that documents are preferred by."""
+"""What queries tell of their language: the directions that their means span, and the preference vectors."""
 
 from __future__ import annotations
 

@@ -32,10 +32,10 @@ def fit(
 ) -> dict[str, LanguageVectors]:
     """Fit V_ℓ of every language towards every pivot (Shift, Eq. 1) in one pass, each text encoded once.
 
-    Memory is O(languages × pivots × dimension + dimension²), whatever the number of pairs. A pair with an empty side is left out
-    and counted as missing. Beside V_ℓ there are always the evidence by which ``langshift vectors check`` judges, the
-    pivot's means m_D and m_Q of both sides, the directions B of queries, the preference vectors u_ℓ and, where the
-    encoder encodes queries in another way, V_ℓ of texts encoded as queries.
+    Memory is O(languages × pivots × dimension + dimension²), whatever the number of pairs. A pair with an empty side
+    is left out and counted as missing. Beside V_ℓ there are always the evidence by which ``langshift vectors check``
+    judges, the pivot's means m_D and m_Q of both sides, the directions B of queries, the preference vectors u_ℓ and,
+    where the encoder encodes queries in another way, V_ℓ of texts encoded as queries.
 
     Args:
         source: the parallel text, or given vectors.

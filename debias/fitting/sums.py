@@ -323,7 +323,11 @@ class PairSums:
 def add_queries(
     pairs: Sequence[PairSums], sides: Mapping[str, BatchEmbeddings], rows: ParallelRows, embedding: BatchEncoder
 ) -> Mapping[str, Matrix]:
-    """Encode as queries what the pairs still want of a batch, each text once, and add it; language -> the embeddings."""
+    """Encode as queries what the pairs still want of a batch, each text once, and add it.
+
+    Returns:
+        Language -> the embeddings, shape (n, d), float32.
+    """
     wants = [pair.wants_queries(sides[pair.language], sides[pair.pivot]) for pair in pairs]
     wanted = {language: np.zeros(len(side.vectors), np.bool_) for language, side in sides.items()}
     for pair, places in zip(pairs, wants, strict=True):

@@ -140,7 +140,9 @@ def show(result: SearchResult) -> None:
     """Print each hit's legs, its bonus and what the shift did, what that means, the mode and why, and the anchors."""
     legs = list(dict.fromkeys(leg for hit in result.hits for leg in hit.legs))
     heads = [*legs, *(["bonus"] if result.bonus else []), "similarity", "by vector"]
-    removed = any(hit.shift is not None and (hit.shift.alpha or hit.shift.gamma or hit.shift.own) for hit in result.hits)
+    removed = any(
+        hit.shift is not None and (hit.shift.alpha or hit.shift.gamma or hit.shift.own) for hit in result.hits
+    )
     rows = []
     for rank, hit in enumerate(result.hits, start=1):
         bonus = [f"{result.bonus_of(hit):+.4f}"] if result.bonus else []

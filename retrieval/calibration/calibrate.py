@@ -279,7 +279,9 @@ class CalibrationRun:
         index = self._searcher.index
         on_stage("Encoding", 0)
         questions = make_questions(self._searcher, self.passages, self._seed)
-        spread = measured_spread(self._searcher.client, index, self._searcher.shift, min(_SPREAD_DOCUMENTS, self._window))
+        spread = measured_spread(
+            self._searcher.client, index, self._searcher.shift, min(_SPREAD_DOCUMENTS, self._window)
+        )
         trust = AnchorModel(spread, 1.0, calibrated=True)
         coverage = None
         if log:

@@ -175,7 +175,9 @@ def has_groups(client: OpenSearch, index: IndexInfo) -> bool:
     return bool(kinds) and all(kind["type"] == "keyword" and kind["aggregatable"] for kind in kinds.values())
 
 
-def _draw(searcher: Searcher, language: str, share: int, window: int, seed: int) -> SearchPlan[list[CalibrationPassage]]:
+def _draw(
+    searcher: Searcher, language: str, share: int, window: int, seed: int
+) -> SearchPlan[list[CalibrationPassage]]:
     fields = searcher.index.fields
     clauses = [{"term": {fields.language: language}}, {"exists": {"field": fields.vector}}]
     brings = [*fields.text_fields, fields.group]

@@ -42,7 +42,11 @@ OWN = FieldNames(
 def language_vectors(dimension, seed=0):
     *made, mean = vectors_of(dimension, len(TAGS) + 1, seed, (0.5, 5))
     rows = vectors_of(dimension, min(16, dimension // 2), seed + 2) if dimension >= LEAST else None
-    preferred = {} if rows is None else dict(zip(PREFERRED, vectors_of(dimension, len(PREFERRED), seed + 3, (1, 5)), strict=True))
+    preferred = (
+        {}
+        if rows is None
+        else dict(zip(PREFERRED, vectors_of(dimension, len(PREFERRED), seed + 3, (1, 5)), strict=True))
+    )
     return LanguageVectors(
         *("en", dict(zip(TAGS, made, strict=True)), {}, f"toy-{seed}", "1", "", dimension, False, "made up"),
         common={"documents": mean, "queries": -mean},
@@ -181,7 +185,9 @@ def test_documents_as_numpy_shifts_them_there_and_back(client, pipelines, index,
         after = sources_of(client, other)
         found[name] = far([source["embedding"] for source in after], wanted, raw)
         assert [source["shift"] for source in after] == stamps(raw, tags, shift)
-        unmoved = [place for place, source in enumerate(after) if not {"language", "gamma", "own"} & source["shift"].keys()]
+        unmoved = [
+            place for place, source in enumerate(after) if not {"language", "gamma", "own"} & source["shift"].keys()
+        ]
         assert name != "alpha" or all((row_of(after[place]) == raw[place]).all() for place in unmoved)
         there, now = other, shift
     back = far([source["embedding"] for source in after], [source["embedding"] for source in before], raw)

@@ -1,12 +1,10 @@
 """The OpenSearch plugin for the tests' own servers, and what an index says of itself to its query."""
 
-import base64
 import hashlib
 import json
 from pathlib import Path
 
 import msgspec
-import numpy as np
 from filelock import FileLock
 
 from langshift import embedded

@@ -45,7 +45,8 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
     assert lines == [
         "",
         "rank  language       dense      lexical    bonus       similarity  by vector  _id     removed",
-        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a  de 1, gamma 0.97, own 0.0097",
+        "   1  de        0.7500 (1)  3.5000 (12)  +0.0100  0.2500 → 0.5000      3 → 1  [red]a  "
+        "de 1, gamma 0.97, own 0.0097",
         "   2  th        0.7500 (1)  3.5000 (12)  +0.0000       ? → 0.1250      ? → 2  b       th 0.5",
         "   3  und                -       1.0000  +0.0000                -          -  c       -",
         "dense, lexical: the score from this leg of the search, and the rank in it, if there is one.",
@@ -68,7 +69,14 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
     ]  # fmt: skip
     told = found.to_dict()
     assert told["preference"] == 0.02
-    shift = {"language": "de", "alpha": 1.0, "gamma": 0.97, "own": 0.00972, "similarity_before": 0.25, "similarity_after": 0.5}
+    shift = {
+        "language": "de",
+        "alpha": 1.0,
+        "gamma": 0.97,
+        "own": 0.00972,
+        "similarity_before": 0.25,
+        "similarity_after": 0.5,
+    }
     assert told["hits"][0]["shift"] == {**shift, "rank_before": 3, "rank_after": 1}
     assert told["anchors"][0] == {"id": "d", "trust": 0.875, "weight": 0.5, "evidence": {"words": 0.25}}
     assert told["hits"][0]["legs"]["lexical"] == {"score": 3.5, "rank": 12}

@@ -29,7 +29,9 @@ TOY = replace(PLAIN, encoder="unknown", dimension=DIMENSION)
 _BASIS = np.linalg.qr(np.random.default_rng(7).standard_normal((DIMENSION, 2)))[0].T.astype(np.float32)
 _STEP = CommonStep(np.zeros(DIMENSION, np.float32), _BASIS)
 DIRECTIONS = StoredShift("made up", "en", gamma=0.7, step=_STEP)
-_OWN = dict(zip(("de", "en", "th"), np.random.default_rng(8).standard_normal((3, DIMENSION)).astype(np.float32), strict=True))
+_OWN = dict(
+    zip(("de", "en", "th"), np.random.default_rng(8).standard_normal((3, DIMENSION)).astype(np.float32), strict=True)
+)
 PREFERRING = replace(DIRECTIONS, own=0.1, own_vectors=_OWN, scatter=[1.0, 0.0, 0.0])
 CALIBRATION = {
     "spread": TRUST.spread,
