@@ -20,6 +20,7 @@ from langshift.parameters import (
     ALPHA,
     GAMMA,
     JSON,
+    OWN,
     PATIENCE,
     SHARE,
     SPARSE,
@@ -40,6 +41,7 @@ from langshift.wording import join_words
 @VECTORS
 @ALPHA
 @GAMMA
+@OWN
 @option(
     "--max-refused SHARE",
     "Replace nothing if more documents lose their vector.",

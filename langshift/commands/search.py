@@ -127,8 +127,9 @@ _COMPARED = (
 )
 _REMOVED = (
     "removed: how much of which language vector was subtracted from the document's vector; gamma: how much of what all "
-    "queries have in common was taken out of it; own: how much of the preference vector of its language was added."
+    "queries have in common was taken out of it."
 )
+_ADDED = "own: how much of the preference vector of the document's language was added to it."
 _TRUST = (
     "trust: how likely the document is to answer the query, judged by words (their BM25), by its cosine with the "
     "query's own vector, and by whether it is in the query's language; weight: how much of its vector was added to "
@@ -158,6 +159,8 @@ def show(result: SearchResult) -> None:
         out.print(Text(_COMPARED.format(pluralize(result.compared, kind))))
     if removed:
         out.print(Text(_REMOVED))
+    if any(hit.shift is not None and hit.shift.own for hit in result.hits):
+        out.print(Text(_ADDED))
     out.print(Text(result.mode_reason))
     if result.anchors:
         out.print()

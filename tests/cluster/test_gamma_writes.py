@@ -1,4 +1,4 @@
-"""A gamma on every way to the index: each vector is what NumPy makes of it, and is taken back to the encoder's."""
+"""Gamma and own on every way to the index: each vector is what NumPy makes of it, and is taken back."""
 
 from dataclasses import replace
 
@@ -13,6 +13,7 @@ from shifted_index import printed, refused, saved, sources
 
 from langshift.debias.debiaser import Debiaser, undo
 from langshift.debias.vectors import LanguageVectors
+from langshift.languages import text_language
 from langshift.plugin.inventory import drop_all
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
@@ -24,18 +25,22 @@ def with_directions(known, norm=1.0):
     means = np.random.default_rng(9).standard_normal((2, known.dimension))
     documents, queries = (np.float32(0.8 * norm * mean / np.linalg.norm(mean)) for mean in means)
     vectors = {tag: np.float32(0.4 * norm * one / np.linalg.norm(one)) for tag, one in known.vectors.items()}
-    return replace(known, vectors=vectors, common={"documents": documents, "queries": queries}).with_rank(2)
+    made = replace(known, vectors=vectors, common={"documents": documents, "queries": queries}).with_rank(2)
+    spoken = ("de", "en", "th")
+    own = np.random.default_rng(8).standard_normal((len(spoken), known.dimension)).astype(np.float32)
+    return replace(made, own_vectors=dict(zip(spoken, own, strict=True)), scatter=[0.5 * norm**2, 0.0, 0.0])
 
 
-def require(stored, raw, known, alpha, gamma, field="embedding"):
+def require(stored, raw, known, alpha, gamma, own, field="embedding"):
     """Every stored vector is that of NumPy, and is undone by its stamp; ``raw``: id -> encoder's vector, language."""
-    debias = Debiaser(known, alpha, gamma=gamma)
+    debias = Debiaser(known, alpha, gamma=gamma, own=own)
     assert stored.keys() == raw.keys()
     for name, (vector, language) in raw.items():
         (expected,) = debias.documents(vector[None], [language])
         there, stamp = np.float32(stored[name][field]), stored[name]["shift"]
         assert np.linalg.norm(there - expected) <= 1e-6 * np.linalg.norm(expected), name
         assert stamp["gamma"] == gamma
+        assert stamp["own"]["weight"] == (debias.weight if text_language(language) in known.own_vectors else 0.0)
         back = undo(there, stamp, known)
         assert np.linalg.norm(back - vector) <= 1e-6 * np.linalg.norm(vector), name
 
@@ -70,8 +75,8 @@ def test_load_append_update_reencode_and_back(client, pipelines, servers, tmp_pa
         return run("ingest", path, "--index", name, "--encoder", old.name, "--chunk", chunk, *more)
 
     scales = "--vectors", files[0], "--alpha", 0.9
-    printed(load(corpus, *scales, "--gamma", 0.97, "--json"))
-    require(sources(client, name), held(), known, 0.9, 0.97)
+    printed(load(corpus, *scales, "--gamma", 0.97, "--own", 0.02, "--json"))
+    require(sources(client, name), held(), known, 0.9, 0.97, 0.02)
     # What is added takes the shift that is there; a text, a language, both, and a title change.
     added = {"_id": "new", "text": "Something new", "language": "th"}
     changes = {"d0": {"text": "Another text"}, "d1": {"language": "th"}, "d2": {"text": "And", "language": "vi"}}
@@ -84,33 +89,33 @@ def test_load_append_update_reencode_and_back(client, pipelines, servers, tmp_pa
     rows = [added, *({"_op": "update", "_id": one, **change} for one, change in changes.items())]
     more = write_lines(tmp_path / "more.jsonl", rows)
     assert run("ingest", more, "--index", name, "--encoder", old.name, "--if-exists", "append").exit_code == 0
-    require(sources(client, name), held(), known, 0.9, 0.97)
-    sentence, _ = refused(load(more, *scales, "--gamma", 0.9, "--if-exists", "append"))
+    require(sources(client, name), held(), known, 0.9, 0.97, 0.02)
+    sentence, _ = refused(load(more, *scales, "--gamma", 0.9, "--own", 0.02, "--if-exists", "append"))
     assert sentence.startswith(f"Index {name} was built with gamma 0.97, not 0.9: ")
-    options = "--vectors", files[1], "--alpha", 1, "--gamma", 0.93, "--json"
+    options = "--vectors", files[1], "--alpha", 1, "--gamma", 0.93, "--own", 0.05, "--json"
     printed(run("reencode", name, "--encoder", new.name, *options))
-    require(sources(client, name), held(NEW), other, 1.0, 0.93)
+    require(sources(client, name), held(NEW), other, 1.0, 0.93, 0.05)
     # Written since, and carried over into the version before.
     documents["d5"] = {**documents["d5"], "text": "Title 5 Later"}
     later = write_lines(tmp_path / "later.jsonl", [{"_op": "update", "_id": "d5", "text": "Later"}])
     assert run("ingest", later, "--index", name, "--encoder", new.name, "--if-exists", "append").exit_code == 0
-    require(sources(client, name), held(NEW), other, 1.0, 0.93)
+    require(sources(client, name), held(NEW), other, 1.0, 0.93, 0.05)
     printed(run("rollback", name, "--json"))
-    require(sources(client, name), held(), known, 0.9, 0.97)
+    require(sources(client, name), held(), known, 0.9, 0.97, 0.02)
 
 
 def test_an_adopted_index(client, cluster_url, index_name, tmp_path):
     old = OldIndex(cluster_url, index_name, documents=60)
     known = with_directions(LanguageVectors.load(old.language_vectors(tmp_path / "planted.safetensors")))
     options = ["--vector-field", "vec", "--text-field", "body", "--encoder", "given", "--language-field", "meta.lang"]
-    options += ["--vectors", saved(tmp_path, known), "--gamma", 0.97, "--alpha", 1]
+    options += ["--vectors", saved(tmp_path, known), "--gamma", 0.97, "--alpha", 1, "--own", 0.1]
     try:
         printed(run("adopt", index_name, "--name", f"{index_name}-new", *options, "--json"))
         client.indices.refresh(index=f"{index_name}-new")
         hits = client.search(index=f"{index_name}-new", body={"size": 100})["hits"]["hits"]
         stored = {hit["_id"]: hit["_source"] for hit in hits if "vec" in hit["_source"]}
         raw = {name: (old.vectors[name], old.tags[name]) for name in old.vectors}
-        require(stored, raw, known, 1.0, 0.97, "vec")
+        require(stored, raw, known, 1.0, 0.97, 0.1, "vec")
     finally:
         old.close()
         drop_all(client, f"{index_name}-new")

@@ -122,6 +122,7 @@ def test_as_json(client, cluster_env, index, index_name, own):
         "alpha": 0.75,
         "alphas": {"th": 0.5},
         "gamma": 0.0,
+        "own": 0.0,
     }
     for done in ("installed", "unchanged"):
         said, noted = run(cluster_env, "install", index_name, "--json")

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langshift.debias import debiaser as module
-from langshift.debias.debiaser import Debiaser, recommended, undo
+from langshift.debias.debiaser import Debiaser, is_shifted, is_undoable, recommended, restored, shifted, undo
+from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.vectors import LanguageVectors
 from langshift.errors import UsageError
+from langshift.languages import text_language
 
 DIMENSION = 6
 TAGS = ("de", "th", "zh", "zh-TW")
@@ -135,6 +137,86 @@ def test_what_gamma_took_comes_back(seed, norm, languages, alpha, gamma):
         stamp = {"gamma": gamma, **({} if key is None else {"language": key, "alpha": alpha})}
         # Of six dimensions two hold the fiftieth part only; with hundreds, rounding is a tenth of this.
         assert np.linalg.norm(undo(after, stamp, file) - before) <= 1e-5 * norm
+
+
+def preferring(seed=0, norm=1.0):
+    """With a preference vector for the pivot and one language, and documents that are scattered by a tenth."""
+    file, numbers = known(seed, norm, queries=True), np.random.default_rng(seed + 9)
+    own = {tag: numbers.standard_normal(DIMENSION).astype(np.float32) for tag in ("de", "en")}
+    return replace(file, own_vectors=own, scatter=[0.1 * norm**2, *[0.01 * norm**2] * len(file.query_directions)])
+
+
+@given(SEEDS, NORMS, LANGUAGES, st.floats(0, 1), st.sampled_from([0.0, 0.9, 0.97]), st.floats(0.001, 0.1))
+def test_own_adds_the_preference_vector_of_a_documents_language(seed, norm, languages, alpha, gamma, own):
+    file, rows = preferring(seed, norm), texts(seed + 1, len(languages), norm)
+    debias, without = (Debiaser(file, alpha, gamma=gamma, own=one) for one in (own, 0.0))
+    basis, mean = file.query_directions.astype(np.float64), file.common["documents"].astype(np.float64)
+    left = np.stack([np.zeros(DIMENSION), *[(1 - alpha) * one.astype(np.float64) for one in file.vectors.values()]])
+    means = (mean + left) if not gamma else left @ (np.eye(DIMENSION) - gamma * basis.T @ basis) + (1 - gamma) * mean
+    within = norm**2 * (0.1 - (1 - (1 - gamma) ** 2) * 0.01 * len(basis))
+    weight = own * np.sqrt((means**2).sum(axis=1).mean() + within)
+    assert debias.weight == pytest.approx(weight, rel=1e-9)
+    moved, plain = (one.documents(rows, languages) for one in (debias, without))
+    for before, after, other, tag in zip(rows, moved, plain, languages, strict=True):
+        spoken, stamp = text_language(tag), debias.stamp(tag)
+        step = weight * file.own_vectors[spoken].astype(np.float64) if spoken in file.own_vectors else 0
+        assert np.linalg.norm(after - (other + step)) <= 1e-6 * (norm + np.linalg.norm(step))
+        assert stamp["own"].get("language") == (spoken if spoken in file.own_vectors else None)
+        assert np.linalg.norm(undo(after, stamp, file) - before) <= 1e-5 * norm
+        assert is_shifted({"own": stamp["own"]}) == (spoken in file.own_vectors)
+        assert "own" not in without.stamp(tag)
+
+
+def test_there_and_back_forty_times_is_exact_to_float32():
+    # As many dimensions as models have: of fewer, more would be along the directions.
+    numbers, dimension = np.random.default_rng(3), 384
+    means = numbers.standard_normal((13, dimension)).astype(np.float32) / 20
+    file = LanguageVectors(
+        *("en", {"de": means[0]}, {"de": 1}, "toy", "1", "", dimension, True, "made up"),
+        common={"documents": means[1], "queries": means[1]},
+        query_directions=principal_directions(means[1:].astype(np.float64), 12),
+        own_vectors={"de": numbers.standard_normal(dimension).astype(np.float32) / 3},
+        scatter=[0.2] * 13,
+    )
+    raw = numbers.standard_normal(dimension)
+    raw = (raw / np.linalg.norm(raw)).astype(np.float32)
+    first, other = Debiaser(file, 1.0, gamma=0.97, own=0.03), Debiaser(file, 0.5, gamma=0.9, own=0.004)
+    begun = stored = first.documents(raw[None], ["de"])[0]
+    for _ in range(40):
+        for one, then in ((first, other), (other, first)):
+            stored = shifted(restored(stored, one.stamp("de"), file), then.stamp("de"), file)
+    assert np.linalg.norm(stored - begun) <= 1e-6
+    assert np.linalg.norm(undo(stored, first.stamp("de"), file) - raw) <= 2e-6
+
+
+@pytest.mark.parametrize(
+    ("stamp", "known"),
+    [
+        ({"own": {"vectors": "mine", "weight": 0.1, "language": "de"}}, True),
+        ({"own": {"vectors": "other", "weight": 0.1, "language": "de"}}, False),
+        ({"own": {"vectors": "mine", "weight": 0.1, "language": "xx"}}, False),
+        ({"own": {"vectors": "other", "weight": 0.0}}, True),
+        ({"vectors": "other", "alpha": 0.0}, True),
+        ({"vectors": "other", "alpha": 0.5, "language": "de"}, False),
+        ({"own": "yes"}, True),
+    ],
+)
+def test_what_a_stamp_says_can_be_taken_back_by_the_vectors_that_it_names(stamp, known):
+    file = preferring()
+    names = {"mine": file.own_hash}
+    own = stamp.get("own")
+    if isinstance(own, dict):
+        stamp = stamp | {"own": {**own, "vectors": names.get(own["vectors"], own["vectors"])}}
+    assert is_undoable(stamp, file) == known
+
+
+def test_what_own_cannot_be():
+    with pytest.raises(UsageError, match=r"^own 0\.2 cannot be used: it must be between 0 and 0\.1\.$"):
+        Debiaser(preferring(), own=0.2)
+    with pytest.raises(
+        UsageError, match=r"^The language vectors contain no preference vectors for --own: fit them anew"
+    ):
+        Debiaser(known(queries=True), own=0.02)
 
 
 @given(SEEDS, NORMS, LANGUAGES, st.floats(0.05, 1))

@@ -216,3 +216,26 @@ def test_a_language_with_too_few_pairs_is_left_out():
     # The third line has no English.
     assert notes == [("en", "th", told.format("en"))]
     assert (set(made["de"].vectors), set(made["en"].vectors)) == ({"en", "th"}, {"de"})
+
+
+def test_preference_vectors_are_a_ridge_regression_in_which_languages_weigh_alike():
+    vectors = made_vectors(90, dimension=8, languages=("de", "en", "pt", "pt-BR"))
+    # Half of a language's texts are missing, which makes it weigh no less.
+    vectors["de"][::2] = np.nan
+    made = fit(Vectors(vectors), ["en"], given_encoder())["en"]
+    held = {tag: rows[np.isfinite(rows).all(axis=1)].astype(np.float64) for tag, rows in vectors.items()}
+    units = {tag: rows / np.linalg.norm(rows, axis=1, keepdims=True) for tag, rows in held.items()}
+    spoken = {"de": units["de"], "en": units["en"], "pt": np.concatenate([units["pt"], units["pt-BR"]])}
+    means = {tag: rows.mean(axis=0) for tag, rows in spoken.items()}
+    left = np.concatenate([rows - means[tag] for tag, rows in spoken.items()])
+    moments = left.T @ left / len(left) + sum(np.outer(mean, mean) for mean in means.values()) / len(means)
+    for tag, mean in means.items():
+        found = np.linalg.solve(moments + 0.03 * np.trace(moments) / 8 * np.eye(8), mean)
+        assert made.own_vectors[tag] == pytest.approx(found / (mean @ found), rel=1e-3, abs=1e-3)
+        assert mean @ made.own_vectors[tag] == pytest.approx(1, abs=1e-3)
+    documents = {"de": held["de"], "en": held["en"], "pt": np.concatenate([held["pt"], held["pt-BR"]])}
+    about = np.concatenate([rows - rows.mean(axis=0) for rows in documents.values()])
+    assert made.scatter[0] == pytest.approx((about**2).sum(axis=1).mean(), rel=1e-3)
+    for row, found in zip(made.query_directions, made.scatter[1:], strict=False):
+        assert found == pytest.approx(((about @ row) ** 2).mean(), rel=1e-3, abs=1e-4)
+    assert made.with_rank(1).scatter == made.scatter

@@ -55,7 +55,8 @@ def test_the_table_has_what_is_known_and_a_mark_for_what_is_not(capsys, monkeypa
         "the hits and the nearest after the shift.",
         "removed: how much of which language vector was subtracted from the document's vector; gamma: how much of "
         "what all",
-        "queries have in common was taken out of it; own: how much of the preference vector of its language was added.",
+        "queries have in common was taken out of it.",
+        "own: how much of the preference vector of the document's language was added to it.",
         "Mode anchored, as requested.",
         "",
         "Anchors, which the query was moved towards:",

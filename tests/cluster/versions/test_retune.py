@@ -184,6 +184,7 @@ def test_json_and_what_would_change_nothing(client, name):
         "alpha": 0.6,
         "alphas": {},
         "gamma": 0.0,
+        "own": 0.0,
         "vectors": KNOWN.hash,
         "changed": True,
         "gate": None,
