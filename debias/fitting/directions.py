@@ -120,8 +120,8 @@ def preference_vectors(queries: Scatter) -> Mapping[str, NDArray[np.float32]]:
     """Fit u_ℓ, with ``⟨q, u_ℓ⟩`` about 1 for queries in ℓ and 0 for others: a ridge regression on one-hot languages.
 
     ``U = (QᵀQ/n + λ t I)⁻¹ QᵀT/n``, with Q queries at length 1, T their languages, and t the mean eigenvalue of
-    ``QᵀQ/n``; every language weighs alike. The more languages there are, the less of the 1 is left: each u is scaled so
-    that the mean of its language's queries has it.
+    ``QᵀQ/n``; every language weighs alike. The more languages there are, the less of the 1 is left, so that all u are
+    divided by what queries have of their own on median: a language that is hard to tell stays short.
 
     Args:
         queries: sums over texts encoded as queries, at length 1.
@@ -136,6 +136,6 @@ def preference_vectors(queries: Scatter) -> Mapping[str, NDArray[np.float32]]:
     if not ridge:
         return {}
     fitted = np.linalg.solve(moments + ridge * np.eye(len(moments)), rows.T / len(rows))
-    # Positive: the ridge leaves a positive definite form.
-    scaled = fitted.T / np.einsum("ld,dl->l", rows, fitted)[:, np.newaxis]
+    # Positive, as the ridge leaves a positive definite form.
+    scaled = fitted.T / np.median(np.einsum("ld,dl->l", rows, fitted))
     return dict(zip(means, scaled.astype(np.float32), strict=True))

@@ -62,7 +62,7 @@ PREDICTED = [Prediction("own", None, 9, 0.05, 0.15)]
 NUMBERS = {tag: np.float32([1, 0]) for tag in ("da", "no", "zh-TW")}
 VECTORS = LanguageVectors("en", NUMBERS, dict.fromkeys(NUMBERS, 9), "use-m", "1", "", 2, True, "made up")
 STEP = CommonStep(np.float32([1, 0]), np.float32([[0, 1]]))
-SHIFT = StoredShift("0123456789abcdef", "en", NUMBERS, 1.0, {"da": 0.5}, 0.97, STEP)
+SHIFT = StoredShift("0123456789abcdef", "en", NUMBERS, 1.0, {"da": 0.5}, 0.97, STEP, 0.02, NUMBERS, [1.0, 0.5])
 FINGERPRINT = fingerprint_of(SHIFT)
 # What is a table of names of the user's or the server's, and not of ours.
 OPEN = {
@@ -157,7 +157,8 @@ def test_the_keys_of_a_rag_evaluation_are_those_that_are_written(tmp_path):
 
 def test_the_keys_of_a_stamp_are_those_that_are_written_and_mapped():
     both = {side: np.float32([1, 0]) for side in ("documents", "queries")}
-    debias = Debiaser(replace(VECTORS, common=both).with_rank(1), 1.0, gamma=0.97)
+    own = {"own_vectors": {"zh": np.float32([0, 1])}, "scatter": [1.0, 0.5]}
+    debias = Debiaser(replace(VECTORS, common=both, **own).with_rank(1), 1.0, gamma=0.97, own=0.02)
     pipeline = EmbeddingPipeline(None, debias, None)
     _, (stamp,) = debias_batch(np.float32([[1, 0]]), [DocumentLanguage("zh-TW", 1.0)], pipeline)
     keys = documented("Stamp")
@@ -212,7 +213,7 @@ def test_all_of_what_a_calibration_was_measured_with_and_by_is_named(key):
 FIGURE = VerdictFigure("nDCG@20", "all", None, 0.5, 0.6, significance.TestResult(0.1, 9, 9, 0.5, 0.5, 0.5, (0.0, 0.2)))
 LETTER = DeadLetter(b"{}", 1, "a", "invalid_json", "no", "read", "2026-01-02T03:04:05Z", "c.jsonl", 7)
 HEADER = [one.name for one in fields(LanguageVectors)]
-TENSORS = {"vectors", "query_vectors", "common", "means", "directions", "maps", "query_directions"}
+TENSORS = {"vectors", "query_vectors", "common", "means", "directions", "maps", "query_directions", "own_vectors"}
 PART = Dataset(Path("data"), {}, (), {"q": {"d": 1}}).within({"q": frozenset("d")})
 ROWS = searched(per_query(replayed().answers, {"q": "de"}, {}, waited=True), {"q": "Law"}, PART)
 
