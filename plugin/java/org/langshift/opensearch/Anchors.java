@@ -60,8 +60,8 @@ final class Anchors {
             }
         }
         // The one candidate may lie opposite the query; what is left of that has no direction.
-        float[] moved = rounded(Math.sqrt(dot(sum, sum)) > LEAST_LENGTH ? unit(sum) : query);
-        double spread = how.spread * rho(unit(moved), how.directions);
+        float[] moved = rounded(length(sum) > LEAST_LENGTH ? unit(sum) : query);
+        double spread = how.spread * rho(unit(doubles(moved)), how.directions);
         double[] given = new double[trusted.length];
         for (int i = 0; i < given.length; i++) {
             Candidate one = candidates.get(i);
@@ -107,7 +107,7 @@ final class Anchors {
                 rest[d] -= along * row[d];
             }
         }
-        return Math.max(LEAST_LENGTH, Math.sqrt(dot(rest, rest)));
+        return Math.max(LEAST_LENGTH, length(rest));
     }
 
     // Fewer documents tell nothing; then the spread is that of a usual model.
@@ -139,16 +139,20 @@ final class Anchors {
         return values.length % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
     }
 
-    static double[] unit(float[] vector) {
+    static double[] doubles(float[] vector) {
         double[] made = new double[vector.length];
         for (int i = 0; i < made.length; i++) {
             made[i] = vector[i];
         }
-        return unit(made);
+        return made;
+    }
+
+    static double length(double[] vector) {
+        return Math.sqrt(dot(vector, vector));
     }
 
     static double[] unit(double[] vector) {
-        double length = Math.max(Math.sqrt(dot(vector, vector)), Double.MIN_NORMAL);
+        double length = Math.max(length(vector), Double.MIN_NORMAL);
         double[] made = new double[vector.length];
         for (int i = 0; i < made.length; i++) {
             made[i] = vector[i] / length;

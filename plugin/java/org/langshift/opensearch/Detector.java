@@ -13,9 +13,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 
-import org.opensearch.common.xcontent.XContentHelper;
-import org.opensearch.common.xcontent.json.JsonXContent;
-
 /** Detects the language of a text by fastText's lid.176, and its script: `debias/detector.py`, where it is explained. */
 final class Detector {
 
@@ -32,14 +29,14 @@ final class Detector {
     private final FastText model;
     private final PlainText texts;
     private final Map<String, Object> tables;
-    private final Map<String, Pattern> letters = new HashMap<>();
+    private final Map<String, Pattern> letters;
     private final BitSet simplified, traditional, japanese;
 
     private Detector(FastText model, Map<String, Object> tables) {
         this.model = model;
         this.tables = tables;
         texts = new PlainText(tables);
-        table("letters").forEach((script, pattern) -> letters.put(script, Pattern.compile((String) pattern)));
+        letters = PlainText.compiled(table("letters"));
         simplified = characters("gb2312");
         traditional = characters("big5");
         japanese = characters("euc_jis_2004");
@@ -48,15 +45,9 @@ final class Detector {
     /** The detector that came with the plugin; null where it came without one. */
     static Detector load() {
         try (InputStream in = Detector.class.getResourceAsStream("lid.176.ftz")) {
-            return in == null ? null : new Detector(new FastText(in.readAllBytes()), readTables());
+            return in == null ? null : new Detector(new FastText(in.readAllBytes()), Languages.read("detector.json"));
         } catch (IOException error) {
             throw new UncheckedIOException(error);
-        }
-    }
-
-    private static Map<String, Object> readTables() throws IOException {
-        try (InputStream in = Detector.class.getResourceAsStream("detector.json")) {
-            return XContentHelper.convertToMap(JsonXContent.jsonXContent, in, true);
         }
     }
 
@@ -182,15 +173,12 @@ final class Detector {
 
     /** Which of some scripts most letters are in. */
     private String script(String text, Collection<String> scripts) {
-        long most = 0;
-        String found = "";
-        for (String script : scripts) {
-            long count = letters.get(script).matcher(text).results().count();
-            if (count > most || count == most && count > 0 && script.compareTo(found) > 0) {
-                most = count;
-                found = script;
-            }
-        }
-        return found;
+        Map<String, Long> counts = new HashMap<>();
+        scripts.forEach(one -> counts.put(one, letters.get(one).matcher(text).results().count()));
+        Comparator<String> frequent = Comparator.comparing(counts::get);
+        return scripts.stream()
+            .filter(one -> counts.get(one) > 0)
+            .max(frequent.thenComparing(Comparator.naturalOrder()))
+            .orElse("");
     }
 }

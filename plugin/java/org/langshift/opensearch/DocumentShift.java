@@ -117,16 +117,9 @@ final class DocumentShift {
         Fields.put(document, language, spoken);
         Fields.put(document, confidence, found.confidence());
         move(document, strings, spoken);
-        if (value == null) {
-            return;
+        if (value != null) {
+            restamp(document, value, null, newStamp(shift.key(tag), tag, spoken), name);
         }
-        String key = shift.key(tag);
-        double scale = key.isEmpty() ? 0 : shift.scale(key);
-        Map<String, Object> made = newStamp(key, tag, spoken);
-        if (scale != 0 || shift.gamma != 0 || made.containsKey("own")) {
-            change(value, "", 0, key, scale, 0, Map.of(), made, name);
-        }
-        Fields.put(document, stamp, made);
     }
 
     /** The language that a document names, else what is detected; one that says that it is not known is left alone. */
@@ -170,7 +163,7 @@ final class DocumentShift {
         boolean sound = stamped instanceof Map<?, ?> && (old.get("alpha") == null || old.get("alpha") instanceof Number);
         double gamma = IndexFacts.number(old.get("gamma"), 0), alpha = IndexFacts.number(old.get("alpha"), 0);
         boolean mine = shift.hash != null && shift.hash.equals(old.get("vectors"));
-        if (!sound || mine && gamma != 0 && !shift.keepsDirections()) {
+        if (!sound || mine && gamma != 0 && shift.directions.length == 0) {
             throw new IllegalArgumentException(name + " has a stamp in " + stamp + " that is not langshift's: remove it.");
         }
         Map<String, Object> preferred = IndexFacts.map(old.get("own"));
@@ -200,24 +193,8 @@ final class DocumentShift {
         // A stamp that took nothing away may have kept the language of another.
         String known = fitting(old.get("language"), alpha != 0 ? null : spoken), named = fitting(old.get("tag"), spoken);
         String tag = !named.isEmpty() ? named : known.startsWith(own + "-") ? known : own;
-        String key = mine && shift.vector(known) != null ? known : shift.key(tag);
-        String had = alpha == 0 ? "" : String.valueOf(old.get("language"));
-        double scale = key.isEmpty() ? 0 : shift.scale(key);
-        if (key.equals(had)) {
-            // One and the same vector: what is left of it is exact to rounding.
-            alpha -= scale;
-            scale = 0;
-        }
-        Map<String, Object> made = newStamp(key, tag, own), given = IndexFacts.map(made.get("own"));
-        boolean same = weighed ? preferred.equals(given) : !given.containsKey("language");
-        if (alpha != 0 || scale != 0 || gamma != shift.gamma || !same) {
-            requireNumbers(value, name);
-            change(value, had, alpha, key, scale, gamma, weighed ? preferred : Map.of(), made, name);
-        } else if (Objects.equals(old.get("vectors"), shift.hash) && old.get("vectors") != null) {
-            // Already what this index makes of it.
-            return;
-        }
-        Fields.put(document, stamp, made);
+        String key = mine && shift.vectors.containsKey(known) ? known : shift.key(tag);
+        restamp(document, value, stamped, newStamp(key, tag, own), name);
     }
 
     /**
@@ -232,21 +209,13 @@ final class DocumentShift {
         Map<String, Object> made = new HashMap<>();
         made.put("vectors", shift.hash);
         made.put("alpha", key.isEmpty() ? 0.0 : shift.scale(key));
-        if (shift.gamma != 0) {
-            made.put("gamma", shift.gamma);
-        }
-        if (!key.isEmpty()) {
-            made.put("language", key);
-        }
-        if (!tag.equals(spoken)) {
-            made.put("tag", tag);
-        }
+        Fields.put(made, "gamma", shift.gamma == 0 ? null : shift.gamma);
+        Fields.put(made, "language", key.isEmpty() ? null : key);
+        Fields.put(made, "tag", tag.equals(spoken) ? null : tag);
         if (shift.weight != 0) {
-            boolean preferred = shift.preference(spoken) != null;
+            boolean preferred = shift.preferences.containsKey(spoken);
             Map<String, Object> own = new HashMap<>(Map.of("vectors", shift.ownHash, "weight", preferred ? shift.weight : 0.0));
-            if (preferred) {
-                own.put("language", spoken);
-            }
+            Fields.put(own, "language", preferred ? spoken : null);
             made.put("own", own);
         }
         return made;
@@ -263,45 +232,59 @@ final class DocumentShift {
     // Numbers: in double arithmetic, rounded once, as NumPy does it.
 
     /**
-     * Adds `alpha` of the vector that was taken away, takes away `scale` of another, and goes from one gamma to the index's;
-     * what the document was given of the preference for its language goes first, and what its new stamp says comes last.
+     * Makes of a vector as its old stamp has it what its new one says: what it was given of the preference for its language
+     * goes first, then what was taken away comes back, and the gamma becomes the index's.
+     *
+     * @param stamped null where it has none, and is as the encoder made it
      */
-    private void change(
-        Object value,
-        String had,
-        double alpha,
-        String key,
-        double scale,
-        double gamma,
-        Map<String, Object> preferred,
-        Map<String, Object> made,
-        String name
-    ) {
-        @SuppressWarnings("unchecked")
-        List<Object> numbers = (List<Object>) value;
-        double[] changed = new double[numbers.size()], step = new double[changed.length];
-        for (int i = 0; i < changed.length; i++) {
-            changed[i] = ((Number) numbers.get(i)).floatValue();
+    private void restamp(Map<String, Object> document, Object value, Object stamped, Map<String, Object> made, String name) {
+        Map<String, Object> old = IndexFacts.map(stamped);
+        Map<String, Object> preferred = IndexFacts.map(old.get("own")), given = IndexFacts.map(made.get("own"));
+        double gamma = IndexFacts.number(old.get("gamma"), 0), alpha = IndexFacts.number(old.get("alpha"), 0);
+        String had = alpha == 0 ? "" : String.valueOf(old.get("language")), key = IndexFacts.text(made, "language", "");
+        double scale = IndexFacts.number(made.get("alpha"), 0);
+        if (key.equals(had)) {
+            // One and the same vector: what is left of it is exact to rounding.
+            alpha -= scale;
+            scale = 0;
         }
-        prefer(changed, -1, preferred, name);
-        add(step, alpha, had, shift.vector(had), name);
-        add(step, -scale, key, shift.vector(key), name);
-        shift.transform(changed, step, gamma, shift.gamma);
-        prefer(changed, 1, IndexFacts.map(made.get("own")), name);
-        boolean finite = true;
-        for (int i = 0; i < changed.length; i++) {
-            float one = (float) changed[i];
-            finite = finite && Float.isFinite(one);
-            numbers.set(i, one);
+        boolean same = IndexFacts.number(preferred.get("weight"), 0) != 0 ? preferred.equals(given)
+            : stamped == null ? given.isEmpty()
+            : !given.containsKey("language");
+        if (alpha != 0 || scale != 0 || gamma != shift.gamma || !same) {
+            if (stamped != null) {
+                requireNumbers(value, name);
+            }
+            @SuppressWarnings("unchecked")
+            List<Object> numbers = (List<Object>) value;
+            double[] changed = new double[numbers.size()], step = new double[changed.length];
+            for (int i = 0; i < changed.length; i++) {
+                changed[i] = ((Number) numbers.get(i)).floatValue();
+            }
+            prefer(changed, -1, preferred, name);
+            add(step, alpha, had, shift.vectors.get(had), name);
+            add(step, -scale, key, shift.vectors.get(key), name);
+            shift.transform(changed, step, gamma, shift.gamma);
+            prefer(changed, 1, given, name);
+            boolean finite = true;
+            for (int i = 0; i < changed.length; i++) {
+                float one = (float) changed[i];
+                finite = finite && Float.isFinite(one);
+                numbers.set(i, one);
+            }
+            if (!finite) {
+                throw new IllegalArgumentException(name + " has numbers in " + vector + " that are too large for float32.");
+            }
+        } else if (shift.hash != null && shift.hash.equals(old.get("vectors"))) {
+            // Already what this index makes of it.
+            return;
         }
-        if (!finite) {
-            throw new IllegalArgumentException(name + " has numbers in " + vector + " that are too large for float32.");
-        }
+        Fields.put(document, stamp, made);
     }
 
     private void prefer(double[] sum, int sign, Map<String, Object> own, String name) {
         String spoken = String.valueOf(own.get("language"));
-        add(sum, sign * IndexFacts.number(own.get("weight"), 0), spoken, shift.preference(spoken), name);
+        add(sum, sign * IndexFacts.number(own.get("weight"), 0), spoken, shift.preferences.get(spoken), name);
     }
 
     private static void add(double[] sum, double weight, String key, float[] known, String name) {

@@ -1,6 +1,7 @@
 package org.langshift.opensearch;
 
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -51,10 +52,8 @@ final class Entry {
     static final Comparator<Entry> BY_SCORE = Comparator.comparingDouble(one -> -one.score);
 
     /** Best first; of equals the first stays first. */
-    static List<Entry> ranked(List<Entry> entries) {
-        List<Entry> made = new ArrayList<>(entries);
-        made.sort(BY_SCORE);
-        return made;
+    static List<Entry> ranked(Collection<Entry> entries) {
+        return entries.stream().sorted(BY_SCORE).toList();
     }
 
     /** The first of each document, or of each group, in their order. */
@@ -83,13 +82,8 @@ final class Entry {
     static List<Entry> others(List<Entry> found, List<Entry> members, String language) {
         Set<Object> known = new HashSet<>();
         found.forEach(one -> known.add(one.documentKey()));
-        List<Entry> made = new ArrayList<>();
-        for (boolean own : new boolean[] { true, false }) {
-            members.stream()
-                .filter(one -> !known.contains(one.documentKey()) && one.language.equals(language) == own)
-                .forEach(made::add);
-        }
-        return firstOfEach(ranked(made), false);
+        Comparator<Entry> first = BY_SCORE.thenComparing(one -> !one.language.equals(language));
+        return firstOfEach(members.stream().filter(one -> !known.contains(one.documentKey())).sorted(first).toList(), false);
     }
 
     /**

@@ -27,11 +27,7 @@ final class Fields {
     static void put(Map<String, Object> document, String path, Object value) {
         int dot = path.indexOf('.');
         if (document.containsKey(path) || dot < 0) {
-            if (value == null) {
-                document.remove(path);
-            } else {
-                document.put(path, value);
-            }
+            document.compute(path, (name, before) -> value);
             return;
         }
         for (int next = dot; next >= 0; next = path.indexOf('.', next + 1)) {
@@ -43,22 +39,6 @@ final class Fields {
         Map<String, Object> inner = new HashMap<>();
         document.put(path.substring(0, dot), inner);
         put(inner, path.substring(dot + 1), value);
-    }
-
-    /** Removes what is at a path; an object that this leaves empty goes, too. */
-    static void remove(Map<String, Object> document, String path) {
-        if (document.containsKey(path)) {
-            document.remove(path);
-            return;
-        }
-        for (int dot = path.indexOf('.'); dot >= 0; dot = path.indexOf('.', dot + 1)) {
-            if (document.get(path.substring(0, dot)) instanceof Map<?, ?> inner) {
-                remove(map(inner), path.substring(dot + 1));
-                if (inner.isEmpty()) {
-                    document.remove(path.substring(0, dot));
-                }
-            }
-        }
     }
 
     /** Puts the strings at a path into the form in which texts are asked for, also those within lists and by language. */

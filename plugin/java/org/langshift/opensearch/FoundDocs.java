@@ -42,17 +42,7 @@ final class FoundDocs extends Weight {
     @Override
     public ScorerSupplier scorerSupplier(LeafReaderContext leaf) {
         int first = from(leaf.docBase), end = from(leaf.docBase + leaf.reader().maxDoc());
-        return first == end ? null : new ScorerSupplier() {
-            @Override
-            public Scorer get(long lead) {
-                return new Found(leaf.docBase, first, end);
-            }
-
-            @Override
-            public long cost() {
-                return end - first;
-            }
-        };
+        return first == end ? null : new DefaultScorerSupplier(new Found(leaf.docBase, first, end));
     }
 
     @Override

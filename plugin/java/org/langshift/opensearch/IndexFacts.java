@@ -154,16 +154,11 @@ final class IndexFacts {
 
     /** A vector at length 1, without what moves documents in a language towards queries in it. */
     double[] plain(float[] vector, String spoken) {
-        double[] made = new double[vector.length];
-        double squares = 0;
-        for (int i = 0; i < made.length; i++) {
-            made[i] = vector[i];
-            squares += made[i] * made[i];
-        }
+        double[] made = Anchors.doubles(vector);
         double own = number(fingerprint.get("own"), 0);
         if (own > 0 && map(preference.get("vectors")).get(spoken) instanceof String packed) {
             float[] known = decoded(packed);
-            double weight = Math.abs(Math.sqrt(squares) - 1) < NORMALISED ? own : number(preference.get("weight"), 0);
+            double weight = Math.abs(Anchors.length(made) - 1) < NORMALISED ? own : number(preference.get("weight"), 0);
             for (int i = 0; i < made.length; i++) {
                 made[i] -= weight * known[i];
             }

@@ -15,24 +15,21 @@ import org.opensearch.action.search.SearchRequest;
 import org.opensearch.cluster.ClusterState;
 import org.opensearch.cluster.metadata.IndexMetadata;
 import org.opensearch.common.SetOnce;
-import org.opensearch.common.xcontent.LoggingDeprecationHandler;
 import org.opensearch.common.xcontent.XContentFactory;
 import org.opensearch.common.xcontent.XContentHelper;
 import org.opensearch.common.xcontent.XContentType;
-import org.opensearch.common.xcontent.json.JsonXContent;
 import org.opensearch.core.ParseField;
 import org.opensearch.core.action.ActionListener;
 import org.opensearch.core.common.bytes.BytesReference;
 import org.opensearch.core.common.io.stream.StreamInput;
 import org.opensearch.core.common.io.stream.StreamOutput;
 import org.opensearch.core.index.Index;
-import org.opensearch.core.xcontent.NamedXContentRegistry;
+import org.opensearch.core.xcontent.ContextParser;
 import org.opensearch.core.xcontent.ObjectParser;
 import org.opensearch.core.xcontent.ToXContent;
 import org.opensearch.core.xcontent.XContentBuilder;
 import org.opensearch.core.xcontent.XContentParser;
 import org.opensearch.index.query.AbstractQueryBuilder;
-import org.opensearch.index.query.BoolQueryBuilder;
 import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.QueryBuilders;
 import org.opensearch.index.query.QueryCoordinatorContext;
@@ -40,6 +37,7 @@ import org.opensearch.index.query.QueryRewriteContext;
 import org.opensearch.index.query.QueryShardContext;
 import org.opensearch.search.builder.SearchSourceBuilder;
 import org.opensearch.search.internal.AliasFilter;
+import org.opensearch.search.internal.ShardSearchRequest;
 
 import org.langshift.opensearch.SearchSpec.Addition;
 import org.langshift.opensearch.SearchSpec.Mode;
@@ -100,6 +98,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
 
     private static final ObjectParser<Given, Void> PARSER = new ObjectParser<>(NAME, Given::new);
     static {
+        ContextParser<Void, QueryBuilder> inner = (parser, none) -> parseInnerQueryBuilder(parser);
         PARSER.declareString((given, value) -> given.mode = value, new ParseField("mode"));
         PARSER.declareString((given, value) -> given.text = value, new ParseField("text"));
         PARSER.declareString((given, value) -> given.language = value, new ParseField("language"));
@@ -108,14 +107,10 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         PARSER.declareDouble((given, value) -> given.preference = value, new ParseField("prefer_language"));
         PARSER.declareDouble((given, value) -> given.spread = value, new ParseField("spread"));
         PARSER.declareBoolean((given, value) -> given.onePerGroup = value, new ParseField("one_per_group"));
-        PARSER.declareObject((given, value) -> given.filter = value, (parser, none) -> inner(parser), new ParseField("filter"));
-        PARSER.declareObject((given, value) -> given.vectorQuery = value, (parser, none) -> inner(parser), new ParseField("vector_query"));
+        PARSER.declareObject((given, value) -> given.filter = value, inner, new ParseField("filter"));
+        PARSER.declareObject((given, value) -> given.vectorQuery = value, inner, new ParseField("vector_query"));
         PARSER.declareFloat((given, value) -> given.boost = value, BOOST_FIELD);
         PARSER.declareString((given, value) -> given.name = value, NAME_FIELD);
-    }
-
-    private static QueryBuilder inner(XContentParser parser) throws IOException {
-        return parseInnerQueryBuilder(parser);
     }
 
     static LangshiftQueryBuilder fromXContent(XContentParser parser, LangshiftPlugin.Node node) throws IOException {
@@ -198,7 +193,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     @Override
     protected QueryBuilder doRewrite(QueryRewriteContext context) throws IOException {
         if (next != null) {
-            return next.get() == null ? this : going(next.get());
+            return next.get() == null ? this : with(next.get(), null, null);
         }
         if (spec.filter() != null) {
             QueryBuilder filter = spec.filter().rewrite(context);
@@ -212,7 +207,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         }
         if (spec.vector().length == 0 && vectorQuery != null) {
             QueryBuilder made = vectorQuery.rewrite(context);
-            return made == vectorQuery ? going(spec.with(vectorOf(made))) : with(spec, made, null);
+            return made == vectorQuery ? with(spec.with(vectorOf(made)), null, null) : with(spec, made, null);
         }
         IndicesRequest request = coordinator.getSearchRequest();
         SearchRequest like = request instanceof SearchRequest search ? search : new SearchRequest(request.indices());
@@ -220,7 +215,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source()));
         Rounds rounds = new Rounds(node, target, like, whole);
         if (!rounds.needed()) {
-            return going(whole);
+            return with(whole, null, null);
         }
         SetOnce<SearchSpec> waiting = new SetOnce<>();
         context.registerAsyncAction((client, listener) -> rounds.run(client, ActionListener.wrap(found -> {
@@ -228,10 +223,6 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             listener.onResponse(null);
         }, listener::onFailure)));
         return with(spec, null, waiting);
-    }
-
-    private LangshiftQueryBuilder going(SearchSpec other) {
-        return with(other, null, null);
     }
 
     private LangshiftQueryBuilder with(SearchSpec other, QueryBuilder vectorQuery, SetOnce<SearchSpec> next) {
@@ -250,7 +241,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     /** The one index that is searched, and the filter of the alias that it is searched by; null without one. */
     record Target(IndexFacts facts, QueryBuilder filter) {}
 
-    private Target target(SearchRequest request, QueryRewriteContext context) throws IOException {
+    private Target target(SearchRequest request, QueryRewriteContext context) {
         ClusterState state = node.cluster.state();
         SearchSourceBuilder source = request.source();
         if (source != null && source.pointInTimeBuilder() != null) {
@@ -263,20 +254,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         IndexMetadata index = one(state, node.names.concreteIndices(state, request));
         Set<String> names = node.names.resolveExpressions(state, request.indices());
         String[] aliases = node.names.filteringAliases(state, index.getIndex().getName(), names);
-        if (aliases == null || aliases.length == 0) {
-            return new Target(node.facts(index), null);
-        }
-        BoolQueryBuilder any = QueryBuilders.boolQuery();
-        for (String alias : aliases) {
-            String filter = index.getAliases().get(alias).filter().string();
-            NamedXContentRegistry contents = context.getXContentRegistry();
-            try (
-                XContentParser parser = JsonXContent.jsonXContent.createParser(contents, LoggingDeprecationHandler.INSTANCE, filter)
-            ) {
-                any.should(parseInnerQueryBuilder(parser));
-            }
-        }
-        return new Target(node.facts(index), any);
+        return new Target(node.facts(index), ShardSearchRequest.parseAliasFilter(QueryBuilders::wrapperQuery, index, aliases));
     }
 
     private static IndexMetadata one(ClusterState state, Index[] found) {
@@ -299,10 +277,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         facts.check(asked.vector());
         int size = Math.min(MOST, Math.max(1, wanted));
         int k = Math.max(asked.size() > 0 ? asked.size() : LEAST_CANDIDATES, size);
-        SearchSpec spec = new SearchSpec(
-            asked.mode(), asked.text(), asked.language(), asked.vector(), asked.preference(), k, size, asked.onePerGroup(),
-            asked.filter(), SearchSpec.NO_TRUST, Addition.NONE
-        );
+        SearchSpec spec = asked.deep(k, size, asked.onePerGroup());
         if (spec.mode() == Mode.AUTO) {
             spec = calibrated(spec, facts);
         } else if (spec.mode() == Mode.ANCHORED) {

@@ -4,10 +4,12 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.text.Normalizer;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 
 import org.opensearch.common.xcontent.XContentHelper;
@@ -17,20 +19,19 @@ import org.opensearch.common.xcontent.json.JsonXContent;
 final class Languages {
 
     static final String UND = "und";
-    private static final Map<String, Object> TABLES = read();
-    private static final Map<String, Object> TAGS = table(TABLES, "tags"), FOLDS = table(TABLES, "folds");
+    private static final Map<String, Object> TABLES = read("languages.json");
+    private static final Map<String, Object> TAGS = IndexFacts.map(TABLES.get("tags"));
     private static final Set<Object> VARIANTS = new HashSet<>((List<?>) TAGS.get("variants"));
 
     private Languages() {}
 
     static String primary(String tag) {
-        int dash = tag.indexOf('-');
-        return dash < 0 ? tag : tag.substring(0, dash);
+        return tag.split("-", 2)[0];
     }
 
     /** What the field of the language holds for a canonical tag: `no` for `nn`. */
     static String fold(String tag) {
-        return text(FOLDS, primary(tag), primary(tag));
+        return text(TABLES, "folds", primary(tag), primary(tag));
     }
 
     /** What ISO 639-3 counts a language to: `ar` for `arz`; null where it is of no other. */
@@ -40,12 +41,8 @@ final class Languages {
 
     /** The script that a canonical tag names or implies; null where that is not known. */
     static String script(String tag) {
-        for (String part : tag.split("-")) {
-            if (part.length() == 4) {
-                return part;
-            }
-        }
-        return text(TAGS, "usual", tag.toLowerCase(Locale.ROOT), text(TAGS, "usual", primary(tag), null));
+        Optional<String> named = Arrays.stream(tag.split("-")).filter(part -> part.length() == 4).findFirst();
+        return named.orElseGet(() -> text(TAGS, "usual", tag.toLowerCase(Locale.ROOT), text(TAGS, "usual", primary(tag), null)));
     }
 
     /** A text in NFC, without invisible characters within words, and with Latin ligatures spelt out. */
@@ -54,7 +51,7 @@ final class Languages {
             return text;
         }
         String made = text;
-        for (Map.Entry<String, Object> one : table(TABLES, "spellings").entrySet()) {
+        for (Map.Entry<String, Object> one : IndexFacts.map(TABLES.get("spellings")).entrySet()) {
             for (char character : ((String) one.getValue()).toCharArray()) {
                 made = made.replace(String.valueOf(character), one.getKey());
             }
@@ -132,25 +129,20 @@ final class Languages {
 
         private boolean readRest(String[] parts, int next) {
             Set<String> seen = new HashSet<>();
+            boolean mine = false;
             for (int i = next; i < parts.length; i++) {
                 String part = parts[i];
                 if (part.isEmpty() || part.length() > 8) {
                     return false;
                 }
-                if (part.length() == 1) {
-                    boolean mine = part.equals("x");
+                if (part.length() == 1 && !mine) {
+                    // Whatever follows is its own; after x to the end.
+                    mine = part.equals("x");
                     if (i + 1 == parts.length || !mine && parts[i + 1].length() == 1 || !seen.add(part)) {
                         return false;
                     }
-                    // Whatever follows is its own; after x to the end.
-                    while (i + 1 < parts.length && (mine || parts[i + 1].length() != 1)) {
-                        i++;
-                        if (parts[i].isEmpty() || parts[i].length() > 8) {
-                            return false;
-                        }
-                    }
                     least = 4;
-                } else if (!readPart(part, seen)) {
+                } else if (least < 4 && !readPart(part, seen)) {
                     return false;
                 }
             }
@@ -158,23 +150,17 @@ final class Languages {
         }
 
         private boolean readPart(String part, Set<String> seen) {
-            int kind = part.matches("[a-z]{2}|[0-9]{3}") ? 2
-                : part.matches("[a-z]{4}") ? 1
-                : part.matches("[a-z0-9]{5,8}|[0-9][a-z0-9]{3}") ? 3
-                : 0;
-            if (kind < least) {
+            String asScript = text(TAGS, "scripts", part, null);
+            // A region of three letters stands beside the language alone.
+            String asRegion = part.matches("[a-z]{2}|[0-9]{3}") ? text(TAGS, "regions", part, null) : null;
+            int kind = asScript != null ? 1 : asRegion != null ? 2 : 3;
+            if (kind < least || kind == 3 && !(VARIANTS.contains(part) && seen.add(part))) {
                 return false;
             }
+            script = kind == 1 ? asScript : script;
+            territory = kind == 2 ? asRegion : territory;
             least = Math.min(kind + 1, 3);
-            if (kind == 1) {
-                script = text(TAGS, "scripts", part, "");
-                return !script.isEmpty();
-            }
-            if (kind == 2) {
-                territory = text(TAGS, "regions", part, "");
-                return !territory.isEmpty();
-            }
-            return VARIANTS.contains(part) && seen.add(part);
+            return true;
         }
 
         /** Without a script that goes without saying; one that stands for a region gives way to that. */
@@ -191,21 +177,12 @@ final class Languages {
     }
 
     private static String text(Map<String, Object> within, String table, String key, String otherwise) {
-        return text(table(within, table), key, otherwise);
+        return IndexFacts.text(IndexFacts.map(within.get(table)), key, otherwise);
     }
 
-    private static String text(Map<String, Object> table, String key, String otherwise) {
-        Object found = table.get(key);
-        return found == null ? otherwise : (String) found;
-    }
-
-    @SuppressWarnings("unchecked")
-    private static Map<String, Object> table(Map<String, Object> within, String name) {
-        return (Map<String, Object>) within.get(name);
-    }
-
-    private static Map<String, Object> read() {
-        try (InputStream in = Languages.class.getResourceAsStream("languages.json")) {
+    /** A table that came with the plugin. */
+    static Map<String, Object> read(String name) {
+        try (InputStream in = Languages.class.getResourceAsStream(name)) {
             return XContentHelper.convertToMap(JsonXContent.jsonXContent, in, true);
         } catch (IOException error) {
             throw new UncheckedIOException(error);

@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /** Texts as they come, for the detector: `debias/detector_text.py`, where it is explained. Lengths are in characters. */
 final class PlainText {
@@ -19,31 +20,28 @@ final class PlainText {
     private static final Pattern REFERENCE = Pattern.compile("&(#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\\t\\n\\f <&#;]{1,32};?)");
     private static final int LAST = 0x10FFFF, LAST_LISTED = 0xFFFF;
 
-    private final Pattern entity, tag, address, format, styled, unusual, capital;
+    private final Map<String, Pattern> patterns;
     private final Map<String, Object> entities, numbers;
 
     /** @param tables `tables()` of debias/detector.py */
     PlainText(Map<String, Object> tables) {
-        Map<String, Object> patterns = IndexFacts.map(tables.get("patterns"));
-        entity = compiled(patterns, "entity");
-        tag = compiled(patterns, "tag");
-        address = compiled(patterns, "address");
-        format = compiled(patterns, "format");
-        styled = compiled(patterns, "styled");
-        unusual = compiled(patterns, "unusual");
-        capital = compiled(patterns, "capital");
+        patterns = compiled(IndexFacts.map(tables.get("patterns")));
         entities = IndexFacts.map(tables.get("entities"));
         numbers = IndexFacts.map(tables.get("numbers"));
     }
 
-    private static Pattern compiled(Map<String, Object> patterns, String name) {
-        return Pattern.compile((String) patterns.get(name));
+    static Map<String, Pattern> compiled(Map<String, Object> patterns) {
+        return patterns.entrySet().stream().collect(Collectors.toMap(Map.Entry::getKey, one -> Pattern.compile((String) one.getValue())));
+    }
+
+    private Matcher matcher(String pattern, String text) {
+        return patterns.get(pattern).matcher(text);
     }
 
     /** What is read of a text, on one line, without what is no language. */
     String line(String text) {
         String start = beginning(text, BEGINNING), line = piece(start);
-        boolean needed = MARKS.stream().anyMatch(start::contains) || unusual.matcher(line).find();
+        boolean needed = MARKS.stream().anyMatch(start::contains) || matcher("unusual", line).find();
         return Normalizer.normalize(needed ? piece(plain(text)) : line, Normalizer.Form.NFC);
     }
 
@@ -77,10 +75,10 @@ final class PlainText {
     private String plain(String text) {
         String line = beginning(text, MOST);
         if (MARKS.stream().anyMatch(line::contains)) {
-            line = entity.matcher(line).replaceAll(found -> Matcher.quoteReplacement(spelt(found.group())));
-            line = onOneLine(address.matcher(tag.matcher(line).replaceAll(" ")).replaceAll(" "));
+            line = matcher("entity", line).replaceAll(found -> Matcher.quoteReplacement(spelt(found.group())));
+            line = onOneLine(matcher("address", matcher("tag", line).replaceAll(" ")).replaceAll(" "));
         }
-        return styled.matcher(format.matcher(line).replaceAll(""))
+        return matcher("styled", matcher("format", line).replaceAll(""))
             .replaceAll(found -> Matcher.quoteReplacement(Normalizer.normalize(found.group(), Normalizer.Form.NFKC)));
     }
 
@@ -131,7 +129,7 @@ final class PlainText {
     }
 
     private long capitals(String line) {
-        return capital.matcher(line).results().count();
+        return matcher("capital", line).results().count();
     }
 
     private static int length(String line) {

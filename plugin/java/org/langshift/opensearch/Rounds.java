@@ -67,7 +67,7 @@ final class Rounds {
     }
 
     void run(Client client, ActionListener<SearchSpec> then) {
-        moved(client, ActionListener.wrap(moved -> {
+        move(client, ActionListener.wrap(moved -> {
             if (merges()) {
                 new Merge(client, moved, ActionListener.map(then, found -> given(moved, found))).run();
             } else {
@@ -76,17 +76,13 @@ final class Rounds {
         }, then::onFailure));
     }
 
-    private void moved(Client client, ActionListener<SearchSpec> then) {
-        if (moves()) {
-            move(client, then);
-        } else {
-            then.onResponse(spec);
-        }
-    }
-
     // Where the query is moved.
 
     private void move(Client client, ActionListener<SearchSpec> then) {
+        if (!moves()) {
+            then.onResponse(spec);
+            return;
+        }
         List<SearchRequest> requests = new ArrayList<>();
         requests.add(
             ofAll(
@@ -113,71 +109,48 @@ final class Rounds {
     }
 
     private SearchSpec moved(SearchResponse[] answers) {
-        long documents = answers[0].getHits().getTotalHits().value(), own = 0;
+        long documents = answers[0].getHits().getTotalHits().value();
         int then = spec.trust().documents();
         if (then > 0 && !Calibration.holds(then, documents)) {
             return spec.dense();
         }
         Refused.when(spec.mode() == Mode.HYBRID, ShardSearch.hybrid(facts));
         Terms languages = answers[0].getAggregations().get("languages");
-        for (Terms.Bucket one : languages.getBuckets()) {
-            own += spec.knowsLanguage() && one.getKeyAsString().equals(spec.language()) ? one.getDocCount() : 0;
-        }
+        Terms.Bucket same = spec.knowsLanguage() ? languages.getBucketByKey(spec.language()) : null;
+        long own = same == null ? 0 : same.getDocCount();
         double spread = spec.trust().spread();
         if (Double.isNaN(spread)) {
             spread = Anchors.spread(List.copyOf(vectors(answers[3]).values()));
         }
-        List<Entry> near = new ArrayList<>(), gathered = new ArrayList<>();
-        answers[1].getHits().forEach(hit -> near.add(entry(hit)));
         Map<String, double[]> vectors = vectors(answers[1]);
         vectors.putAll(vectors(answers[2]));
         int words = 1;
         for (SearchHit hit : answers[2].getHits()) {
-            gathered.add(entry(hit));
             words = vectors.containsKey(hit.getId()) ? Math.max(words, (int) hit.field(VectorsFetch.WORDS).getValue()) : words;
         }
         // What has no vector has its place among the best by words all the same.
-        Map<String, Entry> chosen = chosen(near, gathered);
-        List<Entry> best = List.copyOf(chosen.values());
-        chosen.keySet().retainAll(vectors.keySet());
-        if (chosen.isEmpty()) {
-            return given(spec, List.of());
-        }
-        List<Anchors.Candidate> candidates = new ArrayList<>();
-        for (Entry one : chosen.values()) {
-            candidates.add(new Anchors.Candidate(isOwn(one), one.score, vectors.get(one.id)));
-        }
-        int shards = answers[0].getTotalShards();
-        double average = (double) (facts.split ? own : documents) / shards;
-        Anchors.Moved to = spec.moved(candidates, best, spread, facts.directions(), own > 0 ? words : 1, own, average);
+        List<Entry> chosen = chosen(entries(answers[1]), entries(answers[2]));
+        List<double[]> theirs = chosen.stream().map(one -> vectors.get(one.id)).toList();
+        double average = (double) (facts.split ? own : documents) / answers[0].getTotalShards();
         Map<String, Float> given = new HashMap<>();
-        int at = 0;
-        for (String id : chosen.keySet()) {
-            float score = (float) to.given()[at++];
-            if (score > 0) {
-                given.put(id, score);
-            }
-        }
-        Addition addition = new Addition(to.bonus(), spec.effectivePreference() != 0, given);
-        return spec.with(Mode.DENSE).with(to.vector()).with(addition).with(new Trust(spec.trust().strength(), spread, 0));
-    }
-
-    private boolean isOwn(Entry one) {
-        return spec.knowsLanguage() && one.language.equals(spec.language());
+        SearchSpec moved = spec.moved(
+            chosen, theirs, spread, facts.directions(), own > 0 ? words : 1, own, average, (one, score) -> given.put(one.id, score)
+        );
+        return moved.with(new Addition(moved.addition().bonus(), moved.addition().both(), given));
     }
 
     /** The nearest, with a score of 0, and of what all shards found by words the best in the own language and in others. */
-    private Map<String, Entry> chosen(List<Entry> near, List<Entry> gathered) {
+    private List<Entry> chosen(List<Entry> near, List<Entry> gathered) {
         Map<String, Entry> chosen = new LinkedHashMap<>();
         for (Entry one : near) {
             one.score = 0;
             chosen.put(one.id, one);
         }
         for (boolean own : new boolean[] { true, false }) {
-            gathered.stream().filter(one -> isOwn(one) == own).sorted(Entry.BY_SCORE)
+            gathered.stream().filter(one -> spec.isOwn(one) == own).sorted(Entry.BY_SCORE)
                 .limit(own ? Anchors.OWN : Anchors.OTHERS).forEach(one -> chosen.put(one.id, one));
         }
-        return chosen;
+        return List.copyOf(chosen.values());
     }
 
     private Map<String, double[]> vectors(SearchResponse answer) {
@@ -218,7 +191,7 @@ final class Rounds {
         private void balanced() {
             double beta = of.effectivePreference();
             int k = facts.parent == null ? LangshiftQueryBuilder.LEAST_CANDIDATES : of.onePerGroup() ? of.groupsDepth() : of.k();
-            SearchSpec plain = of.with(Mode.DENSE).with(Addition.NONE).deep(k, ShardSearch.POOL);
+            SearchSpec plain = of.with(Mode.DENSE).with(Addition.NONE).deep(k, ShardSearch.POOL, false);
             List<SearchSpec> searches = new ArrayList<>(List.of(plain));
             if (beta != 0) {
                 searches.add(plain.with(ShardIndex.all(of.filter(), ShardIndex.favoured(facts, of.language(), beta))));
@@ -241,7 +214,7 @@ final class Rounds {
                 find(List.of(of.with(Mode.GROUPS)), of.size() * facts.shards, found -> heads(Entry.firstOfEach(found.get(0), true)));
                 return;
             }
-            find(List.of(of.with(Mode.GROUPS).deep(k, wide)), wide, found -> {
+            find(List.of(of.with(Mode.GROUPS).deep(k, wide, false)), wide, found -> {
                 List<Entry> first = Entry.firstOfEach(found.get(0), true);
                 if (first.size() >= of.size() || found.get(0).size() < k || k == LangshiftQueryBuilder.MOST) {
                     heads(first);
@@ -298,9 +271,7 @@ final class Rounds {
     }
 
     private List<Entry> entries(SearchResponse answer) {
-        List<Entry> made = new ArrayList<>();
-        answer.getHits().forEach(hit -> made.add(entry(hit)));
-        return made;
+        return Arrays.stream(answer.getHits().getHits()).map(this::entry).toList();
     }
 
     private Entry entry(SearchHit hit) {

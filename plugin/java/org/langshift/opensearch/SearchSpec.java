@@ -1,12 +1,13 @@
 package org.langshift.opensearch;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.BiConsumer;
 
 import org.opensearch.core.common.io.stream.StreamInput;
 import org.opensearch.core.common.io.stream.StreamOutput;
@@ -142,9 +143,9 @@ record SearchSpec(
         return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, filter, trust, other);
     }
 
-    /** For so many hits, whole documents or chunks whatever their groups. */
-    SearchSpec deep(int otherK, int otherSize) {
-        return new SearchSpec(mode, text, language, vector, preference, otherK, otherSize, false, filter, trust, addition);
+    /** For so many hits, one of each group or whatever their groups. */
+    SearchSpec deep(int otherK, int otherSize, boolean groups) {
+        return new SearchSpec(mode, text, language, vector, preference, otherK, otherSize, groups, filter, trust, addition);
     }
 
     /** The nearest by the query's vector with its preference, as `dense` finds them. */
@@ -154,22 +155,47 @@ record SearchSpec(
     }
 
     /**
-     * What the second step of an anchored search searches with.
+     * What the second step of an anchored search searches with; nothing where no candidate has a vector.
      *
+     * @param gathered what may answer the query, in its order, with the score by words, else 0
+     * @param vectors of what was gathered; null for what has none, and is no candidate
      * @param words how many different words the query has, at least 1
-     * @param gathered the candidates, and what has no vector
      * @param own how many documents in the query's language the index or shard has
      * @param documents among which the words are looked for, on a shard's average
+     * @param given is told what a candidate is given for words in other languages
      */
-    Anchors.Moved moved(
-        List<Anchors.Candidate> candidates, Collection<Entry> gathered, double spread, double[][] directions, int words, long own,
-        double documents
+    SearchSpec moved(
+        List<Entry> gathered, List<double[]> vectors, double spread, double[][] directions, int words, long own, double documents,
+        BiConsumer<Entry, Float> given
     ) {
+        List<Entry> kept = new ArrayList<>();
+        List<Anchors.Candidate> candidates = new ArrayList<>();
+        for (int i = 0; i < gathered.size(); i++) {
+            Entry one = gathered.get(i);
+            if (vectors.get(i) != null) {
+                kept.add(one);
+                candidates.add(new Anchors.Candidate(isOwn(one), one.score, vectors.get(i)));
+            }
+        }
+        if (kept.isEmpty()) {
+            return with(Mode.GIVEN).with(Addition.NONE);
+        }
         double best = gathered.stream().mapToDouble(one -> one.score).max().orElse(0);
         Anchors.Setting setting = new Anchors.Setting(
             trust.strength(), spread, directions, documents, words, best, own > 0, effectivePreference()
         );
-        return Anchors.move(Anchors.unit(vector), candidates, setting);
+        Anchors.Moved to = Anchors.move(Anchors.unit(Anchors.doubles(vector)), candidates, setting);
+        for (int i = 0; i < kept.size(); i++) {
+            if (to.given()[i] > 0) {
+                given.accept(kept.get(i), (float) to.given()[i]);
+            }
+        }
+        Addition bonus = new Addition(to.bonus(), effectivePreference() != 0, Map.of());
+        return with(Mode.DENSE).with(to.vector()).with(bonus).with(new Trust(trust.strength(), spread, 0));
+    }
+
+    boolean isOwn(Entry one) {
+        return knowsLanguage() && one.language.equals(language);
     }
 
     /** How many documents a shard looks at first for as many groups as are wanted. */

@@ -10,7 +10,6 @@ import java.util.PriorityQueue;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.BiConsumer;
-import java.util.function.Consumer;
 
 import org.apache.lucene.index.FloatVectorValues;
 import org.apache.lucene.index.IndexReader;
@@ -34,19 +33,15 @@ import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 import org.opensearch.common.lucene.search.Queries;
 import org.opensearch.common.lucene.search.function.CombineFunction;
-import org.opensearch.common.xcontent.LoggingDeprecationHandler;
 import org.opensearch.common.xcontent.XContentHelper;
 import org.opensearch.common.xcontent.cbor.CborXContent;
 import org.opensearch.core.common.bytes.BytesArray;
 import org.opensearch.core.common.bytes.BytesReference;
 import org.opensearch.core.xcontent.MediaType;
-import org.opensearch.core.xcontent.NamedXContentRegistry;
 import org.opensearch.core.xcontent.XContentBuilder;
-import org.opensearch.core.xcontent.XContentParser;
 import org.opensearch.index.fielddata.SortedBinaryDocValues;
 import org.opensearch.index.mapper.MappedFieldType;
 import org.opensearch.index.mapper.Uid;
-import org.opensearch.index.query.AbstractQueryBuilder;
 import org.opensearch.index.query.BoolQueryBuilder;
 import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.QueryBuilders;
@@ -98,7 +93,7 @@ final class ShardIndex {
 
     /** Finds the k nearest by the k-NN plugin's own query, in the order of the shard, with the score (1 + cos) / 2. */
     Callable<List<Entry>> nearestTask(float[] vector, int k, QueryBuilder filter) throws IOException {
-        Query query = lucene(knn(facts, vector, k, filter, context.getXContentRegistry()));
+        Query query = lucene(knn(vector, k, filter));
         return () -> matching(query);
     }
 
@@ -116,20 +111,13 @@ final class ShardIndex {
     }
 
     /** The k-NN plugin's own query, made by its form: so none of its classes is needed. */
-    static QueryBuilder knn(IndexFacts facts, float[] vector, int k, QueryBuilder filter, NamedXContentRegistry contents)
-        throws IOException {
-        BytesReference body;
-        try (XContentBuilder json = XContentBuilder.builder(CborXContent.cborXContent)) {
-            json.startObject().startObject("knn").startObject(facts.vector).array("vector", vector).field("k", k);
+    private QueryBuilder knn(float[] vector, int k, QueryBuilder filter) throws IOException {
+        try (XContentBuilder made = XContentBuilder.builder(CborXContent.cborXContent)) {
+            made.startObject().startObject("knn").startObject(facts.vector).array("vector", vector).field("k", k);
             if (filter != null) {
-                json.field("filter", filter);
+                made.field("filter", filter);
             }
-            body = BytesReference.bytes(json.endObject().endObject().endObject());
-        }
-        try (
-            XContentParser parser = CborXContent.cborXContent.createParser(contents, LoggingDeprecationHandler.INSTANCE, body.streamInput())
-        ) {
-            return AbstractQueryBuilder.parseInnerQueryBuilder(parser);
+            return QueryBuilders.wrapperQuery(BytesReference.bytes(made.endObject().endObject().endObject()));
         }
     }
 
@@ -138,31 +126,25 @@ final class ShardIndex {
         Query query = lucene(filter);
         return () -> {
             PriorityQueue<Entry> best = new PriorityQueue<>(Entry.BY_SCORE.reversed());
-            scoreEach(vector, query, (document, score) -> {
-                if (score >= 0 && (best.size() < k || score > best.peek().score)) {
-                    best.add(new Entry(document, null, score));
+            for (Entry one : exact(vector, query)) {
+                if (one.score >= 0 && (best.size() < k || one.score > best.peek().score)) {
+                    best.add(one);
                     if (best.size() > k) {
                         best.poll();
                     }
                 }
-            });
+            }
             return inOrder(new ArrayList<>(best));
         };
     }
 
-    /** All that matches, scored exactly by a vector: below 0 where a document has none. */
+    /** All that matches, in the order of the shard, scored exactly by a vector: below 0 where a document has none. */
     List<Entry> exact(float[] vector, QueryBuilder filter) throws IOException {
+        return exact(vector, lucene(filter));
+    }
+
+    private List<Entry> exact(float[] vector, Query query) throws IOException {
         List<Entry> made = new ArrayList<>();
-        scoreEach(vector, lucene(filter), (document, score) -> made.add(new Entry(document, null, score)));
-        return made;
-    }
-
-    private interface ScoreVisitor {
-        void visit(int document, float score);
-    }
-
-    /** Visits all that matches, in the order of the shard, with its exact score by a vector, below 0 where it has none. */
-    private void scoreEach(float[] vector, Query query, ScoreVisitor visitor) throws IOException {
         Weight weight = searcher.createWeight(searcher.rewrite(query), ScoreMode.COMPLETE_NO_SCORES, 1);
         for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
             FloatVectorValues values = leaf.reader().getFloatVectorValues(facts.vector);
@@ -170,9 +152,10 @@ final class ShardIndex {
             DocIdSetIterator places = scorer == null ? DocIdSetIterator.empty() : scorer.iterator();
             forEach(weight, leaf, (document, none) -> {
                 int at = places.docID() < document ? places.advance(document) : places.docID();
-                visitor.visit(leaf.docBase + document, at == document ? scorer.score() : -1);
+                made.add(new Entry(leaf.docBase + document, null, at == document ? scorer.score() : -1));
             });
         }
+        return made;
     }
 
     /** Ends a search that was cancelled, or takes longer than it may: the server's reader sees to that where terms are read. */
@@ -330,9 +313,7 @@ final class ShardIndex {
     }
 
     void readGroups(List<Entry> entries) throws IOException {
-        List<Entry> several = new ArrayList<>();
-        values(entries, facts.group, (one, value) -> one.group = value, several::add);
-        for (Entry one : several) {
+        for (Entry one : values(entries, facts.group, (one, value) -> one.group = value)) {
             one.group = firstGroup(one);
         }
     }
@@ -356,13 +337,9 @@ final class ShardIndex {
         );
     }
 
-    /** The first value of a field of each document. */
-    private void values(List<Entry> entries, String field, BiConsumer<Entry, String> reader) throws IOException {
-        values(entries, field, reader, several -> {});
-    }
-
-    private void values(List<Entry> entries, String field, BiConsumer<Entry, String> reader, Consumer<Entry> several)
-        throws IOException {
+    /** Reads the first value of a field of each document; tells which have several. */
+    private List<Entry> values(List<Entry> entries, String field, BiConsumer<Entry, String> reader) throws IOException {
+        List<Entry> several = new ArrayList<>();
         MappedFieldType type = context.fieldMapper(field);
         List<LeafReaderContext> leaves = searcher.getIndexReader().leaves();
         SortedBinaryDocValues values = null;
@@ -376,9 +353,10 @@ final class ShardIndex {
             boolean there = values != null && values.advanceExact(one.document - leaves.get(leaf).docBase);
             reader.accept(one, there ? values.nextValue().utf8ToString() : null);
             if (there && values.docValueCount() > 1) {
-                several.accept(one);
+                several.add(one);
             }
         }
+        return several;
     }
 
     /** The vector of each document, whose language is known, as anchors have it, in the same order; null where one has none. */

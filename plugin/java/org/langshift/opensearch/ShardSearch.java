@@ -2,18 +2,15 @@ package org.langshift.opensearch;
 
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.Callable;
 
 import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.QueryBuilders;
-import org.langshift.opensearch.SearchSpec.Addition;
 import org.langshift.opensearch.SearchSpec.Mode;
 
 /** The whole search of one shard, in any mode; what it finds equals that of `retrieval/modes.py`. */
@@ -30,6 +27,8 @@ final class ShardSearch {
     private final IndexFacts facts;
     private final ShardIndex shard;
     private SearchSpec spec;
+    /** What each document is given for words in other languages. */
+    private final Map<Integer, Float> places = new HashMap<>();
 
     ShardSearch(SearchSpec spec, IndexFacts facts, ShardIndex shard) {
         this.spec = spec;
@@ -44,7 +43,7 @@ final class ShardSearch {
             case NEAREST -> near(shard.together(List.of(nearestTask())).get(0));
             case WORDS -> shard.together(byWords(ownDocuments())).stream().flatMap(List::stream).toList();
             case SAMPLE -> shard.best(ShardIndex.sample(facts), ShardIndex.SAMPLE);
-            case EXACT -> scored(shard.exact(spec.vector(), spec.filter()));
+            case EXACT -> exact(spec.filter());
             case GIVEN -> shard.named(spec.addition().given());
             case GROUPS -> foundGroups();
             default -> spec.onePerGroup() ? grouped() : documents();
@@ -60,6 +59,8 @@ final class ShardSearch {
         Refused.when(spec.mode() == Mode.HYBRID, hybrid(facts));
         if (spec.mode() == Mode.ANCHORED) {
             move();
+        } else if (spec.mode() != Mode.GIVEN) {
+            shard.named(spec.addition().given()).forEach(one -> places.put(one.document, one.score));
         }
     }
 
@@ -72,27 +73,20 @@ final class ShardSearch {
         if (spec.mode() == Mode.BALANCED) {
             return balanced(spec.k());
         }
-        return facts.parent == null ? nearest(spec.k()) : enough(spec.k(), spec.size(), false);
+        return facts.parent == null ? searches(spec.k()).ranked() : enough(spec.k(), spec.size(), false);
     }
 
     // Dense, and what anchored is once the query was moved.
 
-    /** The nearest of all, and with a preference of the favoured, best first. */
-    private List<Entry> nearest(int k) throws IOException {
-        Searches made = searches(k);
-        return Entry.ranked(made.union());
-    }
-
     /** What the search among all found, and that among the favoured; the latter is empty where it is not made. */
     private record Searches(List<Entry> all, List<Entry> favoured, int k) {
 
-        List<Entry> union() {
-            Set<Integer> known = new HashSet<>();
-            all.forEach(one -> known.add(one.document));
-            List<Entry> made = new ArrayList<>(all);
-            favoured.stream().filter(one -> !known.contains(one.document)).forEach(made::add);
-            made.sort(Comparator.comparingInt(one -> one.document));
-            return made;
+        /** What either found, best first. */
+        List<Entry> ranked() {
+            Map<Integer, Entry> union = new TreeMap<>();
+            favoured.forEach(one -> union.put(one.document, one));
+            all.forEach(one -> union.put(one.document, one));
+            return Entry.ranked(union.values());
         }
 
         /** How many documents or groups are in the search that found fewest, of those that may have left something out. */
@@ -105,18 +99,25 @@ final class ShardSearch {
         }
     }
 
+    /** What a search looks at, with the scores that it is ranked by. */
     private Searches searches(int k) throws IOException {
-        Addition addition = spec.addition();
-        List<List<Entry>> found = nearest(k, addition.both() ? addition.bonus() : 0);
-        return new Searches(scored(found.get(0)), scored(found.get(1)), k);
+        Searches made = searches(k, spec.addition().both() ? spec.addition().bonus() : 0);
+        score(made.all);
+        score(made.favoured);
+        return made;
     }
 
-    /** The nearest of all, and those of what a bonus favours, side by side; no favoured without a bonus. */
-    private List<List<Entry>> nearest(int k, double bonus) throws IOException {
+    /** The nearest of all, and those of what a bonus favours, side by side, by the cosines alone; no favoured without a bonus. */
+    private Searches searches(int k, double bonus) throws IOException {
         List<Callable<List<Entry>>> searches = new ArrayList<>();
         searches.add(shard.nearestTask(spec.vector(), k, spec.filter()));
         searches.add(bonus == 0 ? List::of : favouredTask(k, bonus));
-        return shard.together(searches);
+        List<List<Entry>> found = shard.together(searches);
+        for (List<Entry> one : found) {
+            shard.readLanguages(one);
+            shard.readParents(one);
+        }
+        return new Searches(found.get(0), found.get(1), k);
     }
 
     private Callable<List<Entry>> favouredTask(int k, double bonus) throws IOException {
@@ -125,27 +126,20 @@ final class ShardSearch {
         return few ? shard.scanTask(spec.vector(), k, filter) : shard.nearestTask(spec.vector(), k, filter);
     }
 
-    private List<Entry> scored(List<Entry> entries) throws IOException {
-        shard.readLanguages(entries);
-        shard.readParents(entries);
-        Entry.favour(entries, spec.language(), spec.addition().bonus());
-        Map<Integer, Float> given = givenHere();
-        for (Entry one : entries) {
-            one.score = one.score < 0 ? one.score : (float) ((double) one.score + given.getOrDefault(one.document, 0f));
-        }
-        return entries;
+    /** All that matches a filter. */
+    private List<Entry> exact(QueryBuilder filter) throws IOException {
+        List<Entry> found = shard.exact(spec.vector(), filter);
+        shard.readLanguages(found);
+        shard.readParents(found);
+        score(found);
+        return found;
     }
 
-    private Map<Integer, Float> places;
-
-    private Map<Integer, Float> givenHere() throws IOException {
-        if (places == null) {
-            places = new HashMap<>();
-            for (Entry one : shard.named(spec.addition().given())) {
-                places.put(one.document, one.score);
-            }
+    private void score(List<Entry> entries) {
+        Entry.favour(entries, spec.language(), spec.addition().bonus());
+        for (Entry one : entries) {
+            one.score = one.score < 0 ? one.score : (float) ((double) one.score + places.getOrDefault(one.document, 0f));
         }
-        return places;
     }
 
     /** Searches deeper and deeper, until there are as many documents or groups as are wanted, or no more of them. */
@@ -156,7 +150,7 @@ final class ShardSearch {
                 shard.readGroups(made.all);
                 shard.readGroups(made.favoured);
             }
-            List<Entry> ranked = Entry.ranked(made.union());
+            List<Entry> ranked = made.ranked();
             int few = made.fewest(groups);
             if (groups && facts.parent == null) {
                 // Of whole documents the best count, whichever search has found them.
@@ -176,26 +170,11 @@ final class ShardSearch {
     }
 
     private List<Entry> balanced(int k) throws IOException {
-        if (facts.parent == null) {
-            Searches made = plainSearches(LangshiftQueryBuilder.LEAST_CANDIDATES);
-            return balanced(made.all, made.favoured, spec);
-        }
-        Searches made = plainSearches(k);
-        while (made.fewest(false) < POOL && k < LangshiftQueryBuilder.MOST) {
-            k = deeper(k, POOL, made.fewest(false));
-            made = plainSearches(k);
+        Searches made = searches(facts.parent == null ? LangshiftQueryBuilder.LEAST_CANDIDATES : k, spec.effectivePreference());
+        while (facts.parent != null && made.fewest(false) < POOL && made.k < LangshiftQueryBuilder.MOST) {
+            made = searches(deeper(made.k, POOL, made.fewest(false)), spec.effectivePreference());
         }
         return balanced(made.all, made.favoured, spec);
-    }
-
-    /** As `searches`, by the cosines alone. */
-    private Searches plainSearches(int k) throws IOException {
-        List<List<Entry>> found = nearest(k, spec.effectivePreference());
-        for (List<Entry> one : found) {
-            shard.readLanguages(one);
-            shard.readParents(one);
-        }
-        return new Searches(found.get(0), found.get(1), k);
     }
 
     /** The best few of each language among the best of all, and of the favoured; a document has the score of its best chunk. */
@@ -221,7 +200,7 @@ final class ShardSearch {
             return found;
         }
         QueryBuilder inGroups = ShardIndex.all(QueryBuilders.termsQuery(facts.group, groups), spec.filter());
-        List<Entry> members = scored(shard.exact(spec.vector(), inGroups));
+        List<Entry> members = exact(inGroups);
         shard.readGroups(members);
         return Entry.heads(found, Entry.others(found, members, spec.language()), spec.language());
     }
@@ -230,7 +209,7 @@ final class ShardSearch {
     private List<Entry> foundGroups() throws IOException {
         shard.requireGroups();
         if (!spec.onePerGroup()) {
-            return nearest(spec.k());
+            return searches(spec.k()).ranked();
         }
         int k = spec.groupsDepth();
         List<Entry> found;
@@ -247,10 +226,7 @@ final class ShardSearch {
     // Anchored: what may answer, and where it moves the query.
 
     /** What may answer the query, in its order: entries whose score is that by words, else 0. */
-    record Gathered(List<Entry> entries, int own) {}
-
-    private Gathered gather() throws IOException {
-        int own = ownDocuments();
+    private List<Entry> gather(int own) throws IOException {
         // Built one after the other, as what they are built with knows one thread, and carried out side by side.
         List<Callable<List<Entry>>> searches = new ArrayList<>();
         searches.add(nearestTask());
@@ -261,7 +237,7 @@ final class ShardSearch {
         made.stream().skip(1).forEach(byWords -> byWords.forEach(one -> found.put(one.document, one)));
         List<Entry> entries = new ArrayList<>(found.values());
         shard.readLanguages(entries);
-        return new Gathered(entries, own);
+        return entries;
     }
 
     private int ownDocuments() throws IOException {
@@ -298,32 +274,14 @@ final class ShardSearch {
     }
 
     private void move() throws IOException {
-        Gathered gathered = gather();
-        List<Anchors.Candidate> candidates = new ArrayList<>();
-        List<Entry> kept = new ArrayList<>();
-        List<double[]> vectors = shard.vectors(gathered.entries);
-        for (int i = 0; i < vectors.size(); i++) {
-            Entry one = gathered.entries.get(i);
-            if (vectors.get(i) != null) {
-                boolean own = spec.knowsLanguage() && one.language.equals(spec.language());
-                candidates.add(new Anchors.Candidate(own, one.score, vectors.get(i)));
-                kept.add(one);
-            }
-        }
-        places = new HashMap<>();
-        if (candidates.isEmpty()) {
-            spec = spec.with(Mode.GIVEN).with(Addition.NONE);
-            return;
-        }
+        int own = ownDocuments();
+        List<Entry> gathered = gather(own);
         double spread = Double.isNaN(spec.trust().spread()) ? shard.spread() : spec.trust().spread();
-        long documents = facts.split ? gathered.own : shard.count(null);
-        int words = gathered.own > 0 ? shard.countWords(spec.text(), spec.language()) : 1;
-        Anchors.Moved to = spec.moved(candidates, gathered.entries, spread, facts.directions(), words, gathered.own, documents);
-        for (int i = 0; i < kept.size(); i++) {
-            if (to.given()[i] > 0) {
-                places.put(kept.get(i).document, (float) to.given()[i]);
-            }
-        }
-        spec = spec.with(Mode.DENSE).with(to.vector()).with(new Addition(to.bonus(), spec.effectivePreference() != 0, Map.of()));
+        long documents = facts.split ? own : shard.count(null);
+        int words = own > 0 ? shard.countWords(spec.text(), spec.language()) : 1;
+        spec = spec.moved(
+            gathered, shard.vectors(gathered), spread, facts.directions(), words, own, documents,
+            (one, given) -> places.put(one.document, given)
+        );
     }
 }

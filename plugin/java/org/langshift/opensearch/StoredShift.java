@@ -10,22 +10,23 @@ import java.util.stream.Stream;
 /** The shift that an index keeps, as `plugin/stored_shift.py` has it: language vectors, scales, and what gamma takes out. */
 final class StoredShift {
 
-    private static final float[] NONE = {};
-
     /** Names the language vectors; null where there are none, and nothing moves. */
     final String hash;
     final double gamma;
     private final String pivot;
     private final double alpha;
     private final Map<String, Object> alphas;
-    private final Map<String, float[]> vectors = new HashMap<>();
+    /** V of each language. */
+    final Map<String, float[]> vectors = new HashMap<>();
     /** The mean of documents, and orthonormal rows one after the other; empty where the index keeps none. */
-    private final float[] mean, directions;
+    private final float[] mean;
+    final float[] directions;
     /** Names the preference vectors; null where there are none. */
     final String ownHash;
     /** How much of that of its language a document is given: β s. */
     final double weight;
-    private final Map<String, float[]> preferences = new HashMap<>();
+    /** u of each language, as its field has it. */
+    final Map<String, float[]> preferences = new HashMap<>();
     /** B Bᵀ − I, once it was needed. */
     private volatile double[][] excess;
 
@@ -46,11 +47,10 @@ final class StoredShift {
             moves && !complete,
             "Index " + index + " does not contain its language vectors (" + hash + "): index the corpus again."
         );
-        IndexFacts.map(moves ? stored.get("vectors") : null).forEach((tag, packed) -> vectors.put(tag, IndexFacts.decoded((String) packed)));
-        boolean step = moves && stored.containsKey("directions");
-        mean = step ? IndexFacts.decoded((String) stored.get("common")) : NONE;
-        directions = step ? IndexFacts.decoded((String) stored.get("directions")) : NONE;
-        Map<String, Object> own = IndexFacts.map(moves ? stored.get("own") : null);
+        Map<String, Object> kept = moves ? stored : Map.of(), own = IndexFacts.map(kept.get("own"));
+        IndexFacts.map(kept.get("vectors")).forEach((tag, packed) -> vectors.put(tag, IndexFacts.decoded((String) packed)));
+        mean = IndexFacts.decoded(IndexFacts.text(kept, "common", ""));
+        directions = IndexFacts.decoded(IndexFacts.text(kept, "directions", ""));
         ownHash = (String) own.get("hash");
         weight = IndexFacts.number(own.get("weight"), 0);
         IndexFacts.map(own.get("vectors")).forEach((tag, packed) -> preferences.put(tag, IndexFacts.decoded((String) packed)));
@@ -59,20 +59,6 @@ final class StoredShift {
     /** How many numbers a vector has; 0 where only the index itself knows. */
     int dimension() {
         return vectors.values().stream().mapToInt(one -> one.length).findFirst().orElse(0);
-    }
-
-    /** V of a language; null where the index holds none. */
-    float[] vector(String key) {
-        return vectors.get(key);
-    }
-
-    /** u of a language, as its field has it; null where the index holds none. */
-    float[] preference(String language) {
-        return preferences.get(language);
-    }
-
-    boolean keepsDirections() {
-        return directions.length > 0;
     }
 
     /** How much of its vector is taken from documents of a language. */
@@ -99,27 +85,21 @@ final class StoredShift {
             .orElse("");
     }
 
-    /** Of the vectors of a language that which is in one of these scripts, else in its usual one; null where there is none. */
-    private String widerKey(String wider, String... scripts) {
+    /** Of the vectors of a language that which is in the first of these scripts, else in its usual one; null where there is none. */
+    private String widerKey(String wider, String spoken, String implied) {
         Map<String, String> own = new TreeMap<>();
         Stream.concat(vectors.keySet().stream(), Stream.ofNullable(pivot))
             .filter(tag -> Languages.primary(tag).equals(wider))
             .forEach(tag -> own.put(tag, Languages.script(tag)));
         String usual = Languages.script(wider);
-        String script = usual;
-        for (String one : scripts) {
-            if (own.containsValue(one)) {
-                script = one;
-                break;
-            }
-        }
+        String script = own.containsValue(spoken) ? spoken : own.containsValue(implied) ? implied : usual;
         String key = wider;
         if (script != null && !script.equals(usual)) {
-            String found = script, alone = Languages.canonical(wider + "-" + script);
+            String alone = Languages.canonical(wider + "-" + script);
             // That of the script alone comes before those of regions.
             key = own.keySet()
                 .stream()
-                .filter(tag -> found.equals(own.get(tag)))
+                .filter(tag -> script.equals(own.get(tag)))
                 .min(Comparator.comparing(tag -> !tag.equals(alone)))
                 .orElse(wider);
         }

@@ -34,23 +34,17 @@ final class WordsQuery {
      * @param others most frequent first; as many are searched as the limit on clauses leaves room for
      */
     static QueryBuilder matching(IndexFacts facts, String words, String language, List<String> others) {
-        Set<String> languages = new LinkedHashSet<>(List.of(language));
-        if (!facts.analyzed.isEmpty()) {
-            languages.addAll(others);
-            QueryBuilder made = byAnalyzer(facts, words, languages);
-            if (made != null) {
-                return made;
-            }
+        Set<String> languages = new LinkedHashSet<>(List.of(language, Languages.UND));
+        languages.addAll(others);
+        QueryBuilder analyzed = byAnalyzer(facts, words, languages);
+        if (analyzed != null) {
+            return analyzed;
         }
         int room = requireRoom(facts, words);
-        if (!facts.split) {
-            return match(facts, words, "", room);
+        MultiMatchQueryBuilder made = match(facts, words, "", facts.split ? 0 : room);
+        if (facts.split) {
+            languages.stream().limit(room).forEach(tag -> addFields(made, facts, "." + tag, facts.texts.size()));
         }
-        languages = new LinkedHashSet<>(List.of(language));
-        languages.add(Languages.UND);
-        languages.addAll(others);
-        MultiMatchQueryBuilder made = match(facts, words, "", 0);
-        languages.stream().limit(room).forEach(tag -> addFields(made, facts, "." + tag, facts.texts.size()));
         return made;
     }
 
