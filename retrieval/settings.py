@@ -109,8 +109,7 @@ class SearchContext:
         fuses: whether the cluster has neural-search, whose ``hybrid`` query puts two legs together; where not, or
             where the scores of the legs are wanted, the client does it, with the same result.
         trust: what ``anchored`` needs to know of the index; needed by that mode alone.
-        shift: of the index; None where it has neither gamma nor own. Needed by ``anchored`` and by the reranker
-            ``features``.
+        shift: of the index; None where it has neither gamma nor own. Needed by ``anchored`` and by ``features``.
         legs: whether ``anchored`` is to tell what each leg says of the hits, which costs it a step.
         native: whether the cluster has our plugin, whose query carries out ``dense`` with a preference in one search;
             where not, that is two searches, with the same result.

@@ -248,9 +248,8 @@ final class DocumentShift {
             alpha -= scale;
             scale = 0;
         }
-        boolean same = IndexFacts.number(preferred.get("weight"), 0) != 0 ? preferred.equals(given)
-            : stamped == null ? given.isEmpty()
-            : !given.containsKey("language");
+        boolean weighed = IndexFacts.number(preferred.get("weight"), 0) != 0;
+        boolean same = weighed ? preferred.equals(given) : !given.containsKey("language");
         if (alpha != 0 || scale != 0 || gamma != shift.gamma || !same) {
             if (stamped != null) {
                 requireNumbers(value, name);
