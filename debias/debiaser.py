@@ -307,7 +307,9 @@ class Debiaser(Scales):
     def _own_step(self) -> dict[str, NDArray[np.float64]]:
         """Language -> β s u, shape (d,); empty without β."""
         known = self.vectors
-        return {tag: self.weight * one for tag, one in known.own_vectors.items()} if known and self.weight else {}
+        if known is None or not self.weight:
+            return {}
+        return {tag: self.weight * one.astype(np.float64) for tag, one in known.own_vectors.items()}
 
     def language_move(self, key: str) -> Callable[[Matrix], Matrix] | None:
         """What the shift by a language vector does; None where nothing does, as for an empty tag."""

@@ -1,5 +1,6 @@
 """The command ``reencode``."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -86,8 +87,8 @@ def reencode(
                 "shift alone with `langshift retune`."
             )
     client = open_cluster()
-    beside = {"gamma": gamma, "own": own, "sparse": sparse, "tokens": tokens}
-    wanted = PipelineOptions(encoder or "", vectors, alpha, reading=reading, **beside)
+    scales = replace(PipelineOptions(encoder or "", vectors, alpha), gamma=gamma, own=own)
+    wanted = replace(scales, reading=reading, sparse=sparse, tokens=tokens)
     try:
         with output.progress() as bars:
             watch = TransferReporter(bars).update

@@ -105,7 +105,7 @@ def retune(
       langshift retune news --alpha 0.6 --alpha-for th=0.3
       langshift retune news --alpha 0.6 --gate DATASET --fail-if 'value SLR@20 < 0.9'
     """
-    if alpha is gamma is own is vectors is None and not alphas:
+    if (alpha, gamma, own, vectors) == (None,) * 4 and not alphas:
         raise UsageError("There is nothing to change: give --alpha, --alpha-for, --gamma, --own or --vectors.")
     opened = _open_gate(gate, conditions, search, accept_loss=accept_loss)
     judged: list[GateResult] = []
