@@ -75,7 +75,7 @@ def test_searching(client, index_name, corpus, tmp_path, shards):
     client.indices.forcemerge(index=index_name, params={"max_num_segments": 1, "timeout": 600})
     client.indices.refresh(index=index_name)
     index = versions.live(client, index_name)
-    found = {"spread": measured_spread(client, index, 200), "strength": 0.5, "mode": "anchored"}
+    found = {"spread": measured_spread(client, index, None, 200), "strength": 0.5, "mode": "anchored"}
     store_calibration(client, index, found | {"lexical_weight": None, "rerank": {}})
     ways = [*PARTS, *WAYS]
     bodies = [[body(way, question, index.languages) for way in ways] for question in questions]

@@ -217,7 +217,7 @@ def test_vectors_of_another_dimension_or_encoder(client, cluster_env, index_name
     path = tmp_path / "v.safetensors"
     use_m = LanguageVectors.load(shipped("use-m"))
     vectors = {tag: vector[:384] for tag, vector in use_m.vectors.items()}
-    replace(use_m, vectors=vectors, common={}, query_directions=None, dimension=384).save(path)
+    replace(use_m, vectors=vectors, common={}, query_directions=None, own_vectors={}, dimension=384).save(path)
     assert refusal(ingest(cluster_env, corpus, index_name, "--vectors", path)) == (
         f"{path}: these language vectors were fitted with dimension 384, not 512: "
         "fit vectors for this encoder with `langshift vectors fit`."

@@ -226,7 +226,7 @@ def test_json_has_all_of_it(client, name, cluster_env):
     assert answer["requests"] is None
     for hit in answer["hits"]:
         assert set(hit["shift"]) == {
-            "language", "alpha", "gamma", "similarity_before", "similarity_after", "rank_before", "rank_after"
+            "language", "alpha", "gamma", "own", "similarity_before", "similarity_after", "rank_before", "rank_after"
         }  # fmt: skip
         assert all(set(leg) == {"score", "rank"} for leg in hit["legs"].values())
     library = opened(client, name).search("Moon Mond", SearchSettings("hybrid"), explain=True)

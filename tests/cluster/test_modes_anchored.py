@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25
+from anchored_reference import CORPUS, KEPT, WITHOUT_VECTOR, Reference, bm25, without
 from searched_index import asked, found, scored
 
 from langshift.plugin.metadata import USUAL
@@ -74,7 +74,7 @@ def test_where_documents_lost_directions_the_mix_is_scaled_by_what_is_left_of_th
     client, target, shard_of, words, count
 ):
     rows = np.linalg.qr(np.random.default_rng(count).standard_normal((len(asked().vector), count)))[0].T
-    projected = replace(target, trust=AnchorModel(0.1, 1.0), directions=rows.astype(np.float32))
+    projected = replace(target, trust=AnchorModel(0.1, 1.0), shift=without(rows))
     for language in ("de", "fr"):
         for beta in (0.0, 0.05):
             check(client, projected, shard_of, asked(4, language, words), beta * (language == "de"))

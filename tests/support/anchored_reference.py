@@ -3,6 +3,9 @@
 import numpy as np
 from searched_index import LANGUAGES, Corpus
 
+from langshift.debias.vectors import CommonStep
+from langshift.plugin.stored_shift import StoredShift
+
 CORPUS = Corpus()
 # Two that words find best, and some that vectors would.
 WITHOUT_VECTOR = ["d7", "d8", "d40", "d41", "d42", "d43", "d44"]
@@ -16,6 +19,12 @@ def bm25(client, target, words, tags, clause):
     body = {"size": 1000, "query": {"bool": {"must": [match], "filter": clause}}, "_source": False}
     response = client.search(index=target.index.index, body=body)
     return {hit["_id"]: hit["_score"] for hit in response["hits"]["hits"]}
+
+
+def without(rows):
+    """The shift of an index whose documents have lost some directions, orthonormal rows."""
+    step = CommonStep(np.zeros(rows.shape[1], np.float32), rows.astype(np.float32))
+    return StoredShift(gamma=0.97, step=step)
 
 
 def rho(vector, shift):

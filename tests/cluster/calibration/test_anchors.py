@@ -154,6 +154,7 @@ def test_what_is_measured_is_kept_and_all_else_stays(client, plain, name, measur
         "alpha": plain.fingerprint.alpha,
         "alphas": {},
         "gamma": plain.fingerprint.gamma,
+        "own": plain.fingerprint.own,
         "vectors": plain.fingerprint.vectors,
         "documents": plain.documents,
     }
@@ -192,7 +193,7 @@ def test_words_of_the_documents_lead_to_them_and_other_words_cost_nothing(client
     assert (told["documents"], told["questions"], told["overlap"]) == (ASKED, 6 * EACH, None)
     # Of two of the three languages each content is there in two, and in every second case in three.
     assert 0.75 < told["translated"] < 0.95
-    assert told["spread"] == pytest.approx(measured_spread(client, versions.live(client, name), 300))
+    assert told["spread"] == pytest.approx(measured_spread(client, versions.live(client, name), None, 300))
     full = {one["overlap"]: one["ndcg"] for one in told["full_strength"] if one["answer"] == "own"}
     assert full["all"] > 0.05
     assert full["all"] > full["none"]
@@ -287,7 +288,7 @@ def test_whoever_searches_hybrid_hears_where_that_may_lose_answers(client, plain
 
 def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, plain, name):
     trust = trust_of(client, plain, None)
-    assert trust == AnchorModel(measured_spread(client, plain, 200), USUAL_STRENGTH, calibrated=False)
+    assert trust == AnchorModel(measured_spread(client, plain, None, 200), USUAL_STRENGTH, calibrated=False)
     hits = client.search(index=plain.index, body={"size": 1000, "_source": ["embedding"]})["hits"]["hits"]
     every = np.array([hit["_source"]["embedding"] for hit in hits], np.float32)
     assert trust.spread == pytest.approx(spread_of(every), rel=0.1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from anchored_corpus import corpus
-from anchored_reference import rho
+from anchored_reference import rho, without
 from given_data import run
 from model_http import reply
 from reranking_server import reranking_server
@@ -123,8 +123,8 @@ def test_the_preference_comes_after_it_in_units_of_its_range(client, target):
 def test_features_are_what_the_equations_say(client, target, mode, count):
     """At strength 0 the order is that of the mode; at 1 it is that of features worked out from all documents."""
     question, rows = asked(words="comet sun"), np.random.default_rng(3).standard_normal((len(asked().vector), count))
-    directions = np.linalg.qr(rows)[0].T.astype(np.float32) if count else None
-    target = replace(target, directions=directions, trust=AnchorModel(0.1, 1.0))
+    shift = without(np.linalg.qr(rows)[0].T) if count else None
+    target = replace(target, shift=shift, trust=AnchorModel(0.1, 1.0))
     still = FeatureReranker(MODEL, 0.1, {"dense": 0.0, "anchored": 0.0})
     plain = found(client, target, question, SearchSettings(mode), size=20)
     kept = reranked(client, target, question, SearchSettings(mode), by=still, depth=20, each=0, size=20)
@@ -134,8 +134,8 @@ def test_features_are_what_the_equations_say(client, target, mode, count):
     by = FeatureReranker(MODEL, 0.1, FULL)
     run = reranked(client, target, question, SearchSettings(mode), by=by, depth=20, each=0, size=20)
     names, scores = [hit.id for hit in plain.hits], np.array([hit.score for hit in plain.hits])
-    outside = rho(question.vector / np.linalg.norm(question.vector), directions)
-    searched = outside if plain.how.moved is None else rho(plain.how.moved, directions)
+    outside = rho(question.vector / np.linalg.norm(question.vector), shift)
+    searched = outside if plain.how.moved is None else rho(plain.how.moved, shift)
     unit = {name: v.astype(float) / np.linalg.norm(v) for name, v in CORPUS.vectors.items()}
     cosines = np.array([CORPUS.cosines(question.vector)[name] for name in names]) / outside
     best = {}

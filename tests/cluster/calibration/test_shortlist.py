@@ -117,7 +117,7 @@ class Shifted:
             tag, stamp = CORPUS.languages[name], {"vectors": "made", "alpha": 0.0}
             if tag in SHIFT.vectors:
                 stamp |= {"alpha": SHIFT.scale(tag) if alpha is None else alpha, "language": tag}
-            stored = shifted_vector(raw, stamp, SHIFT.vectors, None)
+            stored = shifted_vector(raw, stamp, SHIFT)
             lines += [{"update": {"_id": name}}, {"doc": {"embedding": stored.tolist(), "shift": stamp}}]
         assert not client.bulk(index=self.name, body=lines, refresh=True)["errors"]
 

@@ -63,6 +63,7 @@ def test_what_was_done_is_told_as_json(client, adopted):
         "index": f"{new}-v0001",
         "alpha": 1.0,
         "gamma": 0.0,
+        "own": 0.0,
         "lines": 7,
         "documents": 7,
         "present": 7,
