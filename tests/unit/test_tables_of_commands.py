@@ -82,7 +82,7 @@ def facets():
 @case
 def explained_hits():
     legs = dict.fromkeys(("dense", "moved", "lexical"), Leg(12345.6789, 99_999))
-    shift = ShiftEffect("zh-Hant", 0.125, 0.875, -0.1234, -0.9876, 99_999, 99_999)
+    shift = ShiftEffect("zh-Hant", 0.125, 0.875, 0.0125, -0.1234, -0.9876, 99_999, 99_999)
     found = [Hit(name, 1, "zh-Hant", "", "", None, legs=legs, shift=shift) for name in NAMES]
     anchors = [Anchor(name, 0.999, 0.999, {"similarity": -123456.0, "lexical score": 123456.0}) for name in NAMES]
     more = {"gamma": 0.875, "preference_from": "index", "setting": SearchSettings(preference=0.125)}
