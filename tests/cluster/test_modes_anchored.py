@@ -189,7 +189,28 @@ def test_vectors_come_exactly_as_they_are_stored(client, index_name, dimension):
     for number, one in enumerate(stored):
         client.index(index=index_name, id=f"d{number}", body={USUAL.vector: one.tolist()})
     client.index(index=index_name, id="without", body={}, params={"refresh": "true"})
-    read = hit_vectors(client.search(index=index_name, body=body_with_vectors({"match_all": {}}, 4, USUAL)))
+    response = client.search(index=index_name, body=body_with_vectors({"match_all": {}}, 4, USUAL))
+    read = hit_vectors(response, USUAL, None)
     assert sorted(read) == ["d0", "d1", "d2"]
     for number, one in enumerate(stored.astype(np.float64)):
         assert read[f"d{number}"] == pytest.approx(one / np.linalg.norm(one), rel=1e-12)
+
+
+@pytest.mark.parametrize("length", [1.0, 0.5])
+def test_anchors_do_not_know_what_moves_documents_towards_their_language(length):
+    own = {"de": np.float32([0.3, -0.2, 0.1])}
+    shift = replace(without(np.eye(3)[:1]), own=0.02, own_vectors=own, scatter=[0.2, 0.0])
+    raw = np.float32([0.6, 0.0, 0.8]) * length
+    # An engine that keeps vectors at length 1 keeps a preference of beta.
+    given = raw + (shift.own if length == 1 else shift.weight) * own["de"]
+    stored = given / np.linalg.norm(given) if length == 1 else given
+
+    def hit(name, language, vector):
+        numbers = np.append(np.float32(vector), np.float32(0)).view("<i8").tolist()
+        return {"_id": name, "_score": 1, "fields": {"language": [language], "vector": [[3, *numbers]]}}
+
+    hits = [hit("a", "de", stored), hit("b", "und", raw)]
+    found = hit_vectors({"hits": {"hits": hits}}, USUAL, shift)
+    tolerance = 1e-2 if length == 1 else 1e-6
+    assert found["a"] == pytest.approx(raw / length, abs=tolerance)
+    assert found["b"] == pytest.approx(raw / length, abs=1e-6)

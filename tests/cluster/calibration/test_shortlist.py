@@ -201,7 +201,7 @@ def test_documents_of_unknown_shift_stay_as_indexed(client):
         assert vectors.unmovable == known
         for name in known:
             told_of = similarity_breakdown(vectors, name, 0.2)
-            assert told_of == (None, None, None, None, {})
+            assert told_of == (None, None, None, None, None, {})
             place = vectors.places[name]
             assert vectors.similarities(0.2)[place] == pytest.approx(vectors.similarities(None)[place], abs=1e-12)
         assert "d2" not in vectors.places
