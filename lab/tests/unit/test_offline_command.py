@@ -122,7 +122,7 @@ def test_every_combination_of_scales_is_a_row(data, tmp_path):
 
 def test_what_is_refused_before_anything_is_encoded(data, tmp_path):
     without = tmp_path / "without.safetensors"
-    replace(LanguageVectors.load(shipped("use-m")), common={}, query_directions=None).save(without)
+    replace(LanguageVectors.load(shipped("use-m")), common={}, query_directions=None, own_vectors={}).save(without)
     assert refusal("offline", data, "--gamma", "0,.97", "--vectors", without).startswith(
         "The language vectors contain no directions of queries for a gamma: "
     )
