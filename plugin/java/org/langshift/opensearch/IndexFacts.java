@@ -141,8 +141,12 @@ final class IndexFacts {
             !Objects.equals(storedShift.get("hash"), fingerprint.get("vectors")) || !(storedShift.get("directions") instanceof String),
             "Index " + index + " does not contain its language vectors (" + fingerprint.get("vectors") + "): index the corpus again."
         );
-        float[] flat = decoded((String) storedShift.get("directions"));
-        double[][] made = new double[flat.length / dimension][dimension];
+        return rows(decoded((String) storedShift.get("directions")), dimension);
+    }
+
+    /** Numbers of rows that follow one another, row by row; none where there are none. */
+    static double[][] rows(float[] flat, int dimension) {
+        double[][] made = new double[flat.length == 0 ? 0 : flat.length / dimension][dimension];
         for (int i = 0; i < flat.length; i++) {
             made[i / dimension][i % dimension] = flat[i];
         }

@@ -1,5 +1,6 @@
 package org.langshift.opensearch;
 
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Map;
@@ -18,9 +19,9 @@ final class StoredShift {
     private final Map<String, Object> alphas;
     /** V of each language. */
     final Map<String, float[]> vectors = new HashMap<>();
-    /** The mean of documents, and orthonormal rows one after the other; empty where the index keeps none. */
+    /** The mean of documents, and orthonormal rows; empty where the index keeps none. */
     private final float[] mean;
-    final float[] directions;
+    final double[][] directions;
     /** Names the preference vectors; null where there are none. */
     final String ownHash;
     /** How much of that of its language a document is given: β s. */
@@ -50,7 +51,7 @@ final class StoredShift {
         Map<String, Object> kept = moves ? stored : Map.of(), own = IndexFacts.map(kept.get("own"));
         IndexFacts.map(kept.get("vectors")).forEach((tag, packed) -> vectors.put(tag, IndexFacts.decoded((String) packed)));
         mean = IndexFacts.decoded(IndexFacts.text(kept, "common", ""));
-        directions = IndexFacts.decoded(IndexFacts.text(kept, "directions", ""));
+        directions = IndexFacts.rows(IndexFacts.decoded(IndexFacts.text(kept, "directions", "")), mean.length);
         ownHash = (String) own.get("hash");
         weight = IndexFacts.number(own.get("weight"), 0);
         IndexFacts.map(own.get("vectors")).forEach((tag, packed) -> preferences.put(tag, IndexFacts.decoded((String) packed)));
@@ -111,38 +112,35 @@ final class StoredShift {
      * `(I − γ BᵀB)(z + step − m) + (1 − γ) m`, from γ to 0 what takes this back.
      */
     void transform(double[] vector, double[] step, double before, double after) {
-        int many = vector.length, rows = directions.length / many;
         if (before != 0 || after != 0) {
-            double[] had = new double[rows], moved = new double[rows];
-            for (int at = 0; at < directions.length; at++) {
-                int i = at % many;
-                had[at / many] += directions[at] * (vector[i] - (1.0 - before) * mean[i]);
-                moved[at / many] += directions[at] * step[i];
-            }
-            for (int i = 0; i < many; i++) {
+            double[] centred = new double[vector.length];
+            for (int i = 0; i < centred.length; i++) {
+                centred[i] = vector[i] - (1.0 - before) * mean[i];
                 vector[i] += (before - after) * mean[i];
             }
+            double[] had = Arrays.stream(directions).mapToDouble(row -> Anchors.dot(row, centred)).toArray();
             // (I − γ' BᵀB)(I + γ Bᵀ K B) is I + (γ − γ') Bᵀ K B, with K = (I − γ B Bᵀ)⁻¹.
-            double[] along = before == 0 ? had : solved(had, before, many);
-            for (int at = 0; at < directions.length; at++) {
-                vector[at % many] += ((before - after) * along[at / many] - after * moved[at / many]) * directions[at];
+            double[] along = before == 0 ? had : solved(had, before);
+            for (int k = 0; k < along.length; k++) {
+                double part = (before - after) * along[k] - after * Anchors.dot(directions[k], step);
+                for (int i = 0; i < vector.length; i++) {
+                    vector[i] += part * directions[k][i];
+                }
             }
         }
-        for (int i = 0; i < many; i++) {
+        for (int i = 0; i < vector.length; i++) {
             vector[i] += step[i];
         }
     }
 
     /** K of these numbers: B Bᵀ is I but for rounding to 32 bits, so that this converges at once. */
-    private double[] solved(double[] had, double gamma, int many) {
+    private double[] solved(double[] had, double gamma) {
         if (excess == null) {
             double[][] made = new double[had.length][had.length];
-            for (int at = 0; at < had.length * had.length * many; at++) {
-                int row = at / many / had.length, column = at / many % had.length, i = at % many;
-                made[row][column] += (double) directions[row * many + i] * directions[column * many + i];
-            }
             for (int row = 0; row < had.length; row++) {
-                made[row][row] -= 1;
+                for (int column = 0; column < had.length; column++) {
+                    made[row][column] = Anchors.dot(directions[row], directions[column]) - (row == column ? 1 : 0);
+                }
             }
             excess = made;
         }
