@@ -156,22 +156,32 @@ class Scales:
                 "The language vectors contain no preference vectors for --own: fit them anew with "
                 "`langshift vectors fit`, or leave --own at 0."
             )
-        offsets = {tag: (1 - self.scale(tag)) * one.astype(np.float64) for tag, one in known.vectors.items()}
-        means = known.step.mean + np.array([np.zeros(len(known.step.mean)), *offsets.values()])
+        offsets = [(1 - self.scale(tag)) * one.astype(np.float64) for tag, one in known.vectors.items()]
+        means = known.step.mean + np.array([np.zeros(len(known.step.mean)), *offsets])
         lost = 1 - (1 - self.gamma) ** 2
         within = known.scatter[0] - lost * sum(known.scatter[1 : 1 + len(known.step.directions)])
         moved = np.square(known.step.remove(means, self.gamma)).sum(axis=1).mean()
         return self.own * float(np.sqrt(moved + max(within, 0.0)))
 
-    def own_stamp(self, language: str) -> dict[str, Any]:
-        """Return what a stamp says of β for a document in a language, as its field has it; nothing without a β."""
+    def moved_stamp(self, key: str | None, language: str) -> dict[str, Any]:
+        """Return what a stamp says of these scales.
+
+        ``alpha`` and ``language`` are the scale and the vector, also where the scale is 0; ``gamma`` and ``own`` are
+        absent where they are 0.
+
+        Args:
+            key: the tag of the document's language vector; None where there is none.
+            language: the document's, as its field has it.
+        """
         known = self.fitted
-        if not self.own or known is None:
-            return {}
-        given: dict[str, Any] = {"vectors": known.own_hash, "weight": 0.0}
-        if language in known.own_vectors:
-            given |= {"weight": self.weight, "language": language}
-        return {"own": given}
+        made: dict[str, Any] = {"alpha": 0.0} if key is None else {"alpha": self.scale(key), "language": key}
+        if self.gamma:
+            made["gamma"] = self.gamma
+        if self.own and known is not None:
+            preferred = language in known.own_vectors
+            given = {"weight": self.weight, "language": language} if preferred else {"weight": 0.0}
+            made["own"] = {"vectors": known.own_hash, **given}
+        return made
 
 
 @dataclass(frozen=True)
@@ -216,22 +226,14 @@ class Debiaser(Scales):
         return self.vectors
 
     def stamp(self, language: str) -> dict[str, Any]:
-        """What a document's stamp says of how it was moved, by its tag.
+        """What a document's stamp says of how it was moved, by its tag; see ``moved_stamp``.
 
-        ``alpha`` and ``language`` are the scale and the vector that moved it, also where the scale is 0; ``gamma`` and
-        ``own`` are absent where they are 0. ``tag`` is the document's own tag where that says more than the field
-        ``language``, so that other language vectors can be applied later.
+        ``tag`` is the document's own tag where that says more than the field ``language``, so that other language
+        vectors can be applied later.
         """
-        key, spoken = self.named(language), text_language(language)
-        made = {
-            "vectors": self.vectors.hash if self.vectors else None,
-            "alpha": 0.0 if key is None else self.scale(key),
-        }
-        if key is not None:
-            made["language"] = key
-        if self.gamma:
-            made["gamma"] = self.gamma
-        made |= self.own_stamp(spoken)
+        spoken = text_language(language)
+        made = {"vectors": self.vectors.hash if self.vectors else None}
+        made |= self.moved_stamp(self.named(language), spoken)
         if language != spoken:
             made["tag"] = language
         return made

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import Encoder, Pooling, identity
 from langshift.debias.fingerprint import same_encoder, scales_in_words, shown_value
-from langshift.debias.fitting.directions import principal_directions, spanned_directions
+from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.parallel.tables import LONGEST
 from langshift.errors import FingerprintError, UsageError
 from langshift.files import write_bytes
@@ -240,23 +241,7 @@ class LanguageVectors:
         found = principal_directions(means, rank)
         return replace(self, query_directions=found if len(found) else None)
 
-    def with_preference(self, own_vectors: Vectors, along: Callable[[NDArray[np.floating[Any]]], list[float]]) -> Self:
-        """These with preference vectors, as far as they are of these languages; without directions with none.
-
-        Args:
-            own_vectors: u_ℓ by language.
-            along: see ``fitting.directions.Scatter.along``.
-        """
-        means = self.query_means
-        if self.step is None or means is None:
-            return self
-        spoken = {text_language(tag) for tag in (*self.vectors, self.pivot)}
-        # Along all, so that other ranks can be had.
-        spanned = principal_directions(means, spanned_directions(means))
-        known = {tag: one for tag, one in own_vectors.items() if tag in spoken}
-        return replace(self, own_vectors=known, scatter=along(spanned))
-
-    @property
+    @cached_property
     def hash(self) -> str:
         """16 hexadecimal digits that name the numbers that move documents, whatever else the file holds."""
         digest = hashlib.sha256(orjson.dumps([self.pivot, self.encoder, self.revision, self.document_prefix]))
@@ -266,7 +251,7 @@ class LanguageVectors:
             _add(digest, tensors)
         return digest.hexdigest()[:16]
 
-    @property
+    @cached_property
     def own_hash(self) -> str | None:
         """16 hexadecimal digits that name the preference vectors; None without."""
         return own_hash(self.own_vectors)

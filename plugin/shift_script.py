@@ -58,9 +58,10 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
             as the encoder made them, and each names its language as it likes. Otherwise they come by ``_reindex``.
     """
     same, same_own = old.hash == new.hash, old.own_hash == new.own_hash
-    kept = (
-        old.to_dict() if not same else {"hash": old.hash} if same_own else {"hash": old.hash, "own": old.own_to_dict()}
-    )
+    # Of what is the same in both, the new one has it.
+    kept = {"hash": old.hash} if same else old.to_dict() | _excess(old)
+    if not same_own:
+        kept |= old.own_to_dict()
     named = {**fields.to_dict(), "told": fields.declared_language or fields.language}
     every = [*new.vectors.values(), *old.vectors.values()]
     return {
@@ -71,7 +72,7 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
         "fields": {name: named[name] for name in ("vector", "language", "confidence", "stamp", "told")},
         "texts": list(fields.text_fields) if fields.split else [],
         "same_own": same_own,
-        "old": kept | ({} if same else _excess(old)),
+        "old": kept,
         "new": {
             **new.to_dict(),
             **_excess(new),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class StoredShift(Scales):
         """Itself."""
         return self
 
-    @property
+    @cached_property
     def own_hash(self) -> str | None:
         """What names the preference vectors; None without."""
         return own_hash(self.own_vectors)
@@ -98,14 +99,14 @@ class StoredShift(Scales):
         made: dict[str, Any] = {"hash": self.hash, "vectors": encoded(self.vectors)}
         if self.step is not None:
             made |= encoded({"common": self.step.mean, "directions": self.step.directions})
-        if self.own_vectors:
-            made["own"] = self.own_to_dict()
-        return made
+        return made | self.own_to_dict()
 
     def own_to_dict(self) -> dict[str, Any]:
         """The part of it on preference vectors; the weight is for who cannot work it out, such as the native plugin."""
+        if not self.own_vectors:
+            return {}
         kept = {"hash": self.own_hash, "weight": self.weight, "scatter": self.scatter}
-        return {**kept, "vectors": encoded(self.own_vectors)}
+        return {"own": {**kept, "vectors": encoded(self.own_vectors)}}
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> StoredShift | None:
@@ -159,7 +160,7 @@ class IndexVectors(LanguageVectors):
 
     name: str = ""
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """The hash by which the index knows them."""
         return self.name
@@ -250,13 +251,12 @@ def expected(
             return None
         stamp = value_at(source, fields.stamp)
         same = old.hash == new.hash == stamp["vectors"]
-        key = new.key(own_tag(source, stamp, fields, same=same))
-        moved = {} if key is None else {"language": key, "alpha": new.scale(key)}
-        own = new.own_stamp(value_at(source, fields.language) or UNDETERMINED)
+        tag, language = own_tag(source, stamp, fields, same=same), value_at(source, fields.language)
+        other = new.moved_stamp(new.key(tag), language or UNDETERMINED)
         # What was not moved may name vectors that this index never had.
         raw = restored(stored, stamp, old) if is_shifted(stamp) else stored.astype(np.float64)
         # In one step, so that nothing is rounded between.
-        return shifted(raw, {**moved, "gamma": new.gamma, **own}, new)
+        return shifted(raw, other, new)
 
     return lambda sources: [one(source) for source in sources]
 

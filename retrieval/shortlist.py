@@ -240,16 +240,13 @@ class ShortlistVectors:
         for one in set(gammas.tolist()) - {0.0}:
             assert self.shift.step is not None  # noqa: S101 - refused without one
             moved[gammas == one] = self.shift.step.remove(moved[gammas == one], one)
-        given = self._owns_at(alpha, gamma)[:, np.newaxis] * self._rows(self.shift.own_vectors, self._languages)
+        spoken = [one.language for one in self.found]
+        given = self._owns_at(alpha, gamma)[:, np.newaxis] * self._rows(self.shift.own_vectors, spoken)
         norms = np.linalg.norm(moved + given, axis=1)
         own, language, whole = self.raw @ self.query, -lost @ self.query, moved @ self.query
         parts = np.column_stack([own, language, whole - own - language, given @ self.query])
         scaled: Array = np.divide(parts, norms[:, np.newaxis], out=np.zeros_like(parts), where=norms[:, np.newaxis] > 0)
         return scaled
-
-    @property
-    def _languages(self) -> list[str]:
-        return [one.language for one in self.found]
 
     def _rows(self, vectors: Mapping[str, NDArray[np.float32]], tags: Sequence[str]) -> Array:
         """The vector of each document by its tag, zeros for none, shape (documents, dimension)."""
@@ -342,11 +339,11 @@ def _unshifted(
         raw = unshifted(stored, stamp, shift) if "alpha" in stamp else None
         if raw is None:
             unmovable.add(name)
-        known = float(stamp.get("alpha") or 0), float(stamp.get("gamma") or 0), own_of(stamp).weight
         entries.append(one._replace(source={}))
         rows.append(stored.astype(np.float64) if raw is None else raw)
         keys.append("" if raw is None else key_of(one.source, shift, fields) or "")
-        scales.append((0.0, 0.0, 0.0) if raw is None else known)
+        known = {} if raw is None else stamp
+        scales.append((float(known.get("alpha") or 0), float(known.get("gamma") or 0), own_of(known).weight))
     query = vector_of(shortlist.question).astype(np.float64)
     new = found.keys() - shortlist.languages.keys()
     alphas, gammas, owns = np.array(scales).reshape(len(scales), 3).T

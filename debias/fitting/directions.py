@@ -78,6 +78,10 @@ class Scatter:
         self._counts = dict.fromkeys(spoken, 0)
         self._squares = np.zeros((dimension, dimension))
 
+    def lacks(self, tag: str) -> int:
+        """How many more texts in a language are needed."""
+        return self._most - self._seen[tag]
+
     def add(self, tag: str, rows: Matrix, *, unit: bool) -> None:
         """Add texts in a language, as long as more are needed.
 
@@ -86,7 +90,9 @@ class Scatter:
             rows: embeddings, shape (n, d), float32.
             unit: whether they count at length 1.
         """
-        some = rows[: self._most - self._seen[tag]]
+        some = rows[: self.lacks(tag)]
+        if not len(some):
+            return
         self._seen[tag] += len(some)
         if unit:
             lengths = np.linalg.norm(some, axis=1, keepdims=True)

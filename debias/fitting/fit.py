@@ -1,18 +1,20 @@
 """Fit language vectors on parallel text."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from langshift.debias.debiaser import mean_difference
 from langshift.debias.encoders.base import Encoder, identity
-from langshift.debias.fitting.directions import Scatter, preference_vectors
+from langshift.debias.fitting.directions import Scatter, preference_vectors, principal_directions, spanned_directions
 from langshift.debias.fitting.reliability import LanguageEvidence, reliability
 from langshift.debias.fitting.sums import BatchEmbeddings, BatchEncoder, LanguageSums, PairSums, add_queries
 from langshift.debias.parallel.columns import LeftOut, ParallelText, require_held
-from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors
+from langshift.debias.vectors import DOCUMENTS, QUERIES, LanguageVectors, Vectors
 from langshift.errors import UsageError
+from langshift.languages import text_language
 from langshift.retry import prefetch
 from langshift.wording import pluralize
 
@@ -75,11 +77,11 @@ def fit(
                 on_sides(sides, tags)
             closely = embedding.closely(done, rows)
             units = {language: languages[language].add(side, closely) for language, side in sides.items()}
-            documents = {language: side.vectors[side.present] for language, side in sides.items()}
-            queries = add_queries(pairs, sides, rows, embedding) if embedding.has_queries else documents
-            for language, some in documents.items():
+            queries = add_queries(pairs, sides, rows, embedding) if embedding.has_queries else None
+            for language, side in sides.items():
+                some = side.vectors[np.flatnonzero(side.present)[: written.lacks(language)]]
                 written.add(language, some, unit=False)
-                asked.add(language, queries[language], unit=True)
+                asked.add(language, some if queries is None else queries[language], unit=True)
             for pair in pairs:
                 one, pivot = pair.language, pair.pivot
                 pair.add(sides[one], sides[pivot], units[one], units[pivot], rows.places)
@@ -91,8 +93,8 @@ def fit(
     made = {}
     for pivot in tags:
         chosen = [pair for pair in fitted if pair.pivot == pivot]
-        made[pivot] = _made(pivot, chosen, languages, done, source, encoder).with_rank(directions)
-        made[pivot] = made[pivot].with_preference(own, written.along)
+        without = _made(pivot, chosen, languages, done, source, encoder).with_rank(directions)
+        made[pivot] = _with_preference(without, own, written)
     return made
 
 
@@ -152,6 +154,18 @@ def _made(
         common=common,
         evidence={pair.language: _evidence(pair, languages, rows, source).to_json() for pair in pairs},
     )
+
+
+def _with_preference(made: LanguageVectors, own: Vectors, documents: Scatter) -> LanguageVectors:
+    """These with preference vectors of their languages, and the scatter of documents; without directions neither."""
+    means = made.query_means
+    if made.step is None or means is None:
+        return made
+    spoken = {text_language(tag) for tag in (*made.vectors, made.pivot)}
+    # Along all that the means span, so that other ranks can be had.
+    spanned = principal_directions(means, spanned_directions(means))
+    known = {tag: one for tag, one in own.items() if tag in spoken}
+    return replace(made, own_vectors=known, scatter=documents.along(spanned))
 
 
 def _evidence(pair: PairSums, languages: dict[str, LanguageSums], rows: int, source: ParallelText) -> LanguageEvidence:

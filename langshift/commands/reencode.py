@@ -1,6 +1,5 @@
 """The command ``reencode``."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -87,8 +86,9 @@ def reencode(
                 "shift alone with `langshift retune`."
             )
     client = open_cluster()
-    scales = replace(PipelineOptions(encoder or "", vectors, alpha), gamma=gamma, own=own)
-    wanted = replace(scales, reading=reading, sparse=sparse, tokens=tokens)
+    wanted = PipelineOptions(
+        encoder or "", vectors, alpha, gamma=gamma, own=own, reading=reading, sparse=sparse, tokens=tokens
+    )
     try:
         with output.progress() as bars:
             watch = TransferReporter(bars).update
