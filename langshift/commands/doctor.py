@@ -4,7 +4,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ from langshift.debias.encoders.model_files import TRUSTED_MODELS, trusted_models
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import TRUSTED_HOSTS, trusted_origins
 from langshift.output import emit_json, line, table
-from langshift.parameters import JSON, Command, flag, option
+from langshift.parameters import JSON, Command, flag, option, option_group
 from langshift.plugin.cluster_check import Finding, check_cluster
 from langshift.settings import VERSION, Settings, on_this_machine
 
@@ -41,23 +41,18 @@ def _parse_count(_context: click.Context, _parameter: click.Parameter, given: st
 
 @click.command(cls=Command)
 @flag("--size", "Say what an index takes: memory, disk, shards, and hours of encoding and writing.")
-@option("--documents N", "How many, or how many chunks: 1e9. [default: those of --measure]", callback=_parse_count)
-@option("--dimension D", "Of their vectors. [default: the encoder's]", click.IntRange(1, 16_000))
-@option("--measure CORPUS", "Encode some documents of this one, and go by what they take.")
-@option("--encoder NAME", "The encoder. [default: as for langshift ingest]")
-@option("--text-field F", "Field with text; can be repeated. [default: text]", dest="texts", multiple=True)
+@option_group(
+    "planned",
+    dict,
+    option("--documents N", "How many, or how many chunks: 1e9. [default: those of --measure]", callback=_parse_count),
+    option("--dimension D", "Of their vectors. [default: the encoder's]", click.IntRange(1, 16_000)),
+    option("--measure CORPUS", "Encode some documents of this one, and go by what they take."),
+    option("--encoder NAME", "The encoder. [default: as for langshift ingest]"),
+    option("--text-field F", "Field with text; can be repeated. [default: text]", dest="texts", multiple=True),
+)
 @JSON
 @click.pass_context
-def doctor(
-    context: click.Context,
-    size: bool,
-    documents: int | None,
-    dimension: int | None,
-    measure: str | None,
-    encoder: str | None,
-    texts: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def doctor(context: click.Context, size: bool, planned: dict[str, Any], as_json: bool) -> None:
     """Say whether and where OpenSearch runs; check what is needed, and say how to fix the rest.
 
     Nothing is started or changed. Exit code 0 if everything needed is available, else 1. With --json, url is null
@@ -74,12 +69,12 @@ def doctor(
     if size:
         from langshift.commands.doctor_size import show_size
 
-        show_size(documents, dimension, measure, encoder, texts, as_json=as_json)
+        show_size(**planned, as_json=as_json)
         return
-    given = {"--documents": documents, "--dimension": dimension, "--measure": measure, "--encoder": encoder}
-    for name, value in {**given, "--text-field": texts or None}.items():
-        if value is not None:
-            raise UsageError(f"{name} is about the size of an index: give --size, too.")
+    for name, value in planned.items():
+        if value not in (None, ()):
+            option_name = "--text-field" if name == "texts" else f"--{name}"
+            raise UsageError(f"{option_name} is about the size of an index: give --size, too.")
     report = examine()
     fine = all(finding.status != "missing" for finding in report.findings)
     if as_json:
@@ -245,7 +240,9 @@ def in_force(settings: Settings) -> list[Finding]:
         "AWS_SERVICE": signing.service if signing else "not set",
     }
     found = [Finding("settings", f"OPENSEARCH_{name}", "ok", value) for name, value in values.items()]
-    return [*found[:2], _password(settings), *found[2:], _trusted_hosts(), _trusted_models()]
+    hosts = _trusted(TRUSTED_HOSTS, trusted_origins, "a server that only an index names is not asked")
+    models = _trusted(TRUSTED_MODELS, trusted_models, "no code that comes with a model is run")
+    return [*found[:2], _password(settings), *found[2:], hosts, models]
 
 
 def _password(settings: Settings) -> Finding:
@@ -265,17 +262,9 @@ def _password(settings: Settings) -> Finding:
     return Finding("settings", "OPENSEARCH_PASSWORD", "warning" if remedy else "ok", value, remedy)
 
 
-def _trusted_hosts() -> Finding:
+def _trusted(name: str, read: Callable[[], frozenset[str]], without: str) -> Finding:
     try:
-        trusted = ", ".join(sorted(trusted_origins())) or "not set: a server that only an index names is not asked"
+        trusted = ", ".join(sorted(read())) or f"not set: {without}"
     except UsageError as error:
-        return Finding("settings", TRUSTED_HOSTS, "missing", "not usable", str(error))
-    return Finding("settings", TRUSTED_HOSTS, "ok", trusted)
-
-
-def _trusted_models() -> Finding:
-    try:
-        trusted = ", ".join(sorted(trusted_models())) or "not set: no code that comes with a model is run"
-    except UsageError as error:
-        return Finding("settings", TRUSTED_MODELS, "missing", "not usable", str(error))
-    return Finding("settings", TRUSTED_MODELS, "ok", trusted)
+        return Finding("settings", name, "missing", "not usable", str(error))
+    return Finding("settings", name, "ok", trusted)
