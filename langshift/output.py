@@ -50,6 +50,15 @@ def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     write_json(text)
 
 
+def emit(document: Any, text: str, *, as_json: bool) -> None:  # noqa: ANN401 - any JSON value
+    """Print JSON to standard output, or else each line of a text."""
+    if as_json:
+        emit_json(document)
+        return
+    for one in text.split("\n"):
+        line(one)
+
+
 def write_json(text: str) -> None:
     """Write what holds JSON to standard output as it is, but for escapes of what a terminal would take for a command.
 

@@ -3,7 +3,7 @@
 import click
 
 from langshift import embedded
-from langshift.output import emit_json, line
+from langshift.output import emit
 from langshift.parameters import JSON, Command
 from langshift.settings import Settings
 
@@ -18,7 +18,5 @@ def down(as_json: bool) -> None:
       langshift down
     """
     stopped = embedded.down(Settings.from_env().home)
-    if as_json:
-        emit_json({"stopped": stopped})
-    else:
-        line("OpenSearch is stopped. Its data is kept." if stopped else "OpenSearch was not running.")
+    text = "OpenSearch is stopped. Its data is kept." if stopped else "OpenSearch was not running."
+    emit({"stopped": stopped}, text, as_json=as_json)

@@ -9,7 +9,7 @@ from langshift.client import open_cluster
 from langshift.commands.anchors import calibration_due
 from langshift.commands.audit import audit
 from langshift.errors import UsageError
-from langshift.output import emit_json, line, note, table
+from langshift.output import emit, emit_json, line, note, table
 from langshift.parameters import JSON, CommandGroup, flag, option
 from langshift.plugin import description
 from langshift.plugin.description import encoders, held, short_name, short_scales, unreadable
@@ -130,10 +130,8 @@ def drop(name: str, version: str | None, yes: bool, as_json: bool) -> None:
             note("Nothing was removed.")
             click.get_current_context().exit(1)
     drop_versions(client, plan)
-    if as_json:
-        emit_json({"name": name, "whole": plan.whole, "removed": [one.to_dict() for one in plan.versions]})
-    else:
-        line(f"Removed {what}.")
+    document = {"name": name, "whole": plan.whole, "removed": [one.to_dict() for one in plan.versions]}
+    emit(document, f"Removed {what}.", as_json=as_json)
 
 
 def _list(versions: Sequence[AnyVersion]) -> None:

@@ -3,7 +3,7 @@
 import click
 
 from langshift.client import open_cluster
-from langshift.output import emit_json, line, note, out
+from langshift.output import emit, emit_json, line, note, out
 from langshift.parameters import JSON, CommandGroup, option
 from langshift.plugin import description, pipelines, stored_shift
 from langshift.plugin.pipeline_check import PipelineVerification, verify_pipeline
@@ -96,13 +96,11 @@ def remove(name: str, as_json: bool) -> None:
     index = live(client, name).index
     removed = pipelines.remove(client, index)
     now = pipelines.default(client, index)
-    if as_json:
-        emit_json({"index": index, "removed": removed.name if removed else None, "default_pipeline": now})
-    elif removed is None:
-        out.print(f"{index} has no langshift pipeline: there is nothing to remove.", soft_wrap=True)
-    else:
+    text = f"{index} has no langshift pipeline: there is nothing to remove."
+    if removed is not None:
         left = f"the default pipeline {now} again" if now else "no default pipeline"
-        out.print(f"Removed {removed.name}: {index} now has {left}. Its documents are not changed.", soft_wrap=True)
+        text = f"Removed {removed.name}: {index} now has {left}. Its documents are not changed."
+    emit({"index": index, "removed": removed.name if removed else None, "default_pipeline": now}, text, as_json=as_json)
 
 
 _DONE = {"installed": "Installed", "updated": "Updated", "unchanged": "Already up to date:"}

@@ -11,7 +11,7 @@ import click
 from langshift import embedded
 from langshift.client import address, cluster_version, open_cluster, version_tuple
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
-from langshift.output import emit_json, line, note
+from langshift.output import emit, note
 from langshift.parameters import JSON, CommandGroup, flag, option
 from langshift.plugin import native
 from langshift.plugin.native_nodes import LOWEST, detection, plugin_nodes
@@ -51,11 +51,10 @@ def build(opensearch: str | None, without_detection: bool, as_json: bool) -> Non
     _require_builder()
     lock, detects = _lock(opensearch), not without_detection
     packed = _build(lock, Path.cwd(), detects=detects)
-    if as_json:
-        emit_json({"zip": str(packed), "bytes": packed.stat().st_size, "opensearch": lock.version, "detects": detects})
-    else:
-        size = f"{packed.stat().st_size / 1e6:.1f} MB"
-        line(f"Built {packed.name} ({size}) against OpenSearch {lock.version}, {detection(detects)}.")
+    size = packed.stat().st_size
+    text = f"Built {packed.name} ({size / 1e6:.1f} MB) against OpenSearch {lock.version}, {detection(detects)}."
+    document = {"zip": str(packed), "bytes": size, "opensearch": lock.version, "detects": detects}
+    emit(document, text, as_json=as_json)
 
 
 @plugin.command()
@@ -74,7 +73,7 @@ def install(as_json: bool) -> None:
     _require_builder()
     settings = Settings.from_env()
     if settings.url is None:
-        _emit(as_json, {"installed": True}, _install_embedded(settings.home))
+        emit({"installed": True}, _install_embedded(settings.home), as_json=as_json)
         return
     client = open_cluster(settings)
     number = cluster_version(client)
@@ -85,7 +84,7 @@ def install(as_json: bool) -> None:
         )
     packed = _build(_lock(None), Path.cwd(), detects=True)
     how = _instructions(packed, number)
-    _emit(as_json, {"installed": False, "zip": str(packed), **how}, _in_words(packed, how))
+    emit({"installed": False, "zip": str(packed), **how}, _in_words(packed, how), as_json=as_json)
 
 
 @plugin.command()
@@ -104,7 +103,8 @@ def remove(as_json: bool) -> None:
     client = open_cluster(settings)
     nodes = plugin_nodes(client)
     if nodes is not None and set(nodes.versions.values()) == {None}:
-        _emit(as_json, {"removed": False, "indices": []}, "The plugin langshift is not installed: nothing to remove.")
+        none = "The plugin langshift is not installed: nothing to remove."
+        emit({"removed": False, "indices": []}, none, as_json=as_json)
         return
     found = native.put_painless_back(client)
     document = {"indices": found.indices, "pipelines": found.pipelines}
@@ -112,11 +112,11 @@ def remove(as_json: bool) -> None:
         embedded.down(settings.home)
         native.remove(embedded.plugins_folder(settings.home))
         server = embedded.up(settings.home)
-        _emit(as_json, {"removed": True, **document}, f"Removed the plugin langshift. {server}.")
+        emit({"removed": True, **document}, f"Removed the plugin langshift. {server}.", as_json=as_json)
     else:
         command = "bin/opensearch-plugin remove langshift"
         how = f"On each node, run\n\n  {command}\n\nand restart it."
-        _emit(as_json, {"removed": False, **document, "command": command}, how)
+        emit({"removed": False, **document, "command": command}, how, as_json=as_json)
     _note_pipelines(found)
 
 
@@ -192,14 +192,6 @@ def _in_words(packed: Path, how: dict[str, str]) -> str:
     }
     blocks = {title: text.rstrip().replace("\n", "\n  ") for title, text in parts.items()}
     return "\n\n".join(f"{title}\n\n  {text}" for title, text in blocks.items())
-
-
-def _emit(as_json: bool, document: dict[str, object], text: str) -> None:
-    if as_json:
-        emit_json(document)
-        return
-    for one in text.split("\n"):
-        line(one)
 
 
 def _note_pipelines(found: native.NativePipelines) -> None:

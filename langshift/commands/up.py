@@ -5,7 +5,7 @@ import os
 import click
 
 from langshift import embedded
-from langshift.output import emit_json, line, note
+from langshift.output import emit, note
 from langshift.parameters import JSON, Command
 from langshift.settings import Settings
 
@@ -25,7 +25,4 @@ def up(as_json: bool) -> None:
     server = embedded.up(Settings.from_env().home)
     if os.environ.get("OPENSEARCH_URL"):
         note("OPENSEARCH_URL is set: the other commands use that cluster, not this one.")
-    if as_json:
-        emit_json({"running": True, **server.to_dict()})
-    else:
-        line(str(server))
+    emit({"running": True, **server.to_dict()}, str(server), as_json=as_json)
