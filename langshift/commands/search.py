@@ -9,14 +9,19 @@ from langshift.client import open_cluster
 from langshift.commands.search_options import search_options, setting_options
 from langshift.languages import require_tag
 from langshift.output import emit_json, note, out, table, write_json
-from langshift.parameters import JSON, Command, flag, option
+from langshift.parameters import JSON, Command, flag, option, option_group
 from langshift.plugin.versions import check_name
 from langshift.retrieval.filters import read_filters
 from langshift.retrieval.hits import Hit, Other, Passage, SearchResult
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import MOST_PASSAGES, SearchOptions, SearchSettings, require_query
+from langshift.retrieval.settings import MOST_PASSAGES, ResultArguments, SearchOptions, SearchSettings, require_query
 from langshift.retrieval.snippets import Snippet
 from langshift.wording import pluralize, printable
+
+
+def _names(_context: click.Context, _parameter: click.Parameter, given: str | None) -> list[str] | None:
+    """``"title, url"`` as ``["title", "url"]``; None where the option was not given."""
+    return None if given is None else [one.strip() for one in given.split(",") if one.strip()]
 
 
 @click.command(cls=Command)
@@ -31,18 +36,17 @@ from langshift.wording import pluralize, printable
     dest="filters",
     multiple=True,
 )
-@option("--sort FIELD[:desc]", "Sort by this field; can be repeated.", dest="sort", multiple=True)
-@option("--from N", "A page that begins with hit N, counted from 0.", click.IntRange(0), dest="from_")
-@option("--point-in-time ID", "For a page after the first: what that gave.")
-@option("--facet FIELD", "Count the values of this field; can be repeated.", dest="facets", multiple=True)
-@option(
-    "--passages N",
-    "Further passages of each hit to show.",
-    click.IntRange(0, MOST_PASSAGES),
-    default=0,
+@option_group(
+    "how",
+    ResultArguments,
+    option("--sort FIELD[:desc]", "Sort by this field; can be repeated.", dest="sort", multiple=True),
+    option("--from N", "A page that begins with hit N, counted from 0.", click.IntRange(0), dest="from_"),
+    option("--point-in-time ID", "For a page after the first: what that gave."),
+    option("--facet FIELD", "Count the values of this field; can be repeated.", dest="facets", multiple=True),
+    option("--passages N", "Further passages of each hit to show.", click.IntRange(0, MOST_PASSAGES), default=0),
+    option("--fields A,B", "The fields of documents that --json brings. [default: all]", callback=_names),
+    flag("--explain", "Show where scores come from, and what the shift did."),
 )
-@option("--fields A,B", "The fields of documents that --json brings. [default: all]")
-@flag("--explain", "Show where scores come from, and what the shift did.")
 @flag("--show-request", "Print the requests first, for Dev Tools and curl.")
 @search_options
 @JSON
@@ -53,13 +57,7 @@ def search(
     language: str | None,
     size: int,
     filters: tuple[str, ...],
-    sort: tuple[str, ...],
-    from_: int | None,
-    point_in_time: str | None,
-    facets: tuple[str, ...],
-    passages: int,
-    fields: str | None,
-    explain: bool,
+    how: ResultArguments,
     show_request: bool,
     search: SearchOptions,
     as_json: bool,
@@ -87,22 +85,9 @@ def search(
     if language is not None:
         require_tag(language)
     searcher = Searcher(open_cluster(), name, search)
-    result = searcher.search(
-        words,
-        setting,
-        language=language,
-        size=size,
-        filters=kept.filters,
-        dsl_filter=kept.dsl_filter,
-        sort=sort,
-        from_=from_,
-        point_in_time=point_in_time,
-        facets=facets,
-        explain=explain,
-        passages=passages,
-        fields=None if fields is None else [one.strip() for one in fields.split(",") if one.strip()],
-        snippets=True,
-    )
+    how |= {"language": language, "size": size, "snippets": True}
+    how |= {"filters": kept.filters, "dsl_filter": kept.dsl_filter}
+    result = searcher.search(words, setting, **how)
     if as_json:
         requests = [request.to_dict() for request in result.requests] if show_request else None
         emit_json(result.to_dict() | {"requests": requests})
@@ -111,7 +96,7 @@ def search(
         write_json(request.in_dev_tools_and_for_curl)
     _show_hits(name, result, setting)
     _show_facets(result)
-    if explain and result.hits:
+    if how["explain"] and result.hits:
         show(result)
 
 
