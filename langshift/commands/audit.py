@@ -1,7 +1,7 @@
 """The command ``index audit``."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
 import click
 import numpy as np
@@ -19,7 +19,7 @@ from langshift.evaluate.audit.sample import open_index
 from langshift.evaluate.datasets.logs import QueryLog
 from langshift.ingest.config import PipelineOptions
 from langshift.output import emit_json, line, note, out, table
-from langshift.parameters import ALPHA, ENCODER_OF_INDEX, JSON, VECTORS, Command, option
+from langshift.parameters import ALPHA, ENCODER_OF_INDEX, JSON, VECTORS, Command, option, option_group
 from langshift.plugin.metadata import FieldNames
 from langshift.wording import pluralize
 
@@ -29,9 +29,7 @@ from langshift.wording import pluralize
 @option("--vector-field F", "The field with the vectors, of an index that langshift did not create.", dest="vector")
 @option("--text-field T", "Likewise a field with text, or several.", dest="texts", multiple=True)
 @option("--language-field L", "Likewise the field with the language. [default: detected]", dest="language")
-@ENCODER_OF_INDEX
-@VECTORS
-@ALPHA
+@option_group("options", PipelineOptions, ENCODER_OF_INDEX, VECTORS, ALPHA)
 @option("--sample N", "How many documents to draw.", click.IntRange(100, 10_000), default=2000)
 @log_options("A log of queries to compare them with. [default: the documents]")
 @JSON
@@ -40,9 +38,7 @@ def audit(
     vector: str | None,
     texts: tuple[str, ...],
     language: str | None,
-    encoder: str,
-    vectors: Path | None,
-    alpha: float | None,
+    options: PipelineOptions,
     sample: int,
     log: QueryLog | None,
     as_json: bool,
@@ -62,9 +58,8 @@ def audit(
     if bool(vector) != bool(texts) or (language and not vector):
         raise UsageError("Give --vector-field and --text-field together, or neither for an index of langshift's.")
     there = FieldNames(vector, texts=texts, declared_language=language, group="") if vector else None
-    if there is not None:
-        encoder = encoder or parameters.default_encoder()
-    options = PipelineOptions(encoder, vectors, alpha)
+    if there is not None and not options.encoder:
+        options = replace(options, encoder=parameters.default_encoder())
     with open_cluster() as client, open_index(client, name, there, options) as opened:
         found = audit_index(opened, sample, log)
     if as_json:
