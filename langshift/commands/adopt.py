@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import ExitStack
+from typing import Any
 
 import click
 from opensearchpy.exceptions import RequestError
@@ -17,7 +18,7 @@ from langshift.ingest.adopt.adopt import adopt as adopt_index
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.resume import LoadOptions
 from langshift.output import emit_json, line, note
-from langshift.parameters import ENCODER, JSON, PATIENCE, SPARSE, Command, flag, option
+from langshift.parameters import ENCODER, JSON, PATIENCE, SPARSE, Command, flag, option, option_group
 from langshift.plugin.inventory import DocumentCount, count_documents
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IfExists, check_name
@@ -25,22 +26,33 @@ from langshift.server_errors import reason
 from langshift.wording import pluralize
 
 
+def _fields_there(
+    texts: tuple[str, ...], title: str | None, group: str | None, sparse_field: str | None, **others: str | None
+) -> FieldNames:
+    """The names of the fields of the old index, of the options of ``adopt``."""
+    weighted = dict([weighted_field("--title-field", title)] if title else [])
+    weighted |= dict(weighted_field("--text-field", text) for text in texts)
+    weights = {name: weight for name, weight in weighted.items() if weight != 1}
+    names: dict[str, Any] = {**others, "title": next(iter(weighted)) if title else None, "group": group or ""}
+    return FieldNames(texts=tuple(weighted), weights=weights, sparse=sparse_field, **names)
+
+
 @click.command(cls=Command)
 @click.argument("old")
 @option("--name NEW", "The name of the new index.", required=True)
-@option("--vector-field F", "The field of OLD with the vectors.", dest="vector", required=True)
-@option(
-    "--text-field T",
-    "A text field (T^3: with weight 3), or several.",
-    dest="texts",
-    required=True,
-    multiple=True,
+@option_group(
+    "there",
+    _fields_there,
+    option("--vector-field F", "The field of OLD with the vectors.", dest="vector", required=True),
+    option(
+        "--text-field T", "A text field (T^3: with weight 3), or several.", dest="texts", required=True, multiple=True
+    ),
+    option("--title-field T", "The text field with the title.", dest="title"),
+    option("--language-field L", "A field with the language. [default: detected]", dest="declared_language"),
+    option("--group-field G", "A field that translations share. [default: group]", dest="group"),
+    option("--sparse-field F", "A rank_features field, of --sparse NAME.", dest="sparse_field", rare=True),
+    option("--parent-field P", "Each entry is a chunk: a field with its document's id.", dest="parent"),
 )
-@option("--title-field T", "The text field with the title.", dest="title")
-@option("--language-field L", "A field with the language. [default: detected]", dest="language")
-@option("--group-field G", "A field that translations share. [default: group]", dest="group")
-@option("--sparse-field F", "A rank_features field, of --sparse NAME.", dest="sparse_field", rare=True)
-@option("--parent-field P", "Each entry is a chunk: a field with its document's id.", dest="parent")
 @flag("--analyze", "Analyze the texts by language, for word search.")
 @pipeline_options(ENCODER, SPARSE)
 @option(
@@ -55,13 +67,7 @@ from langshift.wording import pluralize
 def adopt(
     old: str,
     name: str,
-    vector: str,
-    texts: tuple[str, ...],
-    title: str | None,
-    language: str | None,
-    group: str | None,
-    sparse_field: str | None,
-    parent: str | None,
+    there: FieldNames,
     analyze: bool,
     pipeline: PipelineOptions,
     if_exists: IfExists,
@@ -81,22 +87,8 @@ def adopt(
     Example:
       langshift adopt old-articles --name news --vector-field vec --text-field body --language-field meta.lang
     """
-    weighted = dict([weighted_field("--title-field", title)] if title else [])
-    weighted |= dict(weighted_field("--text-field", text) for text in texts)
-    weights = {name: weight for name, weight in weighted.items() if weight != 1}
-    head = next(iter(weighted)) if title else None
-    there = FieldNames(
-        vector,
-        texts=tuple(weighted),
-        declared_language=language,
-        title=head,
-        weights=weights,
-        group=group or "",
-        parent=parent,
-        sparse=sparse_field,
-    )
     check_name(name)
-    if (sparse_field is None) != (pipeline.sparse is None):
+    if (there.sparse is None) != (pipeline.sparse is None):
         raise UsageError(
             "--sparse-field names the field with weights of tokens, --sparse the encoder that made them: give both; or "
             f"neither, and add weights later with `langshift reencode {name} --sparse NAME`."
