@@ -23,11 +23,11 @@ import orjson
 
 from langshift.errors import UsageError
 from langshift.evaluate.convert.beir import find, passages
-from langshift.evaluate.convert.common import Chosen, require_folder
+from langshift.evaluate.convert.common import Chosen, located, require_folder
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolSource, new_folder
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset
 from langshift.evaluate.datasets.logs import csv_rows
-from langshift.files import identifier, json_lines, parse_record, records
+from langshift.files import identifier, json_lines, parse_record, string
 from langshift.reporting import note
 from langshift.wording import join_words, pluralize
 
@@ -140,17 +140,11 @@ def _query_set(folder: Path) -> dict[str, tuple[str, str]]:
     """Words -> id and reference answer, "" where there is none; empty without a query set."""
     lines, table = folder / f"{QUERY_SET}.ndjson", folder / f"{QUERY_SET}.csv"
     found: dict[str, tuple[str, str]] = {}
-    for where, record in _objects(lines) if lines.is_file() else _rows_as_objects(table):
-        words = record.get("queryText")
-        if not isinstance(words, str) or not words.strip():
-            raise UsageError(f"{where}, has no queryText: correct or remove it.")
+    for where, record in located(lines) if lines.is_file() else _rows_as_objects(table):
+        words = string(record, "queryText", where, "correct or remove it")
         name, answer = record.get("queryId") or "", record.get("referenceAnswer") or ""
         found.setdefault(words, (identifier(name, where, "queryId") if name else "", str(answer)))
     return found
-
-
-def _objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    return ((f"{path}, line {number}", record) for number, record in records(path))
 
 
 def _rows_as_objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
