@@ -113,7 +113,7 @@ class Sniffer:
                 break
             if len(self._originals) < _LOOKED_AT:
                 self._originals.append(original)
-            if self._absent and (fields := _document(original)) is not None:
+            if self._absent and (fields := _object(original)) is not None and OPERATION not in fields:
                 absent = self._absent.items()
                 self._absent = {name: option for name, option in absent if value_at(fields, name) is None}
                 self._looked_at = True
@@ -272,22 +272,19 @@ def _absent(absent: Mapping[str, str], originals: Iterable[Original], shown: str
     )
 
 
-def _document(original: Original) -> Mapping[str, Any] | None:
-    """The fields of a line or a row; None where it is no document, or deletes or updates one."""
+def _object(original: Original) -> Mapping[str, Any] | None:
+    """The fields of a line or a row; None where it is no JSON object."""
     try:
         line = orjson.loads(original) if isinstance(original, bytes) else original
     except orjson.JSONDecodeError:
         return None
-    return line if isinstance(line, Mapping) and OPERATION not in line else None
+    return line if isinstance(line, Mapping) else None
 
 
 def _leaves(original: Original) -> Iterator[tuple[str, Any]]:
     """The fields of a line with their values, those within an object, too."""
-    try:
-        line = orjson.loads(original) if isinstance(original, bytes) else original
-    except orjson.JSONDecodeError:
-        return
-    for name, value in line.items() if isinstance(line, Mapping) and line.get(OPERATION) != "delete" else ():
+    fields = _object(original) or {}
+    for name, value in fields.items() if fields.get(OPERATION) != "delete" else ():
         for inner, one in value.items() if isinstance(value, Mapping) else (("", value),):
             if one is not None:
                 yield f"{name}.{inner}".rstrip("."), one
