@@ -20,7 +20,7 @@ from langshift.files import LONGEST_LINE, LineNumbers, open_parquet, too_long
 from langshift.ingest.documents import EMBEDDING, InvalidRow, SourceRow
 from langshift.ingest.parquet_pages import require_small_pages, rows_at_a_time
 from langshift.ingest.parsing import Parser
-from langshift.ingest.sources import SNIFFED_BYTES, Rows
+from langshift.ingest.sources import Rows, first_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -248,7 +248,7 @@ class ParquetRows(Rows):
     def first(self) -> Generator[SourceRow]:
         """The first rows."""
         with closing(self._rows((), 0)) as rows:
-            yield from _first_rows(rows)
+            yield from first_of(rows)
 
     def measure(self) -> None:
         """Read its bytes; see ``Rows.measure``."""
@@ -309,16 +309,6 @@ class ParquetRows(Rows):
                 yield SourceRow(number, fields, as_far_as_readable(batch.slice(place, 1)))
             else:
                 yield self._parser.row(number, fields)
-
-
-def _first_rows(rows: Iterator[SourceRow]) -> Iterator[SourceRow]:
-    """The first rows, as many of them as may be held."""
-    size = 0
-    for row in rows:
-        yield row
-        size += row.size
-        if size > SNIFFED_BYTES:
-            return
 
 
 def _batches(

@@ -46,8 +46,8 @@ def require_small_pages(metadata: FileMetaData, file: io.RawIOBase, shown: str) 
     Raises:
         UsageError: it has one.
     """
-    for number, group in _groups(metadata):
-        for chunk in _chunks(group):
+    for number in range(metadata.num_row_groups):
+        for chunk in _chunks(metadata.row_group(number)):
             # Of most the sum is small enough.
             if chunk.total_uncompressed_size <= LARGEST_PAGE:
                 continue
@@ -70,11 +70,6 @@ def rows_at_a_time(group: RowGroupMetaData, file: io.RawIOBase) -> int:
             # As if each value were the dictionary's only entry.
             expanded += page.unpacked * -(-chunk.num_values // rows)
     return max(1, min(_ROWS, _HELD * rows // max(size, 1), _EXPANDED // max(expanded, 1)))
-
-
-def _groups(metadata: FileMetaData) -> Iterator[tuple[int, RowGroupMetaData]]:
-    for number in range(metadata.num_row_groups):
-        yield number, metadata.row_group(number)
 
 
 def _chunks(group: RowGroupMetaData) -> Iterator[ColumnChunkMetaData]:

@@ -3,11 +3,12 @@
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from hashlib import sha256
 from itertools import accumulate, islice, takewhile
-from typing import NamedTuple
+from operator import attrgetter
+from typing import NamedTuple, TypeVar
 
 import orjson
 
@@ -21,6 +22,7 @@ from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
 SNIFFED_BYTES = 64 << 20
 # Of each file, however many there are; and of how many files all lines that were drawn are looked at.
 _LEAST_OF_A_FILE, _FILES_DRAWN_FROM = 16, 4
+T = TypeVar("T")
 
 
 def content_bytes(document: Document) -> int:
@@ -28,12 +30,12 @@ def content_bytes(document: Document) -> int:
     return len(orjson.dumps([document.title, document.text, document.other], option=orjson.OPT_SERIALIZE_NUMPY))
 
 
-def _first_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """The first lines of an input, as far as one looks before anything is begun."""
+def first_of(rows: Iterable[T], size_of: Callable[[T], int] = attrgetter("size")) -> Iterator[T]:
+    """The first rows of an input, or lines, as far as one looks before anything is begun."""
     size = 0
-    for count, (number, line) in enumerate(lines, start=1):
-        yield number, line
-        size += len(line)
+    for count, row in enumerate(rows, start=1):
+        yield row
+        size += size_of(row)
         if count == SNIFFED_LINES or size > SNIFFED_BYTES:
             return
 
@@ -117,7 +119,7 @@ class JsonLines(Rows):
     def first(self) -> Generator[SourceRow]:
         """The first lines."""
         with closing(self._file.first_lines()) as lines:
-            yield from map(self._parser.line, _first_lines(lines))
+            yield from first_of(map(self._parser.line, lines))
 
     def measure(self) -> None:
         """Count the lines; see ``Rows.measure``."""
@@ -277,7 +279,7 @@ class Pipe(DocumentSource):
         self.shown = shown
         # Standard input may be a file, of which nobody knows how it began.
         self._stream, self._state = stream, state_of(stream)
-        self._first = deque(_first_lines(lines))
+        self._first = deque(first_of(lines, lambda line: len(line[1])))
         if self._first and self._first[0][1].startswith(PARQUET):
             raise UsageError(f"{shown} contains Parquet, which can only be read from a file: name the file.")
         self._lines = lines
