@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
@@ -104,7 +104,8 @@ class _Window:
     """
 
     def __init__(self, encoder: Encoder, title: str) -> None:
-        whole, self._count = CHARACTERS, _lengths
+        whole = CHARACTERS
+        self._count: Callable[[Sequence[str]], Sequence[int]] = lambda texts: list(map(len, texts))
         self._empty, taken = 0, len(title) + bool(title)
         if encoder.window is not None:
             whole, self._count = encoder.window, encoder.count_tokens
@@ -122,10 +123,6 @@ class _Window:
             return True
         begins = [text[: 16 * self.limit], text] if len(text) > 16 * self.limit else [text]
         return all(self.sizes([begin])[0] <= self.limit for begin in begins)
-
-
-def _lengths(texts: Sequence[str]) -> list[int]:
-    return list(map(len, texts))
 
 
 def spans(text: str, language: str, chunking: Chunking, window: _Window) -> Iterator[Span]:
