@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import OpenSearchException
 
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, gather
 from langshift.languages import UNDETERMINED, require_tag, text_language
@@ -21,7 +20,7 @@ from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl
 from langshift.retrieval.filters import FieldCheck, IndexFilter, Value
 from langshift.retrieval.searcher import Searcher
-from langshift.server_errors import failure
+from langshift.server_errors import client_errors_as_langshift_errors
 
 LANGUAGE = "language"
 _GET_AT_ONCE = 1000
@@ -146,10 +145,8 @@ def _matching(
             body["aggs"] = {"documents": {"terms": of}}
             # A chunk that names no document is one for itself.
             body["post_filter"] = {"bool": {"must_not": [{"exists": {"field": fields.document_key}}]}}
-        try:
+        with client_errors_as_langshift_errors():
             answer = client.search(index=index.index, body=body)
-        except OpenSearchException as error:
-            raise failure(error) from error
         found.update(hit["_id"] for hit in answer["hits"]["hits"])
         found.update(one["key"] for one in answer.get("aggregations", {}).get("documents", {}).get("buckets", ()))
     return found

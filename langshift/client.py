@@ -118,15 +118,12 @@ def open_cluster(settings: Settings | None = None) -> OpenSearch:
         check_version(once, number)
         check_plugins(once, number, plugins(once))
 
-    try:
+    anonymous = settings.username is None
+    with once, server_errors.client_errors_as_langshift_errors(address(once), anonymous=anonymous):
         if (seconds := waiting_seconds()) is None:
             check()
         else:
             retry_until_available(check, RetryBudget(seconds), passes=_passes_at_first)
-    except exceptions.OpenSearchException as error:
-        raise server_errors.failure(error, address(once), anonymous=settings.username is None) from error
-    finally:
-        once.close()
     return make_client(settings, url)
 
 

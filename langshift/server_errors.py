@@ -3,7 +3,8 @@
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
@@ -137,6 +138,15 @@ def failure(error: exceptions.OpenSearchException, url: str | None = None, *, an
     if isinstance(error, WrongAnswer | Redirected):
         return ClusterError(f"{error}.")
     return ClusterError(f"{place} gave an unreadable answer: {' '.join(str(error).split())[:200]}.")
+
+
+@contextmanager
+def client_errors_as_langshift_errors(url: str | None = None, *, anonymous: bool = False) -> Iterator[None]:
+    """Make what the client library raises an error of langshift's; for the arguments see ``failure``."""
+    try:
+        yield
+    except exceptions.OpenSearchException as error:
+        raise failure(error, url, anonymous=anonymous) from error
 
 
 def unblocking(index: str, names: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from langshift.plugin.metadata import MetadataError
 from langshift.plugin.native_nodes import plugin_nodes
 from langshift.plugin.representations import in_words
 from langshift.plugin.versions import IndexInfo
-from langshift.server_errors import failure
+from langshift.server_errors import client_errors_as_langshift_errors
 from langshift.settings import Settings
 
 Status = Literal["ok", "warning", "missing"]
@@ -71,18 +71,15 @@ def _answers(settings: Settings, url: str) -> Iterator[Finding]:
     Raises:
         LangshiftError: the cluster gave no usable answer.
     """
+    anonymous = settings.username is None
     client = clients.make_client(settings, url, retries=0)
-    try:
+    with client, client_errors_as_langshift_errors(clients.address(client), anonymous=anonymous):
         number = clients.cluster_version(client)
         yield _finding("reachable", "ok", clients.address(client))
         yield _version(client, number)
         yield from _health(client)
         yield from _plugins(client, number)
         yield from _indices(client)
-    except OpenSearchException as error:
-        raise failure(error, clients.address(client), anonymous=settings.username is None) from error
-    finally:
-        client.close()
 
 
 def _version(client: OpenSearch, number: str | None) -> Finding:

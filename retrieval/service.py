@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar, cast
@@ -33,7 +32,7 @@ from langshift.retrieval.settings import (
     setting_of,
 )
 from langshift.retrieval.steps import SearchPlan, execute, execute_async
-from langshift.server_errors import failure
+from langshift.server_errors import client_errors_as_langshift_errors
 from langshift.settings import Settings
 
 T = TypeVar("T")
@@ -190,7 +189,7 @@ def open_versioned_searcher(settings: Settings, name: str, options: SearchOption
     """
     client = open_cluster(settings)
     try:
-        with client_errors_as_langshift_errors(client, anonymous=settings.username is None):
+        with client_errors_as_langshift_errors(address(client), anonymous=settings.username is None):
             return VersionedSearcher(client, name, options)
     except BaseException:
         client.close()
@@ -224,15 +223,6 @@ def version_changed_repeatedly(name: str) -> ClusterError:
 def closed(name: str) -> UsageError:
     """The error where an index is searched that was closed."""
     return UsageError(f"The index {name} is closed: open it again to search it.")
-
-
-@contextmanager
-def client_errors_as_langshift_errors(client: OpenSearch, *, anonymous: bool) -> Iterator[None]:
-    """Make what the client library raises an error of langshift's, with a sentence for a person."""
-    try:
-        yield
-    except OpenSearchException as error:
-        raise failure(error, address(client), anonymous=anonymous) from error
 
 
 def plan_factory(words: str, **how: Unpack[SearchArguments]) -> PlanFactory[SearchResult]:
@@ -299,7 +289,7 @@ class Index:
         if self._closed:
             raise closed(self.name)
         make = plan_factory(words, **how)
-        with client_errors_as_langshift_errors(self._client, anonymous=self._anonymous):
+        with client_errors_as_langshift_errors(address(self._client), anonymous=self._anonymous):
             return self._opened.execute(make, *_filters(how))[1]
 
     def close(self) -> None:
@@ -371,7 +361,7 @@ class AsyncIndex:
                 f"An AsyncIndex belongs to the event loop it was opened in: open {self.name} again in this one."
             )
         make, (filters, dsl_filter) = plan_factory(words, **how), _filters(how)
-        with client_errors_as_langshift_errors(self._opened.client, anonymous=self._anonymous):
+        with client_errors_as_langshift_errors(address(self._opened.client), anonymous=self._anonymous):
             for _ in range(TRIES):
                 open_version = await self._aside(self._opened.current)
                 found: SearchResult | LangshiftError | OpenSearchException

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import OpenSearchException
 
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset, DatasetQuery
@@ -31,7 +30,7 @@ from langshift.plugin.metadata import CHUNK, FieldNames, value_at
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.hits import title_and_text
 from langshift.retrieval.searcher import Searcher
-from langshift.server_errors import failure
+from langshift.server_errors import client_errors_as_langshift_errors
 
 _GET_AT_ONCE, _LANGUAGES = 1000, 100
 _BEGINNING = 300  # characters
@@ -70,10 +69,8 @@ def indexed_languages(client: OpenSearch, index: str, fields: FieldNames, names:
     """
     rest, found, ask = iter(names), {}, _of_whole_documents if fields.parent is None else _of_most_chunks
     while ids := list(islice(rest, _GET_AT_ONCE)):
-        try:
+        with client_errors_as_langshift_errors():
             answered = ask(client, index, fields, ids)
-        except OpenSearchException as error:
-            raise failure(error) from error
         found.update({name: tag for name, tag in answered if tag not in (None, UNDETERMINED)})
     return found
 
@@ -108,10 +105,8 @@ def beginnings(client: OpenSearch, index: str, fields: FieldNames, names: Collec
     rest, found = iter(names), dict[str, str]()
     ordered = fields.parent is None or fields.chunking is not None
     while ordered and (ids := list(islice(rest, _GET_AT_ONCE))):
-        try:
+        with client_errors_as_langshift_errors():
             documents = _sources(client, index, fields, ids)
-        except OpenSearchException as error:
-            raise failure(error) from error
         for name, source in documents:
             words = " · ".join(" ".join(part.split()) for part in title_and_text(source, fields) if part.strip())
             found[name] = words[:_BEGINNING]
