@@ -246,6 +246,7 @@ class CalibrationRun:
             ClusterError: the index has too few documents to ask by.
         """
         self._searcher, self._seed = searcher, seed
+        self._on_search: Callable[[int], None] = lambda _: None
         index = searcher.index
         self._window = metadata.window(metadata.read_settings(searcher.client, index.index))
         self.passages: Sequence[CalibrationPassage] = draw_passages(searcher, sample, self._window, seed)
@@ -276,7 +277,7 @@ class CalibrationRun:
         Raises:
             UsageError: the encoder makes no vectors of queries.
         """
-        index = self._searcher.index
+        index, self._on_search = self._searcher.index, on_search
         on_stage("Encoding", 0)
         questions = make_questions(self._searcher, self.passages, self._seed)
         spread = measured_spread(
@@ -289,7 +290,7 @@ class CalibrationRun:
 
         def figures(part: Sequence[CalibrationQuestion], setting: settings.SearchSettings, at: float = 1.0) -> Measured:
             on_stage(f"Mode {setting.mode}", len(part))
-            return self._found(part, setting, replace(trust, strength=at), on_search)
+            return self._found(part, setting, replace(trust, strength=at))
 
         translated = float(np.mean([one.translated for one in questions]))
         dense = figures(questions, settings.USUAL)
@@ -317,7 +318,7 @@ class CalibrationRun:
         for name, setting in _reranked_settings(mode, strength, fused).items():
             on_stage(f"Reranking {name}", len(asked))
             before = part_changes(asked, dense[some], lost.get(name, dense[some]), by_vagueness=False)
-            rerank[name], reranked[name] = self._reranked(asked, setting, trust, before, on_search)
+            rerank[name], reranked[name] = self._reranked(asked, setting, trust, before)
         return Calibration(
             trust,
             mode,
@@ -375,7 +376,6 @@ class CalibrationRun:
         setting: settings.SearchSettings,
         trust: AnchorModel,
         mode_changes: Sequence[SliceChange],
-        on_search: Callable[[int], None],
     ) -> tuple[float, list[SliceChange]]:
         """How far ``features`` may go in a mode, and what it changes then; all strengths are tried on one search."""
         model = read_model()
@@ -387,7 +387,7 @@ class CalibrationRun:
         ]
         found = [
             (names, np.zeros((0, len(FEATURES))) if numbers is None else features(numbers))
-            for names, numbers in self._execute(questions, plans, on_search)
+            for names, numbers in self._execute(questions, plans)
         ]
         answers = [one.answers for one in questions]
         before = score_rankings(answers, [names[:DEEPEST] for names, _ in found])
@@ -401,30 +401,24 @@ class CalibrationRun:
         return rerank_strength(changed, questions, mode_changes)
 
     def _found(
-        self,
-        questions: Sequence[CalibrationQuestion],
-        setting: settings.SearchSettings,
-        trust: AnchorModel,
-        on_search: Callable[[int], None],
+        self, questions: Sequence[CalibrationQuestion], setting: settings.SearchSettings, trust: AnchorModel
     ) -> Measured:
         """nDCG@20 and TLR of each question, shape (questions, 2); NaN where the latter is undefined."""
         target = self._target(setting, trust)
         plans = [
             modes.search(settings.SearchRequest(one.query, setting, target, DEEPEST, source=False)) for one in questions
         ]
-        ranked = [[hit.document for hit in one.hits] for one in self._execute(questions, plans, on_search)]
+        ranked = [[hit.document for hit in one.hits] for one in self._execute(questions, plans)]
         return score_rankings([one.answers for one in questions], ranked)
 
     def _target(self, setting: settings.SearchSettings, trust: AnchorModel) -> settings.SearchContext:
         # The cluster's own hybrid query cannot stand inside another, which hides documents.
         return self._searcher.target(setting, trust=trust, legs=setting.mode == "hybrid")
 
-    def _execute(
-        self, questions: Sequence[CalibrationQuestion], plans: Sequence[SearchPlan[T]], on_search: Callable[[int], None]
-    ) -> list[T]:
+    def _execute(self, questions: Sequence[CalibrationQuestion], plans: Sequence[SearchPlan[T]]) -> list[T]:
         """What the plan for each question returns, with what the question hides left out."""
         without = [masked(plan, one.hides) if one.hides else plan for one, plan in zip(questions, plans, strict=True)]
-        return execute_all(self._searcher, without, lambda: on_search(1))
+        return execute_all(self._searcher, without, lambda: self._on_search(1))
 
     def _like(
         self, log: Sequence[LoggedWords], questions: Sequence[CalibrationQuestion]
