@@ -1,12 +1,14 @@
 """Parallel text in plain files: aligned lines, TSV, lines joined to passages."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice, repeat, zip_longest
+from itertools import groupby, islice, islice, repeat, zip_longest
 from pathlib import Path
 
 from langshift.debias.parallel.columns import PEEKED, ParallelRows, ParallelText, chosen, language_columns
 from langshift.errors import UsageError
 from langshift.files import count_lines, text_lines
+
+_Placed = tuple[str, Sequence[str]] | tuple[str, Sequence[str], Sequence[str]]
 
 
 class _PlacedTexts(ParallelText):
@@ -16,15 +18,15 @@ class _PlacedTexts(ParallelText):
         """Read the rows; see ``ParallelText``."""
         rows = self._placed()
         while group := list(islice(rows, size)):
-            places, texts = zip(*group, strict=True)
-            yield ParallelRows(list(places), self._by_language(texts), {})
+            places, texts, *openings = zip(*group, strict=True)
+            yield ParallelRows(list(places), self._by_language(texts), {}, *map(self._by_language, openings))
 
     def _by_language(self, rows: Sequence[Sequence[str]]) -> dict[str, list[str]]:
         columns = zip(self.languages, zip(*rows, strict=True), strict=True)
         return {tag: list(column) for tag, column in columns}
 
-    def _placed(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """The place of each row, and its texts in the order of the languages."""
+    def _placed(self) -> Iterator[_Placed]:
+        """The place of each row, and its texts in the order of the languages; of joined rows also the first of each."""
         raise NotImplementedError
 
 
@@ -97,15 +99,8 @@ class Passages(_PlacedTexts):
             if source.total not in (None, self._lines):
                 raise self._unequal(f"{source.total:,}")
 
-    def batches(self, size: int) -> Iterator[ParallelRows]:
-        """Read the source and join; places name the first and the last row; see ``ParallelText``."""
-        passages = self._joined()
-        while group := list(islice(passages, size)):
-            places, texts, openings = zip(*group, strict=True)
-            yield ParallelRows(list(places), self._by_language(texts), {}, self._by_language(openings))
-
-    def _joined(self) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
-        """Place, texts and first rows of each passage."""
+    def _placed(self) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+        """Place, which names the first and the last row, texts and first rows of each passage."""
         for _, of_document in groupby(self._with_document(), key=lambda pair: pair[0]):
             remaining = (row for _, row in of_document)
             while rows := list(islice(remaining, self._rows)):
