@@ -79,18 +79,8 @@ def _by_alpha(report: Report) -> list[list[tuple[float, ComparedRun]]]:
         made = dict(info.fingerprint or {})
         alpha = made.pop("alpha", None)
         if isinstance(alpha, int | float) and not made.get("alphas"):
-            key = repr(
-                (
-                    sorted(made.items()),
-                    run.how,
-                    run.result.get("within"),
-                    info.mode,
-                    info.method,
-                    info.shift_queries,
-                    info.beta,
-                    info.gamma,
-                )
-            )
+            of_queries = (info.mode, info.method, info.shift_queries, info.beta, info.gamma)
+            key = repr((sorted(made.items()), run.how, run.result.get("within"), of_queries))
             found.setdefault(key, {}).setdefault(float(alpha), run)
     return [sorted(runs.items(), key=lambda item: item[0]) for runs in found.values() if len(runs) > 1]
 
