@@ -192,8 +192,7 @@ def _judge(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse(session.address, 303)
 
 
-def _begin(session: _Session, form: Mapping[str, str]) -> None:
-    del form
+def _begin(session: _Session, _form: Mapping[str, str]) -> None:
     stored.begin(session.folder, session.pairing, secrets.randbits(32))
 
 
@@ -217,15 +216,13 @@ def _prefer(session: _Session, form: Mapping[str, str]) -> None:
         raise UsageError("This query is judged already, in another tab or before you went back: take that back first.")
 
 
-def _withdraw(session: _Session, form: Mapping[str, str]) -> None:
-    del form
+def _withdraw(session: _Session, _form: Mapping[str, str]) -> None:
     judged = _open(session)
     if judged.preferences:
         stored.add(session.folder, session.pairing, list(judged.preferences)[-1], None)
 
 
-def _reveal(session: _Session, form: Mapping[str, str]) -> None:
-    del form
+def _reveal(session: _Session, _form: Mapping[str, str]) -> None:
     if not _open(session).preferences:
         raise UsageError("Nothing is judged yet: judge a query first.")
     stored.reveal(session.folder)

@@ -92,12 +92,12 @@ class SearchState:
 
     def items(self) -> list[tuple[str, str]]:
         """Names and values of an address, without what is usual."""
-        values = {"q": self.words, "lang": self.language, "size": str(self.size) if self.size != USUAL_SIZE else None}
-        found = [(name, value) for name, value in values.items() if value]
-        found += [("filter", text) for text in self.filter_texts]
-        values = {"facet": self.facet, "sort": ",".join(self.sort)}
-        values["from"] = None if self.start is None else str(self.start)
-        found += [(name, value) for name, value in values.items() if value]
+        size = "" if self.size == USUAL_SIZE else str(self.size)
+        start = "" if self.start is None else str(self.start)
+        filters = [("filter", text) for text in self.filter_texts]
+        given = [("q", self.words), ("lang", self.language), ("size", size), *filters]
+        given += [("facet", self.facet), ("sort", ",".join(self.sort)), ("from", start)]
+        found = [(name, value) for name, value in given if value]
         usual = _side_values(SearchSide())
         for place in PLACES:
             values_there = _side_values(self.side(place)).items()
@@ -135,9 +135,8 @@ def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
     language = values.get("lang")
     # A text field has one on each line.
     texts = [text.strip() for name, value in pairs if name == "filter" for text in re.split(r"[\r\n]+", value)]
-    words, size, start = values.get("q", ""), _whole("size", values, 1, MOST_SIZE), None
-    if "from" in values:
-        start = _whole("from", values, 0, MOST_RANKED - 1)
+    words, size = values.get("q", ""), _whole("size", values, 1, MOST_SIZE)
+    start = _whole("from", values, 0, MOST_RANKED - 1)
     state = SearchState(
         words=words if words.strip() else "",
         language=None if language is None else _tag("lang", language),
@@ -161,10 +160,8 @@ def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
         alpha = gamma = None
     mode = _one_of(f"{place}.mode", values, MODES, RECOMMENDED.mode)
     fusion = _one_of(f"{place}.fusion", values, FUSIONS, USUAL.fusion)
-    weight, preference = (
-        _number(f"{place}.{name}", values, least, most)
-        for name, least, most in (("weight", 0, 1), ("prefer", -MOST_PREFERENCE, MOST_PREFERENCE))
-    )
+    weight = _number(f"{place}.weight", values, 0, 1)
+    preference = _number(f"{place}.prefer", values, -MOST_PREFERENCE, MOST_PREFERENCE)
     hybrid = mode == "hybrid"
     setting = SearchSettings(
         mode=mode,
@@ -292,20 +289,17 @@ class IndexChoice(NamedTuple):
     @property
     def alpha(self) -> float:
         """The scale of its shift; 0 where nothing was moved."""
-        made = self.version.fingerprint
-        return made.alpha if made.moves else 0.0
+        return self.version.fingerprint.alpha if self.moves else 0.0
 
     @property
     def gamma(self) -> float:
         """How much of what all queries have in common its documents lost; 0 where nothing was moved."""
-        made = self.version.fingerprint
-        return made.gamma if made.moves else 0.0
+        return self.version.fingerprint.gamma if self.moves else 0.0
 
     @property
     def own(self) -> float:
         """How much nearer its documents were moved to queries in their own language."""
-        made = self.version.fingerprint
-        return made.own if made.moves else 0.0
+        return self.version.fingerprint.own if self.moves else 0.0
 
     @property
     def gammas(self) -> list[float]:
@@ -320,8 +314,7 @@ class IndexChoice(NamedTuple):
     @property
     def alpha_in_words(self) -> str:
         """``1 (th 0.3), gamma 0.7``."""
-        made = self.version.fingerprint
-        return made.scales.removeprefix("alpha ") if made.moves else "0"
+        return self.version.fingerprint.scales.removeprefix("alpha ") if self.moves else "0"
 
 
 def choices(versions: Iterable[Version]) -> list[IndexChoice]:

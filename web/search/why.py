@@ -11,7 +11,6 @@ from langshift.plugin.metadata import FieldNames
 from langshift.retrieval import dsl
 from langshift.retrieval.hits import Hit, ScoredDoc, group_of, to_hit, without_legs
 from langshift.retrieval.hybrid import weights
-from langshift.retrieval.settings import SearchSettings
 from langshift.retrieval.shortlist import rankable, similarity_breakdown
 from langshift.retrieval.steps import SearchPlan
 from langshift.web.search.searching import SideResult, SideSearcher, rank
@@ -121,6 +120,7 @@ def explain_hit(
     near, removed, unknown = similarities(side_searcher, state, hit, explained.get(name), outcome)
     # The shortlist tells what the legs say at the alpha that is looked at.
     legs = (hit if rankable(side.setting) and name in listed else explained.get(name, hit)).legs
+    weighing = weights(side.setting) if side.setting.mode == "hybrid" else {}
     return {
         "choice": choice,
         "side": side,
@@ -131,7 +131,7 @@ def explain_hit(
         "similarities": near,
         "removed": removed,
         "unknown": unknown,
-        "legs": [(_LEGS.get(leg, leg), said, _weight(leg, side.setting)) for leg, said in legs.items()],
+        "legs": [(_LEGS.get(leg, leg), said, weighing.get(leg)) for leg, said in legs.items()],
         "bonus": result.bonus_of(hit),
         "anchors": [(one, documents.get(one.id)) for one in sorted(result.anchors, key=lambda one: -one.weight)],
         "others": [to_hit(one, fields) for one in members],
@@ -150,10 +150,6 @@ _LEGS: Final = {
     "sparse": "Tokens: learned weights (sparse)",
     "moved": "Meaning: the query's vector moved by the anchors (moved)",
 }
-
-
-def _weight(leg: str, setting: SearchSettings) -> float | None:
-    return weights(setting).get(leg) if setting.mode == "hybrid" else None
 
 
 def _documents(
