@@ -7,12 +7,12 @@ index and a dataset of their own for each value.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
 
 from langshift.evaluate.datasets.dataset import Dataset, DatasetQuery, gather
+from langshift.files import batched
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.normal_form import normal_form
 from langshift.plugin.metadata import value_at
@@ -136,8 +136,8 @@ def _matching(
     client: OpenSearch, index: IndexInfo, names: Collection[str], clauses: Sequence[Mapping[str, Any]]
 ) -> set[str]:
     """Those of the documents that match all clauses; a document in chunks does where one of them does."""
-    rest, found, fields = iter(names), set[str](), index.fields
-    while ids := list(islice(rest, _GET_AT_ONCE)):
+    found, fields = set[str](), index.fields
+    for ids in batched(names, _GET_AT_ONCE):
         query = {"bool": {"filter": [*dsl.of_documents(ids, fields), *clauses]}}
         body: dict[str, Any] = {"size": len(ids), "query": query, "_source": False}
         if fields.parent is not None:

@@ -1,7 +1,6 @@
 """What is looked at before a load is published: that the cluster has what it confirmed, and that this is enough."""
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
@@ -9,6 +8,7 @@ from opensearchpy.exceptions import NotFoundError
 
 from langshift.client import address
 from langshift.errors import ClusterError
+from langshift.files import batched
 from langshift.ingest.bulk.final_pipeline import is_same, relied_on
 from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import Entry
@@ -78,8 +78,7 @@ def check(
     missing: list[Entry] = []
     if any_lost or held != entries:
         for journal in journals():
-            every = journal.entries()
-            while batch := list(islice(every, _COUNTED)):
+            for batch in batched(journal.entries(), _COUNTED):
                 there = {"ids": {"values": [one.id for one in batch]}}
                 # Once a write is known to be lost, an older version of it may stand for each of the others.
                 short = len(batch) if any_lost else len(batch) - index.count(there)
@@ -104,10 +103,9 @@ class _Index:
     def missing(self, batch: Sequence[Entry], absent: int) -> list[Entry]:
         """Those of a batch that are not there, or only in an older version; stops when ``absent`` are not there."""
         lost: list[Entry] = []
-        for start in range(0, len(batch), _FETCHED):
+        for some in batched(batch, _FETCHED):
             if absent <= 0:
                 break
-            some = batch[start : start + _FETCHED]
             for each, document in zip(some, self._get([one.id for one in some], False), strict=True):
                 absent -= not document["found"]
                 if self._lost(document, each.line):
@@ -119,8 +117,7 @@ class _Index:
         differing: list[Entry] = []
         any_lost = False
         compared = [self._fields.vector, *relied_on(self._fields)]
-        for start in range(0, len(sample), _COMPARED):
-            some = sample[start : start + _COMPARED]
+        for some in batched(sample, _COMPARED):
             documents = self._get([each.id for each, _ in some], compared)
             for (each, sent), document in zip(some, documents, strict=True):
                 if self._lost(document, each.line):
@@ -138,8 +135,7 @@ class _Index:
 
     def _get(self, ids: list[str], source: bool | list[str]) -> list[dict[str, Any]]:
         if self._base is None:
-            parts = (ids[start : start + _SOUGHT] for start in range(0, len(ids), _SOUGHT))
-            return [found for part in parts for found in self._seek(part, source)]
+            return [found for part in batched(ids, _SOUGHT) for found in self._seek(part, source)]
         wanted = [{"_id": id, "_source": source} for id in ids]
         documents: list[dict[str, Any]] = self._client.mget(index=self._name, body={"docs": wanted})["docs"]
         for document in documents:

@@ -14,8 +14,9 @@ import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 import orjson
 
@@ -24,6 +25,37 @@ from langshift.errors import UsageError, require_extra
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
     from typing_extensions import Buffer
+
+T = TypeVar("T")
+
+
+def batched(rows: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Rows in groups of ``size``, as Python has it from 3.12 on."""
+    rest = iter(rows)
+    while group := list(islice(rest, size)):
+        yield group
+
+
+def batched_by_size(rows: Iterable[T], largest: int, size_of: Callable[[T], int], most: int = 0) -> Iterator[list[T]]:
+    """Rows in groups that are not too large, in order; a row that is too large itself is a group of its own.
+
+    Args:
+        rows: the rows.
+        largest: what the sizes of a group may add up to.
+        size_of: the size of a row.
+        most: how many rows a group has at most; 0 for any number.
+    """
+    group: list[T] = []
+    total = 0
+    for row in rows:
+        size = size_of(row)
+        if group and (len(group) == most or total + size > largest):
+            yield group
+            group, total = [], 0
+        group.append(row)
+        total += size
+    if group:
+        yield group
 
 
 def numbered_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:

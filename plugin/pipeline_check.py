@@ -10,6 +10,7 @@ from opensearchpy import OpenSearch
 
 from langshift.debias.debiaser import is_shifted_by_language, shifted, undo
 from langshift.errors import ClusterError
+from langshift.files import batched
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata, pipelines, shift_script
 from langshift.plugin.index_sample import require_vectors_as_written
@@ -80,8 +81,7 @@ def compare(
     }
     result = PipelineCheckResult(off_norm=0 if index.fingerprint.normalised else None)
     hits = client.search(index=index.index, body=body)["hits"]["hits"]
-    for start in range(0, len(hits), _AT_ONCE):
-        some = hits[start : start + _AT_ONCE]
+    for some in batched(hits, _AT_ONCE):
         raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift) for hit in some]
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
         # Without what runs before the shift: that may make vectors of its own.

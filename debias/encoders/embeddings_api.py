@@ -18,6 +18,7 @@ from langshift.debias.encoders.base import AS_KNOWN, Encoder, Matrix, Reading, h
 from langshift.debias.encoders.model_files import model_name
 from langshift.debias.encoders.prompts import known_prefixes
 from langshift.errors import LangshiftError, UsageError
+from langshift.files import batched_by_size
 from langshift.model_server import (
     CONNECTIONS,
     FIRST,
@@ -238,17 +239,7 @@ class HttpEncoder(Encoder):
 
 def batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
     """Texts in groups of at most ``most``, and of no more bytes than a request may have, in order."""
-    group: list[str] = []
-    size = 0
-    for text in texts:
-        length = len(text.encode())
-        if group and (len(group) == most or size + length > _BYTES):
-            yield group
-            group, size = [], 0
-        group.append(text)
-        size += length
-    if group:
-        yield group
+    return batched_by_size(texts, _BYTES, lambda text: len(text.encode()), most)
 
 
 def beginning(text: str) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.parallel.columns import PEEKED, ParallelRows, ParallelText, chosen, is_language, language_columns
 from langshift.errors import UsageError
-from langshift.files import decode_line, lines_of, open_parquet
+from langshift.files import batched, decode_line, lines_of, open_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -261,10 +261,9 @@ class ParallelJsonl(ParallelText):
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the file; see ``ParallelText``."""
-        rows = self._rows()
         if self.dimension is not None:
             size = max(1, min(size, _NUMBERS // (self.dimension * len(self.languages))))
-        while group := list(islice(rows, size)):
+        for group in batched(self._rows(), size):
             self._refuse_late(group)
             places: list[str] = [f"line {number}" for number, _ in group]
             if self._row_id is not None:

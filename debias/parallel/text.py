@@ -1,12 +1,12 @@
 """Parallel text in plain files: aligned lines, TSV, lines joined to passages."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice, islice, repeat, zip_longest
+from itertools import groupby, islice, repeat, zip_longest
 from pathlib import Path
 
 from langshift.debias.parallel.columns import PEEKED, ParallelRows, ParallelText, chosen, language_columns
 from langshift.errors import UsageError
-from langshift.files import count_lines, text_lines
+from langshift.files import batched, count_lines, text_lines
 
 _Placed = tuple[str, Sequence[str]] | tuple[str, Sequence[str], Sequence[str]]
 
@@ -16,8 +16,7 @@ class _PlacedTexts(ParallelText):
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the rows; see ``ParallelText``."""
-        rows = self._placed()
-        while group := list(islice(rows, size)):
+        for group in batched(self._placed(), size):
             places, texts, *openings = zip(*group, strict=True)
             yield ParallelRows(list(places), self._by_language(texts), {}, *map(self._by_language, openings))
 
@@ -102,8 +101,7 @@ class Passages(_PlacedTexts):
     def _placed(self) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
         """Place, which names the first and the last row, texts and first rows of each passage."""
         for _, of_document in groupby(self._with_document(), key=lambda pair: pair[0]):
-            remaining = (row for _, row in of_document)
-            while rows := list(islice(remaining, self._rows)):
+            for rows in batched((row for _, row in of_document), self._rows):
                 places, texts = zip(*rows, strict=True)
                 # Half a translation is none.
                 whole = tuple(" ".join(of) if all(of) else "" for of in zip(*texts, strict=True))

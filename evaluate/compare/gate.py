@@ -3,7 +3,6 @@
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.runs import parse_names
-from langshift.files import atomic_write, write_json
+from langshift.files import atomic_write, batched, write_json
 from langshift.languages import UNDETERMINED
 from langshift.plugin.versions import live
 from langshift.retrieval.searcher import Searcher
@@ -363,8 +362,7 @@ class Gate:
         """
         index = Searcher(client, name, self._search, self._opened).index.index
         relevant = {name for judged in self._dataset.qrels.values() for name, grade in judged.items() if grade > 0}
-        rest = iter(sorted(relevant))
-        while ids := list(islice(rest, _IDS_PER_REQUEST)):
+        for ids in batched(sorted(relevant), _IDS_PER_REQUEST):
             if client.count(index=index, body={"query": {"ids": {"values": ids}}})["count"]:
                 return
         raise UsageError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from opensearchpy import OpenSearch
 
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.evaluate.datasets.dataset import CORPUS, Dataset, DatasetQuery
-from langshift.files import lines_of
+from langshift.files import batched, lines_of
 from langshift.ingest.config import LEAST_CONFIDENCE
 from langshift.ingest.documents import (
     Delete,
@@ -67,8 +66,8 @@ def indexed_languages(client: OpenSearch, index: str, fields: FieldNames, names:
     Raises:
         ClusterError: the cluster does not tell.
     """
-    rest, found, ask = iter(names), {}, _of_whole_documents if fields.parent is None else _of_most_chunks
-    while ids := list(islice(rest, _GET_AT_ONCE)):
+    found, ask = {}, _of_whole_documents if fields.parent is None else _of_most_chunks
+    for ids in batched(names, _GET_AT_ONCE):
         with client_errors_as_langshift_errors():
             answered = ask(client, index, fields, ids)
         found.update({name: tag for name, tag in answered if tag not in (None, UNDETERMINED)})
@@ -102,9 +101,9 @@ def beginnings(client: OpenSearch, index: str, fields: FieldNames, names: Collec
     Raises:
         ClusterError: the cluster does not tell.
     """
-    rest, found = iter(names), dict[str, str]()
+    found = dict[str, str]()
     ordered = fields.parent is None or fields.chunking is not None
-    while ordered and (ids := list(islice(rest, _GET_AT_ONCE))):
+    for ids in batched(names if ordered else (), _GET_AT_ONCE):
         with client_errors_as_langshift_errors():
             documents = _sources(client, index, fields, ids)
         for name, source in documents:

@@ -20,6 +20,7 @@ from langshift.debias.encoders.base import is_given
 from langshift.debias.encoders.sparse import TokenWeights
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate.datasets.dataset import DatasetQuery, query_vectors, query_weights
+from langshift.files import batched
 from langshift.retrieval import steps
 from langshift.retrieval.filters import NO_FILTER, IndexFilter
 from langshift.retrieval.hits import RankedHits, ScoringContext
@@ -232,10 +233,8 @@ def encode(
     if is_given(searcher.encoder.id):
         return query_vectors(searcher.encoder, queries)
     rows = {text: row for row, text in enumerate(dict.fromkeys(query.text for query in queries))}
-    texts = list(rows)
     batches = []
-    for start in range(0, len(texts), _ENCODE_AT_ONCE):
-        batch = texts[start : start + _ENCODE_AT_ONCE]
+    for batch in batched(rows, _ENCODE_AT_ONCE):
         batches.append(searcher.encode(batch))
         on_batch(len(batch))
     return np.concatenate(batches)[[rows[query.text] for query in queries]]
@@ -251,10 +250,8 @@ def encode_weights(
     """
     if is_given(require_weights(searcher.index).encoder):
         return query_weights(queries)
-    texts = list(dict.fromkeys(query.text for query in queries))
     known: dict[str, TokenWeights] = {}
-    for start in range(0, len(texts), _ENCODE_AT_ONCE):
-        batch = texts[start : start + _ENCODE_AT_ONCE]
+    for batch in batched(dict.fromkeys(query.text for query in queries), _ENCODE_AT_ONCE):
         known |= zip(batch, searcher.encode_weights(batch), strict=True)
         on_batch(len(batch))
     return [known[query.text] for query in queries]

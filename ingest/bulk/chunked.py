@@ -7,12 +7,13 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
+from langshift.files import batched
 from langshift.ingest.bulk.writer import ActionResult, bulk_lines
 from langshift.plugin.metadata import CHUNK, FieldNames, chunk_id, value_at
 from langshift.server_errors import Unreadable
@@ -136,11 +137,11 @@ class StaleChunks:
             OpenSearchException: the cluster does not do its part.
             Unreadable: likewise.
         """
-        removed, every = 0, iter(ended)
-        while some := {one.id: one for one in islice(every, _SOUGHT)}:
-            stale = list(self._stale(some))
-            for start in range(0, len(stale), _PAGE):
-                self._delete(stale[start : start + _PAGE])
+        removed = 0
+        for some in batched(ended, _SOUGHT):
+            stale = list(self._stale({one.id: one for one in some}))
+            for page in batched(stale, _PAGE):
+                self._delete(page)
             removed += len(stale)
         return removed
 

@@ -6,12 +6,11 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from langshift.errors import LangshiftError, UsageError, require_extra
-from langshift.files import write_bytes
+from langshift.files import batched, write_bytes
 from langshift.ingest.bulk.dead_letters import NO_ROOM
 from langshift.remote_store import MissingError, Store, is_remote
 
@@ -119,9 +118,8 @@ class StateFolder:
         import pyarrow as pa
         from pyarrow import parquet
 
-        schema, rows = pa.schema(columns, more), iter(rows)
-        batches = []
-        while some := list(islice(rows, AT_ONCE)):
+        schema, batches = pa.schema(columns, more), []
+        for some in batched(rows, AT_ONCE):
             values = zip(zip(*some, strict=True), schema.types, strict=True)
             batches.append(pa.record_batch([pa.array(column, kind) for column, kind in values], schema))
         first, second = ((name, "ascending") for name in schema.names[:2])

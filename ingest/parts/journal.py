@@ -8,7 +8,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from uuid import uuid4
 import orjson
 
 from langshift.errors import LangshiftError, UsageError
+from langshift.files import batched
 from langshift.ingest.bulk.dead_letters import DeadLetters
 from langshift.ingest.bulk.journal import IDENTITY, RESULT, SUMMARY, Journal
 from langshift.ingest.bulk.journal_store import Acknowledged, LineRanges, Sampled, State
@@ -344,7 +344,7 @@ class StateJournal(Journal):
                 lines = self.folder.rows(f"{_PARTS}/{name}.parquet", bucket, columns)
                 # See ``tallies``.
                 late: State = "index" if created and _is_run(name) else "superseded"
-                while some := list(islice(lines, AT_ONCE)):
+                for some in batched(lines, AT_ONCE):
                     journal.acknowledge(
                         [Acknowledged(line, id, late if at == "superseded" else at, n) for line, id, at, n, *_ in some],
                         [Sampled(line, entry, sent) for line, *_, entry, sent in some if sent is not None],

@@ -11,6 +11,7 @@ import orjson
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
+from langshift.files import batched, batched_by_size
 from langshift.plugin.raw_documents import RawPage, StoredDocument, decode_hit, hit_bytes, open_raw
 from langshift.plugin.stored_vector import WHOLE
 from langshift.plugin.transfer import reindex_tasks
@@ -77,13 +78,13 @@ def copy_here(
         for page in pages:
             copied = added([copied, CopyCounts(0, page.present)])
             on_progress(copied)
-            for start in range(0, len(page.documents), _PART):
-                part = slice(start, start + _PART)
-                documents = page.documents[part]
-                sources = transform.convert(documents, page.counterparts[part])
+            for part in batched(zip(page.documents, page.counterparts, strict=True), _PART):
+                documents, counterparts = zip(*part, strict=True)
+                sources = transform.convert(documents, counterparts)
                 settle()
-                lines = list(map(partial(_lines, version_type), documents, sources))
-                pending = writer.submit(_write, run, [one.id for one in documents], lines, stopping)
+                lines = map(partial(_lines, version_type), documents, sources)
+                written = list(zip((one.id for one in documents), lines, strict=True))
+                pending = writer.submit(_write, run, written, stopping)
         settle()
     return copied
 
@@ -160,25 +161,14 @@ def _lines(version_type: str, document: StoredDocument, source: bytes) -> bytes:
     return orjson.dumps({"index": action}) + b"\n" + source + b"\n"
 
 
-def _write(run: Transfer, ids: Sequence[str], lines: Sequence[bytes], stopping: threading.Event) -> CopyCounts:
-    return added([_send(run, ids[start:end], lines[start:end], stopping) for start, end in _requests(lines)])
+def _write(run: Transfer, documents: Sequence[tuple[str, bytes]], stopping: threading.Event) -> CopyCounts:
+    requests = batched_by_size(documents, _REQUEST_BYTES, lambda one: len(one[1]))
+    return added([_send(run, request, stopping) for request in requests])
 
 
-def _requests(lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Where requests begin and end that are not too large."""
-    start = size = 0
-    for number, one in enumerate(lines):
-        if size and size + len(one) > _REQUEST_BYTES:
-            yield start, number
-            start, size = number, 0
-        size += len(one)
-    if size:
-        yield start, len(lines)
-
-
-def _send(run: Transfer, ids: Sequence[str], lines: Sequence[bytes], stopping: threading.Event) -> CopyCounts:
-    """Write documents, those again that the target does not take at this moment."""
-    left, written, conflicts = list(zip(ids, lines, strict=True)), 0, 0
+def _send(run: Transfer, documents: list[tuple[str, bytes]], stopping: threading.Event) -> CopyCounts:
+    """Write documents, by id and lines; those again that the target does not take at this moment."""
+    left, written, conflicts = documents, 0, 0
     budget = RetryBudget(run.seconds)
 
     def send() -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
+from langshift.files import batched
 from langshift.plugin.metadata import remove_at, window
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.client_copy import copy_here
@@ -127,9 +128,8 @@ def resolve_conflicts(run: Transfer, source: Mapping[str, Any]) -> int:
     Raises:
         Unreadable: a document that nobody writes cannot be copied.
     """
-    todo = list(run.retry(_differing, run, source).items())
-    parts = (dict(todo[start : start + _AT_A_TIME]) for start in range(0, len(todo), _AT_A_TIME))
-    return sum(_resolve_batch(run, part) for part in parts)
+    todo = run.retry(_differing, run, source).items()
+    return sum(_resolve_batch(run, dict(part)) for part in batched(todo, _AT_A_TIME))
 
 
 def _resolve_batch(run: Transfer, some: dict[Identity, _Differs]) -> int:
