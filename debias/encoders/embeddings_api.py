@@ -57,10 +57,10 @@ def require_served(server: ModelServer, root: str, model: str, info: Mapping[str
         raise UsageError(f"{server.shown} has the model {info['model_id']}, not {model}: write http:{root}#MODEL.")
 
 
-def most_texts(info: Mapping[str, Any]) -> int:
-    """How many texts a server takes in a request, as far as it says so."""
+def most_texts(info: Mapping[str, Any], usual: int = _MOST) -> int:
+    """How many texts a server takes in a request, as far as it says so; no more than is usual."""
     most = info.get("max_client_batch_size")
-    return min(most, _MOST) if isinstance(most, int) and most > 0 else _MOST
+    return min(most, usual) if isinstance(most, int) and most > 0 else usual
 
 
 def _own_name(model: str) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from urllib3 import BaseHTTPResponse
 
+from langshift.debias.encoders.embeddings_api import checked_info, most_texts
 from langshift.errors import LangshiftError, UsageError
 from langshift.model_server import CONNECTIONS, PATIENT, TOO_MUCH, ModelServer, ServerKind, parse_address, parse_json
 
@@ -56,13 +57,11 @@ class HttpReranker:
         root = root.removesuffix(TEI)
         self.name = f"http:{root}" + (f"#{model}" if model else "")
         self._server, self._model = ModelServer(root, RERANKING_SERVER), model
-        info = self._server.get("/info")
-        info = info if isinstance(info, dict) and isinstance(info.get("model_id"), str) else {}
+        info = checked_info(self._server.get("/info"))
         self._tei = written_for_tei or bool(info)
         if not self._tei and not model:
             raise UsageError(f"{self._server.shown} needs the name of a model: write http:{root}#MODEL.")
-        most = info.get("max_client_batch_size")
-        self._most = min(most, _MOST) if isinstance(most, int) and most > 0 else _MOST
+        self._most = most_texts(info, _MOST)
 
     def scores(self, words: str, texts: Sequence[str]) -> NDArray[np.float64]:
         """How relevant each passage is, shape (texts,), float64; see ``TextReranker``.
