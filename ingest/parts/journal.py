@@ -280,29 +280,16 @@ class StateJournal(Journal):
         self.require_own()
         if letters.path.exists():
             self.folder.put(f"{DEAD}/{name}.jsonl", letters.path.read_bytes())
+        of_all: Columns = [("bucket", pa.int32()), ("line", pa.int64()), ("id", pa.large_string())]
         if late:
-            columns: Columns = [
-                ("bucket", pa.int32()),
-                ("line", pa.int64()),
-                ("id", pa.large_string()),
-                ("operation", pa.string()),
-                ("is_line", pa.bool_()),
-                ("original", pa.large_binary()),
-            ]
+            columns = [*of_all, ("operation", pa.string()), ("is_line", pa.bool_()), ("original", pa.large_binary())]
             waiting = (
                 (self._bucket(id), line, id, operation, raw := isinstance(row, bytes), row if raw else _json(row))
                 for line, id, operation, row in late
             )
             self.folder.put_table(f"{_LATE}/{name}.parquet", columns, waiting, {})
-        columns = [
-            ("bucket", pa.int32()),
-            ("line", pa.int64()),
-            ("id", pa.large_string()),
-            ("state", pa.string()),
-            ("chunks", pa.int32()),
-            ("sampled", pa.large_string()),
-            ("vector", pa.binary()),
-        ]
+        columns = [*of_all, ("state", pa.string()), ("chunks", pa.int32())]
+        columns += [("sampled", pa.large_string()), ("vector", pa.binary())]
         with journal.reading() as database:
             lines = database.execute(
                 "SELECT line, lines.id, state, chunks, sample.id, vector FROM lines LEFT JOIN sample USING (line)"
