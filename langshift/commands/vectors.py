@@ -142,13 +142,10 @@ def _languages(vectors: LanguageVectors) -> dict[str, dict[str, Any]]:
 
 
 def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
-    made = ("revision", "document_prefix", "query_prefix", "pooling", "max_tokens", "dimension", "normalised", "source")
+    names = "hash pivot encoder revision document_prefix query_prefix pooling max_tokens dimension normalised source"
     return {
         "file": str(path),
-        "hash": vectors.hash,
-        "pivot": vectors.pivot,
-        "encoder": vectors.encoder,
-        **{name: getattr(vectors, name) for name in made},
+        **{name: getattr(vectors, name) for name in names.split()},
         "directions": _directions(vectors),
         "recommendation": None if vectors.recommendation is None else asdict(vectors.recommendation),
         "languages": _languages(vectors),

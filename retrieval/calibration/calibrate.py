@@ -158,22 +158,18 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it, and as it is kept."""
+        found = ("mode", "lexical_weight", "sparse_weight", "overlap")
+        measured = ("changes", "full_strength", "hybrid", "tokens", "predicted")
         return {
             **self.trust.to_dict(),
-            "mode": self.mode,
-            "lexical_weight": self.lexical_weight,
-            "sparse_weight": self.sparse_weight,
-            "overlap": self.overlap,
+            **{name: getattr(self, name) for name in found},
             "translated": round(self.translated, 4),
             "rerank": dict(self.rerank),
             "documents": self.cost.documents,
             "questions": sum(one.questions for one in self.changes),
             "gain": round(gain(self.changes), 4),
             "loss": round(loss(self.changes), 4),
-            **{
-                name: [one._asdict() for one in getattr(self, name)]
-                for name in ("changes", "full_strength", "hybrid", "tokens", "predicted")
-            },
+            **{name: [one._asdict() for one in getattr(self, name)] for name in measured},
             "reranked": {mode: [one._asdict() for one in changes] for mode, changes in self.reranked.items()},
         }
 
