@@ -320,7 +320,11 @@ class Debiaser(Scales):
 
 
 def recommended(
-    known: LanguageVectors | None, alpha: float | None = None, gamma: float | None = None, own: float | None = None
+    known: LanguageVectors | None,
+    alpha: float | None = None,
+    gamma: float | None = None,
+    own: float | None = None,
+    translated: float = 0.0,
 ) -> Debiaser:
     """Complete what was given by what a file of language vectors recommends.
 
@@ -328,7 +332,9 @@ def recommended(
         known: the file; None moves nothing.
         alpha: scale of all languages; None takes the file's scales, else 1.
         gamma: None takes the file's, but 0 beside an alpha that was given.
-        own: likewise.
+        own: None takes what goes with how much is translated, but 0 beside an alpha or a gamma, and where documents
+            stay as they are.
+        translated: see ``LanguageVectors.recommended_own``.
 
     Raises:
         UsageError: the file holds nothing for the gamma or for own, or they cannot be used.
@@ -337,9 +343,10 @@ def recommended(
         return Debiaser(None, 0.0)
     # What nobody has measured is moved whole.
     advice = known.recommendation or Recommendation()
-    unnamed = alpha is None
+    unnamed, shifts_as_known = alpha is None, alpha is None and gamma is None
     gamma = gamma if gamma is not None else advice.gamma if unnamed else 0.0
-    own = own if own is not None else advice.own if unnamed else 0.0
+    if own is None:
+        own = known.recommended_own(translated) if shifts_as_known and (advice.alpha or advice.gamma) else 0.0
     return Debiaser(known, advice.alpha if alpha is None else alpha, dict(advice.alphas) if unnamed else {}, gamma, own)
 
 

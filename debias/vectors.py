@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 Vectors = Mapping[str, NDArray[np.float32]]
 #: The largest β: at .1 nearly nothing but documents in the query's language is found.
 MOST_OWN = 0.1
+# Where nothing is known to be translated, β is the so manieth part of its most.
+_CAUTIOUS = 15
 #: The two sides of a search, by which ``LanguageVectors.common`` is named.
 DOCUMENTS, QUERIES = "documents", "queries"
 
@@ -128,18 +130,16 @@ class Recommendation:
         alpha: scale of the shift, 0 to 1.
         alphas: scales of single languages that differ from ``alpha``.
         gamma: 0, or how much is taken out of documents of what all queries have in common, see ``CommonStep``.
-        own: β, what documents are moved towards queries in their own language; see ``own_vectors``.
     """
 
     alpha: float = 1.0
     alphas: Mapping[str, float] = field(default_factory=dict)
     gamma: float = 0.0
-    own: float = 0.0
 
     @property
     def words(self) -> str:
-        """``alpha 1, gamma 0.97, own 0.004``; scales of single languages are left out."""
-        return scales_in_words(self.alpha, {}, self.gamma, self.own)
+        """``alpha 1, gamma 0.97``; scales of single languages are left out."""
+        return scales_in_words(self.alpha, {}, self.gamma)
 
 
 @dataclass(frozen=True)
@@ -221,11 +221,39 @@ class LanguageVectors:
         That of documents where queries are encoded as they are, or nothing is known of queries; None where no common
         mean is known.
         """
-        side, others = (QUERIES, self.query_vectors) if self.query_vectors else (DOCUMENTS, self.vectors)
+        means = self._means(QUERIES if self.query_vectors else DOCUMENTS)
+        return np.stack([means[tag] for tag in (self.pivot, *sorted(means.keys() - {self.pivot}))]) if means else None
+
+    def _means(self, side: str) -> dict[str, NDArray[np.float64]]:
+        """Tag -> the mean embedding of texts in a language, as queries or documents; empty where it is not known."""
         if side not in self.common:
-            return None
+            return {}
         mean = self.common[side].astype(np.float64)
-        return np.stack([mean, *(mean + others[tag].astype(np.float64) for tag in sorted(others))])
+        vectors = self.query_vectors if side == QUERIES else self.vectors
+        return {self.pivot: mean, **{tag: mean + one.astype(np.float64) for tag, one in vectors.items()}}
+
+    def recommended_own(self, translated: float = 0.0) -> float:
+        """The β for an index: a fifteenth of what the shift takes from readers, and all of it where all is translated.
+
+        What it takes is what the encoder's own cosine gives a document for being in the query's language, before
+        anything is said: ``b``, the median over languages of ``⟨m_Q,ℓ, m_D,ℓ⟩`` less its mean over all other languages
+        of documents. β pays for questions that have an answer in their own language, and costs all others.
+
+        Args:
+            translated: how much of the index is there in all of its languages, 0 to 1; see ``Translations.share``.
+
+        Returns:
+            β to three decimals; 0 where nothing is known of it.
+        """
+        documents = self._means(DOCUMENTS) if self.own_vectors and self.normalised else {}
+        queries = self._means(QUERIES) if self.query_vectors else documents
+        spoken = {text_language(tag): tag for tag in sorted(documents.keys() & queries.keys(), reverse=True)}.values()
+        if len(spoken) < 2:
+            return 0.0
+        cosines = np.stack([queries[tag] for tag in spoken]) @ np.stack([documents[tag] for tag in spoken]).T
+        others = (cosines.sum(axis=1) - cosines.diagonal()) / (len(spoken) - 1)
+        most = min(max(float(np.median(cosines.diagonal() - others)), 0.0), MOST_OWN)
+        return round(most / _CAUTIOUS + (most - most / _CAUTIOUS) * translated, 3)
 
     def with_rank(self, rank: int | None) -> Self:
         """These with so many directions of queries; None keeps all that matter, see ``principal_directions``.
@@ -399,18 +427,13 @@ def _require_sound(vectors: LanguageVectors, path: Path) -> None:
         raise UsageError(f"{path}: its header and its vectors name different languages; {_HOW_TO_FIT}.")
     if set(vectors.common) not in (set(), {DOCUMENTS, QUERIES}):
         raise UsageError(f"{path} has a common mean for one side of a search only; {_HOW_TO_FIT}.")
-    scales = [("alpha", one, 1.0) for one in (advice.alpha, *advice.alphas.values())]
-    for name, number, most in [*scales, ("own", advice.own, MOST_OWN)]:
-        if not 0 <= number <= most:
-            raise UsageError(
-                f"{path} recommends {name} {number}, but {name} must be between 0 and {most:g}; {_HOW_TO_FIT}."
-            )
+    for number in (advice.alpha, *advice.alphas.values()):
+        if not 0 <= number <= 1:
+            raise UsageError(f"{path} recommends alpha {number}, but alpha must be between 0 and 1; {_HOW_TO_FIT}.")
     if advice.gamma and vectors.step is None:
         raise UsageError(
             f"{path} recommends a gamma without the mean and the directions that it takes out; {_HOW_TO_FIT}."
         )
-    if advice.own and not vectors.own_vectors:
-        raise UsageError(f"{path} recommends own {advice.own:g} without preference vectors; {_HOW_TO_FIT}.")
     lengths, rows = np.array(vectors.scatter), 0 if vectors.query_directions is None else len(vectors.query_directions)
     sound = vectors.step is not None and len(lengths) > rows and np.isfinite(lengths).all() and (lengths >= 0).all()
     if vectors.own_vectors and not sound:

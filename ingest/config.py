@@ -23,6 +23,7 @@ from langshift.ingest.representations import OFF, Representation, open_represent
 from langshift.plugin import metadata, stored_shift
 from langshift.plugin.representations import SPARSE, TOKENS, SparseWeights, TokenVectors, stored_beside, to_metadata
 from langshift.plugin.stored_shift import StoredShift
+from langshift.plugin.translations import Translations
 from langshift.settings import VERSION
 
 #: A posterior below this makes a document ``und``, unless something else is asked for.
@@ -40,6 +41,7 @@ class EmbeddingPipeline:
         least_confidence: a posterior below this makes a document ``und``.
         default_shift: whether nothing was asked for that concerns the shift, so that documents that are added to an
             index take the index's own.
+        default_own: whether no scale was asked for, so that β follows how much is translated.
         chunking: how documents are cut into chunks; None where each is one entry.
         beside: what else is made of their texts.
     """
@@ -49,6 +51,7 @@ class EmbeddingPipeline:
     detector: LanguageDetector
     least_confidence: float = LEAST_CONFIDENCE
     default_shift: bool = False
+    default_own: bool = False
     chunking: Chunking | None = None
     beside: tuple[Representation, ...] = ()
 
@@ -71,8 +74,17 @@ class EmbeddingPipeline:
         if not self.detector.languages:
             own = replace(own, detector=self.detector.limited(made.languages))
         if self.default_shift and StoredShift.from_meta(meta) is not None:
-            own = replace(own, debias=stored_shift.of_documents(meta, index))
+            own = replace(own, debias=stored_shift.of_documents(meta, index), default_own=False)
+        elif self.default_own:
+            own = replace(own, debias=replace(own.debias, own=made.own), default_own=False)
         return own
+
+    def for_translations(self, found: Translations | None) -> EmbeddingPipeline:
+        """Return it with the β that goes with how far a corpus is translated, where none was asked for."""
+        known = self.debias.vectors
+        if not (self.default_own and found and known and self.debias.own):
+            return self
+        return replace(self, debias=replace(self.debias, own=known.recommended_own(found.share)))
 
     @property
     def brings_weights(self) -> bool:
@@ -137,7 +149,8 @@ def build_pipeline(
             f"There are no language vectors for the encoder {encoder.id}: give some with --vectors, "
             "or --alpha 0 to index without a shift."
         )
-    return EmbeddingPipeline(encoder, recommended(known, alpha, gamma, own), detector, least_confidence)
+    debias, unscaled = recommended(known, alpha, gamma, own), (alpha, gamma, own) == (None,) * 3
+    return EmbeddingPipeline(encoder, debias, detector, least_confidence, default_own=unscaled)
 
 
 @dataclass(frozen=True)

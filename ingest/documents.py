@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -25,6 +25,7 @@ from langshift.normal_form import normal_form
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
 from langshift.plugin.metadata import CHUNK, PARENT, TEXT_FIELDS, USUAL, FieldNames, chunk_id, value_at
 from langshift.plugin.stored_vector import parse_vector
+from langshift.plugin.translations import Translations
 
 EMBEDDING = "embedding"
 OPERATION = "_op"
@@ -586,6 +587,14 @@ class DocumentSource(Protocol):
             ChangedError: it is not what ``total`` and ``content`` say.
             LangshiftError: it was read before, and can be read only once.
         """
+
+    def translations(self, language_of: Callable[[Document], str]) -> Translations | None:  # noqa: ARG002 - for others
+        """How far it is translated; ``language_of`` gives a document's language, as the field ``language`` has it.
+
+        Returns:
+            None where nothing is, and where only reading it tells.
+        """
+        return None
 
     def place(self, line: int) -> tuple[str, int]:
         """Where a line is: how messages name its file, and its number there."""

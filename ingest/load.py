@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any, TypeVar
 
 from opensearchpy import OpenSearch
@@ -28,6 +29,7 @@ from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.plugin import version_writer
 from langshift.plugin.index_sample import unread_of
 from langshift.plugin.pipelines import inherit_pipeline_on_load
+from langshift.plugin.translations import translations_of
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target, version_behind
 from langshift.reporting import note
@@ -186,6 +188,8 @@ class LoadRun:
         if live != target.index:
             note(f"{target.name} now points to {live}, which has the documents of {target.index} too.")
         self._summary.unread = self._patiently(lambda: unread_of(self._client, live, self._summary.languages))
+        count = partial(translations_of, self._client, live, target.fields)
+        self._summary.translations = self._patiently(count)
         self._finish(target)
         return self._summary
 
@@ -399,6 +403,6 @@ def load_source(
     place = LoadWorkspace.of(Settings.from_env().home, client, name)
     place.make()
     with Journal(place.journal) as journal:
-        opened = LoadSession(client, source, pipeline.for_fields(options.fields), options, kind, place, journal)
+        opened = LoadSession(client, source, pipeline, options, kind, place, journal)
         opened.open()
         return LoadRun(opened, on_stage, watch).run()

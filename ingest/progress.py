@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,11 +19,14 @@ from langshift.ingest.chunking import CHARACTERS
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import text_language
 from langshift.plugin.transfer import state
+from langshift.plugin.translations import Translations
 from langshift.plugin.versions import unfinished
 from langshift.wording import pluralize
 
 #: What the tally of an example begins with of what is no language tag.
 NO_TAG = "no tag such as "
+# By how much two β differ that find other documents.
+_WORTH_SAYING = 0.002
 
 
 class LoadProgress(Protocol):
@@ -92,6 +95,7 @@ class LoadSummary:
         languages: documents, or their chunks, by language, ``und`` included; likewise in what follows.
         lookalikes: documents by language where it was detected, and is hard to tell from another.
         shifted: documents whose vector was moved.
+        translations: how far the whole index is translated; None where no page is there in several languages.
         unread: documents of the whole index by language, where the encoder does not read that.
         cut: documents longer than the encoder reads, by ``longest`` characters.
         long: documents, not in chunks, that are longer than a window of the encoder, as far as their characters tell.
@@ -134,6 +138,7 @@ class LoadSummary:
     shifted: int = 0
     cut: int = 0
     long: int = 0
+    translations: Translations | None = None
     unread: dict[str, int] = field(default_factory=dict)
     longest: int | None = None
     folded: Counter[str] = field(default_factory=Counter)
@@ -179,7 +184,9 @@ class LoadSummary:
         counted = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
         counted.pop("made")
         unusual = ("chunks", "resent", "long", "vectorless", "parentless", "no_tag", "no_tag_example", "state")
-        for name in (*unusual, "lookalikes"):
+        if self.translations is not None:
+            counted["translations"] = self.translations._asdict()
+        for name in (*unusual, "lookalikes", "translations"):
             if not counted[name]:
                 counted.pop(name)
         made, alphas = self.made, {"alphas": dict(self.made.alphas)} if self.made.alphas else {}
@@ -257,6 +264,8 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     ]
     for tag, count in summary.folded.most_common():
         sentences.append(f"{pluralize(count, noun)} in {tag} counted as {text_language(tag)}, its macrolanguage.")
+    if summary.translations is not None:
+        sentences += _translated(summary, summary.translations, pipeline)
     if summary.without_vector:
         most = summary.without_vector.most_common()
         named = ", ".join(f"{tag} ({pluralize(count, noun)})" for tag, count in most)
@@ -268,6 +277,21 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     )
     sentences += [f"{pluralize(count, noun)} {what}." for count, noun, what in counted if count]
     return sentences
+
+
+def _translated(summary: LoadSummary, found: Translations, pipeline: EmbeddingPipeline) -> Iterator[str]:
+    """How far an index is translated, what to ask then, and the β for it where it has less."""
+    yield f"Translated: {found.in_words}. A search that collapses on {found.field} shows each page once."
+    known, own = pipeline.debias.vectors, summary.made.own
+    if known is None or not pipeline.default_own:
+        return
+    fits = known.recommended_own(found.share)
+    # What somebody has set higher is wanted so.
+    if own <= known.recommended_own() and fits >= own + _WORTH_SAYING:
+        yield (
+            f"With so many translations, --own {fits:g} shows readers more in their own language than {own:g}: "
+            f"`langshift retune {summary.name} --own {fits:g}`."
+        )
 
 
 def _percent(right: float) -> int:

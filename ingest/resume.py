@@ -18,9 +18,10 @@ from langshift.ingest.bulk.journal import Journal
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.bulk.writer import MOST
 from langshift.ingest.config import EmbeddingPipeline
-from langshift.ingest.documents import DocumentSource
+from langshift.ingest.documents import Document, DocumentSource
 from langshift.ingest.publication import MAX_REFUSED
-from langshift.ingest.transform import ActionBuilder
+from langshift.ingest.transform import ActionBuilder, detect_language
+from langshift.languages import text_language
 from langshift.plugin import metadata, version_writer
 from langshift.plugin.index_body import LUCENE
 from langshift.plugin.index_health import require_unblocked
@@ -94,6 +95,10 @@ class LoadOptions(NamedTuple):
 USUAL = LoadOptions()
 
 
+def _language(document: Document, pipeline: EmbeddingPipeline) -> str:
+    return text_language(detect_language(document, pipeline).language)
+
+
 class OwnershipLost(LangshiftError):
     """Another process goes on with the load: this one leaves all as it is."""
 
@@ -138,7 +143,10 @@ class LoadSession:
                 changed; or the index exists.
             FingerprintError: the index holds vectors of another making.
         """
-        journal, source, pipeline = self.journal, self.source, self.pipeline
+        journal, source, pipeline = self.journal, self.source, self.pipeline.for_fields(self.options.fields)
+        if pipeline.default_own:
+            pipeline = pipeline.for_translations(source.translations(lambda one: _language(one, pipeline)))
+        self.pipeline = pipeline
         identity: dict[str, Any] = {"index": self.place.name, "corpus": source.shown, "content": source.content}
         identity |= {"fingerprint": pipeline.fingerprint().to_dict(), "least_confidence": pipeline.least_confidence}
         for one in pipeline.beside:

@@ -16,7 +16,9 @@ from langshift.corpus_file import ChangedError, CorpusFile, FileState, Start, st
 from langshift.errors import LangshiftError, UsageError
 from langshift.files import PARQUET, LineNumbers
 from langshift.ingest.documents import Document, DocumentSource, Original, SourceRow, Update
+from langshift.ingest.page_sample import PageSample
 from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
+from langshift.plugin.translations import Translations
 
 #: At most so many bytes of the first lines are looked at, since those of a pipe are kept meanwhile.
 SNIFFED_BYTES = 64 << 20
@@ -69,8 +71,11 @@ class Rows(ABC):
         """The first ones, as far as one looks before anything is begun."""
 
     @abstractmethod
-    def measure(self) -> None:
+    def measure(self, look: Callable[[bytes], None]) -> None:
         """Read it all, so that it is known what the file holds.
+
+        Args:
+            look: is shown what is read, block by block, where that is lines.
 
         Raises:
             UsageError: it is damaged.
@@ -121,9 +126,9 @@ class JsonLines(Rows):
         with closing(self._file.first_lines()) as lines:
             yield from first_of(map(self._parser.line, lines))
 
-    def measure(self) -> None:
+    def measure(self, look: Callable[[bytes], None]) -> None:
         """Count the lines; see ``Rows.measure``."""
-        self.total, self.content = self._file.measure().lines, self._file.content
+        self.total, self.content = self._file.measure(look).lines, self._file.content
 
     def drawn(self) -> Iterable[SourceRow]:
         """Lines from all over the file."""
@@ -215,8 +220,9 @@ class Files(NumberedFiles):
                 sniffer.look(rows, file.shown, file.unit, each)
         self.vector_spec, self.hint = sniffer.conclude(self.shown, "contains" if len(files) == 1 else "contain")
         sizes = []
+        self._pages = PageSample(parser)
         for file in files:
-            file.measure()
+            file.measure(self._pages.look)
             # What is in order, by language or by time, tells by its first lines only of what comes first.
             for _, content, _ in islice(file.drawn(), 0, None, -(-len(files) // _FILES_DRAWN_FROM)):
                 if isinstance(content, Document | Update):
@@ -228,6 +234,10 @@ class Files(NumberedFiles):
         self.content = files[0].content
         if len(files) > 1:
             self.content = sha256(" ".join(f"{file.total} {file.content}" for file in files).encode()).hexdigest()
+
+    def translations(self, language_of: Callable[[Document], str]) -> Translations | None:
+        """As some of the groups of its lines tell; see ``DocumentSource.translations``."""
+        return self._pages.translations(language_of, self.total)
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The lines in their order; see ``DocumentSource.read``."""

@@ -138,8 +138,11 @@ class CorpusFile:
         """A hash of what was measured, or of its state in a store, in hexadecimal: what tells it from any other."""
         return sha256(repr(self._state).encode()).hexdigest() if self._stored else self.measured.content
 
-    def measure(self) -> Measured:
+    def measure(self, look: Callable[[bytes], None] = lambda _: None) -> Measured:
         """Read it all, so that ``lines`` and ``require_unchanged`` know what it holds; draw lines from all over it.
+
+        Args:
+            look: is shown all that is read, block by block.
 
         Raises:
             UsageError: it cannot be read.
@@ -149,17 +152,18 @@ class CorpusFile:
         if self._stored and not self._unpacks:
             self.measured = Measured(0, self.reader().seek(0, os.SEEK_END), "")
         else:
-            self.measured = self._measure(starts, drawn.look)
+            self.measured = self._measure(starts, drawn.look, look)
         self.drawn, self.starts = drawn.lines, starts.found
         return self.measured
 
-    def _measure(self, starts: _Starts, look: Callable[[bytes], None] = lambda _: None) -> Measured:
+    def _measure(self, starts: _Starts, *looks: Callable[[bytes], None]) -> Measured:
         digest, last = sha256(), b"\n"
         with readable(self.shown) as progress, self._content() as unpacked:
             # Where a line begins in what a compressed file unpacks to is no place from which that can be read.
             starts.wanted = isinstance(unpacked, io.BufferedReader)
             while block := unpacked.read(_BLOCK):
-                look(block)
+                for look in looks:
+                    look(block)
                 digest.update(block)
                 starts.look(block)
                 progress.line = starts.lines

@@ -114,6 +114,11 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         return self.parent_keyword or self.parent or "_id"
 
     @property
+    def page(self) -> str:
+        """What any client's search collapses by to show each page once, see ``page_of``."""
+        return f"{self.stamp}.page"
+
+    @property
     def entry(self) -> str:
         """What messages call an entry of the index."""
         return "chunk" if self.parent else "document"

@@ -17,6 +17,7 @@ from langshift.plugin.inventory import find_version, versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run, state
+from langshift.plugin.translations import Translations, translations_of
 from langshift.plugin.versions import IndexInfo, live
 from langshift.server_errors import unblocking
 from langshift.settings import VERSION
@@ -156,13 +157,16 @@ class RetunePlan(NamedTuple):
     changes: bool
 
 
-def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest) -> RetunePlan:
+def plan_retune(
+    index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest, found: Translations | None = None
+) -> RetunePlan:
     """Put together what a retune does.
 
     Args:
         index: the live version.
         meta: its whole ``_meta``.
         wanted: what is asked for.
+        found: how far the index is translated.
 
     Raises:
         UsageError: what is asked for cannot be had from this index, or the file cannot be read.
@@ -171,7 +175,7 @@ def plan_retune(index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest
     """
     made, given = index.fingerprint, _given(index, wanted.vectors)
     old = stored_shift.from_metadata(meta, index.index)
-    new = _new(index, old, given, wanted)
+    new = _new(index, old, given, wanted, found.share if found else 0.0)
     fingerprint = replace(
         made,
         pivot=new.pivot,
@@ -196,8 +200,10 @@ def _given(index: IndexInfo, path: Path | None) -> LanguageVectors | None:
     return given
 
 
-def _new(index: IndexInfo, old: StoredShift, given: LanguageVectors | None, wanted: RetuneRequest) -> StoredShift:
-    base = old if given is None else recommended(given, gamma=wanted.gamma, own=wanted.own)
+def _new(
+    index: IndexInfo, old: StoredShift, given: LanguageVectors | None, wanted: RetuneRequest, translated: float
+) -> StoredShift:
+    base = old if given is None else recommended(given, None, wanted.gamma, wanted.own, translated)
     alpha, alphas = (base.alpha, base.alphas) if wanted.alpha is None else (wanted.alpha, {})
     # An alpha for vectors of its own comes without the scales that were recommended with another.
     alone = wanted.vectors is not None and wanted.alpha is not None
@@ -277,7 +283,8 @@ def retune(
     index = live(client, name)
     body = copied_body(client, index.index)
     meta = body["mappings"]["_meta"]
-    plan = plan_retune(index, meta, wanted)
+    found = None if wanted.vectors is None else translations_of(client, index.index, index.fields)
+    plan = plan_retune(index, meta, wanted, found)
     new = plan.new
     # By what a later run knows a version that it may go on with.
     requested = {"vectors": new.hash, "pivot": new.pivot, "alpha": new.alpha, "alphas": dict(new.alphas)}

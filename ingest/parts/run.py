@@ -272,7 +272,7 @@ def load_in_parts(
         stack.callback(journal.close)
         if (other := journal.identity.get("index", name)) != name:
             raise UsageError(f"{folder.shown} is the state of a load into {other}: give each load a folder of its own.")
-        opened = LoadSession(client, source, pipeline.for_fields(options.fields), options, DOCUMENTS, place, journal)
+        opened = LoadSession(client, source, pipeline, options, DOCUMENTS, place, journal)
         try:
             opened.open()
         except BaseException:

@@ -178,10 +178,10 @@ def recommended(
         UsageError: the file holds nothing for the method or the gamma, or the gamma cannot be used.
     """
     if method == "shift" and known is not None:
-        made = debiaser.recommended(known, alpha, gamma)
-        alpha, alphas, gamma, own = made.alpha, made.alphas, made.gamma, made.own
+        # What an index adds for readers is no part of any method.
+        made = debiaser.recommended(known, alpha, gamma, own=0.0)
+        alpha, alphas, gamma = made.alpha, made.alphas, made.gamma
     else:
         # What nobody has measured is moved whole.
         alpha, alphas, gamma = (1.0 if alpha is None else alpha) if known is not None else 0.0, {}, gamma or 0.0
-        own = 0.0
-    return MethodDebiaser(known, alpha, alphas, gamma, own, method, shift_queries)
+    return MethodDebiaser(known, alpha, alphas, gamma, 0.0, method, shift_queries)
