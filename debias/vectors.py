@@ -331,9 +331,11 @@ class LanguageVectors:
         header = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in tensorial}
         tensors: dict[str, NDArray[np.float32]] = {}
         if self.query_directions is not None:
-            tensors[_DIRECTIONS] = self.query_directions
+            tensors[_DIRECTIONS] = np.ascontiguousarray(self.query_directions)
         for name, part in self.parts.items():
-            tensors |= {f"{part}/{tag}" if part else tag: of for tag, of in getattr(self, name).items()}
+            # What lies scattered in memory, safetensors writes as what lies there in a row.
+            held = {tag: np.ascontiguousarray(one) for tag, one in getattr(self, name).items()}
+            tensors |= {f"{part}/{tag}" if part else tag: one for tag, one in held.items()}
         write_bytes(path, save(tensors, metadata={_HEADER: orjson.dumps(header, default=dict).decode()}))
 
     @classmethod

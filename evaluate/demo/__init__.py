@@ -1,4 +1,4 @@
-"""The demo: the bundled corpus indexed in three ways, its questions asked in four, and what changed in plain words."""
+"""The demo: the bundled corpus indexed in three ways, its questions asked of each, and what changed in plain words."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,8 +25,8 @@ from langshift.wording import format_change, format_score
 
 PLAIN, PAPER, SHIFTED = "langshift-demo-plain", "langshift-demo-paper", "langshift-demo-shifted"
 FOLDER = Path(__file__).parent
-#: What is added to the cosine of documents in the question's language, to get back what the shift takes there.
-PREFERENCE = 0.026
+#: Whether the first hit is the right page, in whatever language, and which translation of it is shown first.
+RIGHT_PAGE, READERS = "P@1", "LPR"
 _SHOWN = 10
 
 

@@ -18,7 +18,8 @@ from langshift.evaluate.demo import (
     FOLDER,
     PAPER,
     PLAIN,
-    PREFERENCE,
+    READERS,
+    RIGHT_PAGE,
     SHIFTED,
     DemoExample,
     OnceEncoder,
@@ -29,6 +30,7 @@ from langshift.evaluate.demo import (
     short_figure,
     side_by_side,
 )
+from langshift.evaluate.measures import DEFAULT_MEASURES
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.measures.most_shown import MOST_SHOWN_20, format_figure, language_shares
 from langshift.evaluate.replay.plan import ReplayOptions
@@ -37,19 +39,19 @@ from langshift.evaluate.replay.result import check_output, result, server_versio
 from langshift.evaluate.runs import command
 from langshift.parameters import JSON, Command, option
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import SearchSettings
 from langshift.settings import Settings, ensure_home
 from langshift.wording import program
 
-_PREFERRED = f"--prefer-language {PREFERENCE:g}".replace(" 0.", " .")
+_WAYS = ("plain", "paper", "shifted")
 _COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
-_ALL_COLUMNS = (*_COLUMNS, "own@1", "own@3")
+_ALL_COLUMNS = (RIGHT_PAGE, READERS, "own@1", "own@3", *_COLUMNS)
 _LEGEND = (
+    "P@1: for how many questions the first hit is the right page, in whatever language. LPR: for how many its "
+    "translation into the question's language is the first of it, so that a search that shows each page once shows "
+    "that. own@1, own@3: for how many that translation is the first hit, and for how many it is among the first three. "
     "nDCG@20: how well the first 20 hits are ranked. TLR@20: how many of the relevant documents in other languages "
-    "are among them. SLR@20: how many of those in the question's own language. own@1, own@3: for how many of the "
-    "questions one of these is the first hit, and for how many it is among the first three. Shown most: the language "
-    "that has the most of all first 20 hits, and its share; of what is relevant, each of the {languages} languages has "
-    "{even}."
+    "are among them. SLR@20: how many of those in the question's own language. Shown most: the language that has the "
+    "most of all first 20 hits, and its share; of what is relevant, each of the {languages} languages has {even}."
 )
 
 
@@ -84,12 +86,10 @@ def demo(output: Path | None, as_json: bool) -> None:
         indexing = bars.add_task("Indexing", total=3 * len(dataset.documents), rate="")
         index_variants(client, encoder, lambda done: bars.advance(indexing, done))
     searchers = [Searcher(client, name, opened={encoder.id: encoder}) for name in (PLAIN, PAPER, SHIFTED)]
-    terminal.note(f"Searching them with {len(dataset.queries):,} questions, the last with a language preference, too.")
+    terminal.note(f"Searching them with {len(dataset.queries):,} questions.")
     # All in turn, query by query: their latencies are of the same moments.
-    three = replay_with_bars(client, searchers, dataset, ReplayOptions(group_scores=True))
-    asked = ReplayOptions([SearchSettings(preference=PREFERENCE)], group_scores=True)
-    preferred = replay_with_bars(client, searchers[2:], dataset, asked)
-    replays = dict(zip(("plain", "paper", "shifted", "preferred"), [*three, *preferred], strict=True))
+    asked = ReplayOptions(group_scores=True, measures=(*DEFAULT_MEASURES, RIGHT_PAGE, READERS))
+    replays = dict(zip(_WAYS, replay_with_bars(client, searchers, dataset, asked), strict=True))
     compared = ReplayPair(dataset, replays["plain"], replays["shifted"])
     shown = example(compared, searchers[0], searchers[2])
     document = _document(compared, replays, shown, client)
@@ -162,17 +162,16 @@ def show(compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoE
 
 
 def in_a_sentence(replays: Mapping[str, ReplayResult]) -> str:
-    """What the shift gains in other languages, what it costs in the question's own, and how to get that back."""
-    plain, paper, shifted, preferred = (
-        {name: replay.scores[name].mean or 0.0 for name in _COLUMNS} for replay in replays.values()
-    )
+    """What the shift gains by pages and in other languages, and what it costs in the question's own."""
+
+    def told(name: str, of: str = "") -> str:
+        plain, paper, shifted = (f"{replays[way].scores[name].mean or 0.0:.0%}" for way in _WAYS)
+        return f"{plain}{of} without a shift, {paper} with the paper's and {shifted} as recommended"
+
     return (
-        f"Of the answers in other languages, questions find {plain['TLR@20']:.0%} without a shift, "
-        f"{paper['TLR@20']:.0%} with the paper's and {shifted['TLR@20']:.0%} as recommended. The cost: of those in the "
-        f"question's own language, they find {plain['SLR@20']:.0%}, {paper['SLR@20']:.0%} and "
-        f"{shifted['SLR@20']:.0%}. A language preference buys these back, search by search: with {_PREFERRED} the "
-        f"recommended index finds {preferred['SLR@20']:.0%} of them, at nDCG@20 {short_figure(preferred['nDCG@20'])} "
-        f"instead of {short_figure(shifted['nDCG@20'])}."
+        f"The first hit is the right page for {told(RIGHT_PAGE, ' of the questions')}. Of the answers in other "
+        f"languages, questions find {told('TLR@20')}. The cost: where each page is shown once, the right one is shown "
+        f"in the question's language to {told(READERS)}."
     )
 
 

@@ -12,6 +12,7 @@ from toy_encoder import ToyEncoder
 from langshift.debias.encoders import open_encoder
 from langshift.debias.vectors import LanguageVectors, Recommendation, shipped
 from langshift.errors import FingerprintError, UsageError
+from langshift.languages import text_language
 
 MADE = LanguageVectors(
     pivot="en",
@@ -39,6 +40,17 @@ def test_saved_and_loaded(tmp_path):
     assert (loaded.pivot, loaded.encoder, loaded.dimension, loaded.recommendation) == ("en", "toy", 8, None)
     assert all(np.array_equal(loaded.vectors[tag], MADE.vectors[tag]) for tag in MADE.vectors)
     assert [p.name for p in path.parent.iterdir()] == ["v.safetensors"]
+
+
+def test_columns_of_a_matrix_are_saved_as_what_they_hold(tmp_path):
+    columns = np.arange(24, dtype=np.float32).reshape(8, 3).T
+    whole = replace(
+        MADE, query_directions=np.eye(8, dtype=np.float32)[:, :3].T, vectors={**MADE.vectors, "th": columns[1]}
+    )
+    whole.save(tmp_path / "v.safetensors")
+    loaded = LanguageVectors.load(tmp_path / "v.safetensors")
+    assert np.array_equal(loaded.vectors["th"], columns[1])
+    assert np.array_equal(loaded.query_directions, whole.query_directions)
 
 
 def test_everything_that_was_fitted_comes_back(tmp_path):
@@ -279,3 +291,14 @@ def test_the_shipped_vectors_are_for_all_languages_of_the_shipped_encoder():
     assert list(vectors.vectors) == "ar de es fr it ja ko nl pl pt ru th tr zh zh-TW".split()  # noqa: SIM905
     assert set(vectors.pairs.values()) == {694}
     assert shipped("no-such-encoder") is None
+
+
+@pytest.mark.parametrize(("encoder", "most_often"), [("e5-small", 0.9), ("use-m", 0.5)])
+def test_what_ships_tells_the_language_of_queries(encoder, most_often):
+    known = LanguageVectors.load(shipped(encoder))
+    tags = [known.pivot, *sorted(known.query_vectors or known.vectors)]
+    own = np.array([known.own_vectors[text_language(tag)] for tag in tags])
+    responses = known.query_means @ own.T
+    assert np.median(responses.diagonal()) == pytest.approx(1, abs=0.4)
+    assert np.mean(responses.diagonal() >= responses.max(axis=1)) >= most_often
+    assert known.recommended_own() < known.recommended_own(0.5) < known.recommended_own(1) < 0.05

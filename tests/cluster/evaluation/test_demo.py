@@ -64,8 +64,9 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     assert f"Plain and as recommended, by the question's language ({plain} → {shifted})" in shown
     # What the columns are stands above them.
     heads = next(number for number, line in enumerate(shown) if line.startswith("index  "))
-    assert shown[heads].split() == ["index", "nDCG@20", "TLR@20", "SLR@20", "own@1", "own@3", "shown", "most"]
-    assert any(line.startswith("nDCG@20: how well the first 20 hits are ranked.") for line in shown[:heads])
+    heading = "index P@1 LPR own@1 own@3 nDCG@20 TLR@20 SLR@20 shown most"
+    assert shown[heads].split() == heading.split()
+    assert any(line.startswith("P@1: for how many questions") for line in shown[:heads])
     ways = [re.split(r"  +", line)[0] for line in shown[heads + 1 : heads + 4]]
     assert ways == ["plain", "the paper's shift", "as recommended"]
     told = {line.split()[0] for line in shown if "→" in line}
@@ -75,9 +76,7 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     kept = Settings.from_env().home / "results" / "demo"
     assert [line for line in shown if line.startswith("  report: ")] == [f"  report: {kept / 'report.html'}"]
     assert sum(line.startswith("  search side by side: ") and line.endswith(" serve") for line in shown) == 1
-    assert sorted(path.name for path in kept.iterdir()) == [
-        *("paper", "plain", "preferred", "report.csv", "report.html", "shifted")
-    ]
+    assert sorted(path.name for path in kept.iterdir()) == [*("paper", "plain", "report.csv", "report.html", "shifted")]
 
     # Without the extra, the demo says in one line what is missing, and is done.
     real = errors.find_spec
@@ -85,4 +84,4 @@ def test_the_demo_twice(client, tmp_path, monkeypatch, names, of_topics):
     said = CliRunner().invoke(demo, ["--output", str(tmp_path / "bare")], catch_exceptions=False)
     assert said.exit_code == 0
     assert "The report and the console need an extra: pip install 'langshift[console]'" in said.stdout.splitlines()
-    assert sorted(path.name for path in (tmp_path / "bare").iterdir()) == ["paper", "plain", "preferred", "shifted"]
+    assert sorted(path.name for path in (tmp_path / "bare").iterdir()) == ["paper", "plain", "shifted"]
