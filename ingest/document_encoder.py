@@ -130,7 +130,9 @@ class DocumentEncoder:
         for number, vector, moved, stamp in zip(texts, vectors, shifted, stamps, strict=True):
             if is_usable(vector, moved):
                 # Of vectors that an index keeps, the hash may be that of a file with another address of the encoder.
-                made[number] = _Encoded(moved, {**stamp, "vectors": self.vectors})
+                page = value_at(sources[number], self.fields.page)
+                kept = {} if page is None else {"page": page}
+                made[number] = _Encoded(moved, {**stamp, "vectors": self.vectors, **kept})
         return made
 
     def text(self, source: Source) -> str:

@@ -114,6 +114,11 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         return self.parent_keyword or self.parent or "_id"
 
     @property
+    def page(self) -> str:
+        """What any client's search collapses by to show each page once, see ``page_of``."""
+        return f"{self.stamp}.page"
+
+    @property
     def entry(self) -> str:
         """What messages call an entry of the index."""
         return "chunk" if self.parent else "document"
@@ -150,6 +155,24 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
 
 
 USUAL = FieldNames()
+
+
+def page_of(source: Mapping[str, Any], fields: FieldNames, document: str) -> Any:  # noqa: ANN401 - any JSON
+    """The page that an entry is of, kept in its stamp: its translation group, else its document.
+
+    Args:
+        source: the entry's fields.
+        fields: their names.
+        document: the id of the entry's document, where it is not a chunk that names one.
+    """
+    for name in filter(None, (fields.group, fields.parent)):
+        value = value_at(source, name)
+        value = next(iter(value), None) if isinstance(value, list) else value
+        if value not in (None, ""):
+            return value
+    return document
+
+
 #: The fields of a chunk that langshift has made: the document's own id, and the place in the document.
 PARENT, CHUNK = "parent", "chunk"
 
