@@ -151,20 +151,17 @@ class Updater:
         if not stored.found:
             raise InvalidDocument(missing_document(update.id), "missing_document")
         merging = _Merging(item, update, stored, {})
-        if update.texts or update.told or update.embedding is not None or self._regroups(update):
+        regroups = self.fields.group.partition(".")[0] in update.other
+        if update.texts or update.told or update.embedding is not None or regroups:
             merging.source = parse_source(stored.source)
             self._look(merging)
         return merging
 
-    def _regroups(self, update: Update) -> bool:
-        return self.fields.group.partition(".")[0] in update.other
-
     def _page(self, merging: _Merging) -> dict[str, Any]:
         """The stamp of a document that goes to another group, and stays as it is else."""
         stamp = value_at(merging.source, self.fields.stamp)
-        if not isinstance(stamp, Mapping) or not self._regroups(merging.update):
-            return {}
-        return {self.fields.stamp: self._paged(stamp, merging.source, merging.update)}
+        made = self._paged(stamp, merging.source, merging.update) if isinstance(stamp, Mapping) else stamp
+        return {} if made == stamp else {self.fields.stamp: made}
 
     def _paged(self, stamp: Mapping[str, Any], source: Source, update: Update) -> dict[str, Any]:
         return {**stamp, "page": page_of({**source, **update.other}, self.fields, update.id)}
@@ -254,9 +251,9 @@ class Updater:
             brought = one.update.other.keys()
             changes = {name: value for name, value in more.items() if name not in brought}
             changes |= self._changes(one, detection)
-            stamp = self._paged(stamp, one.source, one.update)
-            if renewed or stamp != value_at(one.source, self.fields.stamp):
-                changes |= {self.fields.vector: moved, self.fields.stamp: stamp}
+            changes[self.fields.stamp] = stamp = self._paged(stamp, one.source, one.update)
+            if renewed or stamp != {**value_at(one.source, self.fields.stamp), "page": stamp["page"]}:
+                changes[self.fields.vector] = moved
             yield _key(one.item), _written(one, changes, tuple(tallies))
 
     def _changes(self, merging: _Merging, detection: DocumentLanguage) -> dict[str, Any]:

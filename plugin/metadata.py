@@ -157,7 +157,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
 USUAL = FieldNames()
 
 
-def page_of(source: Mapping[str, Any], fields: FieldNames, document: str) -> Any:  # noqa: ANN401 - any JSON
+def page_of(source: Mapping[str, Any], fields: FieldNames, document: str) -> str:
     """The page that an entry is of, kept in its stamp: its translation group, else its document.
 
     Args:
@@ -167,9 +167,9 @@ def page_of(source: Mapping[str, Any], fields: FieldNames, document: str) -> Any
     """
     for name in filter(None, (fields.group, fields.parent)):
         value = value_at(source, name)
-        value = next(iter(value), None) if isinstance(value, list) else value
-        if value not in (None, ""):
-            return value
+        value = value[0] if isinstance(value, list) and value else value
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+            return str(value)
     return document
 
 
