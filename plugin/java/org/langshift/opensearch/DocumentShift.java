@@ -81,8 +81,9 @@ final class DocumentShift {
         List<String> strings = split ? texts.stream().filter(path -> Fields.at(document, path) instanceof String).toList() : List.of();
         if (value == null && strings.isEmpty()) {
             // It may be a part of a document, for an update, or take away the stamp.
-            if (first(document, group) != null && (stamped != null || !document.containsKey(stamp))) {
-                putPage(document);
+            boolean part = stamped instanceof Map<?, ?> || stamped == null && !document.containsKey(stamp);
+            if (paged && part && first(document, group) != null) {
+                putStamp(document, stamped == null ? new HashMap<>() : IndexFacts.map(stamped));
             }
             return;
         }
@@ -287,20 +288,19 @@ final class DocumentShift {
             }
         } else if (shift.hash != null && shift.hash.equals(old.get("vectors"))) {
             // Already what this index makes of it, but for the page.
-            putPage(document);
+            putStamp(document, old);
             return;
         }
-        Fields.put(document, stamp, made);
-        putPage(document);
+        putStamp(document, made);
     }
 
-    /** Names the page, by which a search shows each once: the group, else the document that a chunk is of, or itself. */
-    private void putPage(Map<String, Object> document) {
+    /** With the page, by which a search shows each once: the group, else the document that a chunk is of, or itself. */
+    private void putStamp(Map<String, Object> document, Map<String, Object> made) {
         if (paged) {
             Stream<Object> named = Stream.of(first(document, group), first(document, parent), document.get("_id"));
-            Object page = named.filter(Objects::nonNull).findFirst().orElseGet(() -> UUID.randomUUID().toString());
-            Fields.put(document, stamp + ".page", page);
+            made.put("page", named.filter(Objects::nonNull).findFirst().orElseGet(() -> UUID.randomUUID().toString()));
         }
+        Fields.put(document, stamp, made);
     }
 
     /** The first value of a field; null where that is no word or number. */
