@@ -264,7 +264,7 @@ def test_the_tables_of_a_journal_are_those_that_are_made(tmp_path):
 
 def test_the_examples_are_json_with_documented_keys():
     shown = [json.loads(block.text) for block in blocks(FORMAT) if block.kind == "json"]
-    assert {"vectors", "alpha", "language"} in map(set, shown)
+    assert {"vectors", "alpha", "language", "page"} in map(set, shown)
     known = set(re.findall(r"`([\w.]+)`", TEXT))
     assert [name for one in shown for name in one if name not in known] == []
 
