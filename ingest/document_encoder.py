@@ -16,8 +16,9 @@ from langshift.ingest.representations import Representation
 from langshift.ingest.transform import DocumentLanguage, Stamp, debias_batch, is_usable
 from langshift.ingest.updates import stored_tag, texts_of
 from langshift.normal_form import normal_form
-from langshift.plugin.metadata import FieldNames, page_of, value_at
+from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.raw_documents import StoredDocument, edit_source, parse_source
+from langshift.plugin.stored_shift import page_of
 from langshift.plugin.stored_vector import vector_at
 from langshift.plugin.transfer.state import ClientTransform
 

@@ -25,7 +25,8 @@ from langshift.ingest.config import EmbeddingPipeline
 from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, Update
 from langshift.ingest.progress import NO_TAG, OnStage, no_progress
 from langshift.languages import UNDETERMINED, primary, text_language
-from langshift.plugin.metadata import USUAL, FieldNames, page_of, replaced_at
+from langshift.plugin.metadata import USUAL, FieldNames, replaced_at
+from langshift.plugin.stored_shift import page_of
 from langshift.retry import prefetch
 
 

@@ -32,7 +32,7 @@ from langshift.ingest.transform import (
 from langshift.languages import UNDETERMINED, text_language
 from langshift.plugin import stored_shift
 from langshift.plugin.index_body import vectors_come_back_normalised
-from langshift.plugin.metadata import CHUNK, USUAL, FieldNames, chunk_id, page_of, replaced_at, value_at
+from langshift.plugin.metadata import CHUNK, USUAL, FieldNames, chunk_id, replaced_at, value_at
 from langshift.plugin.raw_documents import FoundDocument, FoundDocuments, edit_source, open_raw, parse_source
 from langshift.plugin.stored_vector import vector_at
 from langshift.server_errors import Retryable, not_permitted
@@ -164,7 +164,7 @@ class Updater:
         return {} if made == stamp else {self.fields.stamp: made}
 
     def _paged(self, stamp: Mapping[str, Any], source: Source, update: Update) -> dict[str, Any]:
-        return {**stamp, "page": page_of({**source, **update.other}, self.fields, update.id)}
+        return {**stamp, "page": stored_shift.page_of({**source, **update.other}, self.fields, update.id)}
 
     def _is_superseded(self, item: BulkAction, stored: FoundDocument) -> bool:
         """Whether somebody has written a document later; raises where it cannot be read."""

@@ -115,7 +115,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
 
     @property
     def page(self) -> str:
-        """What any client's search collapses by to show each page once, see ``page_of``."""
+        """What any client's search collapses by to show each page once, see ``stored_shift.page_of``."""
         return f"{self.stamp}.page"
 
     @property
@@ -155,24 +155,6 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
 
 
 USUAL = FieldNames()
-
-
-def page_of(source: Mapping[str, Any], fields: FieldNames, document: str) -> str:
-    """The page that an entry is of, kept in its stamp: its translation group, else its document.
-
-    Args:
-        source: the entry's fields.
-        fields: their names.
-        document: the id of the entry's document, where it is not a chunk that names one.
-    """
-    for name in filter(None, (fields.group, fields.parent)):
-        value = value_at(source, name)
-        value = value[0] if isinstance(value, list) and value else value
-        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
-            return str(value)
-    return document
-
-
 #: The fields of a chunk that langshift has made: the document's own id, and the place in the document.
 PARENT, CHUNK = "parent", "chunk"
 

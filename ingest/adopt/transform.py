@@ -18,8 +18,9 @@ from langshift.ingest.documents import Document, DocumentSource, InvalidRow, Sou
 from langshift.ingest.transform import ActionBuilder, EncodedDocument
 from langshift.languages import UNDETERMINED, parse_tag, text_language
 from langshift.normal_form import normal_form, normal_texts
-from langshift.plugin.metadata import USUAL, FieldNames, page_of, value_at
+from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, edit_source, parse_source
+from langshift.plugin.stored_shift import page_of
 from langshift.plugin.stored_vector import left_out, masked, parse_vector
 
 
