@@ -18,6 +18,7 @@ from langshift.ingest.updates import stored_tag, texts_of
 from langshift.normal_form import normal_form
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.raw_documents import StoredDocument, edit_source, parse_source
+from langshift.plugin.stored_shift import page_of
 from langshift.plugin.stored_vector import vector_at
 from langshift.plugin.transfer.state import ClientTransform
 
@@ -80,9 +81,10 @@ class DocumentEncoder:
             todo = [number for number, one in enumerate(made) if one is None]
             for number, encoded in zip(todo, self.encode([sources[number] for number in todo]), strict=True):
                 made[number] = encoded
-            for changed, one in zip(changes, made, strict=True):
+            for changed, one, source, document in zip(changes, made, sources, documents, strict=True):
                 assert one is not None  # noqa: S101 - what was not reused has been encoded
-                changed |= {self.fields.vector: one.vector, self.fields.stamp: one.stamp}
+                stamp = one.stamp and {**one.stamp, "page": page_of(source, self.fields, document.id)}
+                changed |= {self.fields.vector: one.vector, self.fields.stamp: stamp}
         for representation in self.beside:
             self._add(representation, sources, counterparts, changes)
         return [

@@ -21,7 +21,7 @@ from langshift.ingest.document_encoder import DocumentEncoder
 from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.representations import OFF, Representation, representation_of
 from langshift.plugin import metadata, pipelines, stored_shift
-from langshift.plugin.index_body import copied_body, engine_of, mapped, require_engine
+from langshift.plugin.index_body import copied_body, engine_of, map_page, mapped, require_engine
 from langshift.plugin.index_sample import any_lacking, lacking_in_sample, unread_of
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.representations import (
@@ -331,6 +331,7 @@ def reencoded_back(client: OpenSearch, index: str, before: str, *, encoder: str 
     meta, now = metadata.read_metadata(client, before), metadata.read_metadata(client, index)
     made, fields = fingerprint_of(before, meta), FieldNames.from_meta(meta)
     there, here = stored_beside(meta), stored_beside(now)
+    map_page(client, before, fields)
     if pipelines.installed(client, index) is not None:
         # Clients go on writing through the alias, also where the live one alone has got a pipeline.
         pipelines.inherit_pipeline(client, index, before, stored_shift.from_metadata(meta, before), fields)

@@ -23,7 +23,7 @@ from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.transform import ActionBuilder, detect_language
 from langshift.languages import text_language
 from langshift.plugin import metadata, version_writer
-from langshift.plugin.index_body import LUCENE
+from langshift.plugin.index_body import LUCENE, map_page
 from langshift.plugin.index_health import require_unblocked
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.representations import in_words
@@ -344,6 +344,7 @@ class LoadSession:
             raise
         if not target.created:
             self._keep_languages(target.index)
+            map_page(self.client, target.index, target.fields)
         elif self.kind.body is None:
             self._say_types()
             self._say_shards(target.index, shards)

@@ -26,6 +26,7 @@ from langshift.ingest.documents import Delete, Document, InvalidRow, SourceRow, 
 from langshift.ingest.progress import NO_TAG, OnStage, no_progress
 from langshift.languages import UNDETERMINED, primary, text_language
 from langshift.plugin.metadata import USUAL, FieldNames, replaced_at
+from langshift.plugin.stored_shift import page_of
 from langshift.retry import prefetch
 
 
@@ -275,7 +276,8 @@ class ActionBuilder:
         if not is_usable(made.vector, made.shifted):
             return unusable_vector(BulkAction(row.line, document.id, "index", b"", row.original), encoder)
         language, confidence = made.detection
-        source = index_entry(document, text_language(language), confidence, made.shifted, made.stamp, made.beside)
+        stamp = {**made.stamp, "page": page_of(document.other, self.fields, document.id)}
+        source = index_entry(document, text_language(language), confidence, made.shifted, stamp, made.beside)
         tallies = self._tallies(document, made.detection, made.stamp)
         if self.pipeline.chunking is None and not is_given(encoder.id):
             length = len(full_text(document.title, document.text))

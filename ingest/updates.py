@@ -136,7 +136,7 @@ class Updater:
                 if isinstance(begun, _Merging) and begun.document is not None:
                     changing.append(begun)
                 else:
-                    made[_key(item)] = _written(begun, {}) if isinstance(begun, _Merging) else begun
+                    made[_key(item)] = _written(begun, self._page(begun)) if isinstance(begun, _Merging) else begun
             except InvalidDocument as error:
                 made[_key(item)] = ActionResult(item, "dead", "", error.type, error.reason)
         made.update(self._shifted(changing))
@@ -151,10 +151,20 @@ class Updater:
         if not stored.found:
             raise InvalidDocument(missing_document(update.id), "missing_document")
         merging = _Merging(item, update, stored, {})
-        if update.texts or update.told or update.embedding is not None:
+        regroups = self.fields.group.partition(".")[0] in update.other
+        if update.texts or update.told or update.embedding is not None or regroups:
             merging.source = parse_source(stored.source)
             self._look(merging)
         return merging
+
+    def _page(self, merging: _Merging) -> dict[str, Any]:
+        """The stamp of a document that goes to another group, and stays as it is else."""
+        stamp = value_at(merging.source, self.fields.stamp)
+        made = self._paged(stamp, merging.source, merging.update) if isinstance(stamp, Mapping) else stamp
+        return {} if made == stamp else {self.fields.stamp: made}
+
+    def _paged(self, stamp: Mapping[str, Any], source: Source, update: Update) -> dict[str, Any]:
+        return {**stamp, "page": stored_shift.page_of({**source, **update.other}, self.fields, update.id)}
 
     def _is_superseded(self, item: BulkAction, stored: FoundDocument) -> bool:
         """Whether somebody has written a document later; raises where it cannot be read."""
@@ -241,8 +251,9 @@ class Updater:
             brought = one.update.other.keys()
             changes = {name: value for name, value in more.items() if name not in brought}
             changes |= self._changes(one, detection)
-            if renewed or stamp != value_at(one.source, self.fields.stamp):
-                changes |= {self.fields.vector: moved, self.fields.stamp: stamp}
+            changes[self.fields.stamp] = stamp = self._paged(stamp, one.source, one.update)
+            if renewed or stamp != {**value_at(one.source, self.fields.stamp), "page": stamp["page"]}:
+                changes[self.fields.vector] = moved
             yield _key(one.item), _written(one, changes, tuple(tallies))
 
     def _changes(self, merging: _Merging, detection: DocumentLanguage) -> dict[str, Any]:
@@ -386,6 +397,7 @@ class ChunkUpdater(Updater):
                 texts = {"title": piece.title, "text": piece.text} if piece.texts is None else piece.texts
                 changes: dict[str, Any] = {name: {language: text} if text else None for name, text in texts.items()}
                 changes |= {fields.language: language, fields.confidence: detection.confidence}
+                stamp = self._paged(stamp, parse_source(one.head.source), one.update)
                 changes |= {**more, fields.vector: moved, fields.stamp: stamp, CHUNK: piece.other[CHUNK]}
                 lines = action_line("index", piece.id, self.base + one.item.line)
                 body = lines + _changed(one.head, one.update, changes) + b"\n"

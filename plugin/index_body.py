@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
@@ -48,10 +49,22 @@ def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
     settings.update(unfinished.get("restore", {}))
     for _, field in list(_vector_fields(mappings, "")):
         state_compression(field)
+    if metadata.FINGERPRINT in meta:
+        # One that was made before stamps had pages lacks it.
+        _put(mappings, metadata.FieldNames.from_meta(meta).page, {"type": "keyword"})
     return {
         "settings": {"index": {name: value for name, value in settings.items() if value is not None}},
         "mappings": mappings,
     }
+
+
+def map_page(client: OpenSearch, index: str, fields: metadata.FieldNames) -> None:
+    """Have an index map pages that was made before stamps had them; where this user may not, by its own rules."""
+    body: dict[str, Any] = {}
+    _put(body, fields.page, {"type": "keyword"})
+    with suppress(AuthorizationException):
+        if not mapped(client.indices.get_mapping(index=index)[index]["mappings"], fields.page):
+            client.indices.put_mapping(index=index, body=body)
 
 
 Engine = Literal["lucene", "faiss", "faiss-fp16", "faiss-on-disk"]

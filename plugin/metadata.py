@@ -115,7 +115,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
 
     @property
     def page(self) -> str:
-        """What any client's search collapses by to show each page once, see ``page_of``."""
+        """What any client's search collapses by to show each page once, see ``stored_shift.page_of``."""
         return f"{self.stamp}.page"
 
     @property

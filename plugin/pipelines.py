@@ -12,7 +12,7 @@ from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import UsageError
 from langshift.normal_form import SPELLINGS
 from langshift.plugin import metadata, shift_script
-from langshift.plugin.index_body import asset
+from langshift.plugin.index_body import asset, map_page
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.native_nodes import NAME
 from langshift.plugin.stored_shift import StoredShift, of_debias
@@ -251,6 +251,7 @@ def install(
     stored = shift_script.is_stored(client)
     if not stored:
         shift_script.install(client)
+    map_page(client, index, fields)
     wanted = body(index, shift, fields, first)
     before = installed(client, index)
     if before is not None and before.body == wanted:

@@ -11,7 +11,7 @@ from langshift.debias.debiaser import Debiaser, recommended, require_gamma, requ
 from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import index_health, metadata, pipelines, shift_script, stored_shift
-from langshift.plugin.index_body import copied_body, require_engine
+from langshift.plugin.index_body import copied_body, map_page, require_engine
 from langshift.plugin.index_sample import require_vectors_as_written
 from langshift.plugin.inventory import find_version, versions_of
 from langshift.plugin.metadata import FieldNames
@@ -383,6 +383,7 @@ def _rollback_transform(
     fields = FieldNames.from_meta(metadata.read_metadata(client, version))
     if plan.kind == "retune":
         require_copied_from_primaries(index, metadata.read_settings(client, index))
+    map_page(client, version, fields)
     # Clients go on sending raw vectors through the alias, also where the live one alone has got a pipeline.
     if pipelines.installed(client, index) is not None:
         pipelines.inherit_pipeline(client, index, version, stored_shift.read(client, version), fields)

@@ -13,6 +13,8 @@ from langshift.plugin.index_body import asset
 from langshift.plugin.metadata import FieldNames, encoded
 from langshift.plugin.stored_shift import StoredShift
 
+# The fields that the script reads or writes.
+_NAMED = ("vector", "language", "confidence", "stamp", "told", "group", "parent")
 # What the ids of the script begin with, of whatever langshift.
 PREFIX = "langshift-shift-"
 
@@ -69,7 +71,7 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
         "same": same,
         # Without language vectors the index itself refuses vectors of another dimension.
         "dimension": len(every[0]) if every else 0,
-        "fields": {name: named[name] for name in ("vector", "language", "confidence", "stamp", "told")},
+        "fields": {name: named[name] for name in _NAMED},
         "texts": list(fields.text_fields) if fields.split else [],
         "same_own": same_own,
         "old": kept,

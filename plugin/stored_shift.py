@@ -319,3 +319,19 @@ def unshifted(stored: Vector, stamp: Source, shift: StoredShift | None) -> NDArr
     if not is_shifted(stamp):
         return stored.astype(np.float64)
     return restored(stored, stamp, shift) if shift is not None and is_undoable(stamp, shift) else None
+
+
+def page_of(source: Mapping[str, Any], fields: FieldNames, document: str) -> str:
+    """The page that an entry is of, kept in its stamp: its translation group, else its document.
+
+    Args:
+        source: the entry's fields.
+        fields: their names.
+        document: the id of the entry's document, where it is not a chunk that names one.
+    """
+    for name in filter(None, (fields.group, fields.parent)):
+        value = value_at(source, name)
+        value = value[0] if isinstance(value, list) and value else value
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+            return str(value)
+    return document

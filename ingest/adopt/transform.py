@@ -20,6 +20,7 @@ from langshift.languages import UNDETERMINED, parse_tag, text_language
 from langshift.normal_form import normal_form, normal_texts
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, edit_source, parse_source
+from langshift.plugin.stored_shift import page_of
 from langshift.plugin.stored_vector import left_out, masked, parse_vector
 
 
@@ -210,7 +211,8 @@ class StoredDocumentBuilder(ActionBuilder):
         }
         tallies = [f"language {language}", "vectorless"]
         if document.embedding is not None:
-            changes[fields.stamp] = orjson.dumps(made.stamp)
+            page = page_of(parse_source(stored.source) | document.other, fields, stored.id)
+            changes[fields.stamp] = orjson.dumps({**made.stamp, "page": page})
             tallies = self._tallies(document, made.detection, made.stamp)
             # A string is base64, which servers before 3.7 refuse.
             if is_shifted(made.stamp) or isinstance(value_at(parse_source(stored.source), fields.vector), str):

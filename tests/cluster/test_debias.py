@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from advice import advised
 from command_line import langshift, refusal
+from stamps import stamp_of
 from toy_encoder import ToyEncoder
 
 from langshift.debias.debiaser import Debiaser, undo
@@ -109,12 +110,12 @@ def test_a_shift_with_scales_of_single_languages(client, index_name, corpus, det
     moved = {"de": ("de", 0.75), "named": ("de", 0.75), "th": ("th", 0.5)}
     for name, source in found.items():
         if name not in moved:
-            assert source["shift"] == {"vectors": known.hash, "alpha": 0.0}
+            assert stamp_of(source) == {"vectors": known.hash, "alpha": 0.0}
             assert (embedding(source) == z[name]).all()
             continue
         language, alpha = moved[name]
         tag = {"tag": "de-AT"} if name == "named" else {}
-        assert source["shift"] == {"vectors": known.hash, "alpha": alpha, "language": language, **tag}
+        assert stamp_of(source) == {"vectors": known.hash, "alpha": alpha, "language": language, **tag}
         step = alpha * known.vectors[language].astype(np.float64)
         assert np.abs(embedding(source) - (z[name] - step)).max() <= rounding(norm)
         assert np.abs(embedding(source) + step - z[name]).max() <= rounding(norm)
@@ -127,9 +128,9 @@ def test_who_is_not_moved_only_for_its_scale_keeps_what_would_move_it(
     assert (summary.shifted, summary.without_vector) == (0, {})
     found = sources(client, index_name)
     plain = {"vectors": known.hash, "alpha": 0.0}
-    assert found["th"]["shift"] == {**plain, "language": "th"}
-    assert found["named"]["shift"] == {**plain, "language": "de", "tag": "de-AT"}
-    assert [found[name]["shift"] for name in ("en", "vi", "und", "none")] == [plain] * 4
+    assert stamp_of(found["th"]) == {**plain, "language": "th"}
+    assert stamp_of(found["named"]) == {**plain, "language": "de", "tag": "de-AT"}
+    assert [stamp_of(found[name]) for name in ("en", "vi", "und", "none")] == [plain] * 4
     kept = StoredShift.from_meta(metadata.read_metadata(client, f"{index_name}-v0001"))
     assert {tag: (vector == known.vectors[tag]).all() for tag, vector in kept.vectors.items()} == dict.fromkeys(
         TAGS, True
@@ -146,7 +147,7 @@ def test_a_gamma_moves_every_document_whatever_its_language(client, index_name, 
     debias = Debiaser(known, 0.75, {"th": 0.5}, 0.97)
     keys = {"de": "de", "named": "de", "th": "th"}
     for name, source in found.items():
-        key, stamp = keys.get(name), source["shift"]
+        key, stamp = keys.get(name), stamp_of(source)
         language = {"language": key} if key else {}
         tag = {"tag": "de-AT"} if name == "named" else {}
         alpha = debias.scale(key) if key else 0.0

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from command_line import langshift, refusal
+from stamps import stamp_of
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
@@ -57,7 +58,7 @@ def test_a_document_is_detected_encoded_shifted_and_written(client, index_name, 
         expected = z - vectors.vectors[tag] if tag in vectors.vectors else z
         assert np.abs(np.array(source["embedding"]) - expected).max() < 1e-6
         stamp = {"vectors": vectors.hash, "alpha": 1.0, "language": tag}
-        assert source["shift"] == (stamp if tag in vectors.vectors else {"vectors": vectors.hash, "alpha": 0.0})
+        assert stamp_of(source) == (stamp if tag in vectors.vectors else {"vectors": vectors.hash, "alpha": 0.0})
         assert source["language"] == tag
         assert source["language_confidence"] > 0.5
         assert source["text"] == {tag: TEXTS[tag]}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from command_line import langshift, refusal
 from nothing_lost import read_letters
+from stamps import stamp_of
 
 from langshift.debias.detector import open_detector
 from langshift.debias.encoders import open_encoder
@@ -188,7 +189,7 @@ def test_a_document_whose_language_changed_is_shifted_anew(client, index_name, c
         expected = plain - known.vectors[language] if shifted else plain
         assert np.abs(np.array(source["embedding"]) - expected).max() < 1e-6
         stamp = {"vectors": known.hash, "alpha": 1.0, "language": language}
-        assert source["shift"] == (stamp if shifted else {"vectors": known.hash, "alpha": 0.0})
+        assert stamp_of(source) == (stamp if shifted else {"vectors": known.hash, "alpha": 0.0})
         assert (source["language"], source["text"]) == (language, {language: text})
 
 

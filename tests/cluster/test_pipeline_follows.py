@@ -6,6 +6,7 @@ from given_data import run
 from native_plugin import has_plugin
 from opensearchpy.exceptions import AuthorizationException
 from shifted_index import Corpus, language_vectors, refused, saved
+from stamps import stamp_of
 
 from langshift.plugin import pipelines as pipelines_module
 from langshift.plugin.pipelines import PrecedingPipeline, install, installed
@@ -43,7 +44,7 @@ def said(name, number):
 def require_shifted(client, name, alpha):
     client.index(index=name, id="theirs", body={"language": "de", "embedding": [1.0] * 6})
     source = client.get(index=name, id="theirs")["_source"]
-    assert source["shift"] == {"vectors": KNOWN.hash, "alpha": alpha, "language": "de"}
+    assert stamp_of(source) == {"vectors": KNOWN.hash, "alpha": alpha, "language": "de"}
     assert np.abs(np.array(source["embedding"]) - (1 - alpha * KNOWN.vectors["de"])).max() < 1e-6
 
 

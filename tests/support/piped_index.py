@@ -1,5 +1,6 @@
 """An index of made-up vectors for tests of its pipeline, without an encoder."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -67,7 +68,8 @@ def make_foreign_index(client, name, shift, fields, properties):
         metadata.VECTORS: shift.to_dict(),
         "langshift_fields": fields.to_dict(),
     }
-    mappings = {"_meta": kept, "properties": properties}
+    mappings = {"_meta": kept, "properties": deepcopy(properties)}
+    metadata.put_at(mappings, f"properties.{fields.page.replace('.', '.properties.')}", {"type": "keyword"})
     body = {"settings": {"index": {"knn": True}}, "mappings": mappings, "aliases": {name: {}}}
     client.indices.create(index=index, body=body)
     return index

@@ -38,7 +38,11 @@ def index(client: OpenSearch, name: str, documents: int = 0, **settings: Any) ->
         "settings": {"index": {"knn": True, "number_of_shards": 1, "number_of_replicas": 0, **settings}},
         "mappings": {
             "_meta": {metadata.FINGERPRINT: PLAIN.to_dict()},
-            "properties": {"n": {"type": "integer"}, "embedding": {"type": "knn_vector", "dimension": 4, **_METHOD}},
+            "properties": {
+                "n": {"type": "integer"},
+                "embedding": {"type": "knn_vector", "dimension": 4, **_METHOD},
+                "shift": {"properties": {"page": {"type": "keyword"}}},
+            },
         },
     }
     target = version_writer.open_for_writing(client, name, PLAIN, body=body)

@@ -100,7 +100,7 @@ def test_the_table_says_what_numpy_makes_of_documents(index):
         if (stored := vector_at(after, fields.vector)) is None:
             continue
         raw, stamp = parse_vector(value_at(case["before"], fields.vector)), value_at(after, fields.stamp)
-        if value_at(case["before"], fields.stamp) is None:
+        if not {*(value_at(case["before"], fields.stamp) or ())} - {"page"}:
             told = [
                 value_at(case["before"], name)
                 for name in (fields.declared_language, fields.language, "language")
@@ -110,7 +110,7 @@ def test_the_table_says_what_numpy_makes_of_documents(index):
             vectors, stamps = debias_batch(
                 raw[np.newaxis], [DocumentLanguage(tag, 1.0)], EmbeddingPipeline(None, debias, None)
             )
-            assert stamps == [stamp], case["name"]
+            assert [one | {"page": stamp["page"]} for one in stamps] == [stamp], case["name"]
             assert value_at(after, fields.language) == text_language(tag), case["name"]
             vector = vectors[0]
         else:

@@ -17,6 +17,7 @@ from shifted_index import (
     sources,
     with_directions,
 )
+from stamps import stamp_of
 
 from langshift import __version__
 from langshift.debias.debiaser import Debiaser
@@ -282,7 +283,7 @@ def test_a_pipeline_follows(client, name):
     printed(run("retune", name, "--alpha", 1, "--json"))
     client.index(index=name, id="new", body={"text": "neu", "language": "de", "embedding": [1.0] * 6})
     source = client.get(index=name, id="new")["_source"]
-    assert source["shift"] == {"vectors": KNOWN.hash, "alpha": 1.0, "language": "de"}
+    assert stamp_of(source) == {"vectors": KNOWN.hash, "alpha": 1.0, "language": "de"}
     assert np.abs(np.array(source["embedding"]) - (1 - KNOWN.vectors["de"])).max() < 1e-6
     for number in (1, 2):
         settings = client.indices.get_settings(index=f"{name}-v000{number}")[f"{name}-v000{number}"]["settings"]
@@ -351,7 +352,7 @@ def test_an_index_with_fields_of_its_own(client, index_name):
     found = client.get(index=index_name, id="1")["_source"]
     there = np.array(found["dense"].pop("v1"), np.float64)
     assert np.abs(there - (raw - KNOWN.vectors["th"].astype(np.float64))).max() < 1e-6 * np.linalg.norm(raw)
-    stamp = {"vectors": KNOWN.hash, "alpha": 1.0, "language": "th"}
+    stamp = {"vectors": KNOWN.hash, "alpha": 1.0, "language": "th", "page": "1"}
     assert found == source | {"dense": {"model": "m"}, "moved": stamp}
     printed(run("rollback", index_name, "--json"))
     assert client.get(index=index_name, id="1")["_source"]["dense"]["v1"] == raw.tolist()

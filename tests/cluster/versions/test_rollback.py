@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from given_data import run
 from shifted_index import Corpus, language_vectors, printed, refused, require_vectors, saved, sources
+from stamps import stamp_of
 
 from langshift.plugin import versions
 
@@ -80,7 +81,7 @@ def test_what_clients_write_is_shifted_afterwards_where_it_was_before(client, na
     assert refused(run("rollback", name)) == nothing_before(name)
     client.index(index=name, id="new", body={"text": "neu", "language": "de", "embedding": [1.0] * 6})
     source = client.get(index=name, id="new")["_source"]
-    assert source["shift"] == {"vectors": KNOWN.hash, "alpha": 0.75, "language": "de"}
+    assert stamp_of(source) == {"vectors": KNOWN.hash, "alpha": 0.75, "language": "de"}
     assert np.abs(np.array(source["embedding"]) - (1 - 0.75 * KNOWN.vectors["de"])).max() < 1e-6
     client.ingest.delete_pipeline(id=f"langshift-{name}-*")
 

@@ -7,7 +7,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.UUID;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * What becomes of a document on its way into an index, as `plugin/pipelines.py` has it: texts in normal form and in the
@@ -19,14 +21,18 @@ final class DocumentShift {
     private static final double LEAST_CONFIDENCE = 0.5;
 
     private final StoredShift shift;
-    private final String vector, language, confidence, stamp, told, title, parent;
+    private final String vector, language, confidence, stamp, told, title, parent, group;
     private final List<String> texts;
-    private final boolean split;
+    private final boolean split, paged;
     /** The languages that detection is limited to; empty for all. */
     private final Set<String> languages;
 
-    /** @param meta the whole `_meta` of the index */
-    DocumentShift(String index, Map<String, Object> meta) {
+    /**
+     * @param meta the whole `_meta` of the index
+     * @param paged whether its mapping has pages; else any value that comes first would tell what others must be
+     */
+    DocumentShift(String index, Map<String, Object> meta, boolean paged) {
+        this.paged = paged;
         Map<String, Object> fingerprint = IndexFacts.map(meta.get("langshift")), fields = IndexFacts.map(meta.get("langshift_fields"));
         shift = new StoredShift(index, fingerprint, IndexFacts.map(meta.get("langshift_vectors")));
         languages = Set.copyOf(IndexFacts.strings(fingerprint.get("languages")));
@@ -40,6 +46,7 @@ final class DocumentShift {
         title = own.isEmpty() ? "title" : IndexFacts.text(fields, "title", null);
         split = own.isEmpty() || Boolean.TRUE.equals(fields.get("split"));
         parent = IndexFacts.text(fields, "parent", null);
+        group = IndexFacts.text(fields, "group", "group");
     }
 
     /** Puts its texts into the form in which they are asked for. */
@@ -73,14 +80,19 @@ final class DocumentShift {
         Object value = Fields.at(document, vector), stamped = Fields.at(document, stamp);
         List<String> strings = split ? texts.stream().filter(path -> Fields.at(document, path) instanceof String).toList() : List.of();
         if (value == null && strings.isEmpty()) {
-            // It may be a part of a document, for an update.
+            // It may be a part of a document, for an update, or take away the stamp.
+            boolean part = stamped instanceof Map<?, ?> || stamped == null && !document.containsKey(stamp);
+            if (paged && part && first(document, group) != null) {
+                putStamp(document, stamped == null ? new HashMap<>() : IndexFacts.map(stamped));
+            }
             return;
         }
         if (value instanceof String packed) {
             value = unpacked(packed, name);
             Fields.put(document, vector, value);
         }
-        if (stamped == null) {
+        // A page alone, of such a part, tells nothing of a vector.
+        if (stamped == null || Set.of("page").equals(IndexFacts.map(stamped).keySet())) {
             accept(document, value, strings, detector, name);
         } else {
             refit(document, value, strings, stamped, name);
@@ -275,10 +287,27 @@ final class DocumentShift {
                 throw new IllegalArgumentException(name + " has numbers in " + vector + " that are too large for float32.");
             }
         } else if (shift.hash != null && shift.hash.equals(old.get("vectors"))) {
-            // Already what this index makes of it.
+            // Already what this index makes of it, but for the page.
+            putStamp(document, old);
             return;
         }
+        putStamp(document, made);
+    }
+
+    /** With the page, by which a search shows each once: the group, else the document that a chunk is of, or itself. */
+    private void putStamp(Map<String, Object> document, Map<String, Object> made) {
+        if (paged) {
+            Stream<Object> named = Stream.of(first(document, group), first(document, parent), document.get("_id"));
+            made.put("page", named.filter(Objects::nonNull).findFirst().orElseGet(() -> UUID.randomUUID().toString()));
+        }
         Fields.put(document, stamp, made);
+    }
+
+    /** The first value of a field; null where that is no word or number. */
+    private static String first(Map<String, Object> document, String path) {
+        Object value = path == null ? null : Fields.at(document, path);
+        Object one = value instanceof List<?> list && !list.isEmpty() ? list.get(0) : value;
+        return one instanceof Number || one instanceof String text && !text.isEmpty() ? one.toString() : null;
     }
 
     private void prefer(double[] sum, int sign, Map<String, Object> own, String name) {

@@ -35,6 +35,7 @@ final class IndexFacts {
     final List<String> texts;
     final Map<String, Double> weights;
     final boolean split;
+    private final boolean paged;
     final Set<String> analyzed;
     /** Languages whose texts have a field, and with it an analyzer of their own. */
     final Set<String> textLanguages;
@@ -78,6 +79,7 @@ final class IndexFacts {
         map(fields.get("weights")).forEach((name, value) -> weights.put(name, number(value, 1)));
         analyzed = Set.copyOf(strings(fields.get("analyzed")));
         vectorField = mapped(source, vector);
+        paged = !mapped(source, text(fields, "stamp", "shift") + ".page").isEmpty();
         textLanguages = Set.copyOf(map(mapped(source, mainText()).get("properties")).keySet());
     }
 
@@ -116,7 +118,7 @@ final class IndexFacts {
     DocumentShift documents() {
         DocumentShift made = documents;
         if (made == null) {
-            made = new DocumentShift(index, meta);
+            made = new DocumentShift(index, meta, paged);
             documents = made;
         }
         return made;
