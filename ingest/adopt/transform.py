@@ -211,11 +211,11 @@ class StoredDocumentBuilder(ActionBuilder):
         }
         tallies = [f"language {language}", "vectorless"]
         if document.embedding is not None:
-            page = page_of(parse_source(stored.source) | document.other, fields, stored.id)
-            changes[fields.stamp] = orjson.dumps({**made.stamp, "page": page})
+            source = {**parse_source(stored.source), **document.other}
+            changes[fields.stamp] = orjson.dumps({**made.stamp, "page": page_of(source, fields, stored.id)})
             tallies = self._tallies(document, made.detection, made.stamp)
             # A string is base64, which servers before 3.7 refuse.
-            if is_shifted(made.stamp) or isinstance(value_at(parse_source(stored.source), fields.vector), str):
+            if is_shifted(made.stamp) or isinstance(value_at(source, fields.vector), str):
                 changes[fields.vector] = orjson.dumps(made.shifted, option=orjson.OPT_SERIALIZE_NUMPY)
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.
@@ -223,8 +223,8 @@ class StoredDocumentBuilder(ActionBuilder):
         if document.other:
             tallies.append("parentless")
         changes |= {name: orjson.dumps(value) for name, value in document.other.items()}
-        source = edit_source(stored.source, changes)
-        lines = action_line("index", stored.id, stored.version, stored.routing) + source + b"\n"
+        lines = action_line("index", stored.id, stored.version, stored.routing)
+        lines += edit_source(stored.source, changes) + b"\n"
         # No final pipeline runs on it, and its texts may be what only the server can read.
         vector_sent = made.shifted.tobytes() if document.embedding is not None and self.wants(row.line) else None
         return BulkAction(row.line, stored.id, "index", lines, row.original, vector_sent, tuple(tallies))

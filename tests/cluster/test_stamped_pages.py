@@ -18,6 +18,7 @@ from langshift.plugin.pipelines import install
 from langshift.plugin.retune import RetuneRequest, retune, roll_back
 
 SHIFT = made_shift(alpha=0.5)
+KEYWORD = {"type": "keyword", "ignore_above": 8191}
 TEXT = "The sea rises and falls.\n\nThe Moon pulls at the water."
 DOCUMENTS = {
     "rain-de": {"language": "de", "group": "rain"},
@@ -134,7 +135,7 @@ def page_of_mapping(client, index):
 
 def test_an_index_of_before_gets_pages_by_a_retune_and_back(client, old):
     retune(client, old, RetuneRequest(0.25))
-    assert page_of_mapping(client, f"{old}-v0002") == {"type": "keyword"}
+    assert page_of_mapping(client, f"{old}-v0002") == KEYWORD
     assert found_pages(client, old) == only(PAGES)
     assert page_of_mapping(client, f"{old}-v0001") == {}
     stamp = {"vectors": MADE.vectors, "alpha": 0.0, "page": "2026-01-31"}
@@ -142,14 +143,14 @@ def test_an_index_of_before_gets_pages_by_a_retune_and_back(client, old):
     for name in ("2026-01-31", "other"):
         client.index(index=old, id=name, body=source | {"shift": stamp | {"page": name}})
     roll_back(client, old)
-    assert page_of_mapping(client, f"{old}-v0001") == {"type": "keyword"}
+    assert page_of_mapping(client, f"{old}-v0001") == KEYWORD
     assert client.get(index=old, id="other")["_source"]["shift"]["page"] == "other"
 
 
 def test_an_index_of_before_gets_pages_by_its_pipeline(client, old):
     index = f"{old}-v0001"
     install(client, index, SHIFT, USUAL, None)
-    assert page_of_mapping(client, index) == {"type": "keyword"}
+    assert page_of_mapping(client, index) == KEYWORD
     for name in ("2026-01-31", "other"):
         client.index(index=old, id=name, body={"embedding": raw_vector(), "language": "de"})
     done = client.update_by_query(index=old, params={"refresh": "true"})
