@@ -171,7 +171,7 @@ def in_a_sentence(replays: Mapping[str, ReplayResult]) -> str:
     return (
         f"The first hit is the right page for {told(RIGHT_PAGE, ' of the questions')}. Of the answers in other "
         f"languages, questions find {told('TLR@20')}. The cost: where each page is shown once, the right one is shown "
-        f"in the question's language to {told(READERS)}."
+        f"in the question's language for {told(READERS)}."
     )
 
 
