@@ -57,6 +57,8 @@ def test_searches_find_documents_by_whatever_field_names_them(client, cluster_ur
                 there = {**there, "page": {**there.get("page", {}), "doc": name}}
             assert kept == there, name
         assert len(after) == len(before) == 6
+        pages = {"c1": str(of(1)), "c2": str(of(1)), "c3": str(of(2)), "c4": str(of(2)), "7": "7", "8": "8"}
+        assert {name: one.source["shift"]["page"] for name, one in after.items()} == pages
         search = ["search", f"{index_name}-new", "sea", "--mode", "lexical", "--json"]
         found = langshift(*search, url=cluster_url)
         assert found.returncode == 0, found

@@ -190,6 +190,7 @@ def test_an_adopted_index_stays_as_it_is_but_for_its_vectors(client, index_name,
             assert (now.routing, now.version) == (then.routing, then.version)
             others = [{**one.source, "vec": None, "shift": None} for one in (now, then)]
             assert others[0] == others[1]
+            assert now.source["shift"]["page"] == identifier
             text = " ".join([now.source["headline"], *now.source["body"]])
             stored = np.array(now.source["vec"], np.float64)
             assert np.abs(stored - vector(text, dimension=NEW)).max() < 1e-6
