@@ -332,8 +332,7 @@ def recommended(
         known: the file; None moves nothing.
         alpha: scale of all languages; None takes the file's scales, else 1.
         gamma: None takes the file's, but 0 beside an alpha that was given.
-        own: None takes what goes with how much is translated, but 0 beside an alpha or a gamma, and where documents
-            stay as they are.
+        own: None takes what goes with how much is translated, but 0 beside an alpha or a gamma.
         translated: see ``LanguageVectors.recommended_own``.
 
     Raises:
@@ -346,7 +345,7 @@ def recommended(
     unnamed, shifts_as_known = alpha is None, alpha is None and gamma is None
     gamma = gamma if gamma is not None else advice.gamma if unnamed else 0.0
     if own is None:
-        own = known.recommended_own(translated) if shifts_as_known and (advice.alpha or advice.gamma) else 0.0
+        own = known.recommended_own(translated) if shifts_as_known else 0.0
     return Debiaser(known, advice.alpha if alpha is None else alpha, dict(advice.alphas) if unnamed else {}, gamma, own)
 
 

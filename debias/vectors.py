@@ -237,15 +237,17 @@ class LanguageVectors:
 
         What it takes is what the encoder's own cosine gives a document for being in the query's language, before
         anything is said: ``b``, the median over languages of ``⟨m_Q,ℓ, m_D,ℓ⟩`` less its mean over all other languages
-        of documents. β pays for questions that have an answer in their own language, and costs all others.
+        of documents. β pays for questions that have an answer in their own language, and costs all others. Where no
+        gamma is recommended, queries hardly say which language they are in, and u is mostly noise.
 
         Args:
             translated: how much of the index is there in all of its languages, 0 to 1; see ``Translations.share``.
 
         Returns:
-            β to three decimals; 0 where nothing is known of it.
+            β to three decimals; 0 where nothing is known of it, or no gamma is recommended.
         """
-        documents = self._means(DOCUMENTS) if self.own_vectors and self.normalised else {}
+        told = self.recommendation is not None and self.recommendation.gamma and self.normalised
+        documents = self._means(DOCUMENTS) if told and self.own_vectors else {}
         queries = self._means(QUERIES) if self.query_vectors else documents
         spoken = {text_language(tag): tag for tag in sorted(documents.keys() & queries.keys(), reverse=True)}.values()
         if len(spoken) < 2:

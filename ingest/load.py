@@ -29,7 +29,7 @@ from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.plugin import version_writer
 from langshift.plugin.index_sample import unread_of
 from langshift.plugin.pipelines import inherit_pipeline_on_load
-from langshift.plugin.translations import translations_of
+from langshift.plugin.translations import noted_translations
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target, version_behind
 from langshift.reporting import note
@@ -188,7 +188,7 @@ class LoadRun:
         if live != target.index:
             note(f"{target.name} now points to {live}, which has the documents of {target.index} too.")
         self._summary.unread = self._patiently(lambda: unread_of(self._client, live, self._summary.languages))
-        count = partial(translations_of, self._client, live, target.fields)
+        count = partial(noted_translations, self._client, live, target.fields)
         self._summary.translations = self._patiently(count)
         self._finish(target)
         return self._summary

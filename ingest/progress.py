@@ -269,7 +269,8 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     if summary.without_vector:
         most = summary.without_vector.most_common()
         named = ", ".join(f"{tag} ({pluralize(count, noun)})" for tag, count in most)
-        sentences.append(f"No language vector for {named}: not shifted by language.")
+        nor = ", nor moved towards queries in it" if summary.made.own else ""
+        sentences.append(f"No language vector for {named}: not shifted by language{nor}.")
     later = "left out: the index has a later version of the document, from this corpus or elsewhere"
     counted = (
         (summary.superseded, "line", later),

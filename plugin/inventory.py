@@ -26,7 +26,10 @@ State = Literal["live", "kept", "unfinished"]
 VersionOperation = Literal["load", "retune", "reencode", "rollback"]
 
 _BLOCKS = ("write", "read_only", "read_only_allow_delete")
-_META = (metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FIELDS, SPARSE, TOKENS)
+_META = (
+    *(metadata.FINGERPRINT, metadata.UNFINISHED, metadata.ORIGIN, metadata.FIELDS, metadata.TRANSLATED),
+    *(SPARSE, TOKENS),
+)
 _SETTINGS = ("creation_date", "uuid", *(f"blocks.{name}" for name in _BLOCKS))
 _WANTED = ("aliases", *(f"mappings._meta.{name}" for name in _META), *(f"settings.index.{name}" for name in _SETTINGS))
 # What ``--json`` says of a version, in this order.
@@ -112,6 +115,7 @@ class Version(ListedVersion):
             blocked none.
         begun: when a retune, reencode or rollback that is not finished began, ISO 8601; None for other versions.
         process: the process that did it, as ``state.this_process`` gives it; None for other versions.
+        translated: how far its documents are translated, see ``metadata.TRANSLATED``; 0 where nobody has looked.
     """
 
     fingerprint: Fingerprint
@@ -120,6 +124,7 @@ class Version(ListedVersion):
     begun: str | None = None
     process: Mapping[str, Any] | None = None
     beside: Sequence[Kept] = ()
+    translated: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
@@ -216,6 +221,7 @@ def _version(
         blocks=by.get("from", by.get("live")) if by.get("blocked") else None,
         begun=note.get("at"),
         process=note.get("process"),
+        translated=meta.get(metadata.TRANSLATED) or 0.0,
         beside=list(stored_beside(meta).values()),
     )
 

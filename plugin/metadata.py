@@ -306,6 +306,8 @@ FIELDS = "langshift_fields"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
 #: Languages that the encoder was found not to read.
 UNREAD = "langshift_unread"
+#: How far documents are translated, 0 to 1, when a load last looked; see ``Translations.share``.
+TRANSLATED = "langshift_translated"
 ANCHORS = "langshift_anchors"
 #: The version after which those of the last load begin, where that lies ahead of the server's time.
 VERSION_BASE = "langshift_version_base"
@@ -525,6 +527,7 @@ _FORMS: Final[Mapping[str, Any]] = {
     ORIGIN: Origin | None,
     UNFINISHED: _Unfinished | None,
     UNREAD: list[str] | None,
+    TRANSLATED: float | None,
     VECTORS: _StoredVectors,
     SPARSE: SparseWeights,
     TOKENS: TokenVectors,

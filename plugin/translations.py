@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
 
+from langshift.plugin import metadata
 from langshift.plugin.metadata import FieldNames
 from langshift.wording import pluralize
 
@@ -50,12 +51,21 @@ class Translations(NamedTuple):
         return f"{pluralize(self.pages, 'page')}, on average in {self.per_page:.1f} of {languages:.1f} languages"
 
 
+def noted_translations(client: OpenSearch, index: str, fields: FieldNames) -> Translations | None:
+    """As ``translations_of``, and the version keeps how far it is translated."""
+    found, meta = translations_of(client, index, fields), metadata.read_metadata(client, index)
+    share = None if found is None else round(found.share, 2)
+    if share != meta.get(metadata.TRANSLATED):
+        metadata.change(client, index, {metadata.TRANSLATED: share})
+    return found
+
+
 def translations_of(client: OpenSearch, index: str, fields: FieldNames) -> Translations | None:
     """Count them by the pages that documents' stamps name; one search.
 
     Args:
         client: the cluster.
-        index: a version, or its alias.
+        index: a version.
         fields: the names of its fields.
 
     Returns:

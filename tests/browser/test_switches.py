@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from console_page import address, hits, ids, question, settled, slider
+from console_page import address, drag, hits, ids, question, settled, slider
 from playwright.sync_api import expect
 
 WORDS = question("en")
@@ -50,6 +50,26 @@ def test_one_of_each_translation_group(page, demo, found):
     switch.uncheck()
     expect(page).not_to_have_url(re.compile(r"left\.one"))
     expect(hits(page, "left").locator(".others")).to_have_count(0)
+
+
+def test_each_page_once_where_most_are_translated(page, demo, found):
+    page.goto(address(demo, WORDS, once=""))
+    pages = [name.rpartition("-")[0] for name in ids(page, "left")]
+    assert len(set(pages)) == len(pages) > 1
+    # By the best hit of each, as any client's `collapse`, also at another alpha.
+    best = {}
+    for hit in found(demo.plain, WORDS, size=100):
+        best.setdefault(hit.group, hit.id)
+    assert ids(page, "left") == list(best.values())[:10]
+    drag(page, slider(page, "right", "alpha"), 0.5)
+    settled(page, "right.alpha=")
+    pages = [name.rpartition("-")[0] for name in ids(page, "right")]
+    assert len(set(pages)) == len(pages)
+    page.locator("#once").select_option("all")
+    settled(page, "once=0")
+    assert ids(page, "left") == [hit.id for hit in found(demo.plain, WORDS)]
+    page.locator("#once").select_option("each page once")
+    expect(page).not_to_have_url(re.compile("once"))
 
 
 def test_the_same_index_on_both_sides(page, demo):

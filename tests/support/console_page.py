@@ -24,8 +24,11 @@ def question(language, topic="allergy"):
 
 
 def address(demo, words="", **more):
-    """The search page with the plain index left and the shifted one right; in names ``_`` stands for a dot."""
-    state = {"q": words, "left": demo.plain, "right": demo.shifted}
+    """The search page with the plain index left and the shifted one right; in names ``_`` stands for a dot.
+
+    All translations are shown, which is not usual for these indices; with ``once=""`` each page once.
+    """
+    state = {"q": words, "left": demo.plain, "right": demo.shifted, "once": "0"}
     state |= {name.replace("_", "."): value for name, value in more.items()}
     return "/search?" + urlencode({name: value for name, value in state.items() if value != ""})
 

@@ -301,4 +301,6 @@ def test_what_ships_tells_the_language_of_queries(encoder, most_often):
     responses = known.query_means @ own.T
     assert np.median(responses.diagonal()) == pytest.approx(1, abs=0.4)
     assert np.mean(responses.diagonal() >= responses.max(axis=1)) >= most_often
-    assert known.recommended_own() < known.recommended_own(0.5) < known.recommended_own(1) < 0.05
+    # Of use-m's queries it is hardly told, so that no preference is recommended.
+    recommended = [known.recommended_own(share) for share in (0, 0.5, 1)]
+    assert recommended == ([0.002, 0.016, 0.029] if encoder == "e5-small" else [0, 0, 0])

@@ -17,7 +17,7 @@ from langshift.web.context import AppContext, context_of, page
 from langshift.web.search import state as limits
 from langshift.web.search.searching import SideResult, SideSearcher, side_error
 from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState, choice_of, parse_state, resolve_state
-from langshift.web.search.view import pages, views
+from langshift.web.search.view import once, pages, views
 from langshift.web.search.why import explain_hit
 
 
@@ -47,6 +47,7 @@ def search(request: Request) -> Response:
         sides=views(state, known, outcomes),
         pages=pages(state, outcomes),
         paged=replace(state, start=0).address(),
+        once=once(state, known),
         languages=_languages(console, state, known, outcomes),
         prefetch=state.address("/search/vectors") if any(one.fixed is None for one in outcomes.values()) else None,
         limits=limits,

@@ -25,7 +25,7 @@ from langshift.retrieval.shortlist import rank as plain_rank
 from langshift.retrieval.snippets import ShownText, Snippet, make_snippets, nearest_sentences
 from langshift.retrieval.steps import HttpRequest, SearchPlan, execute, recorded, request_of
 from langshift.web.context import AppContext, LruCache
-from langshift.web.search.state import MOST_SIZE, IndexChoice, SearchSide, SearchState, choice_of, choices
+from langshift.web.search.state import MOST_SIZE, IndexChoice, SearchSide, SearchState, choice_of, choices, shows_once
 
 # Two sides of some dozens of queries; with what lists show of its documents a shortlist is a few megabytes at most.
 _MOST: Final = 32
@@ -249,6 +249,8 @@ class SideSearcher:
         choice = choice_of(side, known)
         try:
             side, reason = self.resolved(side, choice)
+            by_default = shows_once(state.left, state.right, known)
+            state = replace(state, once=by_default if state.once is None else state.once)
             find = self._ranked if rankable(side.setting) and state == state.by_score else self._live
             found = find(state, side, choice)._replace(mode_reason=reason)
             found = found._replace(facets=self._facets(state, choice, found.point_in_time))
@@ -359,7 +361,7 @@ class SideSearcher:
         return SideResult(
             choice=choice,
             side=side,
-            hits=self._with_snippets(searcher, question, found, state.size),
+            hits=self._with_snippets(searcher, question, _shown(state, found), state.size),
             language=question.language,
             languages=searcher.index.languages,
             notes=tuple(language_notes(searcher.index, question, side.setting, detected=state.language is None)),
@@ -383,7 +385,7 @@ class SideSearcher:
         return SideResult(
             choice=choice,
             side=side,
-            hits=self._with_snippets(searcher, question, result.hits, state.size),
+            hits=self._with_snippets(searcher, question, _shown(state, result.hits), state.size),
             language=result.language,
             languages=searcher.index.languages,
             notes=result.notes,
@@ -474,6 +476,16 @@ def rank(gathered: CachedShortlist, side: SearchSide, vectors: ShortlistVectors 
     else:
         found = rank_at(shortlist, vectors, side.setting, side.alpha, side.gamma, size=MOST_SIZE)
     return tuple(to_hit(one, index.fields, snippet=gathered.marked.get(one.id)) for one in found.hits)
+
+
+def _shown(state: SearchState, hits: Sequence[Hit]) -> list[Hit]:
+    """Each page once, by its best hit, as `collapse` would; all hits where that is not asked for, and of pages."""
+    if not state.once or state != state.by_score:
+        return list(hits)
+    best: dict[str, Hit] = {}
+    for hit in hits:
+        best.setdefault(hit.group or hit.id, hit)
+    return list(best.values())
 
 
 def _search_key(state: SearchState, choice: IndexChoice) -> tuple[Hashable, ...]:

@@ -27,6 +27,8 @@ MOST_SIZE: Final = 100
 MOST_PREFERENCE: Final = 0.2
 GAMMAS: Final = (0.0, *(at / 100 for at in range(round(LEAST_GAMMA * 100), round(MOST_GAMMA * 100) + 1)))
 _SHOWN = 40
+# From here on, of ten hits most are translations of others.
+_TRANSLATED = 0.8
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class SearchState:
         sort: by what hits are sorted, each as ``--sort`` takes it; empty for by score.
         start: the place of the first hit that is shown, counted from 0, in a ranking at one point in time; None for
             no pages.
+        once: whether of translations of each other the best is shown; None where that goes by the indices, see
+            ``resolve_state``.
         left: the left search.
         right: the right search.
     """
@@ -83,6 +87,7 @@ class SearchState:
     facet: str = ""
     sort: tuple[str, ...] = ()
     start: int | None = None
+    once: bool | None = None
     left: SearchSide = field(default_factory=SearchSide)
     right: SearchSide = field(default_factory=SearchSide)
 
@@ -97,6 +102,7 @@ class SearchState:
         filters = [("filter", text) for text in self.filter_texts]
         given = [("q", self.words), ("lang", self.language), ("size", size), *filters]
         given += [("facet", self.facet), ("sort", ",".join(self.sort)), ("from", start)]
+        given += [("once", "" if self.once is None else str(int(self.once)))]
         found = [(name, value) for name, value in given if value]
         usual = _side_values(SearchSide())
         for place in PLACES:
@@ -145,6 +151,7 @@ def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
         facet=values.get("facet", "").strip(),
         sort=tuple(filter(None, map(str.strip, values.get("sort", "").split(",")))),
         start=start,
+        once=_is_on("once", values) if "once" in values else None,
         left=_side("left", values),
         right=_side("right", values),
     )
@@ -272,6 +279,11 @@ class IndexChoice(NamedTuple):
     version: Version
 
     @property
+    def translated(self) -> bool:
+        """Whether most of its pages are there in most of its languages."""
+        return self.version.translated >= _TRANSLATED
+
+    @property
     def live(self) -> bool:
         """Whether its alias stands for it."""
         return self.version.state == "live"
@@ -328,7 +340,7 @@ def choices(versions: Iterable[Version]) -> list[IndexChoice]:
 
 
 def resolve_state(state: SearchState, known: Sequence[IndexChoice]) -> SearchState:
-    """The state with an index on both sides, and without scales that are the index's own.
+    """The state with an index on both sides, and without what is usual for them: scales, and whether pages show once.
 
     Raises:
         UsageError: there is no index, or not the one that is named.
@@ -342,7 +354,13 @@ def resolve_state(state: SearchState, known: Sequence[IndexChoice]) -> SearchSta
         left = _beside(left, choice_of(right, known), known)
     elif right.index is None:
         right = _beside(right, choice_of(left, known), known)
-    return replace(state, left=_as_indexed(left, known), right=_as_indexed(right, known))
+    once = None if state.once == shows_once(left, right, known) else state.once
+    return replace(state, once=once, left=_as_indexed(left, known), right=_as_indexed(right, known))
+
+
+def shows_once(left: SearchSide, right: SearchSide, known: Sequence[IndexChoice]) -> bool:
+    """Whether each page is shown once where nobody has chosen: where both indices are translated."""
+    return all(choice_of(side, known).translated for side in (left, right))
 
 
 def choice_of(side: SearchSide, known: Sequence[IndexChoice]) -> IndexChoice:

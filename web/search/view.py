@@ -15,7 +15,7 @@ from langshift.retrieval.filters import read_filters
 from langshift.retrieval.hits import Hit
 from langshift.retrieval.steps import HttpRequest
 from langshift.web.search.searching import SideResult
-from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState, choice_of, number
+from langshift.web.search.state import PLACES, IndexChoice, Place, SearchState, choice_of, number, shows_once
 
 # A list of more numbers is shown as how many it has.
 _MOST_NUMBERS: Final = 16
@@ -61,6 +61,17 @@ def views(
             }
         found.append(seen)
     return found
+
+
+def once(state: SearchState, known: Sequence[IndexChoice]) -> dict[str, bool]:
+    """Whether each page is shown once, whether that is usual for the two indices, and whether there is a choice."""
+    usual = shows_once(state.left, state.right, known)
+    offered = any(choice_of(side, known).translated for side in (state.left, state.right))
+    return {
+        "offered": offered or state.once is not None,
+        "usual": usual,
+        "on": usual if state.once is None else state.once,
+    }
 
 
 class Pages(NamedTuple):
