@@ -62,7 +62,7 @@ def test_each_page_once_where_most_are_translated(page, demo, found):
         best.setdefault(hit.group, hit.id)
     assert ids(page, "left") == list(best.values())[:10]
     drag(page, slider(page, "right", "alpha"), 0.5)
-    settled(page, "right.alpha=")
+    settled(page, "right.alpha=0.5")
     pages = [name.rpartition("-")[0] for name in ids(page, "right")]
     assert len(set(pages)) == len(pages)
     page.locator("#once").select_option("all")
