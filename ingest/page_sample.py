@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from zlib import crc32
 
+from langshift.files import LONGEST_LINE
 from langshift.ingest.documents import Document
 from langshift.ingest.parsing import Parser
 from langshift.plugin.metadata import value_at
@@ -26,17 +27,31 @@ class PageSample:
         self._parser = parser
         name = parser.fields.group.rpartition(".")[2].encode()
         value = rb'("(?:[^"\\]|\\.)*"|-?[0-9][^,}\]\s]*)'
-        self._named = re.compile(rb'"%s"\s*:\s*\[?\s*%s' % (re.escape(name), value))
+        self._named = re.compile(rb'"%s"\s*:\s*%s' % (re.escape(name), value))
         self._below, self._seen, self._size = _ALL, 0, 0
         self._kept: list[tuple[int, bytes]] = []
+        self._rest = b""
 
     def look(self, block: bytes) -> None:
-        """Take the next bytes of a file; a line that two blocks share is passed over."""
-        for found in self._named.finditer(block):
+        """Take the next bytes of a file."""
+        whole, line_break, rest = block.rpartition(b"\n")
+        if line_break:
+            self._take(self._rest + whole)
+            self._rest = rest
+        elif len(self._rest) < LONGEST_LINE:
+            self._rest += rest
+
+    def end(self) -> None:
+        """The file is at its end."""
+        self._take(self._rest)
+        self._rest = b""
+
+    def _take(self, lines: bytes) -> None:
+        for found in self._named.finditer(lines):
             self._seen += 1
             if (number := crc32(found[1])) < self._below:
-                end = block.find(b"\n", found.end())
-                self._keep(number, block[block.rfind(b"\n", 0, found.start()) + 1 : end if end >= 0 else len(block)])
+                end = lines.find(b"\n", found.end())
+                self._keep(number, lines[lines.rfind(b"\n", 0, found.start()) + 1 : end if end >= 0 else len(lines)])
 
     def _keep(self, number: int, line: bytes) -> None:
         self._kept.append((number, line))

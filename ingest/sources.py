@@ -223,6 +223,7 @@ class Files(NumberedFiles):
         self._pages = PageSample(parser)
         for file in files:
             file.measure(self._pages.look)
+            self._pages.end()
             # What is in order, by language or by time, tells by its first lines only of what comes first.
             for _, content, _ in islice(file.drawn(), 0, None, -(-len(files) // _FILES_DRAWN_FROM)):
                 if isinstance(content, Document | Update):

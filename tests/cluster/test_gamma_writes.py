@@ -1,7 +1,5 @@
 """Gamma and own on every way to the index: each vector is what NumPy makes of it, and is taken back."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from embeddings_server import embeddings_server
@@ -9,7 +7,7 @@ from embeddings_server import vector as encoded
 from given_data import run, write_lines
 from old_index import OldIndex
 from reencoded_index import vectors_of, write_texts
-from shifted_index import printed, refused, saved, sources
+from shifted_index import preferring, printed, refused, saved, sources
 
 from langshift.debias.debiaser import Debiaser, undo
 from langshift.debias.vectors import LanguageVectors
@@ -18,17 +16,6 @@ from langshift.plugin.inventory import drop_all
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 COUNT, NEW = 27, 128
-
-
-def with_directions(known, norm=1.0):
-    """Language vectors of the lengths that they have for embeddings of a norm, with means and two directions."""
-    means = np.random.default_rng(9).standard_normal((2, known.dimension))
-    documents, queries = (np.float32(0.8 * norm * mean / np.linalg.norm(mean)) for mean in means)
-    vectors = {tag: np.float32(0.4 * norm * one / np.linalg.norm(one)) for tag, one in known.vectors.items()}
-    made = replace(known, vectors=vectors, common={"documents": documents, "queries": queries}).with_rank(2)
-    spoken = ("de", "en", "th")
-    own = np.random.default_rng(8).standard_normal((len(spoken), known.dimension)).astype(np.float32)
-    return replace(made, own_vectors=dict(zip(spoken, own, strict=True)), scatter=[0.5 * norm**2, 0.0, 0.0])
 
 
 def require(stored, raw, known, alpha, gamma, own, field="embedding"):
@@ -64,7 +51,7 @@ def servers(monkeypatch):
 def test_load_append_update_reencode_and_back(client, pipelines, servers, tmp_path, chunk):
     name, (old, new) = pipelines, servers
     corpus, documents = write_texts(tmp_path / "corpus.jsonl", COUNT)
-    known, other = (with_directions(vectors_of(server)) for server in servers)
+    known, other = (preferring(vectors_of(server)) for server in servers)
     files = saved(tmp_path, known, "old.safetensors"), saved(tmp_path, other, "new.safetensors")
     key = (lambda one: one) if chunk == "off" else (lambda one: f"{one}#0000")
 
@@ -106,7 +93,7 @@ def test_load_append_update_reencode_and_back(client, pipelines, servers, tmp_pa
 
 def test_an_adopted_index(client, cluster_url, index_name, tmp_path):
     old = OldIndex(cluster_url, index_name, documents=60)
-    known = with_directions(LanguageVectors.load(old.language_vectors(tmp_path / "planted.safetensors")))
+    known = preferring(LanguageVectors.load(old.language_vectors(tmp_path / "planted.safetensors")))
     options = ["--vector-field", "vec", "--text-field", "body", "--encoder", "given", "--language-field", "meta.lang"]
     options += ["--vectors", saved(tmp_path, known), "--gamma", 0.97, "--alpha", 1, "--own", 0.1]
     try:

@@ -42,6 +42,17 @@ def with_directions(vectors, rank=2):
     return replace(vectors, common=common, query_directions=principal_directions(np.array(rows), rank))
 
 
+def preferring(known, norm=1.0):
+    """Language vectors of the lengths that they have for embeddings of a norm, with all that a gamma and a β take."""
+    means = np.random.default_rng(9).standard_normal((2, known.dimension))
+    documents, queries = (np.float32(0.8 * norm * mean / np.linalg.norm(mean)) for mean in means)
+    vectors = {tag: np.float32(0.4 * norm * one / np.linalg.norm(one)) for tag, one in known.vectors.items()}
+    made = replace(known, vectors=vectors, common={"documents": documents, "queries": queries}).with_rank(2)
+    spoken = ("de", "en", "th")
+    own = np.random.default_rng(8).standard_normal((len(spoken), known.dimension)).astype(np.float32)
+    return replace(made, own_vectors=dict(zip(spoken, own, strict=True)), scatter=[0.5 * norm**2, 0.0, 0.0])
+
+
 def shortened(vectors):
     """The same language vectors and means with a norm of 1, as encoders have about; the directions stay."""
     parts = {name: getattr(vectors, name) for name in ("vectors", "common")}
