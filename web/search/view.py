@@ -50,14 +50,18 @@ def views(
         if outcome is not None:
             listed, other = outcome.hits[: state.size], outcomes[PLACES[1 - PLACES.index(place)]]
             start = state.start or 0
-            scales = " ".join(f"--{name} {number(value)}" for name, value in side.scales.items())
+            # Without a shift documents are looked at without a β, too.
+            bare = choice.own and side.scales.get("alpha", choice.alpha) == side.scales.get("gamma", choice.gamma) == 0
+            scales = {**side.scales, "own": 0.0} if bare else side.scales
             seen |= {
                 "start": start,
                 "rows": rows(listed, places(other.hits, start), start, among=_compared(state)),
                 "shares": [(tag, count, colours.get(tag, _COLOURS)) for tag, count in shares(listed)],
                 "facets": facet_links(state, outcome),
                 "requests": [(_dsl(one), one.as_curl) for one in (*outcome.requests, *outcome.facets.requests)],
-                "retune": f"langshift retune {choice.name} {scales}" if outcome.moved and choice.live else None,
+                "retune": f"langshift retune {choice.name} {_options(scales)}"
+                if outcome.moved and choice.live
+                else None,
             }
         found.append(seen)
     return found
@@ -113,6 +117,10 @@ def pages(state: SearchState, outcomes: Mapping[Place, SideResult]) -> Pages | N
         replace(at, start=after).address() if after < longest else None,
         replace(state.by_score, sort=state.sort).address(),
     )
+
+
+def _options(scales: Mapping[str, float]) -> str:
+    return " ".join(f"--{name} {number(value)}" for name, value in scales.items())
 
 
 class FacetLink(NamedTuple):
