@@ -91,7 +91,7 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
         f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
         f"fitted on {vectors.source}",
         f"{pluralize(count, 'direction')} of queries{'' if advice else '; alpha 1 (default: not tuned)'}",
-        *([f"recommended: {advice.words}"] if advice else []),
+        *([f"recommended: {advice.words}{_own_in_words(vectors)}"] if advice else []),
     ):
         line(text)
     languages = _languages(vectors)
@@ -102,6 +102,15 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
     ]
     names = [name.replace("_", " ") for name in figures]
     table(None, ["language", *names], rows, right=set(names))
+
+
+def _own_in_words(vectors: LanguageVectors) -> str:
+    least, most = _recommended_own(vectors)
+    return f", own {least:g} to {most:g} by how far a corpus is translated" if most else ""
+
+
+def _recommended_own(vectors: LanguageVectors) -> tuple[float, float]:
+    return vectors.recommended_own(), vectors.recommended_own(1)
 
 
 def _directions(vectors: LanguageVectors) -> int:
@@ -147,6 +156,7 @@ def _document(vectors: LanguageVectors, path: Path) -> dict[str, Any]:
         "file": str(path),
         **{name: getattr(vectors, name) for name in names.split()},
         "directions": _directions(vectors),
+        "recommended_own": _recommended_own(vectors),
         "recommendation": None if vectors.recommendation is None else asdict(vectors.recommendation),
         "languages": _languages(vectors),
     }
