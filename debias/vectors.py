@@ -241,7 +241,7 @@ class LanguageVectors:
         gamma is recommended, queries hardly say which language they are in, and u is mostly noise.
 
         Args:
-            translated: how much of the index is there in all of its languages, 0 to 1; see ``Translations.share``.
+            translated: how much of the index is there in all of its languages, 0 to 1; see ``TranslatedPages.share``.
 
         Returns:
             β to three decimals; 0 where nothing is known of it, or no gamma is recommended.

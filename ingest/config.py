@@ -23,7 +23,7 @@ from langshift.ingest.representations import OFF, Representation, open_represent
 from langshift.plugin import metadata, stored_shift
 from langshift.plugin.representations import SPARSE, TOKENS, SparseWeights, TokenVectors, stored_beside, to_metadata
 from langshift.plugin.stored_shift import StoredShift
-from langshift.plugin.translations import Translations
+from langshift.plugin.translated_pages import TranslatedPages
 from langshift.settings import VERSION
 
 #: A posterior below this makes a document ``und``, unless something else is asked for.
@@ -79,7 +79,7 @@ class EmbeddingPipeline:
             own = replace(own, debias=replace(own.debias, own=made.own), default_own=False)
         return own
 
-    def for_translations(self, found: Translations | None) -> EmbeddingPipeline:
+    def for_translations(self, found: TranslatedPages | None) -> EmbeddingPipeline:
         """Return it with the β that goes with how far a corpus is translated, where none was asked for."""
         known = self.debias.vectors
         if not (self.default_own and found and known and self.debias.own):

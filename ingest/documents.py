@@ -25,7 +25,7 @@ from langshift.normal_form import normal_form
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
 from langshift.plugin.metadata import CHUNK, PARENT, TEXT_FIELDS, USUAL, FieldNames, chunk_id, value_at
 from langshift.plugin.stored_vector import parse_vector
-from langshift.plugin.translations import Translations
+from langshift.plugin.translated_pages import TranslatedPages
 
 EMBEDDING = "embedding"
 OPERATION = "_op"
@@ -588,7 +588,7 @@ class DocumentSource(Protocol):
             LangshiftError: it was read before, and can be read only once.
         """
 
-    def translations(self, language_of: Callable[[Document], str]) -> Translations | None:  # noqa: ARG002 - for others
+    def translations(self, language_of: Callable[[Document], str]) -> TranslatedPages | None:  # noqa: ARG002 - for others
         """How far it is translated; ``language_of`` gives a document's language, as the field ``language`` has it.
 
         Returns:

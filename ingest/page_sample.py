@@ -9,7 +9,7 @@ from langshift.files import LONGEST_LINE
 from langshift.ingest.documents import Document
 from langshift.ingest.parsing import Parser
 from langshift.plugin.metadata import value_at
-from langshift.plugin.translations import Translations
+from langshift.plugin.translated_pages import TranslatedPages
 
 # Lines that are kept, and their bytes.
 _LINES, _BYTES = 1024, 8 << 20
@@ -61,7 +61,7 @@ class PageSample:
             self._kept = [one for one in self._kept if one[0] < self._below]
             self._size = sum(len(line) for _, line in self._kept)
 
-    def translations(self, language_of: Callable[[Document], str], total: int) -> Translations | None:
+    def translations(self, language_of: Callable[[Document], str], total: int) -> TranslatedPages | None:
         """What the corpus has, as far as these tell.
 
         Args:
@@ -87,6 +87,6 @@ class PageSample:
         each, alone = grouped / held.total(), total - grouped
         sizes = Counter(language for languages in pages.values() for language in languages)
         shares = {tag: count / held.total() for tag, count in held.items()}
-        return Translations.of(
+        return TranslatedPages.of(
             each * len(pages) + alone, [each * sizes[tag] + alone * share for tag, share in shares.items()]
         )

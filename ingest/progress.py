@@ -19,7 +19,7 @@ from langshift.ingest.chunking import CHARACTERS
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import text_language
 from langshift.plugin.transfer import state
-from langshift.plugin.translations import Translations
+from langshift.plugin.translated_pages import TranslatedPages
 from langshift.plugin.versions import unfinished
 from langshift.wording import pluralize
 
@@ -138,7 +138,7 @@ class LoadSummary:
     shifted: int = 0
     cut: int = 0
     long: int = 0
-    translations: Translations | None = None
+    translations: TranslatedPages | None = None
     unread: dict[str, int] = field(default_factory=dict)
     longest: int | None = None
     folded: Counter[str] = field(default_factory=Counter)
@@ -280,7 +280,7 @@ def remarks(summary: LoadSummary, pipeline: EmbeddingPipeline) -> list[str]:
     return sentences
 
 
-def _translated(summary: LoadSummary, found: Translations, pipeline: EmbeddingPipeline) -> Iterator[str]:
+def _translated(summary: LoadSummary, found: TranslatedPages, pipeline: EmbeddingPipeline) -> Iterator[str]:
     """How far an index is translated, what to ask then, and the β for it where it has less."""
     yield f"Translated: {found.in_words}. A search that collapses on {found.field} shows each page once."
     known, own = pipeline.debias.vectors, summary.made.own

@@ -18,7 +18,7 @@ from langshift.files import PARQUET, LineNumbers
 from langshift.ingest.documents import Document, DocumentSource, Original, SourceRow, Update
 from langshift.ingest.page_sample import PageSample
 from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
-from langshift.plugin.translations import Translations
+from langshift.plugin.translated_pages import TranslatedPages
 
 #: At most so many bytes of the first lines are looked at, since those of a pipe are kept meanwhile.
 SNIFFED_BYTES = 64 << 20
@@ -236,9 +236,9 @@ class Files(NumberedFiles):
         if len(files) > 1:
             self.content = sha256(" ".join(f"{file.total} {file.content}" for file in files).encode()).hexdigest()
 
-    def translations(self, language_of: Callable[[Document], str]) -> Translations | None:
+    def translations(self, language_of: Callable[[Document], str]) -> TranslatedPages | None:
         """As some of the groups of its lines tell; see ``DocumentSource.translations``."""
-        return self._pages.translations(language_of, self.total)
+        return self._pages.translations(language_of, self.total or 0)
 
     def read(self, skip: LineNumbers) -> Generator[SourceRow]:
         """The lines in their order; see ``DocumentSource.read``."""

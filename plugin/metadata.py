@@ -306,7 +306,7 @@ FIELDS = "langshift_fields"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
 #: Languages that the encoder was found not to read.
 UNREAD = "langshift_unread"
-#: How far documents are translated, 0 to 1, when a load last looked; see ``Translations.share``.
+#: How far documents are translated, 0 to 1, when a load last looked; see ``TranslatedPages.share``.
 TRANSLATED = "langshift_translated"
 ANCHORS = "langshift_anchors"
 #: The version after which those of the last load begin, where that lies ahead of the server's time.

@@ -17,7 +17,7 @@ from langshift.plugin.inventory import find_version, versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run, state
-from langshift.plugin.translations import Translations, translations_of
+from langshift.plugin.translated_pages import TranslatedPages, translations_of
 from langshift.plugin.versions import IndexInfo, live
 from langshift.server_errors import unblocking
 from langshift.settings import VERSION
@@ -158,7 +158,7 @@ class RetunePlan(NamedTuple):
 
 
 def plan_retune(
-    index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest, found: Translations | None = None
+    index: IndexInfo, meta: Mapping[str, Any], wanted: RetuneRequest, found: TranslatedPages | None = None
 ) -> RetunePlan:
     """Put together what a retune does.
 

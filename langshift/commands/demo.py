@@ -164,14 +164,14 @@ def show(compared: ReplayPair, replays: Mapping[str, ReplayResult], shown: DemoE
 def in_a_sentence(replays: Mapping[str, ReplayResult]) -> str:
     """What the shift gains by pages and in other languages, and what it costs in the question's own."""
 
-    def told(name: str, of: str = "") -> str:
+    def shares_of(name: str, of: str = "") -> str:
         plain, paper, shifted = (f"{replays[way].scores[name].mean or 0.0:.0%}" for way in _WAYS)
         return f"{plain}{of} without a shift, {paper} with the paper's and {shifted} as recommended"
 
     return (
-        f"The first hit is the right page for {told(RIGHT_PAGE, ' of the questions')}. Of the answers in other "
-        f"languages, questions find {told('TLR@20')}. The cost: where each page is shown once, the right one is shown "
-        f"in the question's language for {told(READERS)}."
+        f"The first hit is the right page for {shares_of(RIGHT_PAGE, ' of the questions')}. Of the answers in other "
+        f"languages, questions find {shares_of('TLR@20')}. The cost: where each page is shown once, the right one is shown "
+        f"in the question's language for {shares_of(READERS)}."
     )
 
 

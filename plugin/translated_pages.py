@@ -16,7 +16,7 @@ _EXACT = 40_000
 _LANGUAGES = 1000
 
 
-class Translations(NamedTuple):
+class TranslatedPages(NamedTuple):
     """In how many of its languages an index has its pages.
 
     Attributes:
@@ -32,7 +32,7 @@ class Translations(NamedTuple):
     field: str = ""
 
     @classmethod
-    def of(cls, pages: float, per_language: Collection[float], field: str = "") -> Translations | None:
+    def of(cls, pages: float, per_language: Collection[float], field: str = "") -> TranslatedPages | None:
         """Of the pages, and how many of them there are in each language; None where none is in two."""
         held = sum(per_language)
         if held <= pages:
@@ -51,7 +51,7 @@ class Translations(NamedTuple):
         return f"{pluralize(self.pages, 'page')}, on average in {self.per_page:.1f} of {languages:.1f} languages"
 
 
-def noted_translations(client: OpenSearch, index: str, fields: FieldNames) -> Translations | None:
+def noted_translations(client: OpenSearch, index: str, fields: FieldNames) -> TranslatedPages | None:
     """As ``translations_of``, and the version keeps how far it is translated."""
     found, meta = translations_of(client, index, fields), metadata.read_metadata(client, index)
     share = None if found is None else round(found.share, 2)
@@ -60,7 +60,7 @@ def noted_translations(client: OpenSearch, index: str, fields: FieldNames) -> Tr
     return found
 
 
-def translations_of(client: OpenSearch, index: str, fields: FieldNames) -> Translations | None:
+def translations_of(client: OpenSearch, index: str, fields: FieldNames) -> TranslatedPages | None:
     """Count them by the pages that documents' stamps name; one search.
 
     Args:
@@ -76,4 +76,4 @@ def translations_of(client: OpenSearch, index: str, fields: FieldNames) -> Trans
     body: dict[str, Any] = {"size": 0, "query": {"exists": {"field": fields.page}}}
     found = client.search(index=index, body={**body, "aggs": {"pages": pages, "languages": languages}})["aggregations"]
     each = [one["pages"]["value"] for one in found["languages"]["buckets"]]
-    return Translations.of(found["pages"]["value"], each, fields.page)
+    return TranslatedPages.of(found["pages"]["value"], each, fields.page)
