@@ -170,8 +170,8 @@ def in_a_sentence(replays: Mapping[str, ReplayResult]) -> str:
 
     return (
         f"The first hit is the right page for {shares_of(RIGHT_PAGE, ' of the questions')}. Of the answers in other "
-        f"languages, questions find {shares_of('TLR@20')}. The cost: where each page is shown once, the right one is shown "
-        f"in the question's language for {shares_of(READERS)}."
+        f"languages, questions find {shares_of('TLR@20')}. The cost: where each page is shown once, the right one is "
+        f"shown in the question's language for {shares_of(READERS)}."
     )
 
 
