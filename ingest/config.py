@@ -21,9 +21,9 @@ from langshift.files import write_bytes
 from langshift.ingest.chunking import Chunking
 from langshift.ingest.representations import OFF, Representation, open_representation, representation_of
 from langshift.plugin import metadata, stored_shift
+from langshift.plugin.inventory import TranslatedPages
 from langshift.plugin.representations import SPARSE, TOKENS, SparseWeights, TokenVectors, stored_beside, to_metadata
 from langshift.plugin.stored_shift import StoredShift
-from langshift.plugin.translated_pages import TranslatedPages
 from langshift.settings import VERSION
 
 #: A posterior below this makes a document ``und``, unless something else is asked for.

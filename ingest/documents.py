@@ -23,9 +23,9 @@ from langshift.files import LineNumbers, not_utf8
 from langshift.languages import UNDETERMINED, names_none, parse_tag
 from langshift.normal_form import normal_form
 from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
+from langshift.plugin.inventory import TranslatedPages
 from langshift.plugin.metadata import CHUNK, PARENT, TEXT_FIELDS, USUAL, FieldNames, chunk_id, value_at
 from langshift.plugin.stored_vector import parse_vector
-from langshift.plugin.translated_pages import TranslatedPages
 
 EMBEDDING = "embedding"
 OPERATION = "_op"

@@ -28,8 +28,8 @@ from langshift.ingest.transform import ActionBuilder, encoded_batches, index_bat
 from langshift.ingest.updates import ChunkUpdater, Updater
 from langshift.plugin import version_writer
 from langshift.plugin.index_sample import unread_of
+from langshift.plugin.inventory import noted_translations
 from langshift.plugin.pipelines import inherit_pipeline_on_load
-from langshift.plugin.translated_pages import noted_translations
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target, version_behind
 from langshift.reporting import note

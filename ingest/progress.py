@@ -18,8 +18,8 @@ from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.ingest.chunking import CHARACTERS
 from langshift.ingest.config import EmbeddingPipeline
 from langshift.languages import text_language
+from langshift.plugin.inventory import TranslatedPages
 from langshift.plugin.transfer import state
-from langshift.plugin.translated_pages import TranslatedPages
 from langshift.plugin.versions import unfinished
 from langshift.wording import pluralize
 

@@ -1,29 +1,34 @@
 """Corpora as they are read for indexing: JSON lines, several files, pipes; a bad line is told, not fatal."""
 
+import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from hashlib import sha256
 from itertools import accumulate, islice, takewhile
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
+from zlib import crc32
 
 import orjson
 
 from langshift.corpus_file import ChangedError, CorpusFile, FileState, Start, state_of
 from langshift.errors import LangshiftError, UsageError
-from langshift.files import PARQUET, LineNumbers
+from langshift.files import LONGEST_LINE, PARQUET, LineNumbers
 from langshift.ingest.documents import Document, DocumentSource, Original, SourceRow, Update
-from langshift.ingest.page_sample import PageSample
 from langshift.ingest.parsing import SNIFFED_LINES, Parser, Sniffer
-from langshift.plugin.translated_pages import TranslatedPages
+from langshift.plugin.inventory import TranslatedPages
+from langshift.plugin.metadata import value_at
 
 #: At most so many bytes of the first lines are looked at, since those of a pipe are kept meanwhile.
 SNIFFED_BYTES = 64 << 20
 # Of each file, however many there are; and of how many files all lines that were drawn are looked at.
 _LEAST_OF_A_FILE, _FILES_DRAWN_FROM = 16, 4
+# Lines of pages that are kept, and their bytes.
+_KEPT_LINES, _KEPT_BYTES = 1024, 8 << 20
+_ALL_HASHES = 1 << 32
 T = TypeVar("T")
 
 
@@ -149,6 +154,84 @@ class JsonLines(Rows):
         with closing(self._file.lines_from(start, Later(skip, before))) as lines:
             for number, line in takewhile(lambda one: one[0] <= last, lines):
                 yield self._parser.line((before + number, line))
+
+
+class PageSample:
+    """Some pages with all their translations, drawn while files are measured, so that they are read no more often.
+
+    These are the lines of groups whose name has a small hash: of a group all, in whichever file and place they are.
+
+    Args:
+        parser: makes documents of lines.
+    """
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        name = parser.fields.group.rpartition(".")[2].encode()
+        value = rb'("(?:[^"\\]|\\.)*"|-?[0-9][^,}\]\s]*)'
+        self._named = re.compile(rb'"%s"\s*:\s*%s' % (re.escape(name), value))
+        self._below, self._seen, self._size = _ALL_HASHES, 0, 0
+        self._kept: list[tuple[int, bytes]] = []
+        self._rest = b""
+
+    def look(self, block: bytes) -> None:
+        """Take the next bytes of a file."""
+        whole, line_break, rest = block.rpartition(b"\n")
+        if line_break:
+            self._take(self._rest + whole)
+            self._rest = rest
+        elif len(self._rest) < LONGEST_LINE:
+            self._rest += rest
+
+    def end(self) -> None:
+        """The file is at its end."""
+        self._take(self._rest)
+        self._rest = b""
+
+    def _take(self, lines: bytes) -> None:
+        for found in self._named.finditer(lines):
+            self._seen += 1
+            if (number := crc32(found[1])) < self._below:
+                end = lines.find(b"\n", found.end())
+                self._keep(number, lines[lines.rfind(b"\n", 0, found.start()) + 1 : end if end >= 0 else len(lines)])
+
+    def _keep(self, number: int, line: bytes) -> None:
+        self._kept.append((number, line))
+        self._size += len(line)
+        while len(self._kept) > _KEPT_LINES or self._size > _KEPT_BYTES:
+            self._below //= 2
+            self._kept = [one for one in self._kept if one[0] < self._below]
+            self._size = sum(len(line) for _, line in self._kept)
+
+    def translations(self, language_of: Callable[[Document], str], total: int) -> TranslatedPages | None:
+        """What the corpus has, as far as these tell.
+
+        Args:
+            language_of: gives a document's language, as the field ``language`` has it.
+            total: how many lines the corpus has.
+
+        Returns:
+            None where no group is there in several languages.
+        """
+        pages: dict[int, set[str]] = {}
+        held, group = Counter[str](), self._parser.fields.group
+        for number, line in self._kept:
+            document = self._parser.line((0, line)).content
+            # What is named alike may be elsewhere in a line.
+            if isinstance(document, Document) and value_at(document.other, group) is not None:
+                language = language_of(document)
+                held[language] += 1
+                pages.setdefault(number, set()).add(language)
+        if not held:
+            return None
+        # Each stands for so many lines; those without a group are pages of their own.
+        grouped = min(self._seen * held.total() / len(self._kept), total)
+        each, alone = grouped / held.total(), total - grouped
+        sizes = Counter(language for languages in pages.values() for language in languages)
+        shares = {tag: count / held.total() for tag, count in held.items()}
+        return TranslatedPages.of(
+            each * len(pages) + alone, [each * sizes[tag] + alone * share for tag, share in shares.items()]
+        )
 
 
 class Split(NamedTuple):

@@ -13,11 +13,10 @@ from langshift.errors import ClusterError, UsageError
 from langshift.plugin import index_health, metadata, pipelines, shift_script, stored_shift
 from langshift.plugin.index_body import copied_body, map_page, require_engine
 from langshift.plugin.index_sample import require_vectors_as_written
-from langshift.plugin.inventory import find_version, versions_of
+from langshift.plugin.inventory import TranslatedPages, find_version, translations_of, versions_of
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run, state
-from langshift.plugin.translated_pages import TranslatedPages, translations_of
 from langshift.plugin.versions import IndexInfo, live
 from langshift.server_errors import unblocking
 from langshift.settings import VERSION

@@ -5,8 +5,8 @@ import random
 import orjson
 import pytest
 
-from langshift.ingest.page_sample import PageSample
 from langshift.ingest.parsing import Parser
+from langshift.ingest.sources import PageSample
 from langshift.plugin.metadata import FieldNames
 
 LANGUAGES = ["de", "en", "es", "fr", "it", "ja", "ru", "th"]
