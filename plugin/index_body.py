@@ -51,7 +51,7 @@ def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
         state_compression(field)
     if metadata.FINGERPRINT in meta:
         # One that was made before stamps had pages lacks it.
-        _put(mappings, metadata.FieldNames.from_meta(meta).page, _KEYWORD)
+        _put(mappings, metadata.FieldNames.from_meta(meta).page, {"type": "keyword"})
     return {
         "settings": {"index": {name: value for name, value in settings.items() if value is not None}},
         "mappings": mappings,
@@ -61,7 +61,7 @@ def copied_body(client: OpenSearch, index: str) -> dict[str, Any]:
 def map_page(client: OpenSearch, index: str, fields: metadata.FieldNames) -> None:
     """Have an index map pages that was made before stamps had them; where this user may not, by its own rules."""
     body: dict[str, Any] = {}
-    _put(body, fields.page, _KEYWORD)
+    _put(body, fields.page, {"type": "keyword"})
     with suppress(AuthorizationException):
         if not mapped(client.indices.get_mapping(index=index)[index]["mappings"], fields.page):
             client.indices.put_mapping(index=index, body=body)

@@ -15,7 +15,9 @@ def chunked(client, cluster_url, tmp_path_factory):
 
 
 def test_a_hit_is_a_document_whose_passages_open_over_the_list(page, chunked):
-    page.goto("/search?" + urlencode({"q": BREAD, "left": chunked, "right": chunked, "right.mode": "hybrid"}))
+    page.goto(
+        "/search?" + urlencode({"q": BREAD, "left": chunked, "right": chunked, "once": "0", "right.mode": "hybrid"})
+    )
     for place in ("left", "right"):
         assert sorted(ids(page, place)) == sorted(PARAGRAPHS)
         best = hits(page, place).filter(has_text="Passage 3 of 3")
@@ -33,7 +35,9 @@ def test_a_hit_is_a_document_whose_passages_open_over_the_list(page, chunked):
 
 
 def test_sliders_and_why_go_by_the_best_passage(page, chunked):
-    page.goto("/search?" + urlencode({"q": BREAD, "left": chunked, "right": chunked, "right.mode": "dense"}))
+    page.goto(
+        "/search?" + urlencode({"q": BREAD, "left": chunked, "right": chunked, "once": "0", "right.mode": "dense"})
+    )
     slider(page, "right", "alpha").fill("0.4")
     settled(page, "right.alpha=0.4")
     assert sorted(ids(page, "right")) == sorted(PARAGRAPHS)

@@ -191,7 +191,8 @@ def test_the_command_line_says_what_was_done(cluster_env, index_name, corpus, tm
         return langshift("ingest", corpus, "--index", f"{index_name}-{name}", *more, url=cluster_env)
 
     path, use_m = tmp_path / "scaled.safetensors", LanguageVectors.load(shipped("use-m"))
-    replace(use_m, **advised({"alpha": 0.5, "alphas": {"th": 0.25}, "gamma": 0.97})).save(path)
+    scales = {"alpha": 0.5, "alphas": {"th": 0.25}, "gamma": 0.97}
+    replace(use_m, own_vectors={}, scatter=[], **advised(scales)).save(path)
     made = json.loads(ingest("plain", "--json").stdout)
     assert "alphas" not in made
     scaled = ingest("scaled", "--vectors", path)

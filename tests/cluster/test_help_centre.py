@@ -192,6 +192,8 @@ def test_an_index_of_articles_is_adopted_and_a_client_names_languages(client, ru
         assert said[1:] == [
             "Analyzers of headline, body: ar (arabic), de (german), en (english), es (spanish), fr (french), ja (cjk), "
             "ko (cjk), ru (russian), th (thai), tr (turkish).",
+            "Translated: 8 pages, on average in 10.0 of 10.0 languages. A search that collapses on shift.page shows "
+            "each page once.",
         ]
         assert [stored(client, new, name)["language"] for name in rows] == [language_of(int(name)) for name in rows]
         assert (

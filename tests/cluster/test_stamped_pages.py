@@ -18,7 +18,7 @@ from langshift.plugin.pipelines import install
 from langshift.plugin.retune import RetuneRequest, retune, roll_back
 
 SHIFT = made_shift(alpha=0.5)
-KEYWORD = {"type": "keyword", "ignore_above": 8191}
+KEYWORD = {"type": "keyword"}
 TEXT = "The sea rises and falls.\n\nThe Moon pulls at the water."
 DOCUMENTS = {
     "rain-de": {"language": "de", "group": "rain"},

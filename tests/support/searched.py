@@ -41,8 +41,8 @@ ADVICE = Recommendation(0.5, gamma=0.95)
 
 
 def with_gamma():
-    """The vectors shipped for use-m, with ``ADVICE``."""
-    return replace(LanguageVectors.load(shipped("use-m")), recommendation=ADVICE)
+    """The vectors shipped for use-m, with ``ADVICE``, and without what a preference takes."""
+    return replace(LanguageVectors.load(shipped("use-m")), recommendation=ADVICE, own_vectors={}, scatter=[])
 
 
 def a_name():

@@ -41,7 +41,7 @@ def index(client: OpenSearch, name: str, documents: int = 0, **settings: Any) ->
             "properties": {
                 "n": {"type": "integer"},
                 "embedding": {"type": "knn_vector", "dimension": 4, **_METHOD},
-                "shift": {"properties": {"page": {"type": "keyword", "ignore_above": 8191}}},
+                "shift": {"properties": {"page": {"type": "keyword"}}},
             },
         },
     }

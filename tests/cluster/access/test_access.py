@@ -29,6 +29,11 @@ DOCUMENTS = 15
 Run = Callable[..., "tuple[int, str, str]"]
 
 
+def said(err):
+    """What a load said, but for how far its pages are translated."""
+    return "".join(line for line in err.splitlines(keepends=True) if not line.startswith("Translated: "))
+
+
 @pytest.fixture
 def langshift(authority, tmp_path) -> Run:
     """Run a command as the user, with these variables only; the password must not come out."""
@@ -128,7 +133,7 @@ def test_without_the_right_to_read_index_templates(langshift, secured, client, f
     contents = components["c"] if legacy else {}
     with secured(without=(missing,)) as (url, _):
         code, _, err = langshift(*ingest, OPENSEARCH_URL=url)
-        assert (code, err) == (0, "")
+        assert (code, said(err)) == (0, "")
         with index_templates(client, index_name, contents, components=None if legacy else components, legacy=legacy):
             done = langshift(*ingest, "--if-exists", "new-version", OPENSEARCH_URL=url)
     assert done[:2] == (1, "")
@@ -142,7 +147,7 @@ def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, in
     looking += ("indices:data/read/msearch", *TEMPLATES)
     with secured(without=looking) as (url, _):
         code, _, err = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
-        assert (code, err) == (0, "")
+        assert (code, said(err)) == (0, "")
     with secured(without=("cluster:monitor/main", *looking)) as (url, _):
         code, out, err = langshift("search", index_name, "Ebbe und Flut", "--json", OPENSEARCH_URL=url)
         assert (code, err, len(json.loads(out)["hits"])) == (0, "", 10)
@@ -157,7 +162,7 @@ def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, in
     of_the_cluster = [f for f in json.loads(out)["findings"] if f["section"] == "cluster"]
     # An index that another test is loading right now is named here, too.
     found = {f["name"]: (f["status"], f["value"]) for f in of_the_cluster if not f["name"].startswith("index ")}
-    assert (code, err) == (0, "")
+    assert (code, said(err)) == (0, "")
     assert found == {
         "reachable": ("ok", url),
         "version": ("warning", "this user may not read it"),
@@ -207,7 +212,7 @@ def test_a_certificate_that_nobody_verifies(langshift, secured, client, folder, 
     with secured() as (url, _):
         env = {"OPENSEARCH_URL": url, "OPENSEARCH_SSL_VERIFY": "false", "OPENSEARCH_CA_FILE": ""}
         code, _, err = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, **env)
-    assert (code, err) == (0, "")
+    assert (code, said(err)) == (0, "")
     assert client.count(index=index_name)["count"] == DOCUMENTS
 
 

@@ -31,7 +31,9 @@ def http(cluster_url, tmp_path_factory):
 @pytest.fixture
 def ask(http, name):
     def asked(path="/search", **values):
-        given = {"q": BREAD, "left": name, "right": name} | {n.replace("__", "."): v for n, v in values.items()}
+        given = {"q": BREAD, "left": name, "right": name, "once": "0"} | {
+            n.replace("__", "."): v for n, v in values.items()
+        }
         return http.get(path, params=given)
 
     return asked

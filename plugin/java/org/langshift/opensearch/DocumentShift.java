@@ -307,7 +307,8 @@ final class DocumentShift {
     private static String first(Map<String, Object> document, String path) {
         Object value = path == null ? null : Fields.at(document, path);
         Object one = value instanceof List<?> list && !list.isEmpty() ? list.get(0) : value;
-        return one instanceof Number || one instanceof String text && !text.isEmpty() ? one.toString() : null;
+        boolean usable = one instanceof Number || one instanceof String text && !text.isEmpty();
+        return usable && one.toString().length() <= 8191 ? one.toString() : null;
     }
 
     private void prefer(double[] sum, int sign, Map<String, Object> own, String name) {
