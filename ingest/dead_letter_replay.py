@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from datetime import datetime, timezone
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -41,6 +40,7 @@ from langshift.plugin.versions import IndexInfo, Target, check_name, live
 from langshift.reporting import note
 from langshift.retry import PATIENCE
 from langshift.settings import Settings
+from langshift.wording import iso_time
 
 
 class Verdicts:
@@ -86,8 +86,7 @@ class Verdicts:
         if letter.version not in self._wrong:
             return letter
         identifier, kind, why, stage = self._wrong[letter.version]
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return letter._replace(id=identifier or letter.id, type=kind, reason=why, stage=stage, time=now)
+        return letter._replace(id=identifier or letter.id, type=kind, reason=why, stage=stage, time=iso_time())
 
 
 def replay(

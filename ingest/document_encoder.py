@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import orjson
-
 from langshift.debias.encoders.base import Matrix
 from langshift.ingest.adopt.transform import strings_at, texts_in_normal_form
 from langshift.ingest.config import EmbeddingPipeline
@@ -88,10 +86,7 @@ class DocumentEncoder:
         for representation in self.beside:
             self._add(representation, sources, counterparts, changes)
         return [
-            edit_source(
-                document.source,
-                {**texts_in_normal_form(source, self.fields), **{name: _json(new) for name, new in changed.items()}},
-            )
+            edit_source(document.source, {**texts_in_normal_form(source, self.fields), **changed})
             for document, source, changed in zip(documents, sources, changes, strict=True)
         ]
 
@@ -158,7 +153,3 @@ class DocumentEncoder:
         if stored_tag(source, self.fields) != stored_tag(there, self.fields):
             return None
         return _Encoded(vector_at(there, self.fields.vector), value_at(there, self.fields.stamp))
-
-
-def _json(value: object) -> bytes | None:
-    return None if value is None else orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)

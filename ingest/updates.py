@@ -285,11 +285,7 @@ def _changed(stored: FoundDocument, update: Update, changes: Mapping[str, Any]) 
     for name, value in changes.items():
         inside = name not in wanted and name.partition(".")[0] in wanted
         wanted = replaced_at(wanted, name, value) if inside else {**wanted, name: value}
-    options = orjson.OPT_SERIALIZE_NUMPY
-    return edit_source(
-        stored.source,
-        {name: None if value is None else orjson.dumps(value, option=options) for name, value in wanted.items()},
-    )
+    return edit_source(stored.source, wanted)
 
 
 def _key(item: BulkAction) -> tuple[int, str]:

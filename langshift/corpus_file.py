@@ -44,7 +44,19 @@ class UnreachableError(LangshiftError):
 FileState = tuple[int, int] | tuple[int, str, str]
 
 
-class StoredFile(io.RawIOBase):
+class SeekableFile(io.RawIOBase):
+    """A file that is read, from any place on."""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+
+class StoredFile(SeekableFile):
     """A file that another machine holds, which says at any time whether it is still the same.
 
     Attributes:
@@ -109,6 +121,7 @@ class CorpusFile:
 
     Attributes:
         shown: how messages name it.
+        state: what every change of it changes, as it was when it was opened; see ``state_of``.
         measured: what it held when it was opened; of compressed lines, what they unpack to; of Parquet in a store, the
             size alone, since it is not read as a whole.
         drawn: some lines from all over it, as they are in the file.
@@ -126,17 +139,12 @@ class CorpusFile:
         self.shown = shown
         self._file, self._lock, self._unpacks = file, Lock(), unpacks
         self._stored = isinstance(file, StoredFile)
-        self._state = file.opened_as if isinstance(file, StoredFile) else state_of(file)
-
-    @property
-    def state(self) -> FileState | None:
-        """What every change of it changes, as it was when it was opened; see ``state_of``."""
-        return self._state
+        self.state = file.opened_as if isinstance(file, StoredFile) else state_of(file)
 
     @property
     def content(self) -> str:
         """A hash of what was measured, or of its state in a store, in hexadecimal: what tells it from any other."""
-        return sha256(repr(self._state).encode()).hexdigest() if self._stored else self.measured.content
+        return sha256(repr(self.state).encode()).hexdigest() if self._stored else self.measured.content
 
     def measure(self, look: Callable[[bytes], None] = lambda _: None) -> Measured:
         """Read it all, so that ``lines`` and ``require_unchanged`` know what it holds; draw lines from all over it.
@@ -232,7 +240,7 @@ class CorpusFile:
         """
         now = state_of(self._file)
         # What a store says of a file is enough.
-        if now == self._state and (self._stored or not surely):
+        if now == self.state and (self._stored or not surely):
             return
         try:
             same = not self._stored and self._measure(_Starts()) == self.measured
@@ -240,7 +248,7 @@ class CorpusFile:
             same = False
         if not same:
             raise ChangedError.of(self.shown)
-        self._state = now
+        self.state = now
 
 
 class _Starts:
@@ -309,19 +317,11 @@ class _Drawn:
                 return
 
 
-class _Reader(io.RawIOBase):
+class _Reader(SeekableFile):
     """Reads a file from the beginning, whoever else reads it, too; closing it leaves the file open."""
 
     def __init__(self, file: io.FileIO | StoredFile, lock: Lock) -> None:
         self._file, self._lock, self._place = file, lock, 0
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
 
     def readinto(self, buffer: Buffer, /) -> int:
         """As ``RawIOBase`` has it."""

@@ -9,6 +9,7 @@ import io
 import os
 import re
 import secrets
+import shutil
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -266,13 +267,11 @@ DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 DecompressedFile = BinaryIO | gzip.GzipFile | zstd.ZstdFile
 
 
-@contextmanager
-def decompressed(raw: BinaryIO) -> Iterator[DecompressedFile]:
+def decompressed(raw: BinaryIO) -> DecompressedFile:
     """The bytes of a file that is at its beginning, unpacked on the way; it is closed at the end where it is plain."""
     magic = raw.read(_MAGIC)
     raw.seek(0)
-    with _decompressed(raw, magic) as unpacked:
-        yield unpacked
+    return _decompressed(raw, magic)
 
 
 @contextmanager
@@ -594,6 +593,14 @@ def write_json(path: Path, document: Mapping[str, Any], *, private: bool = False
     """Write one JSON document, whole or not at all; see ``atomic_write``."""
     content = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     write_bytes(path, content, private=private)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """The same file at another place, without its bytes where the file system allows it."""
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(source, target)
 
 
 def json_lines(rows: Iterable[Any]) -> bytes:

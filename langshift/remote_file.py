@@ -104,14 +104,6 @@ class RemoteFile(StoredFile):
         opened.file.close()
         return opened.state
 
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is."""
-        return True
-
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """As ``RawIOBase`` has it."""
         self._place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]

@@ -36,6 +36,12 @@ def utc_time(milliseconds: int) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
+def iso_time(seconds: float | None = None) -> str:
+    """A time in seconds since 1970, or now, such as ``2026-11-25T11:31:02+00:00``."""
+    at = datetime.now(timezone.utc) if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
+    return at.isoformat(timespec="seconds")
+
+
 def pluralize(number: int, noun: str) -> str:
     """``1 document``, ``1,200 documents``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

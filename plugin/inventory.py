@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -22,7 +21,7 @@ from langshift.plugin.transfer.run import release_abandoned
 from langshift.plugin.transfer.state import Kind, transfer_note_from_metadata
 from langshift.plugin.versions import IndexInfo, alias_of, broken_in_words, live, version_behind
 from langshift.reporting import note
-from langshift.wording import pluralize
+from langshift.wording import iso_time, pluralize
 
 State = Literal["live", "kept", "unfinished"]
 VersionOperation = Literal["load", "retune", "reencode", "rollback"]
@@ -205,9 +204,7 @@ def _version(
         "documents": count.documents,
         "chunks": count.chunks,
         "bytes": size,
-        "made": datetime.fromtimestamp(int(settings["creation_date"]) / 1000, timezone.utc).isoformat(
-            timespec="seconds"
-        ),
+        "made": iso_time(int(settings["creation_date"]) / 1000),
         "write_blocked": any(metadata.is_on(settings.get("blocks", {}).get(block)) for block in _BLOCKS),
         "unfinished": None if state != "unfinished" else "load" if transfer is None else transfer[0],
     }

@@ -13,7 +13,6 @@ from langshift.plugin.transfer.cutover import lift_block, set_block
 from langshift.plugin.transfer.reindex_tasks import shards
 from langshift.plugin.versions import StoredIndex, Target
 from langshift.server_errors import Unreadable
-from langshift.wording import utc_time
 
 
 def noted_at_begin(client: OpenSearch, name: str, live: StoredIndex) -> dict[str, Any]:
@@ -102,11 +101,6 @@ def require_blocked(client: OpenSearch, target: Target) -> None:
     """
     if not metadata.is_write_blocked(metadata.read_settings(client, str(target.live))):
         raise Unreadable(f"Another command has let {target.live} take writes again while {target.name} was to change.")
-
-
-def begin_of(client: OpenSearch, index: str) -> str:
-    """When the load of a version began, by the server's time, such as ``2026-11-25 11:31:02 UTC``."""
-    return utc_time(int(metadata.read_settings(client, index)["creation_date"]))
 
 
 def release(client: OpenSearch, index: str) -> dict[str, Any]:

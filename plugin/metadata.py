@@ -6,7 +6,6 @@ import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime, timezone
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -18,6 +17,7 @@ from opensearchpy.exceptions import NotFoundError
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
 from langshift.plugin.representations import SPARSE, TOKENS, SparseWeights, TokenVectors
+from langshift.wording import iso_time
 
 _KEYS = {"declared_language": "told", "by_language": "split"}
 
@@ -393,8 +393,7 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, rename={"version":
 
 def new_origin(kind: Kind, version: str | None, uuid: str | None, checkpoint: Sequence[int] = ()) -> Origin:
     """The origin of a version that is made now; see ``Origin``."""
-    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Origin(kind, version, uuid, tuple(checkpoint), at)
+    return Origin(kind, version, uuid, tuple(checkpoint), iso_time())
 
 
 def replacing(index: str, meta: Mapping[str, Any], before: str | None, uuid: str | None) -> dict[str, Any]:

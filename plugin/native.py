@@ -81,8 +81,7 @@ def build(lock: ArtifactLock, downloads: Path, folder: Path, *, detects: bool = 
     told = _tables() | (_model() if detects else {})
     _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **told})
     packed = folder / f"{NAME}-{VERSION}{'' if detects else '-without-detection'}.zip"
-    names = [_LICENSE] if detects else []
-    beside = {name: (source_folder() / name).read_bytes() for name in names}
+    beside = {_LICENSE: (source_folder() / _LICENSE).read_bytes()} if detects else {}
     described = {"plugin-descriptor.properties": descriptor(detects=detects).encode()}
     _pack(packed, {**described, **beside, jar.name: jar.read_bytes()})
     jar.unlink()

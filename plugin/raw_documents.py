@@ -108,18 +108,19 @@ def parse_source(source: Raw) -> dict[str, Any]:
     return fields
 
 
-def edit_source(source: Raw, changes: Mapping[str, bytes | None]) -> bytes:
+def edit_source(source: Raw, changes: Mapping[str, Any]) -> bytes:
     """A document with some fields changed; all else is the same byte for byte.
 
     Args:
         source: the document.
-        changes: field, as ``value_at`` finds it -> its new value as JSON; None removes the field.
+        changes: field, as ``value_at`` finds it -> its new value; None removes the field.
 
     Returns:
         The document on one line.
     """
     fields = _decoded(_fields, source)
-    for path, value in changes.items():
+    for path, new in changes.items():
+        value = None if new is None else orjson.dumps(new, option=orjson.OPT_SERIALIZE_NUMPY)
         if not _replace(fields, path, value) and value is not None:
             _add(fields, path, value)
     # Inside of a JSON text no line breaks but between its parts.

@@ -20,7 +20,7 @@ from langshift.plugin.transfer.cutover import lift_block
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, StoredIndex, Target
 from langshift.server_errors import Unreadable
-from langshift.wording import pluralize
+from langshift.wording import pluralize, utc_time
 
 
 def is_carried_over(client: OpenSearch, target: Target, now: str) -> bool:
@@ -170,7 +170,7 @@ def _move_alias(client: OpenSearch, target: Target) -> None:
         return
     with live_writes.blocked(client, target) as writes:
         if writes:
-            began = live_writes.begin_of(client, target.index)
+            began = utc_time(int(metadata.read_settings(client, target.index)["creation_date"]))
             raise keep_aside(
                 client,
                 target,

@@ -22,7 +22,7 @@ from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
 from langshift.evaluate.replay.replay import ReplayResult, failures, replay_all
 from langshift.evaluate.replay.requests import LoadProfile
 from langshift.evaluate.runs import parse_names
-from langshift.files import atomic_write, batched, write_json
+from langshift.files import atomic_write, batched
 from langshift.languages import UNDETERMINED
 from langshift.plugin.versions import live
 from langshift.retrieval.searcher import Searcher
@@ -64,11 +64,6 @@ def baseline_of(compared: Comparison, letter: str) -> Baseline:
     by_language = {language: means(language) for language in compared.by_language}
     dataset = identity(compared.dataset)["hash"]
     return Baseline(VERSION, compared.candidate(letter).name, dataset, means(None), by_language)
-
-
-def save_baseline(path: Path, baseline: Baseline) -> None:
-    """Write the file; it appears whole or not at all."""
-    write_json(path, msgspec.to_builtins(baseline))
 
 
 def read_baseline(path: Path, dataset: str) -> Baseline:

@@ -138,16 +138,6 @@ def measured_remedies(
     return found
 
 
-def best_remedy(found: Sequence[MeasuredRemedy], most_loss: float) -> MeasuredRemedy | None:
-    """The remedy that gives back most at no cost; of equal ones the first.
-
-    Args:
-        found: what was measured.
-        most_loss: how much is no loss.
-    """
-    return max((one for one in found if one.cost <= most_loss), key=lambda one: one.share, default=None)
-
-
 def cheapest_remedy(found: Sequence[MeasuredRemedy]) -> MeasuredRemedy | None:
     """Where each has a price: the one that costs least of those that give back half, else the one that gives most."""
     half = [one for one in found if one.share >= HALF]

@@ -18,7 +18,6 @@ from langshift.evaluate.compare.comparison import ALL, NONE, OWN, Comparison
 from langshift.evaluate.compare.remedies import (
     PREFERENCES,
     Remedy,
-    best_remedy,
     cheapest_remedy,
     measured_remedies,
     preferred_runs,
@@ -167,7 +166,7 @@ class PairedFigures(NamedTuple):
         own = self.both(OWN_ANSWERS)
         kept = [name for name in (RANKING, OTHERS) if name in self.after]
         found = measured_remedies((lost.measure, list(own)), kept, self.before, self.after, self.remedies or ())
-        if best := best_remedy(found, MOST_LOSS):
+        if best := max((one for one in found if one.cost <= MOST_LOSS), key=lambda one: one.share, default=None):
             back = f"gives back {best.share:.0%} of what is lost in {lost.measure}"
             return f"{best.words}, which {back} ({RANKING} {_score(best.means[RANKING][1])})"
         priced = cheapest_remedy(found)

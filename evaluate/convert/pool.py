@@ -16,7 +16,6 @@ every language of the pool (Shift, Jang et al., 2026, section 4.2; MLAIRE, secti
 * A source may have its questions in several sets over the same corpus (``PoolSource.parts``).
 """
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +33,7 @@ from langshift.evaluate.datasets import dataset
 from langshift.evaluate.datasets.annotations import Evidence, write_evidence
 from langshift.evaluate.datasets.check import SHARED_GROUP, DuplicateFinder, check_dataset, too_many_words
 from langshift.evaluate.datasets.dataset import ANSWERS, CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED, QRELS, QUERIES
-from langshift.files import json_lines, write_table
+from langshift.files import json_lines, link_or_copy, write_table
 
 
 class PoolPassage(NamedTuple):
@@ -190,8 +189,7 @@ def write_corpus(folder: Path, documents: Iterable[Record], *, with_language: bo
 
 def write_questions(folder: Path, queries: Iterable[Record], judgements: Iterable[tuple[str, str, int]]) -> None:
     """Write ``queries.jsonl`` and ``qrels/test.tsv``."""
-    with (folder / QUERIES).open("wb") as file:
-        file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in queries)
+    (folder / QUERIES).write_bytes(json_lines(queries))
     write_table(folder / QRELS, dataset.QRELS_HEADER, ((query, name, f"{grade}") for query, name, grade in judgements))
 
 
@@ -416,10 +414,7 @@ def _link(written: Path, folder: Path) -> None:
     """The same corpus in another folder, without its bytes where the file system allows it."""
     for name in (CORPUS, LANGUAGES):
         if (written / name).is_file():
-            try:
-                os.link(written / name, folder / name)
-            except OSError:
-                shutil.copyfile(written / name, folder / name)
+            link_or_copy(written / name, folder / name)
 
 
 def _labels(one: PoolPassage | JudgedQuestion) -> dict[str, str]:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import QueryLine, QueryParser
 from langshift.files import LONGEST_LINE, decode_line, lines_of, parse_record, text_lines
+from langshift.plugin.metadata import value_at
 from langshift.reporting import note
 from langshift.wording import pluralize
 
@@ -105,19 +106,19 @@ class QueryLog:
         """The query of a line whose words are in the field ``words``."""
         where, time = f"{self.path}, line {number}", self.fields.time or TIME
         self._seen.update(record)
-        self._seen.update(name for name in self.fields.redact if _value(record, name) is not None)
+        self._seen.update(name for name in self.fields.redact if value_at(record, name) is not None)
         self.words_kept = words not in self.fields.redact
-        if self.fields.query is not None and _value(record, words) is None:
+        if self.fields.query is not None and value_at(record, words) is None:
             raise UsageError(f"{where}, has no {words}: correct --query-field, or remove the line.")
-        if self.fields.time is not None and _value(record, time) is None:
+        if self.fields.time is not None and value_at(record, time) is None:
             raise UsageError(f"{where}, has no {time}: correct --time-field, or remove the line.")
         kept = {name: value for name, value in record.items() if name not in self.fields.redact}
-        text = _value(record, words)
+        text = value_at(record, words)
         if words == TEXT and text is None and self.fields.query is None:
             has = ", ".join(sorted(record)[:_NAMED]) or "none"
             raise UsageError(f"{where}, has no text: name the field with the query by --query-field (fields: {has}).")
         given = {**kept, TEXT: text, "_id": kept.get(identity)}
-        when = None if time in self.fields.redact else _value(record, time)
+        when = None if time in self.fields.redact else value_at(record, time)
         return parser.parse({name: value for name, value in given.items() if name != TIME}, number, where, when)
 
     def _objects(self) -> Iterator[QueryLine]:
@@ -190,15 +191,6 @@ _NAMED = 10
 def _filled(heads: list[str], row: list[str]) -> dict[str, str]:
     """The columns of a row that are not empty."""
     return {head: value for head, value in zip(heads, row, strict=True) if value}
-
-
-def _value(record: Mapping[str, Any], name: str) -> object:
-    """The value of a field; a dot leads into an object where no field is called so."""
-    if name in record or "." not in name:
-        return record.get(name)
-    first, _, rest = name.partition(".")
-    inner = record.get(first)
-    return _value(inner, rest) if isinstance(inner, Mapping) else None
 
 
 def unwrap(record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,7 +14,6 @@ are written anew after each, so that the folder is a dataset at any time.
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +24,7 @@ from langshift.errors import UsageError
 from langshift.evaluate.datasets.dataset import CORPUS, QRELS, QRELS_HEADER, QUERIES
 from langshift.evaluate.judging.pairing import PairedQuery, Pairing
 from langshift.files import ensure_folder, json_lines, write_bytes
+from langshift.wording import iso_time
 
 JUDGEMENTS = "judgements.jsonl"
 # Seconds that somebody else may take to write.
@@ -86,7 +86,7 @@ def begin(folder: Path, pairing: Pairing, seed: int) -> None:
         return
     rows = (_document(pairing, name) for name in sorted(pairing.documents))
     write_bytes(folder / CORPUS, json_lines(rows), private=True)
-    head = {"runs": pairing.names, "seed": seed, "time": _now()}
+    head = {"runs": pairing.names, "seed": seed, "time": iso_time()}
     write_bytes(folder / JUDGEMENTS, json_lines([head]), private=True)
 
 
@@ -98,10 +98,6 @@ def _document(pairing: Pairing, name: str) -> dict[str, Any]:
 
 def _known(**values: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def read_judgements(folder: Path, pairing: Pairing) -> Judgements | None:
@@ -158,7 +154,7 @@ def add(folder: Path, pairing: Pairing, query: str, preferred: Preference | None
     Raises:
         OSError: it cannot be written.
     """
-    _append(folder / JUDGEMENTS, {"query": query, "preferred": preferred, "time": _now()})
+    _append(folder / JUDGEMENTS, {"query": query, "preferred": preferred, "time": iso_time()})
     judged = read_judgements(folder, pairing)
     assert judged is not None  # noqa: S101 - the line above is in it
     # No query ever leaves, and they come first: at no time does a grade stand for a query that is not there.
@@ -185,7 +181,7 @@ def reveal(folder: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    _append(folder / JUDGEMENTS, {"revealed": True, "time": _now()})
+    _append(folder / JUDGEMENTS, {"revealed": True, "time": iso_time()})
 
 
 def _append(path: Path, row: Mapping[str, Any]) -> None:

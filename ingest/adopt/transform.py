@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from langshift.debias.debiaser import is_shifted
@@ -99,10 +98,10 @@ def strings_at(source: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - any J
                 yield from strings_at(inner, path[len(name) + 1 :])
 
 
-def texts_in_normal_form(source: Mapping[str, Any], fields: FieldNames) -> dict[str, bytes]:
-    """The outermost fields with a text in another form than the normal one, in which it is, as JSON."""
+def texts_in_normal_form(source: Mapping[str, Any], fields: FieldNames) -> dict[str, Any]:
+    """The outermost fields with a text in another form than the normal one, in which it is."""
     made = normal_texts(source, fields.text_fields)
-    return {name: orjson.dumps(value) for name, value in made.items() if value != source[name]}
+    return {name: value for name, value in made.items() if value != source[name]}
 
 
 def is_in_list(hit: bytes, field: str) -> bool:
@@ -204,25 +203,21 @@ class StoredDocumentBuilder(ActionBuilder):
         language = text_language(made.detection.language)
         # First, as they may be in one object with the others.
         texts = texts_in_normal_form(parse_source(stored.source), fields)
-        changes: dict[str, bytes | None] = {
-            **texts,
-            fields.language: orjson.dumps(language),
-            fields.confidence: orjson.dumps(made.detection.confidence),
-        }
+        changes = {**texts, fields.language: language, fields.confidence: made.detection.confidence}
         tallies = [f"language {language}", "vectorless"]
         if document.embedding is not None:
             source = {**parse_source(stored.source), **document.other}
-            changes[fields.stamp] = orjson.dumps({**made.stamp, "page": page_of(source, fields, stored.id)})
+            changes[fields.stamp] = {**made.stamp, "page": page_of(source, fields, stored.id)}
             tallies = self._tallies(document, made.detection, made.stamp)
             # A string is base64, which servers before 3.7 refuse.
             if is_shifted(made.stamp) or isinstance(value_at(source, fields.vector), str):
-                changes[fields.vector] = orjson.dumps(made.shifted, option=orjson.OPT_SERIALIZE_NUMPY)
+                changes[fields.vector] = made.shifted
         elif not document.text.strip() and document.language is None:
             # Nothing tells its language, and nothing asks for it.
-            changes = {**texts}
+            changes = texts
         if document.other:
             tallies.append("parentless")
-        changes |= {name: orjson.dumps(value) for name, value in document.other.items()}
+        changes |= document.other
         lines = action_line("index", stored.id, stored.version, stored.routing)
         lines += edit_source(stored.source, changes) + b"\n"
         # No final pipeline runs on it, and its texts may be what only the server can read.

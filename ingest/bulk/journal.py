@@ -10,7 +10,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from langshift.ingest.bulk.journal_store import (
 )
 from langshift.ingest.bulk.writer import ActionResult
 from langshift.plugin.metadata import chunk_id
-from langshift.wording import join_words
+from langshift.wording import iso_time, join_words
 
 # As JSON: ``corpus`` (as messages name it), ``content`` (its SHA-256), ``index``, ``fingerprint`` (a ``Fingerprint`` as
 # ``to_dict`` gives it), ``least_confidence``, and what else may change what is written.
@@ -476,7 +475,7 @@ class Ledger:
         """
         if not (outcomes := self._parts.lines(outcomes)):
             return []
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        now = iso_time()
         letters = [self._letter(one, now) for one in outcomes if one.state == "dead"]
         rows = [Acknowledged(o.item.line, o.item.id, _state(o), o.chunks) for o in outcomes]
         done = [o.item for o in outcomes if o.state == "done"]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import msgspec
 
 from langshift import extensions
 from langshift.commands.compare_tables import show, show_brief
@@ -50,7 +51,7 @@ def _end(compared: Comparison, verdicts: Sequence[ConditionResult], save: Path |
     if failed:
         raise LangshiftError(" ".join(verdict.says for verdict in failed))
     if save is not None:
-        gate.save_baseline(save, gate.baseline_of(compared, last.letter))
+        write_json(save, msgspec.to_builtins(gate.baseline_of(compared, last.letter)))
         note(f"Saved the figures of {last.label} to {save}.")
 
 

@@ -143,8 +143,8 @@ def _show_sizes(sizes: list[IndexSize], measured: CorpusSample | None) -> None:
     if measured is not None:
         texts = f"{measured.text:,.0f} bytes of texts and fields each"
     rows = [
-        ["memory, GB", *(_gigabytes(one.memory) for one in sizes), "formula of OpenSearch; page cache with lucene"],
-        ["disk, GB", *(_gigabytes(one.disk) for one in sizes), f"measured with lucene, else estimated; {texts}"],
+        ["memory, GB", *(_figure(one.memory / 1e9) for one in sizes), "formula of OpenSearch; page cache with lucene"],
+        ["disk, GB", *(_figure(one.disk / 1e9) for one in sizes), f"measured with lucene, else estimated; {texts}"],
         ["shards", *(f"{one.shards:,}" for one in sizes), "30 GB of disk each, as AWS advises"],
     ]
     engines = [one.engine for one in sizes]
@@ -159,10 +159,6 @@ def _show_hours(documents: int, measured: CorpusSample | None) -> None:
     written = f"{WRITTEN:,.0f}/s, measured on two cores with 20,000 documents; your cluster differs: measure it"
     rows = [encoding, ["writing", _figure(hours(documents, WRITTEN)), written]]
     table(None, ["", "hours", "source"], rows, right=["hours"], prose=["source"])
-
-
-def _gigabytes(number: float) -> str:
-    return _figure(number / 1e9)
 
 
 def _figure(number: float) -> str:

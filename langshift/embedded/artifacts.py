@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import os
 import shutil
 import tempfile
 import time
@@ -23,7 +22,7 @@ from jgo.maven import MavenContext, PythonResolver
 from langshift import reporting
 from langshift.embedded.java import JAVA, compile_java
 from langshift.errors import LangshiftError
-from langshift.files import content_hash
+from langshift.files import content_hash, link_or_copy
 
 #: Our plugin, which refuses what web pages send to the embedded server.
 GUARD = "langshift-guard"
@@ -178,7 +177,7 @@ def _fill(lock: ArtifactLock, downloads: Mapping[Artifact, Path], target: Path) 
                 with zipfile.ZipFile(downloads[artifact]) as archive:
                     archive.extractall(folder)
             else:
-                _link(downloads[artifact], folder / artifact.filename)
+                link_or_copy(downloads[artifact], folder / artifact.filename)
     for module in MODULES:
         text = descriptor(module, lock.version)
         (target / "modules" / module / "plugin-descriptor.properties").write_text(text, encoding="utf-8")
@@ -192,13 +191,6 @@ def _fill(lock: ArtifactLock, downloads: Mapping[Artifact, Path], target: Path) 
             text = _properties(lock.version, GUARD, "Refuses requests of foreign web pages", GUARD_CLASS)
             (folder / "plugin-descriptor.properties").write_text(text, encoding="utf-8")
     (target / MARK).write_text(lock.digest, encoding="utf-8")
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without hard links
-        shutil.copyfile(source, target)
 
 
 TRIES = 3

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
@@ -21,6 +20,7 @@ from langshift.plugin import metadata
 from langshift.plugin.raw_documents import StoredDocument
 from langshift.plugin.versions import version_behind
 from langshift.retry import RetryBudget, retry_until_available
+from langshift.wording import iso_time
 
 Kind = Literal["retune", "reencode", "rollback"]
 
@@ -336,8 +336,7 @@ class Transfer:
     def first_note(self) -> dict[str, Any]:
         """What is noted in the target before anything is copied."""
         note = {"from": self.source, "uuid": self.uuid, "checkpoint": list(self.checkpoint)}
-        at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return {**note, "blocked": False, "at": at, **self.mark.signature}
+        return {**note, "blocked": False, "at": iso_time(), **self.mark.signature}
 
     def retry(self, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do what may be done again, and wait for a cluster that cannot be reached."""

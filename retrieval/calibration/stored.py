@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -20,6 +19,7 @@ from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchored import body_with_vectors, hit_vectors
 from langshift.retrieval.settings import RECOMMENDED, AnchorModel, ModeChoice, SearchSettings
 from langshift.retrieval.steps import check_response
+from langshift.wording import iso_time
 
 #: The modes that a calibration chooses from.
 CalibratedMode = Literal["dense", "hybrid", "anchored"]
@@ -90,8 +90,7 @@ def store_calibration(client: OpenSearch, index: IndexInfo, found: Mapping[str, 
         index: the index.
         found: as ``Calibration.to_dict`` gives it.
     """
-    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    kept = {**found, "at": at, "measured_with": measured_with(index)}
+    kept = {**found, "at": iso_time(), "measured_with": measured_with(index)}
     metadata.change(client, index.index, {metadata.ANCHORS: kept})
 
 

@@ -50,7 +50,16 @@ def open_reranker(name: str) -> TextReranker:
     """
     kind, _, rest = name.partition(":")
     if kind == "st" and rest:
-        return _open_st(rest)
+        from langshift.debias.encoders.model_kinds import is_late_interaction
+        from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker, find_reranker
+
+        model = find_reranker(rest)
+        if is_late_interaction(model.folder):
+            from langshift.debias.encoders.token_vectors import TokenEncoder
+            from langshift.retrieval.rerank.late_interaction import LateInteractionReranker
+
+            return LateInteractionReranker(TokenEncoder(model))
+        return CrossEncoderReranker(model)
     if kind in ("http", "https") and rest:
         from langshift.retrieval.rerank.api import HttpReranker
 
@@ -60,19 +69,6 @@ def open_reranker(name: str) -> TextReranker:
         "st:NAME_OR_PATH (a cross-encoder or late-interaction model of sentence-transformers) or http:URL#MODEL (a "
         "reranking server)."
     )
-
-
-def _open_st(name_or_path: str) -> TextReranker:
-    from langshift.debias.encoders.model_kinds import is_late_interaction
-    from langshift.retrieval.rerank.cross_encoder import CrossEncoderReranker, find_reranker
-
-    model = find_reranker(name_or_path)
-    if is_late_interaction(model.folder):
-        from langshift.debias.encoders.token_vectors import TokenEncoder
-        from langshift.retrieval.rerank.late_interaction import LateInteractionReranker
-
-        return LateInteractionReranker(TokenEncoder(model))
-    return CrossEncoderReranker(model)
 
 
 Reranker = TextReranker | FeatureReranker

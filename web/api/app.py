@@ -241,7 +241,7 @@ class Guard:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         if tokens:
-            found = [name for name, one in tokens.items() if _same(one, token)]
+            found = [name for name, one in tokens.items() if hmac.compare_digest(one.encode(), token.encode())]
             if not found:
                 raise _unauthorized()
             return found[0]
@@ -250,10 +250,6 @@ class Guard:
         if self._access.token is not None and not self._access.admits(token):
             raise _unauthorized()
         return None
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
 
 
 def _unauthorized() -> ApiError:

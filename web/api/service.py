@@ -30,7 +30,6 @@ AT_ONCE: Final = 8
 ENCODERS: Final = ("e5-small", "use-m")
 # Vectors of texts that were asked for last; a query is often asked for by many.
 _KEPT: Final = 10_000
-_FLOAT32: Final = np.dtype("<f4")
 
 
 class Turns:
@@ -213,4 +212,4 @@ def _require_short(texts: Sequence[str]) -> None:
 
 
 def _base64(vector: NDArray[np.float32]) -> str:
-    return base64.b64encode(vector.astype(_FLOAT32).tobytes()).decode()
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode()
