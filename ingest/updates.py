@@ -252,7 +252,8 @@ class Updater:
             changes = {name: value for name, value in more.items() if name not in brought}
             changes |= self._changes(one, detection)
             changes[self.fields.stamp] = stamp = self._paged(stamp, one.source, one.update)
-            if renewed or stamp != {**value_at(one.source, self.fields.stamp), "page": stamp["page"]}:
+            there = value_at(one.source, self.fields.stamp)
+            if renewed or not isinstance(there, Mapping) or stamp != {**there, "page": stamp["page"]}:
                 changes[self.fields.vector] = moved
             yield _key(one.item), _written(one, changes, tuple(tallies))
 

@@ -321,6 +321,7 @@ def unshifted(stored: Vector, stamp: Source, shift: StoredShift | None) -> NDArr
     return restored(stored, stamp, shift) if shift is not None and is_undoable(stamp, shift) else None
 
 
+# Characters of a keyword, each of which may have four bytes.
 _LONGEST = 8191
 
 
@@ -335,7 +336,6 @@ def page_of(source: Mapping[str, Any], fields: FieldNames, document: str) -> str
     for name in filter(None, (fields.group, fields.parent)):
         value = value_at(source, name)
         value = value[0] if isinstance(value, list) and value else value
-        # Longer than a keyword may be, in UTF-8.
         if isinstance(value, str | int | float) and not isinstance(value, bool) and 0 < len(str(value)) <= _LONGEST:
             return str(value)
     return document

@@ -71,6 +71,7 @@ def import_(file: Path, output: Path, encoder: str | None, reading: Reading, as_
     made.save(output)
     show_vectors(made, output, as_json=as_json)
     if not as_json:
+        note("It has nothing for --gamma and --own: `langshift vectors fit` fits that, too, on parallel text.")
         note(f"Use it: langshift ingest CORPUS --index NAME --encoder {name} --vectors {output}")
 
 
@@ -90,7 +91,8 @@ def show_vectors(vectors: LanguageVectors, path: Path, *, as_json: bool) -> None
         f"{path}: {pluralize(len(vectors.vectors), 'language vector')} towards {vectors.pivot}, hash {vectors.hash}",
         f"encoder {f'{vectors.encoder} {vectors.revision}'.strip()}, {vectors.dimension} dimensions; "
         f"fitted on {vectors.source}",
-        f"{pluralize(count, 'direction')} of queries{'' if advice else '; alpha 1 (default: not tuned)'}",
+        f"{pluralize(count, 'direction')} of queries, {pluralize(len(vectors.own_vectors), 'preference vector')}"
+        f"{'' if advice else '; alpha 1 (default: not tuned)'}",
         *([f"recommended: {advice.words}{_own_in_words(vectors)}"] if advice else []),
     ):
         line(text)

@@ -38,7 +38,7 @@ def test_fitting_writes_a_file_and_shows_it(folder, tmp_path):
     assert [line.rstrip() for line in done.stdout.splitlines()] == [
         f"{output}: 2 language vectors towards en, hash {vectors.hash}",
         "encoder given, 8 dimensions; fitted on pairs",
-        "3 directions of queries; alpha 1 (default: not tuned)",
+        "3 directions of queries, 3 preference vectors; alpha 1 (default: not tuned)",
         "language  pairs  missing   norm",
         f"de           60        0  {norms['de']:.3f}",
         f"th           55        5  {norms['th']:.3f}",
@@ -59,7 +59,7 @@ def test_several_pivots_are_written_to_a_folder(folder, tmp_path):
         assert document["hash"] == vectors.hash
         assert document["languages"].keys() == vectors.vectors.keys()
     assert langshift("vectors", "check", output / "en.safetensors").stdout.splitlines()[2] == (
-        "3 directions of queries; alpha 1 (default: not tuned)"
+        "3 directions of queries, 3 preference vectors; alpha 1 (default: not tuned)"
     )
 
 
@@ -78,7 +78,7 @@ def test_what_is_recommended_is_shown(folder, tmp_path):
     lines = [line.rstrip() for line in shown.splitlines()]
     norms = {tag: f"{np.linalg.norm(vector):.3f}" for tag, vector in made.vectors.items()}
     assert lines[2:] == [
-        "2 directions of queries",
+        "2 directions of queries, 3 preference vectors",
         "recommended: alpha 0.95, gamma 0.97",
         "language  pairs  missing   norm  query norm  alpha",
         f"de           60        0  {norms['de']}       {norms['de']}",
@@ -93,7 +93,7 @@ def test_what_is_recommended_is_shown(folder, tmp_path):
     nothing = {"recommendation": Recommendation(0.0), "query_directions": None, "own_vectors": {}}
     replace(made, **nothing, pairs={"de": 0, "th": 0}, evidence={}).save(output)
     lines = [line.rstrip() for line in langshift("vectors", "check", output).stdout.splitlines()]
-    assert lines[2:4] == ["0 directions of queries", "recommended: alpha 0"]
+    assert lines[2:4] == ["0 directions of queries, 0 preference vectors", "recommended: alpha 0"]
     assert lines[4].split() == ["language", "norm"]
 
 
