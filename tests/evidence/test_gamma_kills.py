@@ -1,7 +1,8 @@
-"""A gamma for 100,000 documents and back, killed on both ways: every vector is what it was, to 1e-6 of its norm."""
+"""A gamma and a β for 100,000 documents and back, killed on both ways: each vector is what it was, to 1e-6 of its norm."""
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,6 +39,9 @@ def stored(client, index):
 def test_there_and_back_killed_on_both_ways(client, cluster_url, index_name, tmp_path):
     numbers = np.random.default_rng(3)
     known = shortened(with_directions(language_vectors(dimension=DIMENSION), RANK))
+    own = numbers.standard_normal((4, DIMENSION)).astype(np.float32) / 2
+    own_vectors = dict(zip(("de", "en", "th", "zh"), own, strict=True))
+    known = replace(known, own_vectors=own_vectors, scatter=[0.5, *(0.001 for _ in range(RANK))])
     vectors, corpus = np.zeros((DOCUMENTS, DIMENSION), np.float32), tmp_path / "corpus.jsonl"
     with corpus.open("w", encoding="utf-8") as file:
         for first in range(0, DOCUMENTS, AT_ONCE):
@@ -50,8 +54,8 @@ def test_there_and_back_killed_on_both_ways(client, cluster_url, index_name, tmp
     assert done.returncode == 0, done.stderr
     before, gammas = stored(client, index_name)
     assert gammas == {0.0}
-    for gamma in (0.97, 0.0):
-        command = ("retune", index_name, "--gamma", gamma)
+    for gamma, own in ((0.97, 0.05), (0.0, 0.0)):
+        command = ("retune", index_name, "--gamma", gamma, "--own", own)
         killed = Process(cluster_url, tmp_path / "home", *command)
         deadline = time.monotonic() + LONGEST
         while note(client, index_name) is None:
@@ -60,7 +64,7 @@ def test_there_and_back_killed_on_both_ways(client, cluster_url, index_name, tmp
         time.sleep(2)
         assert killed.kill()
         told = Process(cluster_url, tmp_path / "home", *command).done(LONGEST)
-        assert told["gamma"] == gamma
+        assert (told["gamma"], told["own"]) == (gamma, own)
         after, gammas = stored(client, index_name)
         assert gammas == {gamma}
     require_tidy(client, index_name)
