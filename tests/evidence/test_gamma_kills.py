@@ -1,4 +1,4 @@
-"""A gamma and a β for 100,000 documents and back, killed on both ways: vectors are what they were, to 1e-6 of the norm."""
+"""A gamma and a β for 100,000 documents and back, killed on both ways: vectors come back to 1e-6 of their norm."""
 
 import json
 import time
