@@ -17,7 +17,7 @@ from langshift.retrieval.settings import FUSIONS, MODES, SearchSettings
 from langshift.retrieval.snippets import Snippet
 from langshift.web.context import LruCache
 from langshift.web.search.searching import CachedShortlist, SideFacets, SideResult, truncated_hit, truncated_sources
-from langshift.web.search.state import IndexChoice, SearchSide, SearchState, parse_state, resolve_state
+from langshift.web.search.state import IndexChoice, SearchSide, SearchState, parse_state, resolve_state, shows_once
 from langshift.web.search.view import facet_links, ordinal, places, rows, shares, snippet, truncate
 from langshift.web.search.why import beginning
 
@@ -58,6 +58,7 @@ STATES = st.builds(
     ).map(tuple),
     facet=st.sampled_from(["", "section", "price & more"]),
     sort=st.sampled_from([(), ("year:desc",), ("year", "title:desc")]),
+    once=st.none() | st.booleans(),
     left=SIDES,
     right=SIDES,
 )
@@ -119,12 +120,13 @@ def test_a_link_names_all_that_differs_from_what_is_usual() -> None:
         "section",
         ("year:desc", "title"),
         40,
+        False,
         SearchSide("news", hybrid, 0.5, 0.95, "abc"),
         SearchSide("news", SearchSettings(one_per_group=True)),
     )
     assert state.address() == (
         "/search?q=river&lang=de&size=20&filter=language%3Dde%2Cth&filter=year%3C2000&facet=section&sort=year%3Adesc%2Ctitle"
-        "&from=40&left=news&left.mode=hybrid&left.alpha=0.5&left.gamma=0.95&left.prefer=-0.05&left.weight=0.25"
+        "&from=40&once=0&left=news&left.mode=hybrid&left.alpha=0.5&left.gamma=0.95&left.prefer=-0.05&left.weight=0.25"
         "&left.fusion=rrf&left.pit=abc&right=news&right.mode=dense&right.one=1"
     )
 
@@ -193,15 +195,27 @@ def hit(name, language="en", others=()):
     return Hit(name, 0.5, language, "", "text", None, others=inside)
 
 
-def choice(name, alpha, documents=9, live=True, gamma=0.0):
+def choice(name, alpha, documents=9, live=True, gamma=0.0, translated=0.0):
     made = replace(PLAIN, alpha=alpha, vectors="v", gamma=gamma)
     version = SimpleNamespace(
         version=f"{name}-v0001" if live else name,
         state="live" if live else "kept",
         fingerprint=made,
         documents=documents,
+        translated=translated,
     )
     return IndexChoice(name, version)
+
+
+@pytest.mark.parametrize(("shares", "usual"), [((0.9, 0.8), True), ((1.0, 0.7), False), ((0.0, 0.0), False)])
+def test_pages_show_once_where_both_indices_are_translated(shares, usual):
+    known = [choice(name, 0.5, translated=share) for name, share in zip(("a", "b"), shares, strict=True)]
+    asked = SearchState(left=SearchSide("a"), right=SearchSide("b"))
+    for once in (None, True, False):
+        state = resolve_state(replace(asked, once=once), known)
+        # What is usual is not in the address.
+        assert state.once == (None if once == usual else once)
+        assert shows_once(state.left, state.right, known) == usual
 
 
 def test_the_place_on_the_other_side_is_told_in_words():
