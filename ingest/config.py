@@ -80,9 +80,9 @@ class EmbeddingPipeline:
         return own
 
     def for_translations(self, found: TranslatedPages | None) -> EmbeddingPipeline:
-        """Return it with the β that goes with how far a corpus is translated, where none was asked for."""
+        """Return it with the β that goes with how far a corpus is translated."""
         known = self.debias.vectors
-        if not (self.default_own and found and known and self.debias.own):
+        if found is None or known is None:
             return self
         return replace(self, debias=replace(self.debias, own=known.recommended_own(found.share)))
 

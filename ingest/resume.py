@@ -144,7 +144,8 @@ class LoadSession:
             FingerprintError: the index holds vectors of another making.
         """
         journal, source, pipeline = self.journal, self.source, self.pipeline.for_fields(self.options.fields)
-        if pipeline.default_own:
+        # Where nothing follows from it, no language of a document is detected for it.
+        if pipeline.default_own and pipeline.debias.own:
             pipeline = pipeline.for_translations(source.translations(lambda one: _language(one, pipeline)))
         self.pipeline = pipeline
         identity: dict[str, Any] = {"index": self.place.name, "corpus": source.shown, "content": source.content}

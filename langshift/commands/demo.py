@@ -42,7 +42,7 @@ from langshift.retrieval.searcher import Searcher
 from langshift.settings import Settings, ensure_home
 from langshift.wording import program
 
-_WAYS = ("plain", "paper", "shifted")
+_WAYS = {"plain": "plain", "paper": "the paper's shift", "shifted": "as recommended"}
 _COLUMNS = ("nDCG@20", "TLR@20", "SLR@20")
 _ALL_COLUMNS = (RIGHT_PAGE, READERS, "own@1", "own@3", *_COLUMNS)
 _LEGEND = (
@@ -177,14 +177,13 @@ def in_a_sentence(replays: Mapping[str, ReplayResult]) -> str:
 
 def _show_ways(replays: Mapping[str, ReplayResult]) -> None:
     """The figures of each index, with the language that is shown most, after what they are."""
-    names = {"plain": "plain", "paper": "the paper's shift", "shifted": "as recommended"}
     rows = [
         [
             words,
             *(short_figure(replays[key].scores[name].mean or 0.0) for name in _ALL_COLUMNS),
             format_figure(replays[key].scores[MOST_SHOWN_20], 3),
         ]
-        for key, words in names.items()
+        for key, words in _WAYS.items()
     ]
     plain = replays["plain"]
     languages = len(language_shares(plain.scores[MOST_SHOWN_20]))
