@@ -7,7 +7,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 # Where it is set, each of the many processes that the tests start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-lab paper soak evidence wheel plugin lint docs pages vectors smoke bench bench-bulk bench-search clean
+.PHONY: help demo test test-lab paper soak lowest evidence wheel plugin lint docs pages vectors smoke bench bench-bulk bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -53,6 +53,17 @@ paper: $(VENV)/.installed-dev  ## one of the papers' figures, from the texts: XQ
 
 soak: $(VENV)/.installed-dev  ## the tests of faults: processes and servers killed, KILLS (100) times in a load; wrong answers; others who write
 	@LANGSHIFT_KILLS=$(KILLS) $(PY) -m pytest $(TOGETHER) tests/cluster/faults
+
+# Who is let in, what is read from files and servers, and the tools of agents.
+LOWEST ?= $(wildcard $(addprefix tests/unit/test_,service_access.py client_filters.py console_*.py source*.py *_http.py report*.py trusted_*.py)) \
+	tests/cluster/console/test_agents.py tests/cluster/console/test_console_access.py
+
+# Only what is required by name goes down: what that requires in turn is as new as it may be.
+lowest: $(VENV)/.installed  ## tests with the lowest versions that pyproject.toml allows, LOWEST of them, in .build/lowest
+	@$(PIP) "uv>=0.8,<1"
+	@$(PY) -m uv venv --quiet --clear --python $(PY) .build/lowest
+	@$(PY) -m uv pip install --quiet --python .build/lowest --resolution lowest-direct -e '.[test]' -e lab
+	@.build/lowest/bin/python -m pytest -p no:randomly $(LOWEST)
 
 # What was shown once and need not be shown with every change; what it prints goes into the pages.
 evidence: $(VENV)/.installed-transformers  ## proofs, hours: the papers' figures in full, models by torch, Ray, twenty kills, large tables: every setting on every question

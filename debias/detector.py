@@ -24,7 +24,7 @@ from langshift.debias.detector_text import (
     plain,
     references,
 )
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import LangshiftError, UsageError, no_file
 from langshift.languages import (
     UNDETERMINED,
     macrolanguage,
@@ -299,7 +299,7 @@ def open_detector(lid_model: Path | None = None) -> LanguageDetector:
     if lid_model is None:
         return LanguageDetector(_read_bundled(), "lid.176.ftz", _BUNDLED_LABELS)
     if not lid_model.is_file():
-        raise UsageError(f"{lid_model} does not exist; --lid-model takes a fastText model (.bin or .ftz).")
+        raise UsageError(f"{no_file(lid_model)}; --lid-model takes a fastText model (.bin or .ftz).")
     if not _loads(lid_model):
         raise UsageError(f"{lid_model} is not a fastText model (.bin or .ftz), or is damaged.")
     import fasttext

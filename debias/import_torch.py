@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from langshift.debias.encoders.base import Encoder, identity
 from langshift.debias.encoders.model_files import full_name, model_name
 from langshift.debias.vectors import LanguageVectors
-from langshift.errors import UsageError, require_extra
+from langshift.errors import UsageError, no_file, require_extra
 from langshift.languages import parse_tag
 
 _TENSOR = "v_"
@@ -73,7 +73,7 @@ def read_pt(path: Path) -> PublishedVectors:
 
 def _load(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     if not path.is_file():
-        raise UsageError(f"The language-vector file {path} does not exist.")
+        raise UsageError(f"{no_file(path, f'The language-vector file {path} does not exist')}.")
     require_extra(f"{path} is a PyTorch file, which needs", "transformers", "torch")
     import torch
 

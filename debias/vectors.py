@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import resources
@@ -20,8 +20,8 @@ from langshift.debias.encoders.base import Encoder, Pooling, identity
 from langshift.debias.fingerprint import same_encoder, scales_in_words, shown_value
 from langshift.debias.fitting.directions import principal_directions
 from langshift.debias.parallel.tables import LONGEST
-from langshift.errors import FingerprintError, UsageError
-from langshift.files import write_bytes
+from langshift.errors import FingerprintError, UsageError, no_file
+from langshift.files import load_json, write_bytes
 from langshift.languages import (
     UNDETERMINED,
     macrolanguage,
@@ -348,7 +348,8 @@ class LanguageVectors:
             UsageError: there is no such file, or it is not one of ours, or damaged.
         """
         loaded = _read(cls, path)
-        _require_sound(loaded, path)
+        if why := next(_faults(loaded), None):
+            raise UsageError(f"{path} is damaged, because {why}; {_HOW_TO_FIT}.")
         return loaded
 
 
@@ -388,12 +389,12 @@ def _read(kind: type[_Held], path: Path) -> _Held:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise UsageError(f"The language-vector file {path} does not exist; {_HOW_TO_FIT}.")
+        raise UsageError(f"{no_file(path, f'The language-vector file {path} does not exist')}; {_HOW_TO_FIT}.")
     if not os.access(path, os.R_OK):
         raise UsageError(f"{path} is not readable: change its permissions, or use a copy that you can read.")
     try:
         with safe_open(path, framework="numpy") as file:
-            header = orjson.loads((file.metadata() or {})[_HEADER])
+            header = load_json((file.metadata() or {})[_HEADER].encode())
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
         if "both_sides" in header:
             raise UsageError(
@@ -416,71 +417,47 @@ def _read(kind: type[_Held], path: Path) -> _Held:
     return found
 
 
-def _require_sound(vectors: LanguageVectors, path: Path) -> None:
-    """Refuse what was read where it cannot be used.
-
-    Raises:
-        UsageError: naming the first thing that is wrong.
-    """
-    known = {*vectors.vectors, vectors.pivot}
-    advice = vectors.recommendation or Recommendation()
-    parts = [getattr(vectors, name) for name in (*vectors.parts, "evidence") if name not in ("common", "own_vectors")]
-    spoken = {text_language(tag) for tag in known}
-    strangers = any(set(part) - known for part in (*parts, advice.alphas)) or set(vectors.own_vectors) - spoken
-    if len(known) < 2 or set(vectors.pairs) != known - {vectors.pivot} or vectors.pivot in vectors.vectors or strangers:
-        raise UsageError(f"{path}: its header and its vectors name different languages; {_HOW_TO_FIT}.")
-    if set(vectors.common) not in (set(), {DOCUMENTS, QUERIES}):
-        raise UsageError(f"{path} has a common mean for one side of a search only; {_HOW_TO_FIT}.")
-    for number in (advice.alpha, *advice.alphas.values()):
-        if not 0 <= number <= 1:
-            raise UsageError(f"{path} recommends alpha {number}, but alpha must be between 0 and 1; {_HOW_TO_FIT}.")
-    if advice.gamma and vectors.step is None:
-        raise UsageError(
-            f"{path} recommends a gamma without the mean and the directions that it takes out; {_HOW_TO_FIT}."
-        )
-    lengths, rows = np.array(vectors.scatter), 0 if vectors.query_directions is None else len(vectors.query_directions)
-    sound = vectors.step is not None and len(lengths) > rows and np.isfinite(lengths).all() and (lengths >= 0).all()
-    if vectors.own_vectors and not sound:
-        raise UsageError(f"{path} has preference vectors without the lengths that scale them; {_HOW_TO_FIT}.")
-    _require_directions(vectors, path)
-    for name in vectors.parts:
-        for tag, tensor in getattr(vectors, name).items():
-            _require_tensor(vectors, path, name, tag, tensor)
-
-
 # Of rows that are orthonormal in 64 bits, rounded to 32.
 _ORTHONORMAL = 1e-5
 
 
-def _require_directions(vectors: LanguageVectors, path: Path) -> None:
-    basis, dimension = vectors.query_directions, vectors.dimension
-    if basis is None:
-        return
-    if basis.ndim != 2 or basis.shape[1] != dimension or not 1 <= len(basis) <= dimension or basis.dtype != np.float32:
-        raise UsageError(
-            f"{path}: the directions of queries have shape {basis.shape} and type {basis.dtype}, not (k, {dimension}) "
-            "and float32."
-        )
-    if not (np.abs(basis.astype(np.float64) @ basis.T - np.eye(len(basis))) < _ORTHONORMAL).all():
-        raise UsageError(
-            f"{path}: the directions of queries are not at right angles and of length 1: it is damaged; {_HOW_TO_FIT}."
-        )
+def _faults(vectors: LanguageVectors) -> Iterator[str]:
+    """What is wrong with what was read, so that it cannot be used."""
+    known = {*vectors.vectors, vectors.pivot}
+    advice, step, basis = vectors.recommendation or Recommendation(), vectors.step, vectors.query_directions
+    parts = [getattr(vectors, name) for name in (*vectors.parts, "evidence") if name not in ("common", "own_vectors")]
+    spoken = {text_language(tag) for tag in known}
+    strangers = any(set(part) - known for part in (*parts, advice.alphas)) or set(vectors.own_vectors) - spoken
+    told = len(known) > 1 and set(vectors.pairs) == known - {vectors.pivot} and vectors.pivot not in vectors.vectors
+    lengths, rows = np.array(vectors.scatter), 0 if basis is None else len(basis)
+    scaled = step is not None and len(lengths) > rows and np.isfinite(lengths).all() and (lengths >= 0).all()
+    needed = {
+        "its header and its vectors name different languages": told and not strangers,
+        "it has a common mean for one side of a search only": set(vectors.common) in (set(), {DOCUMENTS, QUERIES}),
+        "it recommends an alpha that is not between 0 and 1": all(
+            0 <= number <= 1 for number in (advice.alpha, *advice.alphas.values())
+        ),
+        "it recommends a gamma without the mean and the directions that it takes out": step or not advice.gamma,
+        "it has preference vectors without the lengths that scale them": scaled or not vectors.own_vectors,
+        "the directions of queries are not at right angles, of length 1, and of its dimension in 32 bits": basis is None
+        or _is_basis(basis, vectors.dimension),
+    }
+    yield from (fault for fault, holds in needed.items() if not holds)
+    for name, part in vectors.parts.items():
+        for tag, tensor in getattr(vectors, name).items():
+            what = f"the {f'tensor {part}' if part else 'vector'} of {tag}"
+            if name != "common" and parse_tag(tag) != tag:
+                yield f"the tensor {tag!r} is not named after a language"
+            if tensor.shape != vectors.shape_of(name, tensor) or tensor.dtype != np.float32:
+                yield f"{what} is not of the shape that its header states, or not in 32 bits"
+            elif not np.linalg.norm(tensor.astype(np.float64)) <= LONGEST:
+                yield f"{what} contains values that are not numbers, or too large"
 
 
-def _require_tensor(vectors: LanguageVectors, path: Path, name: str, tag: str, tensor: NDArray[np.float32]) -> None:
-    if name != "common" and parse_tag(tag) != tag:
-        raise UsageError(f"{path}: the tensor {tag!r} is not named after a language.")
-    what = "vector" if name == "vectors" else f"tensor {vectors.parts[name]}"
-    shape = vectors.shape_of(name, tensor)
-    if tensor.shape != shape or tensor.dtype != np.float32:
-        raise UsageError(
-            f"{path}: the {what} of {tag} has shape {tensor.shape} and type {tensor.dtype}, "
-            f"not {shape} and float32, as its header states."
-        )
-    if not np.isfinite(tensor).all():
-        raise UsageError(f"{path}: the {what} of {tag} contains values that are not numbers.")
-    if np.linalg.norm(tensor.astype(np.float64)) > LONGEST:
-        raise UsageError(f"{path}: the {what} of {tag} is longer than {LONGEST:.0e}: it is damaged; {_HOW_TO_FIT}.")
+def _is_basis(basis: NDArray[np.float32], dimension: int) -> bool:
+    if basis.ndim != 2 or not basis.shape[1] == dimension >= len(basis) >= 1 or basis.dtype != np.float32:
+        return False
+    return bool((np.abs(basis.astype(np.float64) @ basis.T - np.eye(len(basis))) < _ORTHONORMAL).all())
 
 
 def _of_part(tensors: dict[str, NDArray[np.float32]], part: str) -> dict[str, NDArray[np.float32]]:

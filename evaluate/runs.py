@@ -4,15 +4,15 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
 
-from langshift.errors import UsageError
+from langshift.errors import UsageError, no_file
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Dataset, Qrels, gather
 from langshift.evaluate.datasets.texts import DatasetLanguages
 from langshift.evaluate.measures import default_measures, parse_measure, refuse, score, split_measures
@@ -25,26 +25,51 @@ from langshift.languages import UNDETERMINED
 from langshift.wording import join_words, pluralize
 
 GROUP_SCORES, PER_QUERY = "group-scores.jsonl", "per-query.jsonl"
-_FORM = 'give {"query": id, "scores": {document: score}}'
+
+
+class _Scored(msgspec.Struct):
+    query: str
+    scores: dict[str, float | None]
+
+
+class _Answered(msgspec.Struct):
+    query: str
+    within: str | None = None
+    outside: list[str] = []
+    passages: dict[str, tuple[int, int]] = {}
+
+
+_FORM_OF_SCORES = '{"query": id, "scores": {document: score}}'
+_FORM_OF_ANSWERS = '{"query": id, "within": value, "outside": [document], "passages": {document: [start, end]}}'
+_Line = TypeVar("_Line")
+
+
+def _lines(path: Path, kind: type[_Line], form: str) -> Iterator[tuple[int, _Line]]:
+    """The lines of a file with their numbers; none where there is no file.
+
+    Raises:
+        UsageError: a line that cannot be read; the message names it.
+    """
+    for number, record in records(path) if path.is_file() else ():
+        try:
+            yield number, msgspec.convert(record, kind)
+        except msgspec.ValidationError:
+            raise UsageError(f"{path}, line {number}, cannot be read: give {form}.") from None
 
 
 def read_group_scores(path: Path) -> dict[str, dict[str, float]]:
     """Query id -> document id -> score; a document whose score is null was not matched, and is left out.
 
+    Empty where there is no such file.
+
     Raises:
-        UsageError: a line that cannot be read, or a query that is there twice; the message names the line.
+        UsageError: a line that cannot be read; the message names it.
     """
     found: dict[str, dict[str, float]] = {}
-    for number, record in records(path):
-        query, scores = record.get("query"), record.get("scores")
-        if not isinstance(query, str) or not isinstance(scores, dict):
-            raise UsageError(f"{path}, line {number}, cannot be read: {_FORM}.")
-        if query in found:
-            raise UsageError(f"{path}, line {number}, repeats the query {query!r}: keep only one of the lines.")
-        for document, given in scores.items():
-            if given is not None and not _number(given):
-                raise UsageError(f"{path}, line {number}, has the invalid score {given!r} for {document!r}: {_FORM}.")
-        found[query] = {document: float(given) for document, given in scores.items() if given is not None}
+    for number, line in _lines(path, _Scored, _FORM_OF_SCORES):
+        if line.query in found:
+            raise UsageError(f"{path}, line {number}, repeats the query {line.query!r}: keep only one of the lines.")
+        found[line.query] = {document: score for document, score in line.scores.items() if score is not None}
     return found
 
 
@@ -61,16 +86,8 @@ def read_searched(path: Path) -> dict[str, SearchedQuery]:
     Raises:
         UsageError: a line that cannot be read; the message names it.
     """
-    found = {}
-    for number, record in records(path) if path.is_file() else ():
-        try:
-            if "within" in record:
-                row = [record["within"], record.get("outside", [])]
-                found[str(record["query"])] = msgspec.convert(row, SearchedQuery)
-        except (KeyError, ValueError):
-            form = 'give {"query": id, "within": value, "outside": [document]}'
-            raise UsageError(f"{path}, line {number}, cannot be read: {form}.") from None
-    return found
+    lines = _lines(path, _Answered, _FORM_OF_ANSWERS)
+    return {one.query: SearchedQuery(one.within, one.outside) for _, one in lines if one.within is not None}
 
 
 def read_passages(path: Path) -> dict[str, dict[str, tuple[int, int]]]:
@@ -81,19 +98,7 @@ def read_passages(path: Path) -> dict[str, dict[str, tuple[int, int]]]:
     Raises:
         UsageError: a line that cannot be read; the message names it.
     """
-    found = {}
-    for number, record in records(path) if path.is_file() else ():
-        try:
-            if places := record.get("passages"):
-                found[record["query"]] = msgspec.convert(places, dict[str, tuple[int, int]])
-        except (KeyError, ValueError):
-            form = 'give {"query": id, "passages": {document: [start, end]}}'
-            raise UsageError(f"{path}, line {number}, cannot be read: {form}.") from None
-    return found
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return {one.query: one.passages for _, one in _lines(path, _Answered, _FORM_OF_ANSWERS) if one.passages}
 
 
 def format_run(rankings: Mapping[str, Sequence[tuple[str, float]]], tag: str) -> str:
@@ -149,7 +154,7 @@ def read_run(path: Path) -> dict[str, dict[str, float]]:
             finite number, or a document that a query has twice; the message names the line.
     """
     if not path.is_file():
-        raise UsageError(f"There is no run {path}: name a file with TREC's six columns.")
+        raise UsageError(f"{no_file(path, f'There is no run {path}')}: name a file with TREC's six columns.")
     run: dict[str, dict[str, float]] = {}
     first: dict[tuple[str, str], int] = {}
     for number, parts in read_columns(path):

@@ -38,7 +38,7 @@ from langshift.plugin.index_health import require_unblocked
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo, Target, check_name, live
 from langshift.reporting import note
-from langshift.retry import PATIENCE
+from langshift.retry import PATIENCE, at_work
 from langshift.settings import Settings
 from langshift.wording import iso_time
 
@@ -89,6 +89,7 @@ class Verdicts:
         return letter._replace(id=identifier or letter.id, type=kind, reason=why, stage=stage, time=iso_time())
 
 
+@at_work()
 def replay(
     client: OpenSearch, letters: DeadLetters, target: Target, pipeline: EmbeddingPipeline, progress: LoadProgress
 ) -> Verdicts:
@@ -210,6 +211,7 @@ def replay_letters(
         place.make()
         # Also keeps loads away, which would write to the file of letters.
         journal = stack.enter_context(Journal(place.journal))
+        journal.require_sound()
         if journal.begun and journal.fact("resumable"):
             raise _interrupted(journal.identity, name)
         letters, options, shown = DeadLetters(place.dead_letters), place.pipeline_options, str(place.dead_letters)
@@ -247,7 +249,7 @@ def _open_pipeline(
     """How the load made its documents by whose options in a file, with the shift that the index has now."""
     try:
         options = PipelineOptions.read(file)
-    except (OSError, ValueError, msgspec.DecodeError) as error:
+    except (OSError, ValueError, RecursionError, msgspec.DecodeError) as error:
         raise UsageError(
             f"{file} does not show how the documents of {index.name} are built: load those in {letters} again with "
             "`langshift ingest`."

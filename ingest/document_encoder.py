@@ -1,7 +1,5 @@
 """How a document of one version becomes one of another by its text, where the two are made with other encoders."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

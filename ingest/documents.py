@@ -1,7 +1,5 @@
 """Documents: one line of ``corpus.jsonl``, parsed strictly; and the operation that it becomes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import struct
@@ -26,13 +24,14 @@ from langshift.plugin.index_body import RESERVED_FIELDS, FieldTypes
 from langshift.plugin.inventory import TranslatedPages
 from langshift.plugin.metadata import CHUNK, PARENT, TEXT_FIELDS, USUAL, FieldNames, chunk_id, value_at
 from langshift.plugin.stored_vector import parse_vector
+from langshift.wording import beginning
 
 EMBEDDING = "embedding"
 OPERATION = "_op"
 _OPERATIONS = (None, "index", "update", "delete")
 _LONGEST_ID = 512  # bytes, the server's limit
 _LONGEST_ORDINAL = len(chunk_id("", 9_999_999))  # of a text of 100 MB
-_LONGEST_SHOWN = 60  # characters of what is wrong that a message repeats; no tag of a language is longer
+_LONGEST_TAG = 60  # characters; no tag of a language is longer
 _tag = lru_cache(1024)(parse_tag)
 # What does not go to the index as it came.
 _USED_UP = {"_id", "language", EMBEDDING, OPERATION}
@@ -87,16 +86,11 @@ def name_fault(
     """
     parts = name.split(".")
     if not all(part.strip() for part in parts) or name in _METADATA:
-        return f"OpenSearch does not accept a field named {_cut(name)}; rename it."
+        return f"OpenSearch does not accept a field named {beginning(name)!r}; rename it."
     outer = tuple(accumulate(parts[:-1], "{}.{}".format))
     if (name in reserved and name != EMBEDDING) or any(one in (*reserved, *_USED_UP, *fields) for one in outer):
-        return f"the field name {_cut(name)} is reserved for langshift; rename it."
+        return f"the field name {beginning(name)!r} is reserved for langshift; rename it."
     return None
-
-
-def _cut(text: str) -> str:
-    """A text between quotation marks, only its beginning where it is long."""
-    return repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r}..."
 
 
 def _string(value: object, name: str) -> str:
@@ -142,7 +136,7 @@ def language_field(fields: Mapping[str, Any]) -> str | None:
     tag = _tag_or_und(given) if given else None
     if given and tag is None and not names_none(given):
         raise InvalidDocument(
-            f"{_cut(given)} is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+            f"{beginning(given)!r} is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
             "or leave the field out to have it detected."
         )
     return tag
@@ -151,7 +145,7 @@ def language_field(fields: Mapping[str, Any]) -> str | None:
 def _tag_or_und(given: str) -> str | None:
     if given.lower() == UNDETERMINED:
         return UNDETERMINED
-    return _tag(given) if len(given) <= _LONGEST_SHOWN else None
+    return _tag(given) if len(given) <= _LONGEST_TAG else None
 
 
 def _declared(values: Mapping[str, Any], names: Sequence[str]) -> tuple[str | None, str | None]:
@@ -164,7 +158,7 @@ def _declared(values: Mapping[str, Any], names: Sequence[str]) -> tuple[str | No
             continue
         tag = _tag_or_und(given.strip()) if isinstance(given, str) else None
         if tag is None:
-            wrong = wrong or f"{_cut(given) if isinstance(given, str) else json_type(given)} in {name}"
+            wrong = wrong or f"{repr(beginning(given)) if isinstance(given, str) else json_type(given)} in {name}"
         elif tag != UNDETERMINED:
             return tag, wrong
         else:
@@ -355,7 +349,7 @@ _MOST = 2.0**63
 
 def _require_64_bits(digits: str) -> None:
     if len(digits) > len(str(-(2**63))) or not -(2**63) <= int(digits) < 2**64:
-        raise InvalidDocument(f"the integer {_cut(digits)} is too large to be stored exactly; make it a string.")
+        raise InvalidDocument(f"the integer {beginning(digits)!r} is too large to be stored exactly; make it a string.")
 
 
 class Columns:

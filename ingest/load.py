@@ -33,7 +33,7 @@ from langshift.plugin.pipelines import inherit_pipeline_on_load
 from langshift.plugin.version_writer import NotPublished
 from langshift.plugin.versions import Target, version_behind
 from langshift.reporting import note
-from langshift.retry import RetryBudget, retry_until_available
+from langshift.retry import RetryBudget, at_work, retry_until_available
 from langshift.settings import Settings
 from langshift.wording import pluralize
 
@@ -153,6 +153,7 @@ class LoadRun:
         self._handled, self._dead = opened.resumed, 0
         self._counted: dict[str, int] = {}
 
+    @at_work()
     def run(self) -> LoadSummary:
         """Load, check and publish."""
         target = self._opened.target

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from langshift.corpus_file import CorpusFile
-from langshift.errors import UsageError
+from langshift.errors import UsageError, special_file
 from langshift.files import PARQUET, decompressed_stream, read_lines
 from langshift.ingest.documents import DocumentSource, Embeddings
 from langshift.ingest.parquet import ParquetRows
@@ -19,6 +19,7 @@ from langshift.ingest.sources import Files, JsonLines, Pipe
 from langshift.plugin.metadata import USUAL, FieldNames
 from langshift.remote_file import RemoteFile, find_remote_files
 from langshift.remote_store import is_remote
+from langshift.reporting import note
 from langshift.retry import PATIENCE
 from langshift.wording import pluralize
 
@@ -96,6 +97,8 @@ def _require_readable(given: str) -> None:
     if given == STANDARD_INPUT:
         if sys.stdin is None:
             raise UsageError("Standard input is closed: give a file, or pipe the corpus in.")
+    elif (special := special_file(path)) and not path.is_fifo():
+        raise UsageError(f"{special}: give a file, or pipe the corpus in.")
     elif not path.exists():
         raise UsageError(f"{given}: there is no such file.")
     elif not os.access(path, os.R_OK):
@@ -144,6 +147,8 @@ def open_source(
             stdin: Any = sys.stdin.buffer
             stream, shown = getattr(stdin, "raw", stdin), "standard input"
         else:
+            # Opening one to which nobody writes yet takes as long as that.
+            note(f"{paths[0]} is a pipe: waiting for what comes through it ...")
             stream, shown = stack.enter_context(Path(paths[0]).open("rb", buffering=0)), paths[0]
         unpacked = stack.enter_context(decompressed_stream(stream))
         yield Pipe(read_lines(unpacked, shown, cut=True), stream, shown, parser, named)

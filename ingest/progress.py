@@ -1,7 +1,5 @@
 """What is told of a load: how far it is, its summary, its remarks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

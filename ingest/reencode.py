@@ -22,7 +22,7 @@ from langshift.ingest.publication import MAX_REFUSED
 from langshift.ingest.representations import OFF, Representation, representation_of
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.index_body import copied_body, engine_of, map_page, mapped, require_engine
-from langshift.plugin.index_sample import any_lacking, lacking_in_sample, unread_of
+from langshift.plugin.index_sample import any_lacking, lacking_in_sample, random_order, unread_of
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.representations import (
     SPARSE,
@@ -40,6 +40,7 @@ from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_ou
 from langshift.plugin.transfer import run
 from langshift.plugin.transfer.state import ClientTransform, TransferListener, TransferPlan, TransferResult
 from langshift.plugin.versions import IndexInfo, fingerprint_of, live
+from langshift.plugin.whole_view import require_whole_view
 from langshift.wording import pluralize
 
 
@@ -121,6 +122,7 @@ def reencode(
         without = _without_vector(client, index.index, index)
         return ReencodeResult(replace(done, documents=index.documents), without, **said)
     require_blockable(index.index, metadata.read_settings(client, index.index), "reencode")
+    require_whole_view(client, index.index, "a reencode")
     body, notes = _body(client, index, pipeline, fingerprint, beside)
     encoder_ = DocumentEncoder(
         index.fields,
@@ -227,7 +229,7 @@ def _body(
         metadata.remove_at(mappings, f"properties.{path.replace('.', '.properties.')}")
     for one in beside.kept.values():
         if not mapped(mappings, one.field):
-            metadata.put_at(mappings, f"properties.{one.field}", one.mapping)
+            metadata.put_at(mappings, f"properties.{one.field}", {"type": one.field_type})
     if pipeline is None:
         return body, notes
     field = mapped(mappings, index.fields.vector)
@@ -291,7 +293,7 @@ def _require_sample(
     Raises:
         ClusterError: a vector is another, or what is kept beside it.
     """
-    body = {"size": _SAMPLED, "query": metadata.random_order(), **WHOLE}
+    body = {"size": _SAMPLED, "query": random_order(), **WHOLE}
     hits = client.search(index=version, body=body)["hits"]["hits"]
     sources = [hit["_source"] for hit in hits]
 

@@ -144,6 +144,7 @@ class LoadSession:
             FingerprintError: the index holds vectors of another making.
         """
         journal, source, pipeline = self.journal, self.source, self.pipeline.for_fields(self.options.fields)
+        journal.require_sound()
         # Where nothing follows from it, no language of a document is detected for it.
         if pipeline.default_own and pipeline.debias.own:
             pipeline = pipeline.for_translations(source.translations(lambda one: _language(one, pipeline)))
@@ -157,6 +158,12 @@ class LoadSession:
         if pipeline.detector.languages:
             identity["languages"] = pipeline.detector.languages
         if token := journal.fact(_PLANNED):
+            if journal.shared and not self.options.resume:
+                raise OwnershipLost(
+                    f"Another process has just begun a load with the state {journal.shown}, or was interrupted as it "
+                    f"began: wait for it, continue with --resume, or remove {journal.shown} to abandon it."
+                )
+            journal.take_over()
             version_writer.discard_planned(self.client, self.place.name, token)
             journal.set_fact(_PLANNED, None)
         if journal.begun and self.options.resume and source.resumable and journal.fact(_RESUMABLE):
@@ -289,6 +296,7 @@ class LoadSession:
     def _resume(self, identity: dict[str, Any]) -> None:
         journal, name = self.journal, self.place.name
         journal.require_same(identity)
+        journal.require_sound(lines=True)
         index, uuid = journal.fact("index"), journal.fact("uuid")
         if version_writer.may_reopen(self.client, name, index, uuid):
             require_unblocked(self.client, name, index, metadata.read_settings(self.client, index), appending=True)
@@ -401,12 +409,16 @@ class LoadSession:
         client, journal, name = self.client, self.journal, self.place.name
         index, corpus = journal.fact("index"), journal.identity.get("corpus")
         handled = pluralize(journal.handled_lines(), "line")
-        version_writer.restore(client, index)
         there = version_writer.may_reopen(client, name, index, journal.fact("uuid"))
-        if journal.fact(_RESUMABLE) and there and self.options.if_exists not in ("replace", "new-version"):
-            raise UsageError(
-                f"A load of {corpus} into {name} was interrupted after {handled}: continue it with --resume, "
-                f"or remove {self.journal.shown} to abandon it."
+        stays = journal.fact(_RESUMABLE) and there and self.options.if_exists not in ("replace", "new-version")
+        if not (stays and journal.shared):
+            journal.take_over()
+            version_writer.restore(client, index)
+        if stays:
+            status = f"with the state {journal.shown} is under way, or was" if journal.shared else "was"
+            raise (OwnershipLost if journal.shared else UsageError)(
+                f"A load of {corpus} into {name} {status} interrupted after {handled}: continue it with --resume, or "
+                f"remove {journal.shown} to abandon it."
             )
         if journal.fact("created"):
             version_writer.discard(client, Target(name, index, journal.fact("uuid"), True, None, "fail"))

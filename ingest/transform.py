@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
+from operator import attrgetter
 from threading import Lock
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -18,6 +19,7 @@ from langshift.debias.debiaser import is_shifted
 from langshift.debias.detector import LOOKALIKES
 from langshift.debias.encoders.base import Encoder, Matrix, is_given
 from langshift.errors import UsageError
+from langshift.files import batched_by_size
 from langshift.ingest.bulk.final_pipeline import sampled
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, Settle, bulk_lines
 from langshift.ingest.chunking import CHARACTERS, chunks_of
@@ -423,18 +425,11 @@ def index_batches(
 
 
 def _read(rows: Iterator[SourceRow], most: int, on_stage: OnStage) -> Iterator[list[SourceRow]]:
-    batch: list[SourceRow] = []
-    size, begun = 0, time.perf_counter()
-    for row in rows:
-        batch.append(row)
-        size += row.size
-        if len(batch) >= most or size >= _BATCH_BYTES:
-            on_stage("read", len(batch), time.perf_counter() - begun)
-            yield batch
-            batch, size, begun = [], 0, time.perf_counter()
-    if batch:
+    begun = time.perf_counter()
+    for batch in batched_by_size(rows, _BATCH_BYTES, attrgetter("size"), most):
         on_stage("read", len(batch), time.perf_counter() - begun)
         yield batch
+        begun = time.perf_counter()
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Documents changed in part: each is read as it is, merged, and encoded again only where its text is another."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace

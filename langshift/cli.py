@@ -3,7 +3,6 @@
 import importlib
 import io
 import os
-import re
 import signal
 import sys
 import threading
@@ -209,7 +208,7 @@ def _show(error: click.ClickException) -> None:
     usage, _, _ = f"\n{shown.getvalue()}".partition("\nError: ")
     for line in usage.splitlines()[1:]:
         note(line)
-    note(re.sub(r"\s*\n\s*", " ", f"Error: {error.format_message()}"))
+    note(" ".join(filter(None, map(str.strip, f"Error: {error.format_message()}".split("\n")))))
 
 
 def _unexpected(error: Exception) -> int:

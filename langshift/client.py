@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,10 +18,12 @@ from langshift import server_errors
 from langshift.credentials import credentials, redact, register_secret
 from langshift.errors import ClusterError, UsageError, require_extra
 from langshift.files import replace_halves
+from langshift.reporting import note
 from langshift.response_checks import Redirected, WrongAnswer
 from langshift.retry import RetryBudget, is_passing, retry_until_available, waiting_seconds
 from langshift.settings import Settings
 from langshift.transport import CheckedTransport, async_transport, host_address
+from langshift.wording import join_words
 
 if TYPE_CHECKING:
     from opensearchpy import AsyncOpenSearch
@@ -141,6 +145,64 @@ def embedded_url(settings: Settings) -> str:
     from langshift import embedded
 
     return embedded.running_or_up(settings.home).url
+
+
+# Seconds between two looks at what is being recovered, and between two times that a person is told; and how many looks
+# in a row that find nothing under way tell that nothing is to come.
+_LOOK, _TELL, _IDLE = 0.25, 10.0, 8
+
+
+def await_recovery(client: OpenSearch, index: str | None = None) -> list[str]:
+    """Wait as long as indices that lack shards are being recovered, however long that takes, and tell how far it is.
+
+    Args:
+        client: the cluster.
+        index: the one that is needed; None for all.
+
+    Returns:
+        The indices that lack shards still, for which nothing is under way.
+    """
+    idle, told = 0, time.monotonic() + 1 - _TELL
+    while True:
+        health = client.cluster.health(index=index, params={"level": "indices"})
+        red = sorted(name for name, one in health["indices"].items() if one["status"] == "red")
+        recovering = [name for name in red if health["indices"][name]["initializing_shards"]]
+        busy = recovering or health["number_of_in_flight_fetch"] or health["number_of_pending_tasks"]
+        idle = 0 if busy else idle + 1
+        if not red or idle == _IDLE:
+            return red
+        if recovering and time.monotonic() - told >= _TELL:
+            told = time.monotonic()
+            active = {"format": "json", "active_only": "true", "h": "stage,translog_ops_percent"}
+            rows = client.cat.recovery(index=",".join(recovering), params=active)
+            # Until it is known how many operations there are, -1.
+            parts = (f"{one['stage']} {one['translog_ops_percent']}".partition(" -")[0] for one in rows)
+            note(f"Waiting for {join_words(recovering)} to be recovered ({', '.join(parts)}) ...")
+        time.sleep(_LOOK)
+
+
+def search_recovered(client: OpenSearch, index: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Search an index; right after the start of its server, once it is recovered.
+
+    Raises:
+        ClusterError: it lacks shards, and none is being recovered.
+    """
+    try:
+        return dict(client.search(index=index, body=body))
+    except exceptions.TransportError as error:
+        if error.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+            raise
+        if missing := await_recovery(client, index):
+            raise ClusterError(missing_shards(missing)) from error
+    return dict(client.search(index=index, body=body))
+
+
+def missing_shards(indices: Sequence[str]) -> str:
+    """Say of indices that lack shards what that means, and what to do."""
+    return (
+        f"No node has all shards of {join_words(indices)}, and none is being recovered; GET "
+        "/_cluster/allocation/explain says why. All other indices work; `langshift index drop NAME` removes an index."
+    )
 
 
 def make_client(

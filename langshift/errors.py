@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from errno import ELOOP
 from importlib.util import find_spec
+from pathlib import Path
+from stat import S_ISDIR, S_ISFIFO, S_ISREG
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -61,7 +64,20 @@ class UnavailableError(ClusterError):
 
 
 class MissingIndexError(ClusterError):
-    """There is no index of that name."""
+    """There is no index of that name, or it is not langshift's.
+
+    Attributes:
+        name: what was asked for.
+    """
+
+    def __init__(self, name: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.name = name
+
+    @property
+    def for_clients(self) -> str:
+        """The sentence for others than the operator, who learn nothing of indices that are not langshift's."""
+        return f"There is no index {self.name}: choose one from the list of indices."
 
 
 class FingerprintError(LangshiftError):
@@ -91,3 +107,23 @@ def require_extra(who: str, extra: str, *modules: str, otherwise: str = "") -> N
     """
     if not installed(*modules):
         raise LangshiftError(f"{who} an extra: pip install 'langshift[{extra}]'{otherwise}.")
+
+
+def special_file(path: Path) -> str:
+    """What stands at a path in place of a file, as the beginning of a sentence.
+
+    Returns:
+        Empty where nothing stands there, or a file or folder.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return f"{path} is a symbolic link that leads back to itself" if error.errno == ELOOP else ""
+    if S_ISREG(mode) or S_ISDIR(mode):
+        return ""
+    return f"{path} is {'a pipe' if S_ISFIFO(mode) else 'a socket or a device'}, not a file"
+
+
+def no_file(path: Path, otherwise: str = "") -> str:
+    """Say, as the beginning of a sentence, that there is no file of a name, in other words if need be, or what is."""
+    return special_file(path) or otherwise or f"There is no file {path}"

@@ -46,15 +46,18 @@ def batched_by_size(rows: Iterable[T], largest: int, size_of: Callable[[T], int]
         size_of: the size of a row.
         most: how many rows a group has at most; 0 for any number.
     """
-    group: list[T] = []
-    total = 0
+    group, total = list[T](), 0
     for row in rows:
         size = size_of(row)
-        if group and (len(group) == most or total + size > largest):
+        if group and total + size > largest:
             yield group
             group, total = [], 0
         group.append(row)
         total += size
+        # Whoever gives the rows may wait long before the next one.
+        if len(group) == most or total >= largest:
+            yield group
+            group, total = [], 0
     if group:
         yield group
 
@@ -90,6 +93,22 @@ def decode_line(line: bytes, where: str) -> str:
     return line.decode("utf-8")
 
 
+def load_json(content: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """The JSON value, which can be written again, shown and compared, as not all can that orjson reads.
+
+    Raises:
+        orjson.JSONDecodeError: it is none, or nested too deeply.
+    """
+    found = orjson.loads(content)
+    # Fewer cannot be nested deeper than orjson writes.
+    if content.count(b"[") + content.count(b"{") > 250:
+        try:
+            orjson.dumps(found)
+        except orjson.JSONEncodeError:
+            raise orjson.JSONDecodeError("nested too deeply", "", 0) from None
+    return found
+
+
 def parse_record(line: bytes, where: str) -> dict[str, Any]:
     """The JSON object of a line.
 
@@ -97,7 +116,7 @@ def parse_record(line: bytes, where: str) -> dict[str, Any]:
         UsageError: beginning with ``where``, what is wrong.
     """
     try:
-        record = orjson.loads(line.strip())
+        record = load_json(line.strip())
     except orjson.JSONDecodeError as error:
         decode_line(line, where)
         raise UsageError(
@@ -463,23 +482,6 @@ def text_lines(path: Path) -> Generator[str]:
     """
     for number, line in lines_of(path, blank=True):
         yield decode_line(line, f"{path}, line {number}")
-
-
-def count_lines(path: Path) -> int:
-    """How many lines a file has; the last may lack its line break.
-
-    Raises:
-        UsageError: the compressed data are damaged.
-    """
-    lines, last = 0, b"\n"
-    try:
-        with open_decompressed(path) as file:
-            while block := file.read(_BLOCK):
-                lines += block.count(b"\n")
-                last = block[-1:]
-    except DAMAGED as error:
-        raise UsageError(f"{path}: the compressed data is truncated or damaged ({error}).") from error
-    return lines + (last != b"\n")
 
 
 def content_hash(path: Path) -> str:

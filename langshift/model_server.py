@@ -5,10 +5,14 @@ import logging
 import os
 import re
 import shlex
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
+from http.client import HTTPResponse
+from io import BufferedReader, RawIOBase
+from socket import socket
 from typing import Any, NamedTuple
 
 import orjson
@@ -44,7 +48,9 @@ class ServerKind(NamedTuple):
 CONNECTIONS = 4
 #: How servers refuse texts that are too long, or too many at once.
 TOO_MUCH = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
+# What an answer may take from its first byte on, however slowly it comes: the vectors of a request are 3 MB at most.
 _SECONDS = 120
+_MOST_BYTES = 16 << 20
 _LONGEST_WAIT = 30.0
 # Seconds of which nobody need be told.
 _QUIET = 5.0
@@ -87,6 +93,56 @@ PATIENT = _Retry(
 FIRST = PATIENT.new(total=3, connect=0)
 
 
+class _LimitError(Exception):
+    """An answer has too many bytes, or takes too long: not urllib3's, which would ask again."""
+
+
+class _LimitedStream(RawIOBase):
+    """What a socket receives, up to so many bytes and seconds in all."""
+
+    def __init__(self, sock: socket) -> None:
+        self._socket, self._inner = sock, sock.makefile("rb", 0)
+        self._until, self._left = time.monotonic() + _SECONDS, _MOST_BYTES
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - whatever takes bytes
+        """As ``RawIOBase`` has it."""
+        try:
+            # Of each read alone: a server that sends a byte a second would never be too slow.
+            self._socket.settimeout(max(self._until - time.monotonic(), 0.001))
+            count = self._inner.readinto(buffer) or 0
+            self._socket.settimeout(_SECONDS)
+        except TimeoutError:
+            raise _LimitError(f"did not answer within {_SECONDS} seconds: check whether it is overloaded.") from None
+        self._left -= count
+        if self._left < 0:
+            raise _LimitError(f"sent more than {_MOST_BYTES >> 20} MiB in one answer: check its address.")
+        return count
+
+    def close(self) -> None:
+        """As ``RawIOBase`` has it."""
+        self._inner.close()
+        super().close()
+
+
+class _LimitedReader(BufferedReader):
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As ``BufferedReader`` has it, with no room for what an answer only promises."""
+        return super().read(size if size is None else min(size, _MOST_BYTES + 1))
+
+
+class _LimitedResponse(HTTPResponse):
+    """An answer whose head, body and trailers count, be they read or thrown away."""
+
+    def __init__(self, sock: socket, *given: Any, **named: Any) -> None:  # noqa: ANN401 - the library's
+        super().__init__(sock, *given, **named)
+        self.fp.close()
+        self.fp = _LimitedReader(_LimitedStream(sock))
+
+
 class ModelServer:
     """A server at one address; its methods may be called from several threads."""
 
@@ -111,6 +167,8 @@ class ModelServer:
         headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         timeout = Timeout(connect=10, read=_SECONDS)
         self._pool = PoolManager(num_pools=1, maxsize=CONNECTIONS, headers=headers, timeout=timeout)
+        pool = self._pool.connection_from_url(root)
+        pool.ConnectionCls = type("Limited", (pool.ConnectionCls,), {"response_class": _LimitedResponse})
         # Standard error is for the person who runs langshift, who hears of what did not work in the end.
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
@@ -143,7 +201,12 @@ class ModelServer:
         """
         method = "GET" if content is None else "POST"
         try:
-            answer = self._pool.request(method, self._root + path, json=content, retries=retry, redirect=False)
+            # What is packed is not asked for, and could be a thousand times as long.
+            answer = self._pool.request(
+                method, self._root + path, json=content, retries=retry, redirect=False, decode_content=False
+            )
+        except _LimitError as error:
+            raise LangshiftError(f"{self.shown} {error}") from None
         except exceptions.HTTPError as error:
             raise LangshiftError(f"{self.shown} {_trouble(error)}") from error
         if needed and answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
@@ -204,8 +267,6 @@ def _trouble(error: exceptions.HTTPError) -> str:
             "presents a certificate that cannot be verified: check the address, or set SSL_CERT_FILE to the "
             "certificate of its authority."
         )
-    if isinstance(cause, exceptions.ReadTimeoutError):
-        return f"did not answer within {_SECONDS} seconds: check whether it is overloaded."
     if isinstance(cause, exceptions.NewConnectionError | exceptions.ConnectTimeoutError):
         return "cannot be reached: check that it is running and that this is its address."
     return "interrupted the connection: see its log."
@@ -215,7 +276,7 @@ def parse_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """The JSON value; None where there is none."""
     # Python's own writes and reads NaN, which is no JSON.
     for loads in (orjson.loads, json.loads):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             return loads(body)
     return None
 

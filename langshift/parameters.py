@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,19 @@ from langshift.errors import UsageError, installed
 from langshift.reporting import report_to
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-PATH = click.Path(path_type=Path)
+
+
+class LocalPath(click.Path):
+    """A path on this machine; of another machine's, an address looks like one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's signature
+        """The path; an address is refused."""
+        if re.match(r"\w[\w+.-]+://", str(value)) and not Path(value).exists():
+            self.fail("It must be a path on this machine, not an address: download it, and give its path.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = LocalPath(path_type=Path)
 
 
 class FiniteRange(click.FloatRange):

@@ -1,7 +1,5 @@
 """Progress of long work: bars on a terminal; in a file or the log of a build, a line every ten seconds."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import suppress

@@ -40,8 +40,6 @@ def find_remote_files(given: str, endings: Sequence[str], patience: float) -> li
     if has_magic(given):
         pattern = store.path(given).split("/")
         literal = next(place for place, part in enumerate(pattern) if has_magic(part))
-        if literal == 0:
-            raise UsageError(f"{given}: name the bucket; only what is in it can be a glob.")
         paths = store.below("/".join(pattern[:literal]), given)
         if found := [path for path in paths if _matches(path.split("/"), pattern)]:
             return [store.scheme + path for path in found]
@@ -51,7 +49,7 @@ def find_remote_files(given: str, endings: Sequence[str], patience: float) -> li
     if not paths:
         raise UsageError(f"{given}: there is no such file.")
     names = [(path, path[len(folder) + 1 :].split("/")) for path in paths]
-    found = [path for path, (*_, name) in names if name[0] not in "._" and name.lower().endswith(tuple(endings))]
+    found = [path for path, (*_, name) in names if name[:1] not in "._" and name.lower().endswith(tuple(endings))]
     if not found:
         raise UsageError(f"{given} is a folder without files that end in .jsonl, .json, .parquet or the like.")
     return [store.scheme + path for path in found]

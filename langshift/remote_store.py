@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from langshift.corpus_file import UnreachableError
 from langshift.errors import LangshiftError, UsageError, require_extra
+from langshift.files import is_text
 from langshift.retry import RetryBudget, retry_until_available
 
 if TYPE_CHECKING:
@@ -43,9 +44,26 @@ _NOT_THERE = ("NO_SUCH_BUCKET", "NO_SUCH_KEY", "NOT_FOUND", "HTTP status 404")
 _ELSEWHERE = "configured region"
 
 
+_ADDRESS = re.compile(r"(\w[\w+.-]+)://(.*)", re.DOTALL)
+# What other programs call the two.
+_SCHEMES = {"s3": S3, "s3a": S3, "s3n": S3, "gs": GCS, "gcs": GCS}
+
+
 def is_remote(given: str) -> bool:
-    """Whether it names something in a store, not on this machine."""
-    return given.startswith((S3, GCS))
+    """Whether it names something in a store, not on this machine.
+
+    Raises:
+        UsageError: it is an address of another kind.
+    """
+    if given.startswith((S3, GCS)):
+        return True
+    if (found := _ADDRESS.match(given)) and not os.path.exists(given):  # noqa: PTH110 - pathlib raises at long names
+        if scheme := _SCHEMES.get(found[1].lower()):
+            raise UsageError(f"{given}: write it as {scheme}{found[2]}.")
+        # Neither a password nor a signature is repeated.
+        shown = re.sub(r"(?<=://)[^/]*@|\?.*", "", given, flags=re.DOTALL)
+        raise UsageError(f"{shown}: give a path on this machine, or an address in S3 ({S3}) or Google's store ({GCS}).")
+    return False
 
 
 class MissingError(UsageError):
@@ -76,10 +94,16 @@ class Store(NamedTuple):
         """The store of an address."""
         scheme = S3 if uri.startswith(S3) else GCS
         name = "S3" if scheme == S3 else "Google Cloud Storage"
-        require_extra(f"{uri} is in {name}, which needs", "s3", "pyarrow")
-        bucket = uri[len(scheme) :].partition("/")[0]
-        if not bucket:
-            raise UsageError(f"{uri}: name a bucket, as in {scheme}bucket/folder.")
+        require_extra(f"{uri} is in {name}, which needs", "s3", "pyarrow", "botocore")
+        bucket, *parts = uri[len(scheme) :].split("/")
+        if not re.fullmatch(r"\w[\w.-]*", bucket, re.ASCII):
+            raise UsageError(f"{scheme}{'' if '@' in bucket else bucket}: name a bucket, as in {scheme}bucket/folder.")
+        # pyarrow refuses an empty part, and takes `..` for the folder above, of another bucket in the end.
+        if "" in parts[:-1] or not {".", ".."}.isdisjoint(parts) or not is_text(uri):
+            raise UsageError(
+                f"{uri}: langshift reads no address with an empty part, with . or .. as a part, or that is not UTF-8: "
+                "rename the file in the store, or correct the address."
+            )
         if scheme == GCS:
             return cls(_gcs(os.environ.get("STORAGE_EMULATOR_HOST")), scheme, name, patience)
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
@@ -100,6 +124,31 @@ class Store(NamedTuple):
 
         selector = FileSelector(folder, allow_not_found=True, recursive=True)
         return sorted(one.path for one in self.ask(shown, lambda files: files.get_file_info(selector)) if one.is_file)
+
+    def create(self, uri: str, content: bytes) -> None:
+        """Write a file of S3 where there is none; one that is there stays as it is.
+
+        Raises:
+            UsageError: it may not be written.
+            UnreachableError: patience is over.
+        """
+        # pyarrow has no request with a condition.
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+        bucket, _, key = self.path(uri).partition("/")
+
+        def put() -> None:
+            try:
+                _botocore(self.files.region).put_object(Bucket=bucket, Key=key, Body=content, IfNoneMatch="*")
+            except ClientError as error:
+                # In pyarrow's words.
+                code = re.sub("(?<=[a-z])(?=[A-Z])", "_", error.response["Error"]["Code"]).upper()
+                if code not in ("PRECONDITION_FAILED", "412"):
+                    raise OSError(f"AWS Error {code}: {error.response['Error'].get('Message')}") from error
+            except BotoCoreError as error:
+                raise OSError(f"{'' if isinstance(error, HTTPClientError) else 'UNAUTHENTICATED: '}{error}") from error
+
+        _ask(uri, self.name, self.patience, put, writes=True)
 
     def ask(self, uri: str, question: Callable[[FileSystem], T], *, writes: bool = False) -> T:
         """Ask until an answer comes.
@@ -163,23 +212,34 @@ def _reason(error: OSError) -> str:
 def _s3(region: str, endpoint: str | None) -> FileSystem:
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
-    # pyarrow takes the address of another service in two parts.
-    other = urlsplit(endpoint) if endpoint else None
-    given: dict[str, Any] = (
-        {} if other is None else {"scheme": other.scheme, "endpoint_override": other.netloc + other.path.rstrip("/")}
-    )
-    retrying = AwsStandardS3RetryStrategy(max_attempts=_TRIES)
+    if endpoint and not re.match("https?://[^/]", endpoint):
+        raise UsageError(f"AWS_ENDPOINT_URL is {endpoint}: give an address that begins with http:// or https://.")
     # What is small is written by one request, and so is there as a whole or not at all.
-    given |= {"allow_delayed_open": True, "retry_strategy": retrying}
-    return S3FileSystem(region=region, connect_timeout=_CONNECT, request_timeout=_ANSWER, **given)
+    given: dict[str, Any] = {"allow_delayed_open": True, "connect_timeout": _CONNECT, "request_timeout": _ANSWER}
+    if endpoint:
+        # pyarrow takes the address of another service in two parts.
+        other = urlsplit(endpoint)
+        given |= {"scheme": other.scheme, "endpoint_override": other.netloc + other.path.rstrip("/")}
+    return S3FileSystem(region=region, retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_TRIES), **given)
+
+
+@cache
+def _botocore(region: str) -> Any:  # noqa: ANN401 - made by botocore as it runs
+    from botocore.config import Config
+    from botocore.session import Session
+
+    options: dict[str, Any] = {"connect_timeout": _CONNECT, "read_timeout": _ANSWER}
+    # Others that speak S3 need not know the checksums that botocore would add.
+    options |= {"retries": {"total_max_attempts": _TRIES}, "request_checksum_calculation": "when_required"}
+    return Session().create_client("s3", region_name=region, config=Config(**options))
 
 
 @cache
 def _gcs(emulator: str | None) -> FileSystem:
     from pyarrow.fs import GcsFileSystem
 
-    other = urlsplit(emulator) if emulator else None
     given: dict[str, Any] = {}
-    if other is not None:
+    if emulator:
+        other = urlsplit(emulator)
         given = {"scheme": other.scheme, "endpoint_override": other.netloc, "anonymous": True}
     return GcsFileSystem(retry_time_limit=timedelta(seconds=_TRYING), **given)

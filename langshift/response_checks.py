@@ -1,7 +1,5 @@
 """What OpenSearch answers to each request that langshift sends, by which another program's answer is told from it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -12,7 +10,7 @@ import msgspec
 from opensearchpy.exceptions import NotFoundError, OpenSearchException
 
 from langshift.credentials import redact
-from langshift.wording import printable
+from langshift.wording import beginning, printable
 
 #: Characters of an answer, and of a path, that a sentence shows.
 _SHOWN, _PATH = 60, 120
@@ -103,8 +101,7 @@ class Request(NamedTuple):
 
     def shown(self) -> str:
         """As messages name it."""
-        path = printable(redact(unquote(self.path)))
-        return f"{self.method} {path if len(path) <= _PATH else f'{path[:_PATH]}…'}"
+        return f"{self.method} {beginning(printable(redact(unquote(self.path))), _PATH)}"
 
 
 def require_answer(request: Request, answer: object, url: str) -> None:
@@ -138,8 +135,7 @@ def require_not_found(request: Request, error: NotFoundError, url: str) -> None:
 def shown(answer: object) -> str:
     """The beginning of what came back, for a sentence."""
     text = answer if isinstance(answer, str) else msgspec.json.encode(answer, enc_hook=str).decode("utf-8", "replace")
-    text = " ".join(printable(redact(text)).split())
-    return (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") or "nothing"
+    return beginning(" ".join(printable(redact(text)).split()), _SHOWN) or "nothing"
 
 
 def is_answer(request: Request, answer: object) -> bool:
@@ -377,6 +373,7 @@ def _stats(request: Request, answer: Any) -> bool:  # noqa: ANN401 - any JSON
 
 
 _DONE = _of({"acknowledged": bool})
+_COPY = {"routing": {"primary": bool}, "segments": _Each({"num_docs": int, "search": bool})}
 _TEMPLATE = {"index_patterns": [str]}
 _NAME = "/[^_/][^/]*"
 _ROWS: tuple[tuple[str, str, _Check], ...] = (
@@ -406,6 +403,7 @@ _ROWS: tuple[tuple[str, str, _Check], ...] = (
     ("GET POST", f"({_NAME})?/_field_caps", _of({"fields": _Each(_Each(dict))})),
     ("POST", f"({_NAME})?/_refresh", _of({"_shards": _SHARDS})),
     ("GET", f"({_NAME})?/_stats(/.*)?", _stats),
+    ("GET", f"{_NAME}/_segments", _of({"indices": _Each({"shards": _Each([_COPY])})})),
     ("PUT POST", f"({_NAME})?/_bulk", _bulk),
     ("POST", "/_reindex", _reindex),
     ("POST", f"{_NAME}/_update_by_query", _of({"total": int, "failures": list})),
@@ -413,6 +411,8 @@ _ROWS: tuple[tuple[str, str, _Check], ...] = (
     ("GET", "/_tasks", _of({"nodes": _Each({"tasks": _Each({"action": str})})})),
     ("GET", "/_tasks/.*", _task),
     ("GET", "/_cluster/health(/.*)?", _of({"cluster_name": str, "status": str, "number_of_data_nodes": int})),
+    ("GET", "/_cluster/state/.*", lambda _, answer: _fits(answer, {"metadata": {"indices": _Each({"state": str})}})),
+    ("GET", "/_cat/recovery/.*", lambda _, answer: _fits(answer, [{"stage": str, "translog_ops_percent": str}])),
     ("GET", "/_nodes(/.*)?", _of({"nodes": _Each(dict)})),
 )
 _TABLE = [(frozenset(methods.split()), re.compile(path).fullmatch, fits) for methods, path, fits in _ROWS]

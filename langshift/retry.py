@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from queue import Full, Queue
 from typing import TypeVar
 
-from opensearchpy.exceptions import OpenSearchException
+from opensearchpy.exceptions import AuthorizationException, OpenSearchException
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 from tenacity.nap import sleep_using_event
 
@@ -117,6 +117,7 @@ _log = logging.getLogger(__name__)
 
 
 _waiting: ContextVar[float | None] = ContextVar("seconds that each request waits", default=None)
+_at_work: ContextVar[bool] = ContextVar("whether a block is waited for, too", default=False)
 
 
 @contextmanager
@@ -134,6 +135,16 @@ def waiting(seconds: float | None) -> Iterator[None]:
         yield
     finally:
         _waiting.reset(before)
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """Within it a block of the cluster is waited for; one that was there before is said at once."""
+    before = _at_work.set(True)
+    try:
+        yield
+    finally:
+        _at_work.reset(before)
 
 
 def waiting_seconds() -> float | None:
@@ -195,6 +206,8 @@ def retry_until_available(
 
 def is_passing(error: BaseException) -> bool:
     """Whether an error is trouble of the cluster's that may pass."""
+    if isinstance(error, AuthorizationException) and not _at_work.get():
+        return False
     return isinstance(error, Unreadable) or (
         isinstance(error, OpenSearchException) and isinstance(classify(error, ""), Retryable)
     )

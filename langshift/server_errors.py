@@ -18,6 +18,8 @@ from langshift.errors import ClusterError, UnavailableError
 from langshift.response_checks import Redirected, WrongAnswer
 from langshift.wording import join_words, printable
 
+# Characters of a refusal; it names permissions, roles and attributes of a user.
+_LONGEST = 10_000
 # A permission may hold brackets itself, as `indices:data/write/bulk[s]` does.
 _REFUSAL = re.compile(
     r"no permissions for \[(?P<permissions>[^\]\s].*?)\](?=$| and )"
@@ -83,7 +85,7 @@ def missing_permissions(words: str) -> MissingPermissions | None:
     Args:
         words: the reason of an error, of a whole request or of one item of it.
     """
-    found = _REFUSAL.search(" ".join(words.split()).rstrip("."))
+    found = _REFUSAL.search(" ".join(words.split()).rstrip(".")[:_LONGEST])
     return MissingPermissions(tuple(found["permissions"].split(", ")), found["user"]) if found else None
 
 
@@ -97,7 +99,12 @@ _BLOCKED = "cluster_block_exception"
 #: The settings that let an index be read only, of which a block of writes alone leaves its alias to be moved.
 INDEX_BLOCKS: Final = ("read_only", "read_only_allow_delete", "write")
 # What the server calls the blocks of the whole cluster.
-_CLUSTER_BLOCKS = {"/6/": "cluster.blocks.read_only", "/13/": "cluster.blocks.read_only_allow_delete"}
+_CLUSTER_BLOCKS = {
+    "[FORBIDDEN/6/cluster ": "cluster.blocks.read_only",
+    "[FORBIDDEN/13/cluster ": "cluster.blocks.read_only_allow_delete",
+}
+# What the security plugin says, with 500, of requests about an index whose documents it restricts that way.
+_LOOKS_UP = "Unsupported request type for filter level DLS"
 # Too much at once, a gateway whose cluster is away, a cluster that is still starting.
 _FOR_NOW = (429, 502, 503, 504)
 
@@ -132,9 +139,14 @@ def failure(error: exceptions.OpenSearchException, url: str | None = None, *, an
             f"{place} cannot be reached: check that it is running and that OPENSEARCH_URL is its address "
             "(http or https, host, port)."
         )
+    if isinstance(error, exceptions.TransportError) and _LOOKS_UP in reason(error):
+        return ClusterError(
+            f"{place} restricts this user's documents by terms that it looks up in another index, and then answers "
+            "nothing but searches: use a role whose restriction names its terms."
+        )
     if isinstance(error, exceptions.TransportError):
         kind = UnavailableError if error.status_code in _FOR_NOW else ClusterError
-        return kind(f"{place} answered {error.status_code}: {reason(error)}{_unblocking(error)}.")
+        return kind(f"{place} answered {error.status_code}: {unblockable(reason(error))}.")
     if isinstance(error, WrongAnswer | Redirected):
         return ClusterError(f"{error}.")
     return ClusterError(f"{place} gave an unreadable answer: {' '.join(str(error).split())[:200]}.")
@@ -156,13 +168,13 @@ def unblocking(index: str, names: Sequence[str]) -> str:
     return f"{disk}remove {'it' if len(names) == 1 else 'them'} with `PUT /{index}/_settings` and {body}"
 
 
-def _unblocking(error: exceptions.TransportError) -> str:
-    """How to let a whole cluster be written to; empty where that is not what an error is about."""
-    name = next((name for code, name in _CLUSTER_BLOCKS.items() if code in reason(error)), None)
-    if error.error != _BLOCKED or name is None:
-        return ""
+def unblockable(words: str) -> str:
+    """What the server says, with how to let a whole cluster be written to, where that is what it is about."""
+    name = next((name for block, name in _CLUSTER_BLOCKS.items() if block in words), None)
+    if name is None:
+        return words
     body = json.dumps({kind: {name: None} for kind in ("persistent", "transient")})
-    return f": the cluster has the setting {name}; remove it with `PUT /_cluster/settings` and {body}"
+    return f"{words}: the cluster has the setting {name}; remove it with `PUT /_cluster/settings` and {body}"
 
 
 def not_permitted(words: str, url: str | None = None) -> ClusterError | None:
@@ -294,6 +306,13 @@ def classify(error: exceptions.OpenSearchException, url: str) -> Exception:
     Returns:
         ``Again``, ``Refused``, or the ``ClusterError`` to give up with.
     """
+    status: Any = getattr(error, "status_code", None)
+    told = info.get("error") if isinstance(info := getattr(error, "info", None), dict) else None
+    if isinstance(error, exceptions.TransportError) and passes(status, told):
+        # A gateway's 502 or 504 does not tell whether the cluster has written.
+        lost, overloaded = status == 408 or status >= FAILED, status in (408, 429, 503, 504)
+        why = f"{status}: {unblockable(reason(error))}"
+        return Retryable(why, lost=lost, overloaded=overloaded, failed=status == FAILED)
     if isinstance(error, (*_NOT_LET_IN, Redirected)):
         return failure(error, url)
     if isinstance(error, exceptions.ConnectionError):
@@ -310,15 +329,8 @@ def classify(error: exceptions.OpenSearchException, url: str) -> Exception:
         return Retryable(f"{error.request} was answered with {error.shown}", lost=True)
     if isinstance(error, exceptions.SerializationError) or not isinstance(error, exceptions.TransportError):
         return Retryable("an incomplete answer", lost=True)
-    if isinstance(error, exceptions.RequestError) or error.status_code == TOO_LARGE:
-        return Rejected(reason(error), too_large=error.status_code == TOO_LARGE)
-    status = error.status_code
-    if status in (408, 425, 429) or (isinstance(status, int) and status >= 500):
-        # A gateway's 502 or 504 does not tell whether the cluster has written.
-        overloaded = status in (408, 429, 503, 504)
-        return Retryable(
-            f"{status}: {reason(error)}", lost=status != 429, overloaded=overloaded, failed=status == FAILED
-        )
+    if isinstance(error, exceptions.RequestError) or status == TOO_LARGE:
+        return Rejected(reason(error), too_large=status == TOO_LARGE)
     return failure(error, url)
 
 
@@ -335,10 +347,32 @@ NO_ANSWER: Final = (
 )
 
 
-def names_breaker(error: Mapping[str, Any]) -> bool:
-    """Whether a document was refused for want of memory, by a breaker: of the server, or of k-NN, which answers 400."""
-    words = str(error).lower()
-    return "circuit breaker" in words or "circuit_break" in words
+def passes(status: object, error: object) -> bool:
+    """Whether a request, or a part of one, was refused for what passes: trouble, a block, a full disk, no memory left.
+
+    Args:
+        status: its HTTP status.
+        error: what the server says of it, as JSON.
+    """
+    # A breaker of k-NN, for want of memory for graphs, answers 400, as to a bad document, which may hold these words.
+    if is_block(error) or any("circuit_break" in str(cause.get("type")) for cause in causes(error)):
+        return True
+    trouble = isinstance(status, int) and (status in (408, 425, 429) or status >= FAILED)
+    return trouble and not any(_LOOKS_UP in str(cause.get("reason")) for cause in causes(error))
+
+
+def causes(error: object) -> list[Mapping[str, Any]]:
+    """An error of the server's and what caused it, the innermost last."""
+    found = []
+    while isinstance(error, Mapping):
+        found.append(error)
+        error = error.get("caused_by")
+    return found
+
+
+def is_block(error: object) -> bool:
+    """Whether the server says that an index, or the whole cluster, takes no writes at this moment."""
+    return isinstance(error, Mapping) and error.get("type") == _BLOCKED
 
 
 def is_gone(perform_request: Callable[..., Any], index: str) -> bool:

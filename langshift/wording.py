@@ -42,6 +42,11 @@ def iso_time(seconds: float | None = None) -> str:
     return at.isoformat(timespec="seconds")
 
 
+def beginning(text: str, most: int = 60) -> str:
+    """A text, or its first ``most`` characters and ``…`` where it is longer."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def pluralize(number: int, noun: str) -> str:
     """``1 document``, ``1,200 documents``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -57,11 +62,12 @@ def program() -> str:
 
 
 def format_score(value: float | None, digits: int = 4) -> str:
-    """A figure between 0 and 1 as ``.7802``; ``-`` where there is none."""
+    """A figure between -1 and 1 as ``.7802`` or ``-.1200``; ``-`` where there is none."""
     if value is None:
         return "-"
-    text = f"{value:.{digits}f}"
-    return text.removeprefix("0") if text.startswith("0.") else text
+    # No minus before a zero.
+    text = f"{round(float(value), digits) + 0.0:.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
 def format_change(change: float | None, digits: int = 4, *, same: str = "0") -> str:
@@ -71,7 +77,7 @@ def format_change(change: float | None, digits: int = 4, *, same: str = "0") -> 
     shown = round(change, digits)
     if not shown:
         return same
-    return ("+" if shown > 0 else "-") + format_score(abs(shown), digits)
+    return ("+" if shown > 0 else "") + format_score(shown, digits)
 
 
 def join_words(parts: Sequence[str]) -> str:

@@ -95,7 +95,7 @@ def _version(client: OpenSearch, number: str | None) -> Finding:
 
 def _health(client: OpenSearch) -> Iterator[Finding]:
     try:
-        health = client.cluster.health()
+        health = client.cluster.health(params={"level": "indices"})
     except AuthorizationException:
         remedy = "Grant this user the permission cluster_monitor, so that doctor can see the cluster's health."
         yield _finding("health", "warning", "this user may not read it", remedy)
@@ -104,8 +104,8 @@ def _health(client: OpenSearch) -> Iterator[Finding]:
     yield _finding("name", "ok", health["cluster_name"])
     yield _finding("nodes", "ok", f"{health['number_of_nodes']}, {nodes} of them with data")
     if colour == "red":
-        remedy = "Bring the missing nodes back: parts of some indices are missing (see _cluster/allocation/explain)."
-        yield _finding("health", "missing", colour, remedy)
+        red = sorted(name for name, one in health["indices"].items() if one["status"] == "red")
+        yield _finding("health", "warning", colour, clients.missing_shards(red))
     elif colour == "yellow" and nodes > 1:
         remedy = "Wait until the replicas are in place, or see _cluster/allocation/explain for why they are not."
         yield _finding("health", "warning", colour, remedy)

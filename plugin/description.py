@@ -7,10 +7,11 @@ from typing import Any, Final, NamedTuple
 from opensearchpy import OpenSearch
 from rich.filesize import decimal
 
+from langshift.client import search_recovered
 from langshift.debias.encoder_languages import unread, unread_in_words
 from langshift.debias.encoders.base import is_given
 from langshift.debias.fingerprint import Fingerprint, scales_in_words
-from langshift.errors import ClusterError
+from langshift.errors import ClusterError, MissingIndexError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import index_health, metadata
 from langshift.plugin.index_body import VectorField, engine_of, mapped
@@ -212,7 +213,7 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
     check_mapping(index, found, version.fingerprint, fields)
     analyzers = dict(_analyzers(found, settings, fields))
     counts = _counts(client, index, fields, list(analyzers))
-    filled = counts["texts"]["buckets"] if analyzers else {}
+    filled = counts["texts"]["buckets"] if analyzers else []
     shift = StoredShift.from_meta(meta)
     languages = {one["key"]: int(one["doc_count"]) for one in counts["languages"]["buckets"]}
     pipeline = settings.get("index.default_pipeline")
@@ -230,9 +231,9 @@ def described(client: OpenSearch, version: Version, versions: Sequence[Version])
         vector=engine_of(found, settings, fields.vector),
         masked=masked_in(client, index, fields.vector),
         texts=[
-            TextField(field, analyzer, int(filled[field]["doc_count"]))
-            for field, analyzer in analyzers.items()
-            if filled[field]["doc_count"]
+            TextField(field, analyzer, int(one["doc_count"]))
+            for (field, analyzer), one in zip(analyzers.items(), filled, strict=True)
+            if one["doc_count"]
         ],
         default_pipeline=None if pipeline == "_none" else pipeline,
         alias=index_health.broken_alias(client, version.name, versions),
@@ -260,9 +261,9 @@ def chosen(client: OpenSearch, name: str) -> tuple[Version, list[Version]]:
     elif (index := version_behind(client, name)) is not None:
         found = found if any(one.version == index for one in found) else listed(client, alias_of(index))
         if all(one.version != index for one in found):
-            raise ClusterError(f"{name} points to {index}, which is not a version created by langshift.")
+            raise MissingIndexError(name, f"{name} points to {index}, which is not a version created by langshift.")
     elif not found:
-        raise ClusterError(f"There is no index {name}: `langshift index list` lists the existing indices.")
+        raise MissingIndexError(name, f"There is no index {name}: `langshift index list` lists the existing indices.")
     one = next((one for one in found if one.version == index), found[-1])
     if isinstance(one, UnreadableVersion):
         raise metadata.MetadataError(one.version, one.error)
@@ -277,8 +278,8 @@ def _counts(client: OpenSearch, index: str, fields: FieldNames, texts: Sequence[
         "without_vector": {"filter": {"bool": {"must_not": [{"exists": {"field": fields.vector}}]}}},
     }
     if texts:
-        aggregations["texts"] = {"filters": {"filters": {field: _filled(field, fields) for field in texts}}}
-    return dict(client.search(index=index, body={"size": 0, "aggs": aggregations})["aggregations"])
+        aggregations["texts"] = {"filters": {"filters": [_filled(field, fields) for field in texts]}}
+    return dict(search_recovered(client, index, {"size": 0, "aggs": aggregations})["aggregations"])
 
 
 def _filled(field: str, fields: FieldNames) -> dict[str, Any]:

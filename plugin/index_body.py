@@ -1,7 +1,5 @@
 """The body of a new index: its fields, what indexes the vectors, and what is copied of another index."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -331,7 +329,7 @@ def index_body(
         _put(mappings, field, {"type": "keyword", "ignore_above": 8191})
     _put(mappings, fields.group, {"type": "keyword"})
     for kept in stored_beside(extra_meta).values():
-        _put(mappings, kept.field, kept.mapping)
+        _put(mappings, kept.field, {"type": kept.field_type})
     for field in fields.text_fields:
         # The server has none for Hebrew; the index has one that reads past the points of vowels.
         by_tag = {**analyzers(), "he": "hebrew"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import AuthorizationException
 
 from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError
@@ -15,7 +16,7 @@ from langshift.plugin.inventory import AnyVersion, Version, find_version, listed
 from langshift.plugin.transfer.cutover import UNBLOCKED
 from langshift.plugin.transfer.state import is_running
 from langshift.plugin.versions import broken_in_words, indices_behind, live, version_behind
-from langshift.server_errors import INDEX_BLOCKS, unblocking
+from langshift.server_errors import INDEX_BLOCKS, lacks_permission, unblocking
 from langshift.wording import join_words
 
 
@@ -241,6 +242,13 @@ def require_unblocked(
         ClusterError: naming the blocks, and how to remove them.
     """
     if not (blocks := blocks_of(settings, appending=appending)):
+        if appending:
+            try:
+                # Changes nothing, and is refused where the whole cluster is blocked.
+                client.indices.put_mapping(index=index, body={"properties": {}})
+            except AuthorizationException as error:
+                if not lacks_permission(error):
+                    raise
         return
     versions = versions_of(client, name)
     one = next((one for one in versions if one.version == index), None)

@@ -13,12 +13,27 @@ from langshift.errors import ClusterError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata
 from langshift.plugin.index_body import vectors_come_back_normalised
-from langshift.plugin.metadata import FieldNames, random_order, value_at
+from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, unshifted
 from langshift.plugin.stored_vector import masked_in, vector_required
 from langshift.plugin.versions import IndexInfo, fingerprint_of
 
 Source = Mapping[str, Any]
+
+
+def random_order(query: Mapping[str, Any] | None = None, seed: int | None = None) -> dict[str, Any]:
+    """Return the query that puts what another one finds in a random order.
+
+    Args:
+        query: the other one; None for all documents.
+        seed: the same gives the same order as long as the index stays as it is; None gives another one each time.
+    """
+    score = {} if seed is None else {"seed": seed, "field": "_seq_no"}
+    # In place of the query's own score: a filter's is 0, whatever it is multiplied by.
+    scored = {"query": query or {"match_all": {}}, "random_score": score, "boost_mode": "replace"}
+    return {"function_score": scored}
+
+
 # How many documents of a shard are drawn from.
 _DRAWN_FROM = 5000
 # Languages whose documents one answer holds: it holds all of their vectors.

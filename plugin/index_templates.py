@@ -1,8 +1,8 @@
 """The cluster's own index templates: a version is created under them only where they leave it what it must be."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from opensearchpy import OpenSearch
@@ -73,8 +73,9 @@ def templates_for(client: OpenSearch, index: str) -> list[TemplatePart] | None:
 
 
 def _fits(index: str, template: Mapping[str, Any]) -> bool:
-    patterns = (".*".join(map(re.escape, pattern.split("*"))) for pattern in template["index_patterns"])
-    return any(re.fullmatch(pattern, index) for pattern in patterns)
+    # To OpenSearch a star alone is special; fnmatch does not try all ways in which several stars may match.
+    patterns = (pattern.replace("[", "[[]").replace("?", "[?]") for pattern in template["index_patterns"])
+    return any(fnmatchcase(index, pattern) for pattern in patterns)
 
 
 def _components(client: OpenSearch, found: Mapping[str, Any]) -> Iterator[TemplatePart]:

@@ -367,7 +367,7 @@ def find_version(name: str, version: str, found: Sequence[AnyVersion]) -> AnyVer
     Raises:
         UsageError: there is none.
     """
-    parsed = re.fullmatch(rf"(?:{re.escape(name)}-)?v?0*([1-9][0-9]*)", version, re.ASCII)
+    parsed = re.fullmatch(rf"(?:{re.escape(name)}-)?v?0*([1-9][0-9]{{0,9}})", version, re.ASCII)
     index = f"{name}-v{int(parsed[1]):04}" if parsed else ""
     one = next((one for one in found if one.version == index), None)
     if one is None:

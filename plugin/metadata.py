@@ -288,19 +288,6 @@ def window(settings: Mapping[str, Any]) -> int:
     return int(settings.get("max_result_window", 10_000))
 
 
-def random_order(query: Mapping[str, Any] | None = None, seed: int | None = None) -> dict[str, Any]:
-    """Return the query that puts what another one finds in a random order.
-
-    Args:
-        query: the other one; None for all documents.
-        seed: the same gives the same order as long as the index stays as it is; None gives another one each time.
-    """
-    score = {} if seed is None else {"seed": seed, "field": "_seq_no"}
-    # In place of the query's own score: a filter's is 0, whatever it is multiplied by.
-    scored = {"query": query or {"match_all": {}}, "random_score": score, "boost_mode": "replace"}
-    return {"function_score": scored}
-
-
 FINGERPRINT, VECTORS = "langshift", "langshift_vectors"
 FIELDS = "langshift_fields"
 UNFINISHED, ORIGIN = "langshift_unfinished", "langshift_origin"
@@ -580,11 +567,22 @@ def _check_fingerprint(index: str, made: Fingerprint) -> None:
         raise MetadataError.at(index, f"{FINGERPRINT}.pivot", "language vectors and a pivot language belong together")
 
 
+# What the server itself knows a document by: whoever writes there writes another one.
+_SERVER_FIELDS = ("_index", "_id", "_routing", "_version", "_version_type", "_if_seq_no", "_if_primary_term")
+
+
 def _check_fields(index: str, fields: FieldNames) -> None:
     for name, value in msgspec.structs.asdict(fields).items():
-        names = value if isinstance(value, tuple) else (value,)
-        if "" in names:
-            raise MetadataError.at(index, f"{FIELDS}.{_KEYS.get(name, name)}", "a name is empty")
+        for one in value if isinstance(value, tuple) else (value,):
+            servers = isinstance(one, str) and one.split(".")[0] in _SERVER_FIELDS
+            if servers or one == "":
+                why = f"{one} is one of OpenSearch's own fields" if servers else "a name is empty"
+                raise MetadataError.at(index, f"{FIELDS}.{_KEYS.get(name, name)}", why)
+    written = [*filter(None, (fields.vector, fields.language, fields.confidence, fields.stamp, fields.parent))]
+    for place, field in enumerate(written):
+        for other in (*written[:place], *fields.text_fields):
+            if f"{field}.".startswith(f"{other}.") or other.startswith(f"{field}."):
+                raise MetadataError.at(index, FIELDS, f"{field} and another field would be written into each other")
 
 
 def _check_vectors(index: str, name: str, read: _StoredVectors, made: Any) -> None:  # noqa: ANN401 - JSON

@@ -1,7 +1,5 @@
 """On which nodes of a cluster the OpenSearch plugin langshift is."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 

@@ -13,7 +13,7 @@ from langshift.errors import ClusterError
 from langshift.files import batched
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata, pipelines, shift_script
-from langshift.plugin.index_sample import require_vectors_as_written
+from langshift.plugin.index_sample import random_order, require_vectors_as_written
 from langshift.plugin.metadata import FieldNames, value_at
 from langshift.plugin.stored_shift import StoredShift, Vector, matching_tag, read
 from langshift.plugin.stored_vector import vector_required
@@ -76,7 +76,7 @@ def compare(
     fields = index.fields
     body = {
         "size": min(sample, metadata.window(metadata.read_settings(client, index.index))),
-        "query": metadata.random_order(shift_script.matching_stamp_query(shift, fields)),
+        "query": random_order(shift_script.matching_stamp_query(shift, fields)),
         "_source": [name for name in (fields.vector, fields.stamp, fields.language, fields.declared_language) if name],
     }
     result = PipelineCheckResult(off_norm=0 if index.fingerprint.normalised else None)
@@ -85,7 +85,7 @@ def compare(
         raws = [undo(_vector(hit, fields), _stamp(hit, fields), shift) for hit in some]
         sent = [_raw_document(hit, raw, index) for hit, raw in zip(some, raws, strict=True)]
         # Without what runs before the shift: that may make vectors of its own.
-        own = {} if installed.first is None else {"pipeline": {"processors": installed.own_steps}}
+        own = {} if installed.first is None else {"pipeline": {"processors": pipelines.shift_steps(installed.body)}}
         answers = client.ingest.simulate(id=None if own else installed.name, body={"docs": sent, **own})["docs"]
         for hit, raw, answer in zip(some, raws, answers, strict=True):
             name, stamp = hit["_id"], _stamp(hit, fields)
@@ -196,7 +196,9 @@ def verify_pipeline(client: OpenSearch, name: str, sample: int) -> PipelineVerif
             f"`POST /{index.index}/_update_by_query` with {json.dumps(_parentless(fields))} makes each a document of "
             "its own."
         )
-    if installed.body != pipelines.body(index.index, shift, index.fields, installed.first):
+    # Vectors come back as they are written, which was looked at above.
+    unit = index.fingerprint.normalised
+    if installed.body != pipelines.body(index.index, shift, index.fields, installed.first, unit=unit):
         again = f"run `langshift pipeline install {name}` again"
         wrong.insert(0, f"{installed.name} differs from the pipeline that this version of langshift creates: {again}.")
     return PipelineVerification(index, installed, compared, stamps, unknown, wrong)

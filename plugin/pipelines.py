@@ -12,7 +12,7 @@ from langshift.debias.fingerprint import scales_in_words
 from langshift.errors import UsageError
 from langshift.normal_form import SPELLINGS
 from langshift.plugin import metadata, shift_script
-from langshift.plugin.index_body import asset, map_page
+from langshift.plugin.index_body import asset, map_page, vectors_come_back_normalised
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.native_nodes import NAME
 from langshift.plugin.stored_shift import StoredShift, of_debias
@@ -130,14 +130,6 @@ def _text_steps(fields: FieldNames) -> list[dict[str, Any]]:
     return [{"script": {"source": asset("normal_form.painless"), "params": params}}]
 
 
-def _parent_steps(fields: FieldNames) -> list[dict[str, Any]]:
-    """The processor that gives a document of an index of chunks its parent, where it names none."""
-    if fields.parent is None:
-        return []
-    params = {"parent": fields.parent, "content": [fields.vector, *fields.text_fields]}
-    return [{"script": {"source": asset("parent.painless"), "params": params}}]
-
-
 def found_in(processors: list[dict[str, Any]]) -> PrecedingPipeline | None:
     """What runs before the shift, by the processors of a pipeline of langshift's."""
     runs = (step["pipeline"] for step in processors if "pipeline" in step)
@@ -149,7 +141,15 @@ def name_for(index: str) -> str:
     return f"langshift-{index}"
 
 
-def body(index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None) -> dict[str, Any]:
+def makes_units(client: OpenSearch, index: str, fields: FieldNames) -> bool:
+    """Whether the encoder of an index makes vectors of norm 1, and an update has what was written, be it another."""
+    normalised = metadata.read_metadata(client, index)[metadata.FINGERPRINT]["normalised"]
+    return bool(normalised) and not vectors_come_back_normalised(client, index, fields.vector)
+
+
+def body(
+    index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPipeline | None, *, unit: bool = False
+) -> dict[str, Any]:
     """The body of ``PUT /_ingest/pipeline/langshift-<version>``.
 
     Args:
@@ -157,18 +157,18 @@ def body(index: str, shift: StoredShift, fields: FieldNames, first: PrecedingPip
         shift: how its documents are shifted.
         fields: the names of its fields.
         first: what runs before the shift.
+        unit: as ``makes_units`` says.
     """
     # What runs before the shift may encode the texts, or make them.
     texts = _text_steps(fields)
     before = texts if first is None else [*texts, *steps(first, fields), *texts]
     # A document is taken as it is: nothing was done to it that would have to be taken back.
-    own = {
-        "script": {"id": shift_script.script_id(), "params": shift_script.params(shift, shift, fields, pipeline=True)}
-    }
-    return {"description": _description(index, shift), "processors": [*before, *_parent_steps(fields), own]}
+    params = shift_script.params(shift, shift, fields, pipeline=True, unit=unit)
+    own = {"script": {"id": shift_script.script_id(), "params": params}}
+    return {"description": _description(index, shift), "processors": [*before, own]}
 
 
-def _shift_steps(found: dict[str, Any]) -> list[dict[str, Any]]:
+def shift_steps(found: dict[str, Any]) -> list[dict[str, Any]]:
     """The processors of a pipeline's body that shift; one of langshift's has one, and any other none."""
     processors = found.get("processors", [])
     return [step for step in processors if str(step.get("script", {}).get("id")).startswith(shift_script.PREFIX)]
@@ -200,15 +200,6 @@ class InstalledPipeline(NamedTuple):
     first: PrecedingPipeline | None
     body: dict[str, Any]
 
-    @property
-    def own_steps(self) -> list[dict[str, Any]]:
-        """The processors that see to a document's parent, in an index of chunks, and that shift it."""
-        every = self.body["processors"]
-        return [
-            *(step for step in every if "parent" in step.get("script", {}).get("params", {})),
-            *_shift_steps(self.body),
-        ]
-
 
 def installed(client: OpenSearch, index: str) -> InstalledPipeline | None:
     """The pipeline through which documents for a version go; None where it is not langshift's.
@@ -223,7 +214,7 @@ def installed(client: OpenSearch, index: str) -> InstalledPipeline | None:
 def read(client: OpenSearch, name: str) -> InstalledPipeline | None:
     """A pipeline of langshift's; None where there is none of that name, or somebody else made it."""
     found = read_body(client, name)
-    if found is None or not _shift_steps(found):
+    if found is None or not shift_steps(found):
         return None
     return InstalledPipeline(name, found_in(found["processors"]), found)
 
@@ -252,7 +243,7 @@ def install(
     if not stored:
         shift_script.install(client)
     map_page(client, index, fields)
-    wanted = body(index, shift, fields, first)
+    wanted = body(index, shift, fields, first, unit=makes_units(client, index, fields))
     before = installed(client, index)
     if before is not None and before.body == wanted:
         return "unchanged" if stored else "updated"
@@ -383,7 +374,7 @@ def _first_in(client: OpenSearch, now: str) -> PrecedingPipeline | None:
     """What runs before the shift where this is the default pipeline: itself, unless it shifts and is to be replaced."""
     found = read_body(client, now)
     # The pipeline of another version would only shift before this one does.
-    if found is not None and _shift_steps(found):
+    if found is not None and shift_steps(found):
         return found_in(found["processors"])
     if (step := native_step(found)) is not None:
         return PrecedingPipeline(step["pipeline"], was_default=False) if "pipeline" in step else None

@@ -1,7 +1,5 @@
 """What an index keeps of its texts beside their vectors: weights of a learned sparse encoder, and vectors of tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final
 
@@ -24,22 +22,19 @@ class SparseWeights(msgspec.Struct, frozen=True, kw_only=True):
         key: their key under ``_meta``.
         option: the option of commands that names their encoder.
         what: what messages call them.
+        field_type: how the field is mapped.
         encoder: its id, such as ``st:NAME``; weights that came with the data are those of ``given`` or ``given:NAME``.
         revision: version of its weights.
-        field: the field with a document's weights, token -> weight; a ``rank_features``.
+        field: the field with a document's weights, token -> weight.
     """
 
     key: ClassVar[str] = "langshift_sparse"
     option: ClassVar[str] = "--sparse"
     what: ClassVar[str] = "weights of tokens"
+    field_type: ClassVar[str] = "rank_features"
     encoder: str
     revision: str
     field: str = SPARSE_FIELD
-
-    @property
-    def mapping(self) -> dict[str, Any]:
-        """How the field is mapped."""
-        return {"type": "rank_features"}
 
 
 class TokenVectors(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,24 +44,21 @@ class TokenVectors(msgspec.Struct, frozen=True, kw_only=True):
         key: their key under ``_meta``.
         option: the option of commands that names their encoder.
         what: what messages call them.
+        field_type: how the field is mapped.
         encoder: its id, ``st:NAME``.
         revision: version of its weights.
         dimension: length of a token's vector as it is kept.
-        field: the field with a document's vectors, packed; a ``binary``, which nothing searches.
+        field: the field with a document's vectors, packed, which nothing searches.
     """
 
     key: ClassVar[str] = "langshift_tokens"
     option: ClassVar[str] = "--tokens"
     what: ClassVar[str] = "vectors of tokens"
+    field_type: ClassVar[str] = "binary"
     encoder: str
     revision: str
     dimension: _Dimension
     field: str = TOKENS_FIELD
-
-    @property
-    def mapping(self) -> dict[str, Any]:
-        """How the field is mapped."""
-        return {"type": "binary"}
 
 
 Kept = SparseWeights | TokenVectors

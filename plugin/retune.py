@@ -18,6 +18,7 @@ from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift, expected
 from langshift.plugin.transfer import run, state
 from langshift.plugin.versions import IndexInfo, live
+from langshift.plugin.whole_view import require_whole_view
 from langshift.server_errors import unblocking
 from langshift.settings import VERSION
 from langshift.wording import join_words, pluralize
@@ -37,6 +38,7 @@ def require_retunable(client: OpenSearch, index: IndexInfo, vectors: str | None)
     name, settings = index.index, metadata.read_settings(client, index.index)
     require_blockable(name, settings, "retune")
     require_copied_from_primaries(name, settings)
+    require_whole_view(client, name, "a retune")
     require_vectors_as_written(client, index)
     _require_stamps(client, index, vectors)
 
@@ -346,7 +348,10 @@ def roll_back(
     done = run.finish_abandoned(client, name)
     version = None if to is None else _complete(client, name, to, done)
     if done is None or done.requested is not None or version not in (None, done.index):
-        transform = _rollback_transform(client, run.plan_rollback(client, name, version), reencoded_back)
+        plan = run.plan_rollback(client, name, version)
+        for one in (plan.live, plan.version):
+            require_whole_view(client, one, "a rollback")
+        transform = _rollback_transform(client, plan, reencoded_back)
         done = run.roll_back(client, name, transform, to=version, watch=watch, patience=patience)
     return done if done.documents else replace(done, documents=live(client, name).documents)
 

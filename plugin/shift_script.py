@@ -49,7 +49,9 @@ def install(client: OpenSearch) -> str:
     return script_id()
 
 
-def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: bool) -> dict[str, Any]:
+def params(
+    old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: bool, unit: bool = False
+) -> dict[str, Any]:
     """What the script is to be told, as plain JSON.
 
     Args:
@@ -58,6 +60,7 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
         fields: the names of their fields, which do not change.
         pipeline: whether documents come through an ingest pipeline, from any client: then those without a stamp are
             as the encoder made them, and each names its language as it likes. Otherwise they come by ``_reindex``.
+        unit: whether the encoder makes vectors of norm 1, so that one beside the stamp of another can be told.
     """
     same, same_own = old.hash == new.hash, old.own_hash == new.own_hash
     # Of what is the same in both, the new one has it.
@@ -84,6 +87,8 @@ def params(old: StoredShift, new: StoredShift, fields: FieldNames, *, pipeline: 
             "keys": new.keys,
         },
         **({"tags": tag_tables()} if pipeline else {}),
+        **({"unit": True} if unit else {}),
+        **({"content": [fields.vector, *fields.text_fields]} if pipeline and fields.parent else {}),
         "folds": folds(),
     }
 

@@ -1,7 +1,5 @@
 """How much an index takes: memory, disk, shards and hours, by formulas whose sources docs/scale.md names."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

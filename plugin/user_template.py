@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from opensearchpy.exceptions import RequestError
 
-from langshift.errors import ClusterError, UsageError
-from langshift.files import not_utf8
+from langshift.errors import ClusterError, UsageError, special_file
+from langshift.files import load_json, not_utf8
 from langshift.languages import parse_tag, text_language
 from langshift.plugin import index_body
 from langshift.plugin.metadata import CHUNK, PARENT, USUAL, FieldNames, is_on
@@ -242,8 +242,13 @@ class Template(NamedTuple):
         Raises:
             UsageError: it cannot be read, or would change what langshift relies on.
         """
+        if special := special_file(path):
+            raise UsageError(f"{special}: write the template to a file.")
         try:
-            content = json.loads(path.read_text(encoding="utf-8-sig"))
+            text = path.read_text(encoding="utf-8-sig")
+            # For its words where it is none.
+            json.loads(text)
+            content = load_json(text.encode())
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror or error}.") from error
         except json.JSONDecodeError as error:

@@ -19,6 +19,7 @@ from langshift.plugin.representations import require_same
 from langshift.plugin.transfer.cutover import lift_block
 from langshift.plugin.user_template import DEFAULT_INDEX_OPTIONS, IndexOptions
 from langshift.plugin.versions import IfExists, StoredIndex, Target
+from langshift.plugin.whole_view import require_whole_view
 from langshift.server_errors import Unreadable
 from langshift.wording import pluralize, utc_time
 
@@ -361,6 +362,7 @@ def open_for_writing(
             require_same(name, there.meta, extra_meta)
             made_by.require_same(fingerprint, name, "use the settings it was built with, or choose another index name")
             return Target(name, there.name, there.uuid, created=False, live=live, if_exists=if_exists, fields=fields)
+        require_whole_view(client, there.name, "a load that takes its place")
         # What a load has left to do that was killed right after it had published its version.
         if metadata.UNFINISHED in there.meta:
             finish(client, name, there.name)

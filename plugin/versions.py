@@ -11,6 +11,7 @@ import msgspec
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
+from langshift.client import search_recovered
 from langshift.debias.encoder_languages import unread
 from langshift.debias.encoders.base import is_given
 from langshift.debias.fingerprint import Fingerprint
@@ -142,18 +143,19 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
     """
     found = _found(client, name)
     if not found:
-        raise MissingIndexError(f"There is no index {name}: create it with `langshift ingest CORPUS --index {name}`.")
+        said = f"There is no index {name}: create it with `langshift ingest CORPUS --index {name}`."
+        raise MissingIndexError(name, said)
     index = name if name in found else _only(client, name, found)
     mappings = found[index].get("mappings", {})
+    if metadata.FINGERPRINT not in mappings.get("_meta", {}):
+        raise MissingIndexError(name, _no_alias(name) if name in found else _no_fingerprint(index))
     meta = checked_metadata(index, mappings)
-    if name in found:
-        if metadata.FINGERPRINT not in meta:
-            raise ClusterError(_no_alias(name))
-        if not also_unfinished and metadata.UNFINISHED in meta and alias_of(index) not in found[index]["aliases"]:
-            raise ClusterError(
-                f"Version {name} is not finished: a command is still writing it or was interrupted. Run that command "
-                f"again, or remove the version with `langshift index drop {alias_of(name)} --version {name}`."
-            )
+    unfinished = metadata.UNFINISHED in meta and alias_of(index) not in found[index]["aliases"]
+    if name in found and unfinished and not also_unfinished:
+        raise ClusterError(
+            f"Version {name} is not finished: a command is still writing it or was interrupted. Run that command "
+            f"again, or remove the version with `langshift index drop {alias_of(name)} --version {name}`."
+        )
     fingerprint, fields = fingerprint_of(index, meta), FieldNames.from_meta(meta)
     check_mapping(index, mappings, fingerprint, fields)
     sparse, tokens = representations.sparse_weights(meta), representations.token_vectors(meta)
@@ -164,7 +166,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
         tokens=tokens and tokens.field,
     )
     by_language = {"languages": {"terms": {"field": fields.language, "size": 1000}}}
-    answer = client.search(index=index, body={"size": 0, "track_total_hits": True, "aggs": by_language})
+    answer = search_recovered(client, index, {"size": 0, "track_total_hits": True, "aggs": by_language})
     buckets = answer["aggregations"]["languages"]["buckets"]
     counts = {bucket["key"]: int(bucket["doc_count"]) for bucket in buckets if bucket["key"] != UNDETERMINED}
     in_mapping = fields.main_text.replace(".", ".properties.")
@@ -275,7 +277,7 @@ def version_behind(client: OpenSearch, name: str) -> str | None:
 
 def _behind(client: OpenSearch, name: str, found: Mapping[str, Any]) -> str | None:
     if name in found:
-        raise ClusterError(_no_alias(name))
+        raise MissingIndexError(name, _no_alias(name))
     return _only(client, name, found) if found else None
 
 
@@ -310,9 +312,8 @@ def _only(client: OpenSearch, name: str, found: Mapping[str, Any]) -> str:
     if any(metadata.FINGERPRINT in metadata.read_metadata(client, one) for one in versions_of(client, name)):
         raise ClusterError(broken_in_words(name, sorted(found)))
     if len(found) > 1:
-        raise ClusterError(
-            f"{name} is an alias of {len(found)} indices ({', '.join(sorted(found))}): choose another name."
-        )
+        several = f"{name} is an alias of {len(found)} indices ({', '.join(sorted(found))}): choose another name."
+        raise MissingIndexError(name, several)
     return index
 
 
@@ -329,6 +330,10 @@ def _no_alias(name: str) -> str:
     return f"{name} is an index, not an alias for versions: give the alias, or another name."
 
 
+def _no_fingerprint(index: str) -> str:
+    return f"Index {index} has no langshift fingerprint: it was not created by langshift."
+
+
 def fingerprint_of(index: str, meta: Mapping[str, Any]) -> Fingerprint:
     """The fingerprint in an index's whole ``_meta``.
 
@@ -336,7 +341,7 @@ def fingerprint_of(index: str, meta: Mapping[str, Any]) -> Fingerprint:
         ClusterError: there is none.
     """
     if metadata.FINGERPRINT not in meta:
-        raise ClusterError(f"Index {index} has no langshift fingerprint: it was not created by langshift.")
+        raise ClusterError(_no_fingerprint(index))
     return Fingerprint.from_dict(meta[metadata.FINGERPRINT])
 
 

@@ -1,7 +1,5 @@
 """Modes that ask for vectors alone: ``dense`` and ``balanced``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final

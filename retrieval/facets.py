@@ -1,7 +1,5 @@
 """Facets: how many of the documents that match the filters have which value of a field."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -56,7 +54,7 @@ def count_values(facets: Mapping[str, str], filters: IndexFilter, fields: FieldN
         fields: the index's names of fields.
     """
     (response,) = yield (_body(facets, filters, fields),)
-    return {name: _facet(response, name, fields) for name in facets}
+    return {name: _facet(response, number, fields) for number, name in enumerate(facets)}
 
 
 def _body(facets: Mapping[str, str], filters: IndexFilter, fields: FieldNames) -> Body:
@@ -64,18 +62,19 @@ def _body(facets: Mapping[str, str], filters: IndexFilter, fields: FieldNames) -
     documents = {"cardinality": {"field": key, "precision_threshold": _EXACT}}
     of_chunks = {_DOCUMENTS: documents, _NAMELESS: {"missing": {"field": key}}}
     asked: dict[str, Any] = {}
-    for name, field in facets.items():
+    # By number: not every name of a field may be an aggregation's.
+    for number, field in enumerate(facets.values()):
         if fields.parent is None:
-            asked[name] = {"terms": {"field": field, "size": MOST_VALUES, "shard_size": _OF_SHARD}}
+            asked[str(number)] = {"terms": {"field": field, "size": MOST_VALUES, "shard_size": _OF_SHARD}}
             continue
         terms = {"field": field, "size": _OF_CHUNKS, "shard_size": _OF_SHARD, "collect_mode": "breadth_first"}
         inside = {"values": {"terms": terms, "aggs": of_chunks}, **of_chunks}
-        asked[name] = {"filter": {"exists": {"field": field}}, "aggs": inside}
+        asked[str(number)] = {"filter": {"exists": {"field": field}}, "aggs": inside}
     return {"size": 0, "query": {"bool": {"filter": filters.clauses}}, "aggs": asked}
 
 
-def _facet(response: Response, name: str, fields: FieldNames) -> Facet:
-    counted = response["aggregations"][name]
+def _facet(response: Response, number: int, fields: FieldNames) -> Facet:
+    counted = response["aggregations"][str(number)]
     if fields.parent is None:
         values = [FacetValue(_value(one), one["doc_count"]) for one in counted["buckets"]]
         return Facet(tuple(values), counted["sum_other_doc_count"])

@@ -1,11 +1,10 @@
 """Filters as a person gives them, read, checked against an index's fields, and made clauses of a query."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,13 +15,13 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import RequestError
 
 from langshift.errors import UsageError
-from langshift.files import is_text
+from langshift.files import is_text, load_json
 from langshift.languages import require_tag, text_language
 from langshift.normal_form import canonical_forms
 from langshift.plugin.metadata import PARENT
 from langshift.plugin.versions import IndexInfo
 from langshift.server_errors import reason
-from langshift.wording import escaped
+from langshift.wording import beginning, escaped
 
 #: One value of a field.
 Value = str | int | float | bool | date
@@ -38,8 +37,8 @@ NO_FILTERS: Final[Filters] = {}
 _RANGE: Final = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _OPERATORS: Final = {text: name for name, text in _RANGE.items()} | {"=": "in", "!=": "not"}
 _FORM: Final = re.compile(r"([^=!<>]+)(!=|>=|<=|=|>|<)(.+)", re.DOTALL)
-# A refused filter shows so many of its values, and so many characters of each.
-_SHOWN, _SHOWN_CHARACTERS = 3, 40
+# A refused filter shows so many of its values.
+_SHOWN = 3
 _TEXTS = {"text", "match_only_text", "search_as_you_type"}
 # What else has no values of its own that a query could name.
 _NO_VALUES = {"object", "nested", "knn_vector"}
@@ -135,10 +134,9 @@ def _read_values(text: str, given: str) -> list[str]:
 
 def _read_query(text: str) -> dict[str, Any]:
     try:
-        query = orjson.loads(text)
+        return dict(load_json(text.encode()))
     except orjson.JSONDecodeError as error:
-        raise UsageError(f"The filter {_cut(text)} is not JSON: {error}.") from None
-    return dict(query)
+        raise UsageError(f"The filter {beginning(text)} is not JSON: {error}.") from None
 
 
 class FieldCheck:
@@ -247,13 +245,12 @@ class FieldCheck:
             UsageError: there is no such field.
         """
         if field not in self._known:
-            asked = f"{field},{field}.*" if field.strip() else "_"
+            # The server takes no longer one.
+            asked = f"{field},{field}.*" if field.strip() and len(field) <= 200 else "_"
             found = self._client.field_caps(index=self._index.index, fields=asked)["fields"]
             if field not in found:
-                raise UsageError(
-                    f"Index {self._index.name} has no field {name!r}: use language, group or another field that its "
-                    "documents came with."
-                )
+                no_field = f"Index {self._index.name} has no field {beginning(name)!r}"
+                raise UsageError(f"{no_field}: use language, group or another field that its documents came with.")
             self._known[field] = found
         return self._known[field]
 
@@ -292,6 +289,98 @@ class FieldCheck:
             except RequestError as error:
                 what = "is no query that the cluster takes" if part.text.startswith("{") else "does not fit its field"
                 raise UsageError(escaped(f"The filter {part.text} {what}: {reason(error)}.")) from error
+
+
+# What queries of clients may be, and have in them: all else runs a script, asks another index, or takes as long as its
+# author likes.
+_QUERIES: Final = {
+    "bool": ("must", "filter", "should", "must_not", "minimum_should_match", "adjust_pure_negative"),
+    "constant_score": ("filter",),
+    "exists": ("field",),
+    "ids": ("values",),
+    "match": ("query", "operator", "minimum_should_match", "zero_terms_query", "lenient"),
+    "match_all": (),
+    "match_phrase": ("query", "zero_terms_query"),
+    "nested": ("query", "path", "score_mode", "ignore_unmapped"),
+    "prefix": ("value", "case_insensitive"),
+    "range": ("gte", "gt", "lte", "lt", "format", "time_zone", "relation"),
+    "term": ("value", "case_insensitive"),
+    "terms": ("a list of values",),
+    "wildcard": ("value", "wildcard", "case_insensitive"),
+}
+# Of these all stands below the name of a field, where the first may also stand alone.
+_OF_FIELD: Final = frozenset(("match", "match_phrase", "prefix", "range", "term", "terms", "wildcard"))
+# Each of these goes through all values of its field that match.
+_EXPANDING: Final = frozenset(("prefix", "range", "wildcard"))
+_DEEPEST, _MOST_QUERIES, _MOST_EXPANDING, _MOST_VALUES, _MOST_WILDCARDS = 10, 100, 20, 10_000, 5
+_LONGEST: Final = 1000  # characters
+
+
+class ClientFilters:
+    """Filters of a client, who searches with the operator's rights and beside others."""
+
+    def __init__(self, filters: Filters, dsl_filter: DslFilter = ()) -> None:
+        """Refuse what a client may not ask for; whether the rest can be carried out is seen by who does that.
+
+        Raises:
+            UsageError: saying what may not be, and what may.
+        """
+        self._counts = Counter[str]()
+        for name, given in filters.items():
+            self._count("conditions", _MOST_QUERIES)
+            for value in (name, *(given.values() if isinstance(given, Mapping) else [given])):
+                for one in value if isinstance(value, list) else [value]:
+                    self._value(one)
+        for query in [dsl_filter] if isinstance(dsl_filter, Mapping) else dsl_filter:
+            self._query(query, _DEEPEST)
+
+    def _query(self, query: object, deeper: int) -> None:
+        if not deeper:
+            raise UsageError(f"A filter nests its queries more than {_DEEPEST} deep: write it flatter.")
+        if not isinstance(query, Mapping) or len(query) != 1:
+            raise UsageError(
+                'Each query in a filter is an object with one name, such as {"term": {"year": 1990}}: put several into '
+                "a bool."
+            )
+        [(kind, body)] = query.items()
+        if kind not in _QUERIES:
+            raise UsageError(f"A filter may not use {beginning(kind)!r} here: use {', '.join(_QUERIES)}.")
+        self._count("conditions", _MOST_QUERIES)
+        if kind in _EXPANDING:
+            self._count(f"conditions by {', '.join(sorted(_EXPANDING))}", _MOST_EXPANDING)
+        parts = self._below_field(kind, body) if kind in _OF_FIELD else body
+        known = (*_QUERIES[kind], "boost")
+        for name, value in parts.items() if isinstance(parts, Mapping) else [(str(parts), None)]:
+            if name not in known:
+                raise UsageError(f"In a filter, {kind} takes {', '.join(known)} here, not {beginning(name)!r}.")
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, Mapping):
+                    self._query(one, deeper - 1)
+                else:
+                    self._value(one, pattern=kind in ("exists", "wildcard") and name != "case_insensitive")
+
+    def _below_field(self, kind: str, body: object) -> Mapping[str, Any]:
+        given = body.items() if isinstance(body, Mapping) else ()
+        fields = [(name, value) for name, value in given if name != "boost" or isinstance(value, Mapping)]
+        if len(fields) != 1:
+            raise UsageError(f"In a filter, {kind} is of one field: write one for each, and put them into a bool.")
+        name, value = fields[0]
+        self._value(name)
+        return value if isinstance(value, Mapping) else {_QUERIES[kind][0]: value}
+
+    def _value(self, value: object, *, pattern: bool = False) -> None:
+        self._count("values", _MOST_VALUES)
+        text = value if isinstance(value, str) else ""
+        if len(text) > _LONGEST:
+            raise UsageError(f"A value or a name in a filter has more than {_LONGEST:,} characters: shorten it.")
+        if pattern and (text[:1] in ("*", "?") or text.count("*") + text.count("?") > _MOST_WILDCARDS):
+            rule = f"begin with another character than * and ?, and use at most {_MOST_WILDCARDS} of them"
+            raise UsageError(f"The filter {beginning(text)!r} may match too much: {rule}.")
+
+    def _count(self, what: str, most: int) -> None:
+        self._counts[what] += 1
+        if self._counts[what] > most:
+            raise UsageError(f"The filters have more than {most:,} {what}: ask for fewer at once.")
 
 
 def _conditions(name: str, given: object) -> dict[str, Any]:
@@ -338,14 +427,10 @@ def _query_part(query: Mapping[str, Any]) -> FilterPart:
         text = orjson.dumps(query).decode()
     except TypeError as error:
         raise UsageError(f"The filter {reprlib.repr(dict(query))} cannot be written as JSON: {error}.") from None
-    return FilterPart(_cut(text), dict(query))
+    return FilterPart(beginning(text), dict(query))
 
 
 def _few(values: Sequence[object]) -> str:
     """The first of the values, as ``a,b,c and 97 more``."""
     more = len(values) - _SHOWN
-    return ",".join(_cut(str(value)) for value in values[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+    return ",".join(beginning(str(value)) for value in values[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")

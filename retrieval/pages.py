@@ -1,7 +1,5 @@
 """The order and the pages of a search: hits sorted by a field, and cut from one ranking at a point in time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -51,11 +49,13 @@ def names(given: str | Sequence[str], argument: str) -> list[str]:
     """The names in an argument that takes one or several.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is neither, or several are more than anybody needs.
     """
     several = [given] if isinstance(given, str) else given
     if not isinstance(several, list | tuple) or not all(isinstance(one, str) and one for one in several):
         raise UsageError(f"{argument} is {given!r}, but it must be the name of a field, or a list of names.")
+    if len(several) > 100:
+        raise UsageError(f"{argument} has {len(several):,} names: give at most 100.")
     return list(several)
 
 

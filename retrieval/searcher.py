@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import OpenSearchException, RequestError
+from opensearchpy.exceptions import OpenSearchException, RequestError, TransportError
 
 from langshift.client import HYBRID_PLUGIN, cluster_version, plugins, version_tuple
 from langshift.debias.detector import Detection, open_detector
@@ -22,7 +22,7 @@ from langshift.debias.fingerprint import same_encoder
 from langshift.errors import ClusterError, FingerprintError, LangshiftError, UsageError
 from langshift.languages import UNDETERMINED, require_tag, text_language
 from langshift.plugin import metadata, stored_shift, versions
-from langshift.plugin.native_nodes import plugin_nodes
+from langshift.plugin.native_nodes import NAME, plugin_nodes
 from langshift.plugin.representations import SparseWeights
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import hits, modes, pages, settings, shift_effects
@@ -246,13 +246,24 @@ class Searcher:
     def _fusions(self) -> list[settings.Fusion]:
         """The fusions that the cluster can do; none where the user may not ask for plugins and version."""
         number = cluster_version(self.client) if HYBRID_PLUGIN in (self._plugins or ()) else None
-        return [fusion for fusion, since in _SINCE.items() if number is not None and version_tuple(number) >= since]
+        found = [fusion for fusion, since in _SINCE.items() if number is not None and version_tuple(number) >= since]
+        return found if found and self._answers({"hybrid": {"queries": [{"match_none": {}}]}}) else []
 
     @cached_property
     def _native(self) -> bool:
         """Whether our plugin's query can search the index; not where the user may not ask for plugins."""
         nodes = plugin_nodes(self.client) if self.index.native else None
-        return nodes is not None and nodes.everywhere
+        query = {"vector": [1.0] * self.index.fingerprint.dimension, "mode": "dense", "k": 1}
+        return nodes is not None and nodes.everywhere and self._answers({NAME: query})
+
+    def _answers(self, query: dict[str, Any]) -> bool:
+        """Whether a plugin's query answers this user: under document-level security ours refuses, and others fail."""
+        try:
+            return not self.client.search(index=self.index.index, body={"size": 0, "query": query})["_shards"]["failed"]
+        except TransportError as error:
+            if not isinstance(error.status_code, int):
+                raise
+            return False
 
     @cached_property
     def _metadata(self) -> dict[str, Any]:

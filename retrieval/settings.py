@@ -90,15 +90,6 @@ class AnchorModel:
         """As it is kept."""
         return {"spread": self.spread, "strength": self.strength}
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> AnchorModel:
-        """What ``to_dict`` gave.
-
-        Raises:
-            ValueError: it is of another form, or holds what cannot be reckoned with.
-        """
-        return replace(msgspec.convert(values, cls), calibrated=True)
-
 
 @dataclass(frozen=True)
 class SearchContext:

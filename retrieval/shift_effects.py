@@ -1,7 +1,5 @@
 """What the shift of an index did to each hit: its nearness to the query before and after, and its ranks by these."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What is shown of a hit: its document's own fields, and a part of its text that says why it was found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -27,11 +25,14 @@ def require_fields(fields: object) -> None:
     """Refuse names of fields that are none.
 
     Raises:
-        UsageError: it is no list of strings, and not None.
+        UsageError: it is no list of strings, and not None, or it is long: all of it is compared with all of a hit.
     """
-    is_list = isinstance(fields, list | tuple) and all(isinstance(one, str) and is_text(one) for one in fields)
-    if fields is not None and not is_list:
+    if fields is None:
+        return
+    if not isinstance(fields, list | tuple) or not all(isinstance(one, str) and is_text(one) for one in fields):
         raise UsageError(f"fields is {fields!r}, but it must be a list of names such as ['title', 'year'], or None.")
+    if len(fields) > 100 or sum(map(len, fields)) > 2000 or any(one.count("*") > 1 for one in fields):
+        raise UsageError("fields takes at most 100 names of 2,000 characters together, each with one * at most.")
 
 
 def own_source(source: Mapping[str, Any], fields: FieldNames, chosen: Collection[str] | None = None) -> dict[str, Any]:

@@ -21,9 +21,16 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from langshift.errors import ClusterError, FingerprintError, LangshiftError, UnavailableError, UsageError
+from langshift.errors import (
+    ClusterError,
+    FingerprintError,
+    LangshiftError,
+    MissingIndexError,
+    UnavailableError,
+    UsageError,
+)
 from langshift.model_server import trusted_origins
 from langshift.reporting import Reporter, note, report_to, reporter
 from langshift.settings import Settings
@@ -95,6 +102,8 @@ def langshift_error_page(request: Request, error: Exception) -> Response:
     if isinstance(langshift_error, UnavailableError):
         console.lost()
         return error_page(request, 503, str(langshift_error), heading="The cluster is not available", again=True)
+    if isinstance(langshift_error, MissingIndexError):
+        return error_page(request, 404, langshift_error.for_clients)
     refused = isinstance(langshift_error, UsageError)
     of_cluster = isinstance(langshift_error, ClusterError | FingerprintError)
     return error_page(request, 400 if refused else 502 if of_cluster else 500, str(langshift_error))
@@ -103,7 +112,7 @@ def langshift_error_page(request: Request, error: Exception) -> Response:
 def unexpected_error_page(request: Request, error: Exception) -> Response:
     """The page for what nobody thought of; where the console runs, one line tells of it."""
     kind = type(error).__name__
-    note_unexpected(error, f"{request.method} {request.url.path[:200]}: ")
+    note_unexpected(error, f"{request.method} {request.scope['path'][:200]}: ")
     return error_page(
         request,
         500,
@@ -115,10 +124,12 @@ def unexpected_error_page(request: Request, error: Exception) -> Response:
 # Seconds from when a connection is opened, or a request on it was answered, until the head of the next one is there.
 # A browser opens some ahead of its requests, and opens them again.
 _LONGEST: Final = 20.0
+# Seconds that its body has from then on; the largest is 8 MiB.
+_LONGEST_BODY: Final = 60.0
 
 
 class IdleTimeoutProtocol(H11Protocol):
-    """Uvicorn's own protocol, which waits for a request no longer than so long."""
+    """Uvicorn's own protocol, which waits for a request, and for its body, no longer than so long."""
 
     _waiting: asyncio.TimerHandle | None = None
 
@@ -145,10 +156,13 @@ class IdleTimeoutProtocol(H11Protocol):
         if self._waiting is not None:
             self._waiting.cancel()
 
-    def _end_idle(self) -> None:
-        # A request whose head is there is answered, however long that takes; its answer begins the wait anew.
-        if self.cycle is None or self.cycle.response_complete:
+    def _end_idle(self, receiving: RequestResponseCycle | None = None) -> None:
+        # A request that is there is answered, however long that takes; its answer begins the wait anew.
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or (cycle.more_body and cycle is receiving):
             self.transport.close()
+        elif cycle.more_body:
+            self._waiting = self.loop.call_later(_LONGEST_BODY, self._end_idle, cycle)
 
 
 # An address of 1 MiB, in which every byte may be written as three, is read whole and refused with a page.
@@ -193,7 +207,7 @@ def run(
         if settings.url is None:
             # As with every command; a cluster of the user's own may come later.
             _ = console.client
-        allowed = access(host, port, bound=bound)
+        allowed = access(host, port, bound=bound, guarded=api is not None and bool(api.tokens))
         url = allowed.url if allowed.token is None else f"{allowed.url}?token={allowed.token}"
         if workers == 1:
             _serve(listener, console, allowed, api, lambda: on_start(url, allowed.token))

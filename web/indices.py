@@ -5,18 +5,17 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from opensearchpy.exceptions import AuthorizationException
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from langshift.debias.fingerprint import Fingerprint
-from langshift.errors import ClusterError, LangshiftError
+from langshift.errors import LangshiftError
 from langshift.ingest.bulk.dead_letters import DeadLetter, DeadLetters, Group, grouped
 from langshift.ingest.bulk.journal_store import LoadWorkspace
 from langshift.languages import UNDETERMINED
 from langshift.plugin import description
-from langshift.plugin.inventory import Version, listed
+from langshift.plugin.inventory import listed
 from langshift.plugin.native_nodes import plugin_nodes
 from langshift.web.context import AppContext, context_of, page
 from langshift.wording import pluralize
@@ -122,7 +121,7 @@ def indices(request: Request) -> Response:
 def index(request: Request) -> Response:
     """All about one version."""
     console = context_of(request)
-    version, versions = resolve_version(console, request.path_params["name"])
+    version, versions = description.chosen(console.client, request.path_params["name"])
     found = description.described(console.client, version, versions)
     return page(
         request,
@@ -147,20 +146,6 @@ def _letters(console: AppContext, name: str) -> DeadLetterSummary:
     except AuthorizationException as error:
         return uncounted(console.failure(error))
     return summarize_dead_letters(place)
-
-
-def resolve_version(console: AppContext, name: str) -> tuple[Version, list[Version]]:
-    """The version that a name means, and all versions of its index.
-
-    Raises:
-        UsageError: it cannot be an index's name.
-        HTTPException: there is no such index of langshift's (404).
-    """
-    client = console.client
-    try:
-        return description.chosen(client, name)
-    except ClusterError as error:
-        raise HTTPException(404, str(error)) from error
 
 
 ROUTES = [Route("/indices", indices), Route("/indices/{name}", index)]

@@ -26,7 +26,7 @@ class Access(NamedTuple):
     Attributes:
         host: where it listens, a name or an IP address.
         port: likewise.
-        token: what a browser has to show first; None where the console listens to this machine alone.
+        token: what a browser has to show first; None where whoever reaches the console may ask.
         bound: the IP address that the host is.
     """
 
@@ -58,7 +58,7 @@ class Access(NamedTuple):
             return False
         # A browser writes 127.1 as 127.0.0.1, and who listens at a name is found by its address, too.
         here = {in_address(self.host.lower()), in_address(self.bound)}
-        if self.token is None:
+        if ipaddress.ip_address(self.bound).is_loopback:
             return name in here.union(_LOOPBACK)
         if _everywhere(self.host) is None:
             return name in here
@@ -69,16 +69,17 @@ class Access(NamedTuple):
         return self.token is not None and hmac.compare_digest(token.encode(), self.token.encode())
 
 
-def access(host: str, port: int, *, bound: str) -> Access:
+def access(host: str, port: int, *, bound: str, guarded: bool = False) -> Access:
     """Who may ask a console that listens at ``host``.
 
     Args:
         host: as it was given.
         port: where it listens.
         bound: the IP address that the host is; a name may stand for any.
+        guarded: whether nobody may ask without a token, on this machine neither.
     """
     address = ipaddress.ip_address(bound)
-    token = None if address.is_loopback else secrets.token_urlsafe()
+    token = secrets.token_urlsafe() if guarded or not address.is_loopback else None
     # "0" is every address, too.
     return Access(bound if address.is_unspecified else host, port, token, bound)
 
@@ -170,7 +171,7 @@ class SecurityMiddleware:
 
     def _without_token(self, request: Request) -> Response | None:
         access = self._access
-        if access.token is None or request.url.path in _WITHOUT_TOKEN:
+        if access.token is None or request.scope["path"] in _WITHOUT_TOKEN:
             return None
         given = request.query_params.get("token")
         if given is not None and access.admits(given):

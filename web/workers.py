@@ -1,7 +1,5 @@
 """Several processes that serve together at one address, started anew where one of them ends."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

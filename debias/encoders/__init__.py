@@ -1,7 +1,5 @@
 """Encoders: texts in, vectors or weights of tokens out, as the model makes them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -31,6 +31,7 @@ from langshift.model_server import (
     parse_json,
     require_trusted,
 )
+from langshift.wording import beginning
 
 KEY = "LANGSHIFT_ENCODER_API_KEY"
 EMBEDDINGS = "/v1/embeddings"
@@ -80,7 +81,6 @@ def _revision(server: ModelServer, model: str, entry: Mapping[str, Any], info: M
 _PROBE = ["The weather is fine.", "a"]
 # In one request: gateways take 1 MB by default.
 _BYTES = 512 << 10
-_BEGINNING = 40
 
 
 class HttpEncoder(Encoder):
@@ -183,7 +183,7 @@ class HttpEncoder(Encoder):
             return np.concatenate([self._embed(texts[:half]), self._embed(texts[half:])])
         raise LangshiftError(
             f"{self._server.shown} rejects the text of {len(texts[0]):,} characters that begins with "
-            f"{beginning(texts[0])} ({self._server.why(answer)}): shorten it, or configure the server to truncate "
+            f"{beginning(texts[0])!r} ({self._server.why(answer)}): shorten it, or configure the server to truncate "
             "long texts (--auto-truncate in TEI)."
         )
 
@@ -232,7 +232,7 @@ class HttpEncoder(Encoder):
         if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
             raise LangshiftError(
                 f"{self._server.shown} returned a vector with invalid numbers for the text that begins with "
-                f"{beginning(text)}: run its model with 32-bit floats, or leave the text out."
+                f"{beginning(text)!r}: run its model with 32-bit floats, or leave the text out."
             )
         return vector
 
@@ -240,8 +240,3 @@ class HttpEncoder(Encoder):
 def batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
     """Texts in groups of at most ``most``, and of no more bytes than a request may have, in order."""
     return batched_by_size(texts, _BYTES, lambda text: len(text.encode()), most)
-
-
-def beginning(text: str) -> str:
-    """How messages show a text."""
-    return repr(text[:_BEGINNING] + ("…" if len(text) > _BEGINNING else ""))

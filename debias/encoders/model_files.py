@@ -1,7 +1,5 @@
 """Where a model of sentence-transformers lies, on Hugging Face or in a folder; its files, their digest, loading it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

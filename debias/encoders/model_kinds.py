@@ -1,7 +1,5 @@
 """What a model's folder holds: an encoder, or something else that sentence-transformers would open as one."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -48,7 +46,7 @@ def read_json(path: Path, default: Any) -> Any:  # noqa: ANN401 - any JSON value
     """
     try:
         found = json.loads(path.read_bytes()) if path.is_file() else default
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, type(default)):
         raise UsageError(f"{path} is not valid JSON, so this model is damaged: copy or download it again.")
@@ -71,7 +69,7 @@ def kind_of(folder: Path) -> ModelKind | None:
     pooled = any("Pooling" in name for name in modules)
     if (
         (folder / "artifact.metadata").exists()
-        or re.search(r"Col(BERT|Pali|Qwen|Idefics|\w*VBert)", architectures)
+        or re.search(r"Col(BERT|Pali|Qwen|Idefics|\w{0,20}VBert)", architectures)
         or any(name.startswith("pylate.") for name in types)
         or ({"Transformer", "Dense"} <= modules and not pooled)
     ):

@@ -1,7 +1,5 @@
 """What stands before queries and documents: a model's own prompts, else what its family of models was trained with."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import NamedTuple

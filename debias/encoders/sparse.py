@@ -1,7 +1,5 @@
 """Learned sparse encoders: texts in, weights of tokens out, as the model makes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 

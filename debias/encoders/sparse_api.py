@@ -10,8 +10,6 @@ path              request                                      answer
 Tokens are called by their ``index``, their number in the model's vocabulary. What stands before texts is set up there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from http import HTTPStatus
 from itertools import chain
@@ -20,7 +18,7 @@ from typing import Final
 
 from urllib3 import BaseHTTPResponse
 
-from langshift.debias.encoders.embeddings_api import KEY, batches, beginning, checked_info, most_texts, require_served
+from langshift.debias.encoders.embeddings_api import KEY, batches, checked_info, most_texts, require_served
 from langshift.debias.encoders.sparse import SparseEncoder, TokenWeights, parse_weights
 from langshift.errors import LangshiftError
 from langshift.model_server import (
@@ -34,6 +32,7 @@ from langshift.model_server import (
     parse_json,
     require_trusted,
 )
+from langshift.wording import beginning
 
 EMBED_SPARSE: Final = "/embed_sparse"
 SPARSE_SERVER: Final = ServerKind(
@@ -95,7 +94,7 @@ class HttpSparse(SparseEncoder):
             return [*self._embed(texts[:half]), *self._embed(texts[half:])]
         raise LangshiftError(
             f"{self._server.shown} rejects the text of {len(texts[0]):,} characters that begins with "
-            f"{beginning(texts[0])} ({self._server.why(answer)}): shorten it, or leave it out."
+            f"{beginning(texts[0])!r} ({self._server.why(answer)}): shorten it, or leave it out."
         )
 
     def _ask(self, texts: Sequence[str], *, first: bool = False) -> BaseHTTPResponse:

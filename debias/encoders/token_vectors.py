@@ -5,8 +5,6 @@
     MaxSim(q, d) = Σ over tokens i of q of  max over tokens j of d of  ⟨q_i, d_j⟩        all rows of length 1
 """
 
-from __future__ import annotations
-
 import base64
 import struct
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What queries tell of their language: the directions that their means span, and the preference vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

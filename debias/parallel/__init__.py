@@ -8,7 +8,7 @@ from langshift.debias.parallel.columns import ParallelText, by_language, chosen,
 from langshift.debias.parallel.tables import GivenArrays, ParallelJsonl, ParallelParquet
 from langshift.debias.parallel.text import AlignedLines, ParallelTsv, Passages
 from langshift.debias.parallel.translations import Translations
-from langshift.errors import UsageError
+from langshift.errors import UsageError, no_file, special_file
 from langshift.languages import parse_tag
 
 _FILES = {".tsv": ParallelTsv, ".jsonl": ParallelJsonl}
@@ -48,8 +48,8 @@ def open_parallel(
     """
     if documents is not None and join_lines == 1:
         raise UsageError("--documents marks where joined passages end: add --join-lines.")
-    if not path.exists():
-        raise UsageError(f"The parallel text {path} does not exist.")
+    if not path.exists() or special_file(path):
+        raise UsageError(f"{no_file(path, f'The parallel text {path} does not exist')}.")
     source = (_open_folder if path.is_dir() else _open_file)(path, languages or None)
     if pivots:
         tags = [parse_tag(pivot) or pivot for pivot in pivots]

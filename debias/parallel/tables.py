@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 
 from langshift.debias.parallel.columns import PEEKED, ParallelRows, ParallelText, chosen, is_language, language_columns
 from langshift.errors import UsageError
-from langshift.files import batched, decode_line, lines_of, open_parquet
+from langshift.files import batched, decode_line, lines_of, load_json, open_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,15 +93,6 @@ def numbered(word: str, first: int, count: int) -> list[str]:
     return [f"{word} {number}" for number in range(first, first + count)]
 
 
-_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-
-
-class _Header(NamedTuple):
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    size: int  # bytes before the first number
-
-
 class GivenArrays(ParallelText):
     """Files ``<lang>.npy`` of a folder: (n, d) float16, float32 or float64, the same shape in every language."""
 
@@ -111,7 +100,7 @@ class GivenArrays(ParallelText):
     dimension: int
 
     def __init__(self, folder: Path, files: dict[str, Path]) -> None:
-        """Read the headers.
+        """Look at the arrays.
 
         Args:
             folder: where the files are.
@@ -121,52 +110,35 @@ class GivenArrays(ParallelText):
             UsageError: a file is no such array, or the shapes differ.
         """
         self.shown, self.languages, self._files = str(folder), list(files), files
-        self._headers = {tag: _header(path) for tag, path in files.items()}
-        (first, header), *others = self._headers.items()
-        for tag, other in others:
-            if other.shape != header.shape:
+        (first, shape), *others = [(path, _mapped(path).shape) for path in files.values()]
+        for path, other in others:
+            if other != shape:
                 raise UsageError(
-                    f"{self._files[tag]} has the shape {other.shape}, but {self._files[first]} has {header.shape}: "
-                    "given vectors must be aligned row by row."
+                    f"{path} has the shape {other}, but {first} has {shape}: given vectors must be aligned row by row."
                 )
-        self.total, self.dimension = header.shape
+        self.total, self.dimension = shape
 
     def batches(self, size: int) -> Iterator[ParallelRows]:
         """Read the files in step; see ``ParallelText``."""
-        with ExitStack() as opened:
-            readers = {}
+        for start in range(0, self.total, size):
+            places, vectors = numbered("row", start + 1, min(size, self.total - start)), {}
             for tag, path in self._files.items():
-                # Unbuffered plain reads: a mapped file would count to the process's memory.
-                readers[tag] = opened.enter_context(path.open("rb", buffering=0))
-                readers[tag].seek(self._headers[tag].size)
-            for start in range(0, self.total, size):
-                places = numbered("row", start + 1, min(size, self.total - start))
-                shape, vectors = (len(places), self.dimension), {}
-                for tag, reader in readers.items():
-                    block = np.fromfile(reader, self._headers[tag].dtype, math.prod(shape)).reshape(shape)
-                    vectors[tag] = sound(block, places, tag, str(self._files[tag]))
-                yield ParallelRows(places, {}, vectors)
+                # Mapped anew for each batch: what stays mapped would count to the process's memory.
+                block = np.array(_mapped(path)[start : start + size])
+                vectors[tag] = sound(block, places, tag, str(path))
+            yield ParallelRows(places, {}, vectors)
 
 
-def _header(path: Path) -> _Header:
+def _mapped(path: Path) -> NDArray[Any]:
     try:
-        with path.open("rb") as file:
-            shape, fortran, dtype = _READERS[npy.read_magic(file)](file)
-            header = _Header(shape, dtype, file.tell())
-    except (KeyError, ValueError):
-        raise UsageError(f"{path} is not an array written by numpy.save.") from None
-    if dtype.hasobject:
-        raise UsageError(f"{path} contains pickled Python objects, which are not read; save an array of float32.")
-    if dtype.kind != "f" or dtype.itemsize > 8:
-        raise UsageError(f"{path} contains {dtype}; vectors must be float16, float32 or float64.")
-    if len(shape) != 2 or min(shape) < 1:
-        raise UsageError(f"{path} has the shape {shape}; it must have one vector per row, (rows, dimensions).")
-    if fortran and shape[0] > 1:
-        raise UsageError(f"{path} is stored by column; save numpy.ascontiguousarray of it, to be read by row.")
-    expected, found = header.size + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
-    if found < expected:
-        raise UsageError(f"{path} is truncated, with {found:,} of {expected:,} bytes.")
-    return header
+        found: NDArray[Any] = npy.open_memmap(path, mode="r")
+    except ValueError:
+        raise UsageError(f"{path} is not an array of numbers written by numpy.save, or is damaged.") from None
+    if found.dtype.kind != "f" or found.dtype.itemsize > 8:
+        raise UsageError(f"{path} contains {found.dtype}; vectors must be float16, float32 or float64.")
+    if found.ndim != 2 or min(found.shape) < 1:
+        raise UsageError(f"{path} has the shape {found.shape}; it must have one vector per row, (rows, dimensions).")
+    return found
 
 
 def kind_of(column: pa.DataType) -> str | None:
@@ -276,7 +248,7 @@ class ParallelJsonl(ParallelText):
     def _rows(self) -> Iterator[_Row]:
         for number, line in lines_of(self._path):
             try:
-                row = orjson.loads(line)
+                row = load_json(line)
             except orjson.JSONDecodeError as error:
                 decode_line(line, f"{self._path}, line {number}")
                 reason = f"is not valid JSON ({error.msg} at character {error.pos + 1})"

@@ -5,8 +5,8 @@ from itertools import groupby, islice, repeat, zip_longest
 from pathlib import Path
 
 from langshift.debias.parallel.columns import PEEKED, ParallelRows, ParallelText, chosen, language_columns
-from langshift.errors import UsageError
-from langshift.files import batched, count_lines, text_lines
+from langshift.errors import UsageError, no_file
+from langshift.files import batched, lines_of, text_lines
 
 _Placed = tuple[str, Sequence[str]] | tuple[str, Sequence[str], Sequence[str]]
 
@@ -44,9 +44,9 @@ class AlignedLines(_PlacedTexts):
         """
         self.shown, self.languages, self._files = str(folder), list(files), files
         first, *others = files.values()
-        self.total = count_lines(first)
+        self.total = sum(1 for _ in lines_of(first, blank=True))
         for path in others:
-            if (lines := count_lines(path)) != self.total:
+            if (lines := sum(1 for _ in lines_of(path, blank=True))) != self.total:
                 raise UsageError(
                     f"{path} has {lines:,} lines, but {first} has {self.total:,}: "
                     "parallel files must be aligned line by line."
@@ -91,7 +91,7 @@ class Passages(_PlacedTexts):
         self.total = None if source.total is None else -(-source.total // rows)
         if documents is not None:
             if not documents.is_file():
-                raise UsageError(f"The file of document ids {documents} does not exist.")
+                raise UsageError(no_file(documents, f"The file of document ids {documents} does not exist") + ".")
             lengths = [sum(1 for _ in lines) for _, lines in groupby(_ids(documents))]
             self._lines = sum(lengths)
             self.total = sum(-(-length // rows) for length in lengths)

@@ -23,23 +23,17 @@ HALF = 0.5
 _SEEN = 0.0005
 
 
-def short(figure: float, digits: int = 2) -> str:
-    """``.86``, ``-.12``, ``1.00``."""
-    shown = format_score(abs(figure), digits)
-    return f"-{shown}" if figure < 0 and float(shown) else shown
-
-
 def gap_in_words(gap: SimilarityGap, reference: str) -> str:
     """As ``lie .120 (.100 to .140) further from queries in en than those in en; the shift removes .090 of that``."""
     sign, then, change = (_sign(found) for found in (gap.before, gap.after, gap.change))
-    after = f"they lie {fine(abs(gap.after.value))} {_further(then)} them"
+    after = f"they lie {format_score(abs(gap.after.value), 3)} {_further(then)} them"
     if not sign:
         lie = f"lie about as near to queries in {reference} as those in {reference}"
         return f"{lie}; after the shift {after}" if then else f"{lie}, before and after the shift"
     if not change:
         takes = "has no effect that the sample would show"
     elif change != sign:
-        takes = f"increases that by {fine(abs(gap.change.value))}"
+        takes = f"increases that by {format_score(abs(gap.change.value), 3)}"
     elif then == -sign:
         takes = f"removes more than that: after it, {after}"
     else:
@@ -59,12 +53,7 @@ def _further(sign: int) -> str:
 
 def _with_bounds(found: Interval, sign: int = 1, digits: int = 3) -> str:
     low, high = sorted((sign * found.low, sign * found.high))
-    return f"{short(sign * found.value, digits)} ({short(low, digits)} to {short(high, digits)})"
-
-
-def fine(cosine: float) -> str:
-    """A cosine to three digits: ``.024``."""
-    return short(cosine, 3)
+    return f"{format_score(sign * found.value, digits)} ({format_score(low, digits)} to {format_score(high, digits)})"
 
 
 # A gap that is smaller than this part of what similarities differ by anyway changes hardly any ranking.
@@ -137,7 +126,7 @@ def _whole(audit: Audit) -> AuditFinding:
         text = (
             "Do not shift it: there is little to gain, because no language's documents lie much nearer to queries "
             "than another's, compared with how much similarities vary anyway (standard deviation "
-            f"{fine(audit.spread or 0)})."
+            f"{format_score(audit.spread or 0, 3)})."
         )
         return AuditFinding("little_to_gain", [], text)
     sure = [one.language for one, fit in fits if fit.there.low > HALF]
@@ -160,7 +149,7 @@ def _too_few(audit: Audit) -> str:
 
 def _not_fitting(audit: Audit, wrong: Sequence[LanguageFinding]) -> AuditFinding:
     pipeline, field = audit.opened.pipeline, audit.opened.fields.vector
-    shown = ", ".join(f"{one.language} {short(one.fit.there.value)}" for one in wrong if one.fit)
+    shown = ", ".join(f"{one.language} {format_score(one.fit.there.value, 2)}" for one in wrong if one.fit)
     what = f"the vectors in {field!r} were not built with {pipeline.encoder.id}, or the language vectors do not fit"
     if is_given(pipeline.encoder.id):
         what = f"the language vectors do not fit the vectors in {field!r}"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from langshift.debias.encoder_languages import unread_in_words
-from langshift.errors import UsageError
+from langshift.errors import UsageError, no_file
 from langshift.evaluate import within
 from langshift.evaluate.compare.significance import TestResult, paired_tests
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Clusters, Dataset, Qrels, clusters, identity, load_dataset
@@ -33,6 +33,7 @@ from langshift.evaluate.runs import (
     too_shallow,
     unlike_depths,
 )
+from langshift.files import load_json
 from langshift.retrieval.setting_text import format_settings
 from langshift.retrieval.settings import SearchSettings
 from langshift.wording import join_words
@@ -124,7 +125,7 @@ def read_result(place: Path) -> dict[str, Any]:
     if place.is_file():
         return {}
     if not place.is_dir():
-        raise UsageError(f"There is no run {place}: give {_WRITTEN_BY}.")
+        raise UsageError(f"{no_file(place, f'There is no run {place}')}: give {_WRITTEN_BY}.")
     if not (place / RUN).is_file():
         cut = ", because the replay was interrupted" if unfinished(place) else ""
         raise UsageError(f"{place} contains no {RUN}{cut}: give {_WRITTEN_BY}.")
@@ -132,7 +133,7 @@ def read_result(place: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        result = orjson.loads(path.read_bytes())
+        result = load_json(path.read_bytes())
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{path} is not valid JSON ({error.msg}): run the evaluation again.") from None
     if not isinstance(result, dict) or not _is_identity(result.get("dataset")):
@@ -189,8 +190,7 @@ def _candidate(letter: str, name: str, place: Path, result: Mapping[str, Any], d
     run = dataset.others(read_run(path))
     if run.keys().isdisjoint(query.id for query in dataset.queries):
         raise UsageError(f"{path} answers no query of {dataset.folder}: it is a run of another dataset.")
-    groups = path.with_name(GROUP_SCORES)
-    scores = dataset.others(read_group_scores(groups)) if groups.is_file() else {}
+    scores = dataset.others(read_group_scores(path.with_name(GROUP_SCORES)))
     # Nothing else asks where in a document a passage is.
     passages = read_passages(path.with_name(PER_QUERY)) if dataset.evidence.spans else {}
     try:

@@ -10,7 +10,7 @@ import msgspec
 from opensearchpy import OpenSearch
 
 from langshift.debias.encoders.base import Encoder
-from langshift.errors import LangshiftError, UsageError
+from langshift.errors import LangshiftError, UsageError, no_file
 from langshift.evaluate.compare.comparison import Comparison
 from langshift.evaluate.compare.remedies import untried_search
 from langshift.evaluate.compare.verdict import Verdict, judge_replays
@@ -78,10 +78,10 @@ def read_baseline(path: Path, dataset: str) -> Baseline:
     """
     how = "create one with `langshift evaluate compare RUN --save-baseline FILE`"
     if not path.is_file():
-        raise UsageError(f"There is no baseline {path}: {how}.")
+        raise UsageError(f"{no_file(path, f'There is no baseline {path}')}: {how}.")
     try:
         baseline = msgspec.json.decode(path.read_bytes(), type=Baseline)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UsageError(f"{path} is not a baseline, or is damaged: {how}.") from None
     if baseline.dataset != dataset:
         raise UsageError(

@@ -88,18 +88,15 @@ def read_srw(folder: Path, languages: Chosen) -> PoolSource:
 
 
 def _table(path: Path) -> Iterator[_Rating]:
-    heads: list[str] = []
-    for number, row in csv_rows(path):
-        where = f"{path}, line {number}"
-        if not heads:
-            heads = [head.strip().lower() for head in row]
-            if not set(_COLUMNS) <= set(heads):
-                raise UsageError(f"{where}, has the columns {', '.join(row)}: it must have {join_words(_COLUMNS)}.")
-            continue
-        if len(row) != len(heads):
-            raise UsageError(f"{where}, has {pluralize(len(row), 'field')}, not {len(heads)}: correct or remove it.")
+    rows = csv_rows(path)
+    number, first = next(rows, (1, []))
+    heads = [head.strip().lower() for head in first]
+    if not set(_COLUMNS) <= set(heads):
+        has = ", ".join(first) or "none"
+        raise UsageError(f"{path}, line {number}, has the columns {has}: it must have {join_words(_COLUMNS)}.")
+    for number, row in rows:
         fields = dict(zip(heads, row, strict=True))
-        yield _rating(where, *(fields[name] for name in _COLUMNS))
+        yield _rating(f"{path}, line {number}", *(fields[name] for name in _COLUMNS))
 
 
 def _document(path: Path) -> Iterator[_Rating]:
@@ -148,11 +145,10 @@ def _query_set(folder: Path) -> dict[str, tuple[str, str]]:
 
 
 def _rows_as_objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    heads: list[str] = []
-    for number, row in csv_rows(path) if path.is_file() else ():
-        if heads:
-            yield f"{path}, line {number}", dict(zip(heads, row, strict=False))
-        heads = heads or row
+    rows = csv_rows(path) if path.is_file() else iter(())
+    _, heads = next(rows, (0, []))
+    for number, row in rows:
+        yield f"{path}, line {number}", dict(zip(heads, row, strict=True))
 
 
 def write_srw(dataset: Dataset, out: Path) -> list[str]:

@@ -80,7 +80,7 @@ class LanguageCount:
     detected: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass
 class DatasetCheck:
     """The outcome of a check.
 
@@ -97,11 +97,11 @@ class DatasetCheck:
     """
 
     folder: str
-    documents: int
-    queries: int
-    judgements: int
-    languages: list[LanguageCount]
-    problems: list[Problem]
+    documents: int = 0
+    queries: int = 0
+    judgements: int = 0
+    languages: list[LanguageCount] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     own_documents: int = 0
     same_ids: int = 0
 
@@ -180,7 +180,7 @@ class _Check:
         self.missing: dict[str, list[tuple[str, str]]] = {}
         self.query_texts: dict[str, str] = {}
         self.listed_tags: dict[str, str | None] = {}
-        self.documents = self.judgements = self.own_documents = self.same_ids = 0
+        self.outcome = DatasetCheck(str(folder))
 
     def run(self) -> DatasetCheck:
         for name in (CORPUS, QUERIES, QRELS):
@@ -201,17 +201,11 @@ class _Check:
             for query in sorted(self.query_texts):
                 if not any(grade > 0 for grade in self.judged.get(query, {}).values()):
                     self.found.add("query without a relevant document", QUERIES, repr(query))
-        counts = sorted(self.languages.values(), key=lambda one: (-one.documents, -one.queries, one.language or "~"))
-        return DatasetCheck(
-            folder=str(self.folder),
-            documents=self.documents,
-            queries=len(self.query_texts),
-            judgements=self.judgements,
-            languages=counts,
-            problems=list(self.found.values()),
-            own_documents=self.own_documents,
-            same_ids=self.same_ids,
+        self.outcome.queries, self.outcome.problems = len(self.query_texts), list(self.found.values())
+        self.outcome.languages = sorted(
+            self.languages.values(), key=lambda one: (-one.documents, -one.queries, one.language or "~")
         )
+        return self.outcome
 
     def _queries(self) -> None:
         for place, record, name, tag in self._records(QUERIES, self.found):
@@ -230,8 +224,8 @@ class _Check:
     def _corpus(self) -> None:
         ids, versions = DuplicateFinder(), DuplicateFinder()
         for place, record, name, tag in self._corpus_lines(self.found):
-            self.documents += 1
-            if self.documents % _STEP == 0:
+            self.outcome.documents += 1
+            if self.outcome.documents % _STEP == 0:
                 self.on_document(_STEP)
             if name is not None:
                 ids.add(name)
@@ -246,7 +240,7 @@ class _Check:
             self._listen(tag, text or title, CORPUS, f"{place}: {name!r}").documents += 1
             if (version := _version(record, tag)) is not None:
                 versions.add(version)
-        self.on_document(self.documents % _STEP)
+        self.on_document(self.outcome.documents % _STEP)
         self._repeats(ids, versions)
         for name, places in self.missing.items():
             for file, place in places:
@@ -256,8 +250,8 @@ class _Check:
         """Count a document that has the id of a query."""
         relevant = self.judged.get(name, {}).get(name, 0) > 0
         own = not relevant and dataset.is_own_document(self.query_texts[name], record)
-        self.own_documents += own
-        self.same_ids += not own
+        self.outcome.own_documents += own
+        self.outcome.same_ids += not own
 
     def _repeats(self, ids: DuplicateFinder, versions: DuplicateFinder) -> None:
         """Name what came twice, in further passes; there are none where nothing did."""
@@ -280,7 +274,7 @@ class _Check:
     def _judgement(self, columns: list[str], place: str) -> None:
         query, document, text = dataset.split_judgement(columns)
         grade = dataset.parse_grade(text)
-        self.judgements += 1
+        self.outcome.judgements += 1
         grades = self.judged.setdefault(query, {})
         if document in grades:
             self.found.add("pair judged twice", QRELS, f"{place}: {query!r} and {document!r}")

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders.base import Encoder, is_given
 from langshift.debias.encoders.sparse import TokenWeights, parse_weights
-from langshift.errors import UsageError
+from langshift.errors import UsageError, no_file
 from langshift.evaluate.datasets.annotations import EvidencePositions, read_answers, read_evidence, require_known
-from langshift.files import identifier, read_columns, records, string
+from langshift.files import identifier, load_json, read_columns, records, string
 from langshift.ingest.documents import EMBEDDING, invalid_as_usage_error, parse_embedding, require_dimension
 from langshift.ingest.transform import given_vectors
 from langshift.languages import UNDETERMINED, names_none, parse_tag, primary
@@ -301,7 +301,7 @@ def load_dataset(folder: Path) -> Dataset:
         raise UsageError(f"There is no dataset folder {folder}: {HOLDS}.")
     for name in (CORPUS, QUERIES, QRELS):
         if not (folder / name).is_file():
-            raise UsageError(f"{folder} has no {name}: {HOLDS}.")
+            raise UsageError(f"{no_file(folder / name, f'{folder} has no {name}')}: {HOLDS}.")
     queries = tuple(_queries(folder / QUERIES))
     texts = {query.id: query.text for query in queries}
     documents, own = _documents(folder / CORPUS, folder / LANGUAGES, texts)
@@ -355,7 +355,7 @@ def read_judged(path: Path) -> str:
     if not path.is_file():
         return POOLED
     try:
-        judged = orjson.loads(path.read_bytes()).get("judged", POOLED)
+        judged = load_json(path.read_bytes()).get("judged", POOLED)
     except (orjson.JSONDecodeError, AttributeError):
         judged = None
     if judged not in (POOLED, PER_LANGUAGE):
@@ -426,7 +426,7 @@ def read_queries(path: Path, fields: str = "text") -> Iterator[QueryLine]:
         UsageError: no such file, no query, or a line that cannot be used; named by file and line.
     """
     if not path.is_file():
-        raise UsageError(f"There is no file {path}: write one JSON object with {fields} on each line.")
+        raise UsageError(f"{no_file(path)}: write one JSON object with {fields} on each line.")
     number, parser = 0, QueryParser()
     for number, record in records(path):
         yield parser.parse(record, number, f"{path}, line {number}")

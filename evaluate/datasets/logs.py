@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langshift.errors import UsageError
+from langshift.errors import UsageError, no_file
 from langshift.evaluate.datasets.dataset import QueryLine, QueryParser
 from langshift.files import LONGEST_LINE, decode_line, lines_of, parse_record, text_lines
 from langshift.plugin.metadata import value_at
@@ -71,7 +71,7 @@ class QueryLog:
             UsageError: no such file, no query, or a line that cannot be used; named by file and line.
         """
         if not self.path.is_file():
-            raise UsageError(f"There is no file {self.path}: give a log, which is {FORMS}.")
+            raise UsageError(f"{no_file(self.path)}: give a log, which is {FORMS}.")
         first = next((line for _, line in lines_of(self.path)), None)
         if first is None:
             raise UsageError(f"{self.path} is empty: give a log, which is {FORMS}.")
@@ -100,7 +100,7 @@ class QueryLog:
         """Count a line that is no query of its own."""
         self._left_out[why] = self._left_out.get(why, 0) + 1
 
-    def _query(
+    def query(
         self, parser: QueryParser, record: Mapping[str, Any], number: int, words: str, identity: str = "_id"
     ) -> QueryLine:
         """The query of a line whose words are in the field ``words``."""
@@ -130,7 +130,7 @@ class QueryLog:
                 yield from slow.read(*of_slow_log, number)
                 continue
             if self.fields.query is not None or TEXT in record or not record.keys() & {USER_QUERY, ACTION}:
-                yield self._query(parser, record, number, self.fields.query or TEXT)
+                yield self.query(parser, record, number, self.fields.query or TEXT)
                 continue
             if ACTION in record:
                 raise UsageError(
@@ -144,28 +144,21 @@ class QueryLog:
                 self.leave_out("which are further pages of a query")
             else:
                 known.add(str(name))
-                yield self._query(parser, record, number, USER_QUERY, QUERY_ID)
+                yield self.query(parser, record, number, USER_QUERY, QUERY_ID)
 
     def _rows(self, delimiter: str | None) -> Iterator[QueryLine]:
         parser, words = QueryParser(), self.fields.query or TEXT
-        heads: list[str] | None = None
-        for number, row in csv_rows(self.path, delimiter):
-            if heads is None:
-                heads = row
-                for name in filter(None, (words, self.fields.time)):
-                    if name not in heads:
-                        option = "--query-field" if name == words else "--time-field"
-                        raise UsageError(
-                            f"{self.path}, line {number}, has no column {name}: name it by {option} "
-                            f"(columns: {', '.join(heads)})."
-                        )
-                continue
-            if len(row) != len(heads):
+        rows = csv_rows(self.path, delimiter)
+        number, heads = next(rows, (0, []))
+        for name in filter(None, (words, self.fields.time)):
+            if heads and name not in heads:
+                option = "--query-field" if name == words else "--time-field"
                 raise UsageError(
-                    f"{self.path}, line {number}, has {pluralize(len(row), 'field')}, and the first line has "
-                    f"{len(heads)}: correct or remove the line."
+                    f"{self.path}, line {number}, has no column {name}: name it by {option} "
+                    f"(columns: {', '.join(heads)})."
                 )
-            yield self._query(parser, {**dict.fromkeys(heads), **_filled(heads, row)}, number, words)
+        for number, row in rows:
+            yield self.query(parser, {**dict.fromkeys(heads), **_filled(heads, row)}, number, words)
 
     def _plain(self) -> Iterator[QueryLine]:
         if self.fields.query is not None or self.fields.time is not None:
@@ -173,16 +166,12 @@ class QueryLog:
             raise UsageError(f"{self.path} is plain text, which has no fields: leave {option} out.")
         parser = QueryParser()
         for number, line in lines_of(self.path):
-            yield self._query(parser, {TEXT: decode_line(line, f"{self.path}, line {number}")}, number, TEXT)
+            yield self.query(parser, {TEXT: decode_line(line, f"{self.path}, line {number}")}, number, TEXT)
 
     def _slow_lines(self) -> Iterator[QueryLine]:
         slow = _SlowLog(self)
         for number, line in lines_of(self.path):
             yield from slow.read(decode_line(line, f"{self.path}, line {number}"), None, number)
-
-    def slow_query(self, parser: QueryParser, text: str, time: str, number: int) -> QueryLine:
-        """The query of a line of a slow log."""
-        return self._query(parser, {TEXT: text, TIME: time}, number, TEXT)
 
 
 _NAMED = 10
@@ -209,30 +198,33 @@ def csv_rows(path: Path, delimiter: str | None = None) -> Iterator[tuple[int, li
         delimiter: what parts fields; None takes the first of comma, semicolon and tab that is in the first line.
 
     Raises:
-        UsageError: a line that is not UTF-8, or a row that is damaged.
+        UsageError: a line that is not UTF-8, or a row that is damaged or has more or fewer fields than the first.
     """
     csv.field_size_limit(LONGEST_LINE)
     if delimiter is None:
         head = next(text_lines(path), "")
         delimiter = next((one for one in ",;\t" if one in head), ",")
     rows = csv.reader((f"{line}\n" for line in text_lines(path)), delimiter=delimiter, strict=True)
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise UsageError(f"{path}, line {rows.line_num}, is not valid CSV ({error}): correct the line.") from None
-        if row:
+    width = 0
+    try:
+        for row in filter(None, rows):
+            width = width or len(row)
+            if len(row) != width:
+                raise UsageError(
+                    f"{path}, line {rows.line_num}, has {pluralize(len(row), 'field')}, and the first line has "
+                    f"{width}: correct or remove the line."
+                )
             yield rows.line_num, row
+    except csv.Error as error:
+        raise UsageError(f"{path}, line {rows.line_num}, is not valid CSV ({error}): correct the line.") from None
 
 
 # Log4j may write a logger by its first letters: [i.s.s.query    ].
 _SLOW = re.compile(
     rb"\[[^\]]+\]\s*\[\s*[A-Z]+\s*\]\s*\[\s*(?:index\.search\.slowlog|i\.s\.s)\.(?:query|fetch)\S*\s*\]", re.ASCII
 )
-_SLOW_HEAD = re.compile(r"\[([^\]]+)\]\s*\[[^\]]*\]\s*\[([^\]]*)\]\s*(.*?)\s*took\[", re.DOTALL)
-_SHARD = re.compile(r"\[[^\]]*\]\[\d+\]")
+_SLOW_HEAD = re.compile(r"\[([^\]]+)\]\s*\[[^\]]*\]\s*\[([^\]]*)\]")
+_SHARD = re.compile(r"\[[^\[\]]*\]\[\d+\]")
 _SOURCE = re.compile(r"\bsource\[(?=\{)")
 # What is the same search in another shard is logged at nearly the same time.
 _TOGETHER = 100
@@ -281,18 +273,19 @@ class _SlowLog:
         if again:
             self._log.leave_out("which are further shards of a search")
             return
-        yield self._log.slow_query(self._parser, text, time, number)
+        yield self._log.query(self._parser, {TEXT: text, TIME: time}, number, TEXT)
 
     def _parts(self, line: str, number: int) -> tuple[str, str, str, Mapping[str, Any]]:
         head, place = _SLOW_HEAD.match(line), _SOURCE.search(line)
-        if head is None or place is None:
+        where, took, _ = line[head.end() if head else 0 :].partition("took[")
+        if head is None or place is None or not took:
             raise self._refused(number)
         try:
             source, _ = self._decoder.raw_decode(line, place.end())
         except (ValueError, RecursionError):
             raise self._refused(number) from None
-        shards = _SHARD.findall(head[3])
-        return head[1], head[2], shards[-1] if shards else head[3], source
+        shards = _SHARD.findall(where)
+        return head[1], head[2], shards[-1] if shards else where.strip(), source
 
     def _fields(self, record: Mapping[str, Any], number: int) -> tuple[str, str, str, Mapping[str, Any]]:
         try:
@@ -340,16 +333,12 @@ def words_of(query: object) -> str | None:
                 if (words := next(filter(None, map(_own_words, parts)), None)) is not None:
                     return words
             inner = [
-                _filter_of(content) if name == _FILTER_ALONE else content
+                content.get("filter") if name == _FILTER_ALONE and isinstance(content, dict) else content
                 for name, content in one.items()
                 if name not in _ASIDE
             ]
             waiting += reversed([content for content in inner if isinstance(content, (dict, list))])
     return None
-
-
-def _filter_of(content: object) -> object:
-    return content.get("filter") if isinstance(content, dict) else None
 
 
 def _own_words(content: object) -> str | None:

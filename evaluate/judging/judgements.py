@@ -131,7 +131,7 @@ def read_judgements(folder: Path, pairing: Pairing) -> Judgements | None:
             row = msgspec.json.decode(line, type=_Line)
             if row.query is not None and row.query not in pairing.queries:
                 raise ValueError(row.query)
-        except (msgspec.MsgspecError, ValueError):
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             raise UsageError(f"{path}, line {number}, is not a judgement: remove the line.") from None
         revealed |= row.revealed
         if row.query is not None:

@@ -19,10 +19,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from langshift.debias.fingerprint import shown_value
 from langshift.errors import UsageError
 from langshift.evaluate.replay.requests import QueryResult
 from langshift.evaluate.runs import PER_QUERY
-from langshift.files import ensure_folder, ensure_private, write_json
+from langshift.files import ensure_folder, ensure_private, load_json, write_json
 from langshift.retrieval.hits import ScoringContext
 
 
@@ -119,7 +120,7 @@ def resume(folder: Path, identity: Identity) -> ReplayJournal:
     """
     path = folder / UNFINISHED
     try:
-        begun = orjson.loads(path.read_bytes())
+        begun = load_json(path.read_bytes())
     except orjson.JSONDecodeError:
         begun = None
     if not isinstance(begun, dict):
@@ -142,12 +143,8 @@ def _differences(begun: Mapping[str, Any], now: Mapping[str, Any], within: str =
         if isinstance(old, dict) and isinstance(new, dict):
             differences += _differences(old, new, f"{within}{name} ")
         elif old != new:
-            differences.append(f"{within}{name} {_shown(old)}, not {_shown(new)}")
+            differences.append(f"{within}{name} {shown_value(old)}, not {shown_value(new)}")
     return differences
-
-
-def _shown(value: object) -> str:
-    return "none" if value is None else str(value)
 
 
 def _read(path: Path) -> dict[str, QueryResult]:
@@ -162,7 +159,7 @@ def _read(path: Path) -> dict[str, QueryResult]:
     answers = {}
     for number, line in enumerate(whole_lines.splitlines(), 1):
         try:
-            row = orjson.loads(line)
+            row = load_json(line)
             if "ranking" in row:
                 answers[row["query"]] = _answer(row)
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):

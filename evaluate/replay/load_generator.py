@@ -2,11 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from time import perf_counter
 from typing import NamedTuple
 
@@ -99,21 +100,18 @@ def send_all(
         asks: one for each request that may be under way at once; each is called by one thread alone.
         requests: what to send; those with a time must come in the order of their times.
     """
-    work = _WorkQueue(requests, min(len(asks), len(requests)))
-    threads = [Thread(target=work.run, args=(ask,), daemon=True) for ask in asks[: len(requests)]]
-    for thread in threads:
-        thread.start()
-    try:
-        # Not woken by each answer: that alone would slow down the threads that send.
-        while threads and not work.over.wait(_LISTEN_EVERY):
+    work = _WorkQueue(requests)
+    with ThreadPoolExecutor(len(asks)) as threads:
+        running = [threads.submit(work.run, ask) for ask in asks[: len(requests)]]
+        try:
+            # Not woken by each answer: that alone would slow down the threads that send.
+            while wait(running, _LISTEN_EVERY).not_done:
+                yield work.take()
             yield work.take()
-        yield work.take()
-        if work.error is not None:
-            raise work.error
-    finally:
-        work.stop.set()
-        for thread in threads:
-            thread.join()
+            for one in running:
+                one.result()
+        finally:
+            work.stop.set()
 
 
 class _WorkQueue:
@@ -121,17 +119,13 @@ class _WorkQueue:
 
     Attributes:
         stop: set where no more is to be sent.
-        over: set when the last thread has ended.
-        error: what no answer can tell, from a thread that failed.
     """
 
-    def __init__(self, requests: Sequence[PreparedQuery], threads: int) -> None:
+    def __init__(self, requests: Sequence[PreparedQuery]) -> None:
         self._waiting, self._lock = iter(requests), Lock()
-        self._unreachable, self._running = 0, threads
-        self._start = perf_counter()
+        self._unreachable, self._start = 0, perf_counter()
         self._done: deque[CompletedQuery] = deque()
-        self.stop, self.over = Event(), Event()
-        self.error: BaseException | None = None
+        self.stop = Event()
 
     def take(self) -> list[CompletedQuery]:
         """What was answered since the last call."""
@@ -144,14 +138,10 @@ class _WorkQueue:
                 answer = self._answer_if_unreachable(request) or self._send(ask, request)
                 if answer is not None:
                     self._done.append(CompletedQuery(request, answer, perf_counter() - self._start))
-        except BaseException as error:  # told to the thread that waits for answers
-            self.error = error
+        except BaseException:
+            # What no answer can tell: the other threads end, too.
             self.stop.set()
-        finally:
-            with self._lock:
-                self._running -= 1
-                if not self._running:
-                    self.over.set()
+            raise
 
     def _next(self) -> PreparedQuery | None:
         with self._lock:

@@ -1,7 +1,5 @@
 """Requests made before the clock runs: vectors, first steps, the order and the times of sending; and their answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial

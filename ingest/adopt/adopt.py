@@ -53,6 +53,7 @@ from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.plugin.stored_vector import left_out, masked
 from langshift.plugin.versions import version_behind
+from langshift.plugin.whole_view import require_whole_view
 from langshift.reporting import note
 from langshift.server_errors import Unreadable
 from langshift.wording import pluralize
@@ -226,12 +227,13 @@ def adopt(
         LangshiftError: it broke off; nothing of the new version is left, and the old index is as it was.
     """
     old, fields, pipeline = opened.old, opened.fields, opened.pipeline
-    body = body_of(client, old, fields, pipeline)
-    # Until it is loaded: its documents have been through the pipeline once.
-    during = {_FINAL: "_none"} if _FINAL in body["settings"]["index"] else {}
-    kind = LoadStrategy(partial(StoredDocumentBuilder, fields=fields), body, during, keeps_versions=True)
-    source = IndexDocuments(opened.reader, fields, opened.vector_spec, opened.norms)
     try:
+        require_whole_view(client, old.index, "adopting it")
+        body = body_of(client, old, fields, pipeline)
+        # Until it is loaded: its documents have been through the pipeline once.
+        during = {_FINAL: "_none"} if _FINAL in body["settings"]["index"] else {}
+        kind = LoadStrategy(partial(StoredDocumentBuilder, fields=fields), body, during, keeps_versions=True)
+        source = IndexDocuments(opened.reader, fields, opened.vector_spec, opened.norms)
         summary = load_source(client, source, name, pipeline, no_progress, options, watch, kind)
     except (UsageError, LoadNotPublished):
         raise

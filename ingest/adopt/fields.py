@@ -20,7 +20,7 @@ from langshift.plugin.index_body import COSINE, engine_of, mapped
 from langshift.plugin.metadata import USUAL, FieldNames, value_at
 from langshift.plugin.raw_documents import decode_hit, parse_source
 from langshift.reporting import note
-from langshift.wording import join_words, pluralize
+from langshift.wording import beginning, join_words, pluralize
 
 
 def free_fields(old: OldIndex, there: FieldNames, unmapped: Collection[str]) -> FieldNames:
@@ -306,23 +306,16 @@ def _require_tags(old: OldIndex, field: str, values: Counter[str], contradicted:
         raise UsageError(
             f"The field {field!r} of {old.index} does not tell languages: of {pluralize(total, 'document')} of a "
             f"sample with a value there, {fitting / total:.0%} have a language tag that their text does not contradict "
-            f"(such a value is {_cut(wrong[0])}). Give --language-field the field with the language, or leave it out "
-            "to have languages detected."
+            f"(such a value is {beginning(wrong[0])!r}). Give --language-field the field with the language, or "
+            "leave it out to have languages detected."
         )
     if no_tags:
         count = sum(values[value] for value in no_tags)
         note(
             f"{count:,} of {pluralize(total, 'document')} of a sample have no language tag in {field!r}, but "
-            f"{_cut(no_tags[0])}, for example: for such documents a tag in the field 'language' is taken, and without "
-            "one the language is detected."
+            f"{beginning(no_tags[0])!r}, for example: for such documents a tag in the field 'language' is taken, and "
+            "without one the language is detected."
         )
-
-
-def _cut(value: str) -> str:
-    return repr(value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}…")
-
-
-_LONGEST_SHOWN = 40
 
 
 def analyzed_languages(old: OldIndex, fields: FieldNames, languages: Counter[str]) -> FieldNames:

@@ -14,6 +14,7 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException, RequestE
 
 from langshift.errors import ClusterError, UsageError
 from langshift.plugin import live_writes, metadata
+from langshift.plugin.index_sample import random_order
 from langshift.plugin.metadata import is_on
 from langshift.plugin.raw_documents import RawPage, decode_hit, hit_bytes, open_raw
 from langshift.plugin.stored_vector import WHOLE
@@ -166,7 +167,7 @@ class IndexReader:
         while len(found) < size:
             sort = [{"_score": "desc"}, {"_seq_no": "asc"}]
             body = {
-                "query": metadata.random_order(query, seed),
+                "query": random_order(query, seed),
                 "sort": sort,
                 "size": min(self._most, size - len(found)),
             }

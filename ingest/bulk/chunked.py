@@ -1,7 +1,5 @@
 """Documents in chunks: what became of those of a line, and what an earlier form of a document left behind."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import defaultdict

@@ -113,7 +113,6 @@ def _plain(value: object) -> object:
 
 #: What a write to a full disk fails with.
 NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_BLOCK = 64 * 1024
 
 
 @dataclass
@@ -125,7 +124,7 @@ class DeadLetters:
     """
 
     path: Path
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False, compare=False)
     _folder_synced: bool = field(default=False, init=False, repr=False, compare=False)
 
     def add(self, letters: Sequence[DeadLetter]) -> None:
@@ -138,6 +137,8 @@ class DeadLetters:
             return
         content = b"".join(map(to_line, letters))
         with self._lock, self._telling("continue with --resume"):
+            if _is_cut_off(self.path):
+                self.revise(lambda letter: letter)
             ensure_private(self.path)
             with self.path.open("a+b", buffering=0) as file:
                 _append(file, content)
@@ -224,7 +225,7 @@ class DeadLetters:
 
 def _append(file: FileIO, content: bytes) -> None:
     """Append whole lines, all of them or none."""
-    begin = _end_of_whole_lines(file)
+    begin = file.seek(0, os.SEEK_END)
     try:
         left = memoryview(content)
         while left:
@@ -237,36 +238,24 @@ def _append(file: FileIO, content: bytes) -> None:
         raise
 
 
-def _end_of_whole_lines(file: FileIO) -> int:
-    """Drop a last line that a kill has cut off, and give the file's size."""
-    size = begin = file.seek(0, os.SEEK_END)
-    tail = b""
-    while begin and b"\n" not in tail:
-        step = min(_BLOCK, begin)
-        begin = file.seek(begin - step)
-        tail = file.read(step) + tail
-    last = tail[tail.rfind(b"\n") + 1 :]
-    if not last:
-        return size
-    try:
-        from_line(last)
-    except ValueError:
-        file.truncate(size - len(last))
-        return size - len(last)
-    # Only its line break is missing, as an editor may leave it.
-    file.write(b"\n")
-    return size + 1
+def _is_cut_off(path: Path) -> bool:
+    """Whether the last line has no line break: a kill has cut it off, or an editor has left that away."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
+        return file.read() not in (b"", b"\n")
 
 
 _TAKEN_OUT = "..."
 # A quoted value, but not a quoted field's name; an apostrophe within a word quotes nothing. OpenSearch puts values of
-# some types in brackets, as it does with names of fields.
-_IN_BRACKETS = r"(?:(?<=value )|(?<=date field ))\[.*?\]"
-_QUOTED = re.compile(
-    rf"(?<!field )(?<!field name )(?<!field=)(?<!\w)(?:'.*?'|\".*?\"|`.*?`|«.*?»)(?!\w)|{_IN_BRACKETS}", re.DOTALL
-)
+# some types in brackets, as it does with names of fields. What is not closed goes to the end: nothing is looked for
+# again from each of many beginnings.
+_IN_BRACKETS = r"(?:(?<=value )|(?<=date field ))\[[^\]]*\]?"
+_QUOTES = "|".join(rf"{begin}.*?(?:{end}(?!\w)|\Z)" for begin, end in ("''", '""', "``", "«»"))
+_QUOTED = re.compile(rf"(?<!field )(?<!field name )(?<!field=)(?<!\w)(?:{_QUOTES})|{_IN_BRACKETS}", re.DOTALL)
 _NUMBER = re.compile(r"(?<!\w)[-+]?\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
-_REPEATED = re.compile(r"\.\.\.(?:\s*[,:]?\s*\.\.\.)+")
+_REPEATED = re.compile(r"\.\.\.(?:\s*(?:[,:]\s*)?\.\.\.)+")
 # A reason may quote a document: what tells one kind from another stands at the beginning.
 _LONGEST = 300
 

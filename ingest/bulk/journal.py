@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import orjson
 
 from langshift.debias.fingerprint import Fingerprint, shown_value
@@ -59,6 +60,60 @@ def _changed(begun: Identity, now: Identity) -> Iterator[str]:
 
 #: The names of what a load began with, and of what it had done once it was complete.
 IDENTITY, SUMMARY = "identity", "summary of the finished load"
+_Number = Annotated[int, msgspec.Meta(ge=0, le=HIGHEST)]
+
+
+class _Identity(msgspec.Struct):
+    index: str
+    corpus: str
+    fingerprint: Fingerprint
+    content: str | None = None
+
+
+class _LoadResult(msgspec.Struct):
+    index: str
+    uuid: str
+    tallies: dict[str, int]
+    present: _Number
+    repaired: _Number
+    last: _Number
+    chunks: _Number = 0
+    unpublished: str | None = None
+
+
+class _Planned(msgspec.Struct, kw_only=True):
+    planned: str | None = None
+
+
+class _Begun(_Planned, kw_only=True):
+    identity: _Identity
+    index: str
+    uuid: str
+    created: bool
+    fast: bool
+    resumable: bool
+    shape: dict[str, Any]
+    base: _Number
+    lost: list[tuple[_Number, _Number]] = []
+
+
+class _Finished(_Planned, kw_only=True):
+    identity: _Identity
+    finished: _LoadResult = msgspec.field(name=SUMMARY)
+
+
+def require_facts(facts: Mapping[str, Any]) -> None:
+    """Refuse what no journal keeps of a load.
+
+    Raises:
+        msgspec.ValidationError: it is such.
+        ValueError: likewise.
+    """
+    msgspec.convert(facts, _Finished if SUMMARY in facts else _Begun if IDENTITY in facts else _Planned)
+    if any(first > last for first, last in facts.get("lost") or ()):
+        raise ValueError("lines are out of order")
+
+
 _ADD = "INSERT INTO tallies VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count"
 # The border of a range is a line without the line before it, or after it. So only borders come to Python.
 _BORDERS = """
@@ -108,8 +163,15 @@ _TABLES = (
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_VERSION}",
 )
+# What no load writes there.
+_UNSOUND = """
+    SELECT EXISTS (SELECT 1 FROM lines WHERE state NOT IN ('index', 'delete', 'update', 'superseded', 'dead')
+            OR typeof(id) != 'text' OR typeof(chunks) != 'integer' OR chunks < 0 OR line < 1)
+        OR EXISTS (SELECT 1 FROM sample WHERE typeof(id) != 'text' OR typeof(vector) != 'blob'
+            OR typeof(rank) != 'integer')
+        OR EXISTS (SELECT 1 FROM tallies WHERE typeof(name) != 'text' OR typeof(count) != 'integer')"""
 _FETCHED = 10_000
-_DAMAGED = ("file is not a database", "database disk image is malformed")
+_DAMAGED = ("file is not a database", "database disk image is malformed", "Could not decode")
 
 
 class Journal(AbstractContextManager["Journal"]):
@@ -121,7 +183,10 @@ class Journal(AbstractContextManager["Journal"]):
     Attributes:
         path: the file.
         shown: how messages name what is to be removed, to abandon the load.
+        shared: whether another process may be at this load, too.
     """
+
+    shared = False
 
     def __init__(self, path: Path) -> None:
         """Open a journal, or make it (mode 0600, its folder 0700) where there is none.
@@ -141,10 +206,10 @@ class Journal(AbstractContextManager["Journal"]):
             self._database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
                 _prepare(self._database, path)
+                self._set_threshold()
             except BaseException:
                 self._database.close()
                 raise
-        self._set_threshold()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -206,6 +271,28 @@ class Journal(AbstractContextManager["Journal"]):
 
     def require_free(self) -> None:
         """Refuse to begin a load in place of the one that it holds; any may be."""
+
+    def require_sound(self, *, lines: bool = False) -> None:
+        """Refuse a journal that holds what no load writes, before anything follows from that.
+
+        Args:
+            lines: whether to look at what became of lines, too.
+
+        Raises:
+            LangshiftError: it does.
+        """
+        try:
+            with self.reading() as database:
+                facts = dict(database.execute("SELECT name, value FROM facts"))
+                require_facts({name: msgspec.json.decode(value) for name, value in facts.items()})
+                found = database.execute("PRAGMA quick_check(1)").fetchone()[0] if lines else "ok"
+                if found != "ok" or (lines and database.execute(_UNSOUND).fetchone()[0]):
+                    raise ValueError("its lines are not those of a load" if found == "ok" else found)
+        except (msgspec.DecodeError, ValueError, TypeError, RecursionError) as error:
+            raise _damaged(self.path, error) from error
+
+    def take_over(self) -> None:
+        """Have every other process that is at this load stop; there can be none."""
 
     def begin(self, identity: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Begin a load; what the journal holds of an earlier one goes.
@@ -388,14 +475,19 @@ def _telling(path: Path) -> Iterator[None]:
         reason = str(error)
         if reason == "database is locked":
             message = f"Another load into {path.parent.name} is running: wait for it to finish, or stop it."
-        elif reason in _DAMAGED:
-            message = f"{path} is damaged ({reason}): remove it, and start again without --resume."
+        elif reason.startswith(_DAMAGED):
+            raise _damaged(path, error) from error
         else:
             message = (
                 f"{path} cannot be read or written ({reason}): check its permissions and the free space on the disk, "
                 "then continue with --resume."
             )
         raise LangshiftError(message) from error
+
+
+def _damaged(path: Path, why: object) -> LangshiftError:
+    reason = " ".join(str(why).split())
+    return LangshiftError(f"{path} is damaged ({reason}): remove it, and start again without --resume.")
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
@@ -418,6 +510,8 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
             f"{path} was written by another version of langshift (format {version}, not {_VERSION}): continue with "
             "that version, or remove the file and start again without --resume."
         )
+    elif [sql for (sql,) in database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")] != [*_TABLES[:4]]:
+        raise _damaged(path, "its tables are not those of a load")
     database.execute("COMMIT")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from langshift.credentials import redact
 from langshift.ingest.bulk.writer import ActionResult, BulkAction, BulkChunk
-from langshift.server_errors import INDEX_NOT_FOUND, names_breaker
+from langshift.server_errors import INDEX_NOT_FOUND, is_block, passes
 
 #: Statuses of an item that say nothing against it: too many requests, and what a server in trouble answers.
 _BUSY, _TROUBLE, _FAILED = 429, range(500, 600), 500
@@ -83,18 +83,14 @@ def parse_bulk_response(answer: object, chunk: BulkChunk, *, unsure: bool) -> Bu
         if status == _CONFLICT and item.operation != "update":
             there = _CURRENT.search(said)
             found.results.append(ActionResult(item, "superseded", there=int(there[1]) if there else 0))
-        elif (
-            status in (_CONFLICT, _BUSY, *_TROUBLE)
-            or kind == "cluster_block_exception"
-            or (status == 400 and names_breaker(error))
-        ):
+        elif status == _CONFLICT or passes(status, error):
             # Somebody has written what an update changes, perhaps this very request before its answer was lost.
             found.again.append(item._replace(body=b"") if status == _CONFLICT else item)
             found.why = said
             found.overloaded |= status in (_BUSY, 503)
             found.unsure |= status in _TROUBLE
             found.failed &= status == _FAILED
-            found.blocked |= kind == "cluster_block_exception"
+            found.blocked |= is_block(error)
         elif kind == INDEX_NOT_FOUND:
             # Or the node has only just started.
             found.again.append(item)
@@ -159,11 +155,11 @@ def reason(error: Mapping[str, Any]) -> str:
     """An item's error in words: the reason and its causes, without the final full stop."""
     text, causes, cause = str(error.get("reason") or error.get("type", "no reason given")), [], error.get("caused_by")
     while isinstance(cause, dict):
-        causes.append(_PLACE.sub("", str(cause.get("reason") or "")))
+        causes.append(_PLACE.sub("", " ".join(str(cause.get("reason") or "").split())))
         cause = cause.get("caused_by")
     told = ": ".join(one for one in causes if one and one not in text)
     return redact(" ".join((f"{text} ({told})" if told else text).split()).rstrip("."))
 
 
 # Where in a body that nobody sees a parser of numbers stood.
-_PLACE = re.compile(r"\s*at \[Source: .*?\]", re.DOTALL)
+_PLACE = re.compile(r" ?at \[Source: [^\]]*\]?")

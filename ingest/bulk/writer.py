@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -283,40 +283,27 @@ class BulkWriter(AbstractContextManager["BulkWriter"]):
     """
 
     def __init__(self, deliver: Callable[[BulkChunk], None], stopping: threading.Event, most: int = MOST) -> None:
-        """Start the threads.
+        """Have threads ready.
 
         Args:
             deliver: delivers a chunk; called from several threads at once.
             stopping: set here when nothing is to be sent any more.
             most: how many threads.
         """
-        self._deliver = deliver
-        self._stopping = stopping
+        self._deliver, self._stopping = deliver, stopping
         self._chunker = Chunker()
-        self._waiting: deque[BulkChunk] = deque()
-        self._flying: list[BulkChunk] = []
-        self._error: BaseException | None = None
-        self._closed = False
-        self._changed = threading.Condition()
-        self._threads = [threading.Thread(target=self._work, name=f"bulk-{n}", daemon=True) for n in range(most)]
-        for thread in self._threads:
-            thread.start()
+        self._threads, self._most = ThreadPoolExecutor(most, thread_name_prefix="bulk"), most + _WAITING
+        self._undelivered: dict[Future[None], BulkChunk] = {}
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._changed:
-            if kind is not None:
-                self._stopping.set()
-                self._waiting.clear()
-            self._closed = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
+        if kind is not None:
+            self._stopping.set()
+        self._threads.shutdown(cancel_futures=kind is not None)
 
     @property
     def idle(self) -> bool:
         """Whether nothing waits or is under way."""
-        with self._changed:
-            return not self._waiting and not self._flying
+        return all(chunk.done() for chunk in self._undelivered)
 
     def send(self, item: BulkAction) -> None:
         """Have the next operation delivered; waits while enough chunks are waiting."""
@@ -337,49 +324,39 @@ class BulkWriter(AbstractContextManager["BulkWriter"]):
         """
         if chunk is None:
             return
-        with self._changed:
-            self._changed.wait_for(lambda: self._error or self._may_follow(chunk))
-            if self._error is not None:
-                raise self._error
-            self._waiting.append(chunk)
-            self._changed.notify_all()
+        self._wait(lambda: self._may_follow(chunk))
+        self._undelivered[self._threads.submit(self._work, chunk)] = chunk
 
     def drain(self) -> None:
         """Wait until everything is delivered."""
         self.submit(self._chunker.take())
-        with self._changed:
-            self._changed.wait_for(lambda: self._error or not (self._waiting or self._flying))
-            if self._error is not None:
-                raise self._error
+        self._wait(lambda: not self._undelivered)
+
+    def _wait(self, enough: Callable[[], bool]) -> None:
+        """Take note of what is delivered, until that is enough."""
+        while True:
+            for one in [one for one in self._undelivered if one.done()]:
+                del self._undelivered[one]
+                one.result()
+            if enough():
+                return
+            wait(self._undelivered, return_when=FIRST_COMPLETED)
 
     def _may_follow(self, chunk: BulkChunk) -> bool:
-        return len(self._waiting) < _WAITING and not any(
+        return len(self._undelivered) < self._most and not any(
             (earlier.ordered and not chunk.ids.isdisjoint(earlier.ordered))
             or (chunk.ordered and not chunk.ordered.isdisjoint(earlier.ids))
-            for earlier in (*self._waiting, *self._flying)
+            for earlier in self._undelivered.values()
         )
 
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
-                if not self._waiting:
-                    return
-                chunk = self._waiting.popleft()
-                self._flying.append(chunk)
-                self._changed.notify_all()
-            error: BaseException | None = None
-            try:
-                self._deliver(chunk)
-            except Stopped:
-                pass
-            except BaseException as caught:  # told to the thread that submits
-                error = caught
-            with self._changed:
-                self._flying.remove(chunk)
-                del chunk
-                if error is not None:
-                    self._error = self._error or error
-                    self._stopping.set()
-                    self._waiting.clear()
-                self._changed.notify_all()
+    def _work(self, chunk: BulkChunk) -> None:
+        # After an error, what has waited is not sent any more.
+        if self._stopping.is_set():
+            return
+        try:
+            self._deliver(chunk)
+        except Stopped:
+            pass
+        except BaseException:
+            self._stopping.set()
+            raise

@@ -1,24 +1,23 @@
 """The folder that holds the state of a load, on this machine or in a store."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from langshift.errors import LangshiftError, UsageError, require_extra
 from langshift.files import batched, write_bytes
 from langshift.ingest.bulk.dead_letters import NO_ROOM
-from langshift.remote_store import MissingError, Store, is_remote
+from langshift.remote_store import S3, MissingError, Store, is_remote
 
 T = TypeVar("T")
 
 
-#: The columns of a table, each with its name and its type.
-Columns = Sequence[tuple[str, Any]]
+#: The columns of a table, each with its name and its type as pyarrow calls it.
+Columns = Sequence[tuple[str, str]]
 
 #: How many rows of a table are in Python at once; there one takes twenty times as much memory.
 AT_ONCE = 10_000
@@ -67,6 +66,31 @@ class StateFolder:
             file.close()
 
         store.ask(self._uri(name), write, writes=True)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a file where there is none; of two processes that do so at once, one does.
+
+        Returns:
+            Whether it holds this content then, also where the answer to an earlier try was lost.
+
+        Raises:
+            LangshiftError: it cannot be written.
+        """
+        if (store := self._store) is None:
+            path, own = Path(self.shown, name), Path(self.shown, f".{uuid4().hex}")
+            with self._trouble("written"):
+                try:
+                    write_bytes(own, content, private=True)
+                    with suppress(FileExistsError):
+                        path.hardlink_to(own)
+                finally:
+                    own.unlink(missing_ok=True)
+        elif store.scheme == S3:
+            store.create(self._uri(name), content)
+        elif self.get(name) is None:
+            # Of Google's, pyarrow has no such request: the later of two takes over from the earlier one.
+            self.put(name, content)
+        return self.get(name) == content
 
     def get(self, name: str) -> bytes | None:
         """What a file holds; None where there is none.
@@ -142,43 +166,52 @@ class StateFolder:
         options: Any = {"columns": columns, "filters": [("bucket", "=", bucket)], "use_threads": False}
         table = self._read(name, lambda file: parquet.read_table(file, **options))
         if table is None:
-            raise self._unusable(name, "missing")
+            raise self.unusable(name, "missing")
         for batch in table.select(columns).to_batches(AT_ONCE):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
-    def metadata(self, name: str) -> dict[bytes, bytes]:
-        """What stands in the metadata of what ``put_table`` wrote.
+    def metadata(self, name: str, columns: Columns) -> tuple[int, dict[bytes, bytes]]:
+        """How many rows are in what ``put_table`` wrote, and what stands in its metadata.
 
         Raises:
-            LangshiftError: it cannot be read.
+            LangshiftError: it cannot be read, or has other columns.
         """
+        import pyarrow as pa
         from pyarrow import parquet
 
-        schema = self._read(name, parquet.read_schema)
-        if schema is None:
-            raise self._unusable(name, "missing")
-        return dict(schema.metadata or {})
+        footer = self._read(name, lambda file: parquet.ParquetFile(file))
+        if footer is None or not footer.schema_arrow.equals(pa.schema(columns)):
+            raise self.unusable(name, "missing" if footer is None else "damaged")
+        return footer.metadata.num_rows, footer.schema_arrow.metadata or {}
 
     def _read(self, name: str, question: Callable[[Any], T]) -> T | None:
-        from pyarrow import ArrowInvalid
+        from pyarrow import ArrowException
 
+        def answer(file: Any) -> T:  # noqa: ANN401 - pyarrow has no types
+            try:
+                return question(file)
+            except (ArrowException, OSError) as error:
+                # What a store says of itself passes; all else is said of the content.
+                if any(sign in str(error) for sign in ("AWS Error", "google::cloud")):
+                    raise
+                raise self.unusable(name, "damaged") from error
+
+        def read(files: Any) -> T:  # noqa: ANN401 - likewise
+            with files.open_input_file(self._path(name)) as file:
+                return answer(file)
+
+        if (store := self._store) is None:
+            with self._trouble("read"):
+                path = Path(self.shown, name)
+                content = path.read_bytes() if path.exists() else None
+            return None if content is None else answer(io.BytesIO(content))
         try:
-            if (store := self._store) is None:
-                with self._trouble("read"):
-                    path = Path(self.shown, name)
-                    return question(io.BytesIO(path.read_bytes())) if path.exists() else None
-
-            def read(files: Any) -> T:  # noqa: ANN401 - pyarrow has no types
-                with files.open_input_file(self._path(name)) as file:
-                    return question(file)
-
             return store.ask(self._uri(name), read)
         except MissingError:
             return None
-        except ArrowInvalid as error:
-            raise self._unusable(name, "damaged") from error
 
-    def _unusable(self, name: str, why: str) -> LangshiftError:
+    def unusable(self, name: str, why: str) -> LangshiftError:
+        """The error where a part, or what belongs to it, cannot be used."""
         # Beside a part that says that its lines are handled, what it needs may be what is missing.
         part = f"{self.shown}/parts/{name.rpartition('/')[2]}"
         return LangshiftError(f"{self._uri(name)} is {why}: remove {part}, and its lines are loaded again.")

@@ -1,28 +1,28 @@
 """The journal of a load that is kept in parts, each of which says what became of some of its lines."""
 
-from __future__ import annotations
-
 import platform
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import uuid4
 
+import msgspec
 import orjson
 
 from langshift.errors import LangshiftError, UsageError
-from langshift.files import batched
+from langshift.files import batched, load_json
 from langshift.ingest.bulk.dead_letters import DeadLetters
-from langshift.ingest.bulk.journal import IDENTITY, RESULT, SUMMARY, Journal
+from langshift.ingest.bulk.journal import IDENTITY, RESULT, SUMMARY, Journal, require_facts
 from langshift.ingest.bulk.journal_store import Acknowledged, LineRanges, Sampled, State
 from langshift.ingest.bulk.writer import Operation
 from langshift.ingest.documents import Original
-from langshift.ingest.parts.folder import AT_ONCE, Columns, StateFolder
+from langshift.ingest.parts.folder import AT_ONCE, StateFolder
 from langshift.ingest.resume import OwnershipLost
 from langshift.reporting import note
 
@@ -39,6 +39,9 @@ _LEFT = "left.jsonl"
 # number of lines that it has counted. By their names, what was written later comes later.
 _LATE_PART, _REPAIR_PART = "late-{:06}", "repair-{:06}"
 _PART = re.compile(r"((?:\d{12}-\d{12}|late-\d{6}|repair-\d{6})-\d+)\.parquet")
+_COLUMNS = (("bucket", "int32"), ("line", "int64"), ("id", "large_string"))
+_PART_COLUMNS = (*_COLUMNS, ("state", "string"), ("chunks", "int32"), ("sampled", "large_string"), ("vector", "binary"))
+_LATE_COLUMNS = (*_COLUMNS, ("operation", "string"), ("is_line", "bool"), ("original", "large_binary"))
 _ATTEMPT = re.compile(r"((?:late-\d{6}-)?)(\d{12})-(\d{12})-[0-9a-f]{32}")
 
 
@@ -64,10 +67,18 @@ class PartCounts(NamedTuple):
     Attributes:
         tallies: as ``Journal.tallies`` has them.
         late: how many of its lines wait.
+        buckets: into how many parts the ids are divided.
     """
 
-    tallies: Mapping[str, int]
+    tallies: dict[str, int]
     late: int
+    buckets: int
+
+
+class _Owned(msgspec.Struct):
+    format: Literal[1]
+    run: str
+    buckets: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
 
 
 class StateJournal(Journal):
@@ -76,6 +87,8 @@ class StateJournal(Journal):
     The facts are in ``load.json``. What became of lines is in ``parts/``; under the same names, ``late/`` has the lines
     that wait, and ``dead/`` the dead letters: a part is written last, and says that the others are there.
     """
+
+    shared = True
 
     def __init__(self, path: Path, folder: StateFolder, buckets: int) -> None:
         """Open the state, which may be new.
@@ -107,6 +120,15 @@ class StateJournal(Journal):
         """Take note of the parts that other processes have written."""
         there = [found[1] for name in self.folder.names(_PARTS) if (found := _PART.fullmatch(name))]
         self._parts = {name: self._parts.get(name) for name in there}
+        for name in filter(_is_run, there):
+            first, last, _ = map(int, name.split("-"))
+            if not 0 < first <= last:
+                raise self.folder.unusable(_part(name), "damaged")
+
+    def require_sound(self, *, lines: bool = False) -> None:
+        """Refuse parts that hold what no load writes; see ``Journal.require_sound``."""
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(self._counts, self._parts if lines else ()))
 
     def require_free(self) -> None:
         """Refuse to begin a load where another one is.
@@ -145,11 +167,18 @@ class StateJournal(Journal):
             OwnershipLost: another one has done so since the state was opened.
             LangshiftError: the state cannot be written.
         """
-        self.require_own()
         with self.reading() as database:
             facts = {name: orjson.loads(value) for name, value in database.execute("SELECT name, value FROM facts")}
         facts |= {_FORMAT: _THIS_FORMAT, _RUN: self._own, _BUCKETS: self.buckets}
-        self.folder.put(LOAD, orjson.dumps(facts, option=orjson.OPT_INDENT_2))
+        content = orjson.dumps(facts, option=orjson.OPT_INDENT_2)
+        if self.owner is not None:
+            self.require_own()
+            self.folder.put(LOAD, content)
+        elif not self.folder.create(LOAD, content):
+            raise OwnershipLost(
+                f"Another process has begun a load with the state {self.shown} at the same time: this one has changed "
+                "nothing."
+            )
         self.owner = self._own
 
     def set_fact(self, name: str, value: Any) -> None:  # noqa: ANN401 (JSON is anything)
@@ -159,6 +188,7 @@ class StateJournal(Journal):
 
     def begin(self, identity: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Begin a load; see ``Journal.begin``."""
+        self.require_own()
         self._clear(_PARTS, _LATE, DEAD, _ATTEMPTS)
         # Whoever still works for the load as it was before stops.
         self._own = uuid4().hex
@@ -247,8 +277,16 @@ class StateJournal(Journal):
 
     def _counts(self, name: str) -> PartCounts:
         if (known := self._parts[name]) is None:
-            found = self.folder.metadata(f"{_PARTS}/{name}.parquet")
-            self._parts[name] = known = PartCounts(*orjson.loads(found[b"counts"]))
+            rows, found = self.folder.metadata(_part(name), _PART_COLUMNS)
+            try:
+                known = msgspec.json.decode(found.get(b"counts", b""), type=PartCounts)
+            except msgspec.DecodeError as error:
+                raise self.folder.unusable(_part(name), "damaged") from error
+            late = self.folder.metadata(f"{_LATE}/{name}.parquet", _LATE_COLUMNS)[0] if known.late else 0
+            repaired = name.startswith("repair")
+            if (late, self.buckets) != known[1:] or not (repaired or rows == int(name.rpartition("-")[2])):
+                raise self.folder.unusable(_part(name), "damaged")
+            self._parts[name] = known
         return known
 
     @contextmanager
@@ -273,29 +311,23 @@ class StateJournal(Journal):
     def _commit(
         self, name: str, journal: Journal, letters: DeadLetters, late: Sequence[LateLine] = (), *, counts: bool = True
     ) -> None:
-        import pyarrow as pa
-
         name = f"{name}-{journal.handled_lines() if counts else 0}"
-        counted = PartCounts(journal.tallies(), len(late))
+        counted = PartCounts(journal.tallies(), len(late), self.buckets)
         self.require_own()
         if letters.path.exists():
             self.folder.put(f"{DEAD}/{name}.jsonl", letters.path.read_bytes())
-        of_all: Columns = [("bucket", pa.int32()), ("line", pa.int64()), ("id", pa.large_string())]
         if late:
-            columns = [*of_all, ("operation", pa.string()), ("is_line", pa.bool_()), ("original", pa.large_binary())]
             waiting = (
                 (self._bucket(id), line, id, operation, raw := isinstance(row, bytes), row if raw else _json(row))
                 for line, id, operation, row in late
             )
-            self.folder.put_table(f"{_LATE}/{name}.parquet", columns, waiting, {})
-        columns = [*of_all, ("state", pa.string()), ("chunks", pa.int32())]
-        columns += [("sampled", pa.large_string()), ("vector", pa.binary())]
+            self.folder.put_table(f"{_LATE}/{name}.parquet", _LATE_COLUMNS, waiting, {})
         with journal.reading() as database:
             lines = database.execute(
                 "SELECT line, lines.id, state, chunks, sample.id, vector FROM lines LEFT JOIN sample USING (line)"
             )
             rows = ((self._bucket(id := _text(text)), line, id, *rest) for line, text, *rest in lines)
-            self.folder.put_table(f"{_PARTS}/{name}.parquet", columns, rows, {"counts": orjson.dumps([*counted])})
+            self.folder.put_table(_part(name), _PART_COLUMNS, rows, {"counts": orjson.dumps([*counted])})
         self._parts[name] = counted
 
     def _bucket(self, id: str) -> int:
@@ -328,7 +360,7 @@ class StateJournal(Journal):
         try:
             for name in sorted(self._parts):
                 columns = ["line", "id", "state", "chunks", "sampled", "vector"]
-                lines = self.folder.rows(f"{_PARTS}/{name}.parquet", bucket, columns)
+                lines = self.folder.rows(_part(name), bucket, columns)
                 # See ``tallies``.
                 late: State = "index" if created and _is_run(name) else "superseded"
                 for some in batched(lines, AT_ONCE):
@@ -385,6 +417,10 @@ def _of_bucket(bucket: int | None) -> str:
     return "" if bucket is None else f"{_LATE_PART.format(bucket)}-"
 
 
+def _part(name: str) -> str:
+    return f"{_PARTS}/{name}.parquet"
+
+
 def _is_run(name: str) -> bool:
     return name[0].isdigit()
 
@@ -403,12 +439,12 @@ def _facts(folder: StateFolder) -> dict[str, Any] | None:
     if content is None:
         return None
     try:
-        facts = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        facts = None
-    if not isinstance(facts, dict) or facts.get(_FORMAT) != _THIS_FORMAT:
+        facts: dict[str, Any] = load_json(content)
+        msgspec.convert(facts, _Owned)
+        require_facts(facts)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise UsageError(
             f"{folder.shown}/{LOAD} is damaged, or was written by another version of langshift: give another folder "
             "with --state."
-        )
+        ) from error
     return facts

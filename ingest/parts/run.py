@@ -1,7 +1,5 @@
 """A load whose journal is in parts: whole documents in runs of lines, then deletes and updates, then the check."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -262,6 +260,7 @@ def load_in_parts(
     with ExitStack() as stack:
         # Nobody else loads into the index from this machine meanwhile.
         own = stack.enter_context(Journal(place.journal))
+        own.require_sound()
         if own.begun and own.fact("resumable"):
             raise UsageError(
                 f"A load of {own.identity.get('corpus')} into {name} without --state was interrupted: continue it with "

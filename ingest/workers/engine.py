@@ -1,7 +1,5 @@
 """Ray Data: places tasks on workers, and does those anew whose worker died."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os

@@ -1,7 +1,5 @@
 """What workers are given, and what they answer; the corpus as they read it."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple

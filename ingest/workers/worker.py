@@ -1,7 +1,5 @@
 """A worker: writes splits of a corpus, and buckets of late lines, each of which leaves a part of the state."""
 
-from __future__ import annotations
-
 import logging
 import os
 import platform

@@ -19,6 +19,7 @@ from langshift.output import emit_json, line, note, progress, table
 from langshift.parameters import JSON, CommandGroup, option
 from langshift.plugin import metadata
 from langshift.plugin.versions import IndexInfo, live
+from langshift.plugin.whole_view import require_whole_view
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.calibrate import (
     ALL_TRANSLATED,
@@ -75,6 +76,7 @@ def calibrate(name: str, sample: int, log: QueryLog | None, search: SearchOption
     """
     client = open_cluster()
     index = live(client, name)
+    require_whole_view(client, index.index, "a calibration")
     require_languages(index)
     encoder = search.encoder or index.fingerprint.encoder
     if is_given(encoder):

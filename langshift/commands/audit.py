@@ -14,14 +14,14 @@ from langshift.errors import UsageError
 from langshift.evaluate.audit.audit import Audit
 from langshift.evaluate.audit.audit import audit as audit_index
 from langshift.evaluate.audit.nearness import NEAREST
-from langshift.evaluate.audit.report import LISTED, document, findings, fine, short, verdict
+from langshift.evaluate.audit.report import LISTED, document, findings, verdict
 from langshift.evaluate.audit.sample import open_index
 from langshift.evaluate.datasets.logs import QueryLog
 from langshift.ingest.config import PipelineOptions
 from langshift.output import emit_json, line, note, out, table
 from langshift.parameters import ALPHA, ENCODER_OF_INDEX, JSON, VECTORS, Command, option, option_group
 from langshift.plugin.metadata import FieldNames
-from langshift.wording import pluralize
+from langshift.wording import format_score, pluralize
 
 
 @click.command(cls=Command)
@@ -104,7 +104,7 @@ def _mix(audit: Audit) -> None:
     named = any(mix.told for mix in audit.mixes)
     rows = []
     for mix in audit.mixes[:LISTED]:
-        figures = [f"{mix.documents:,}", f"{mix.share:.1%}", short(mix.confidence), f"{mix.norm:.3g}"]
+        figures = [f"{mix.documents:,}", f"{mix.share:.1%}", format_score(mix.confidence, 2), f"{mix.norm:.3g}"]
         told = [f"{count:,}" for count in (mix.told, mix.agreed, mix.unsure)] if named else []
         rows.append([mix.language, *figures, f"{mix.low:.3g} to {mix.high:.3g}", *told])
     columns += ["named", "agree", "unsure"] if named else []
@@ -122,7 +122,8 @@ def _shift(audit: Audit) -> None:
         fit = ["", "", ""]
         if one.fit is not None:
             there = one.fit.there
-            fit = [short(one.fit.cosine), short(there.value), f"{short(there.low)} to {short(there.high)}"]
+            interval = f"{format_score(there.low, 2)} to {format_score(there.high, 2)}"
+            fit = [format_score(one.fit.cosine, 2), format_score(there.value, 2), interval]
         rows.append([one.language, one.vector or "-", f"{one.share:.1%}" if one.vector else "", *fit])
     columns = ["language", "vector", "share of norm", "cosine", "present", "95 % interval"]
     beside = f", compared with documents in {audit.reference}" if audit.reference else ""
@@ -157,7 +158,7 @@ def _matrix(audit: Audit, means: Floats) -> None:
     for tag, across in query_languages:
         parts = [np.ix_(across, down) for _, down in languages]
         totals = [(float(sums[part].sum()), float(pairs[part].sum())) for part in parts]
-        rows.append([tag, *(fine(total / count) if count else "" for total, count in totals)])
+        rows.append([tag, *(format_score(total / count, 3) if count else "" for total, count in totals)])
     heads = [tag for tag, _ in languages]
     table(None, ["", *heads], rows, right=set(heads))
 

@@ -1,7 +1,5 @@
 """What ``doctor --size`` says: what an index takes, before it is loaded."""
 
-from __future__ import annotations
-
 import time
 from itertools import islice
 from typing import Any, NamedTuple

@@ -280,7 +280,7 @@ def ingest(
             note(source.hint)
         if not source.resumable:
             # While there is still a choice.
-            message = f"{source.shown[:1].upper()}{source.shown[1:]} cannot be resumed"
+            message = f"{'Standard input' if list(files) == [STANDARD_INPUT] else source.shown} cannot be resumed"
             if options.resume or state is not None:
                 raise UsageError(f"{message}: give a file, or leave {'--resume' if options.resume else '--state'} out.")
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")

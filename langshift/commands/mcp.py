@@ -18,7 +18,7 @@ def mcp() -> None:
       langshift mcp
     """
     require_extra("`langshift mcp` needs", "mcp", "mcp", "starlette", "jinja2")
-    from langshift.web.api.agents import make_mcp
+    from langshift.web.api.agents import make_mcp, serve_stdio
     from langshift.web.api.service import SearchService
     from langshift.web.context import AppContext
 
@@ -26,5 +26,5 @@ def mcp() -> None:
     console = AppContext(settings, settings.home / "results")
     # An agent is told now what is wrong, and not only by its first search.
     _ = console.client
-    make_mcp(SearchService(console, lambda *_: None, ())).run("stdio")
+    serve_stdio(make_mcp(SearchService(console, lambda *_: None, ())))
     console.close()

@@ -26,14 +26,13 @@ def setting_options(mode: Mode) -> Decorator:
     return option_group("setting", partial(setting_of, in_command), *(_option(one, mode) for one in PARAMETERS))
 
 
-def _read_within(ctx: click.Context, parameter: click.Parameter, given: str | None) -> str | None:  # noqa: ARG001
-    found: str | None = None if given is None else _WITHIN.read(given, in_command)
-    return found
-
-
 _WITHIN: Final = REPLAY_PARAMETERS[-1]
 #: The option ``--within`` of replays and evaluations; a single search has ``--filter``.
-WITHIN = option(f"{in_command(_WITHIN.name)} {_WITHIN.metavar}", _WITHIN.help, callback=_read_within)
+WITHIN = option(
+    f"{in_command(_WITHIN.name)} {_WITHIN.metavar}",
+    _WITHIN.help,
+    callback=lambda _context, _parameter, given: None if given is None else _WITHIN.read(given, in_command),
+)
 
 
 def _option(parameter: Parameter, mode: Mode) -> Decorator:

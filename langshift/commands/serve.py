@@ -46,8 +46,8 @@ def serve(
     """Explore indices in a browser: search side by side, vary alpha, see who gains and who loses.
 
     The console runs until it is stopped with Ctrl-C. By default only this machine can reach it; with --host for another
-    address a token is generated, which is part of the address that is printed. --json prints that address and the
-    token.
+    address, and with --tokens, a token is generated, which is part of the address that is printed. --json prints that
+    address and the token.
 
     \b
     Example:

@@ -5,6 +5,7 @@ import os
 import click
 
 from langshift import embedded
+from langshift.client import await_recovery, make_client, missing_shards
 from langshift.output import emit, note
 from langshift.parameters import JSON, Command
 from langshift.settings import Settings
@@ -22,7 +23,11 @@ def up(as_json: bool) -> None:
     Example:
       langshift up
     """
-    server = embedded.up(Settings.from_env().home)
+    settings = Settings.from_env()
+    server = embedded.up(settings.home)
+    with make_client(settings, server.url) as client:
+        if missing := await_recovery(client):
+            note(missing_shards(missing))
     if os.environ.get("OPENSEARCH_URL"):
         note("OPENSEARCH_URL is set: the other commands use that cluster, not this one.")
     emit({"running": True, **server.to_dict()}, str(server), as_json=as_json)

@@ -31,7 +31,7 @@ from langshift.debias.vectors import LanguageVectors, shipped
 from langshift.errors import UsageError
 from langshift.output import emit_json, line, note, out, table, warn
 from langshift.parameters import ENCODER, JSON, PATH, CommandGroup, option, parse_list
-from langshift.wording import pluralize
+from langshift.wording import format_score, pluralize
 
 
 @click.group(cls=CommandGroup)
@@ -189,24 +189,19 @@ def _row(one: VectorAssessment) -> dict[str, str]:
             "pairs": f"{known.pairs:,}",
             "missing": f"{known.missing:,}" if known.missing else "",
             "norm": f"{one.share:.1%}",
-            "halves": f"{_short(found.split_half)} ({_short(found.low)}–{_short(found.high)})",
+            "halves": "{} ({}–{})".format(*(format_score(one, 2) for one in (found.split_half, found.low, found.high))),
             "needed": "never" if found.enough is None else f"{found.enough:,}",
             "suspect": f"{pairs.count:,}" if pairs.told else "?",
         }
     if one.agreement is not None:
-        row["cosine"] = _short(one.agreement)
+        row["cosine"] = format_score(one.agreement, 2)
     return {"language": one.language, **row, "verdict": one.verdict or "-"}
-
-
-def _short(cosine: float) -> str:
-    """``.86``, ``-.12``, ``1.00``."""
-    return f"{cosine:.2f}".replace("0.", ".", 1)
 
 
 def _print_suspects(judged: list[VectorAssessment]) -> None:
     worst = {one.language: one.evidence.alignment.worst for one in judged if one.evidence}
     rows = [
-        [language, suspect.place, suspect.fits, _short(suspect.margin)]
+        [language, suspect.place, suspect.fits, format_score(suspect.margin, 2)]
         for language, suspects in worst.items()
         for suspect in suspects[:_LISTED]
     ]

@@ -29,32 +29,39 @@ class NodeRecord(NamedTuple):
     process: psutil.Process | None
 
 
-def wait_until_healthy(record: NodeRecord) -> ServerState:
-    """Wait until the server answers and its health is at least yellow.
+def wait_until_ready(record: NodeRecord) -> ServerState:
+    """Wait until the server answers and has a cluster manager, whatever the state of its indices.
 
     Returns:
         Its state with its port.
 
     Raises:
-        ClusterError: its process died, with the end of its log, or it did not become healthy in time.
+        ClusterError: its process died, with the end of its log, or it stands still before it is ready.
     """
-    deadline = time.monotonic() + START_SECONDS
+    deadline, said = time.monotonic() + START_SECONDS, 0
     while time.monotonic() < deadline:
+        # On a busy machine a start may take minutes, and tells of each step.
+        if record.node.log.exists() and (size := record.node.log.stat().st_size) != said:
+            deadline, said = time.monotonic() + START_SECONDS, size
         if record.process is None or not is_alive(record.process):
             raise ClusterError("OpenSearch exited while starting; the end of its log:", log=log_end(record.node))
-        if port := _port(record.node.logs / "http.ports"):
-            health = _get(port, "/_cluster/health?wait_for_status=yellow&timeout=2s&cluster_manager_timeout=2s")
-            if health is not None:
-                return replace(record.state, ready=True, port=port)
+        if (port := _port(record)) and _is_ready(port):
+            return replace(record.state, ready=True, port=port)
         time.sleep(0.2)
-    message = f"OpenSearch did not become healthy within {START_SECONDS} seconds; the end of its log:"
+    message = f"OpenSearch is not ready, and has logged nothing for {START_SECONDS} seconds; the end of its log:"
     raise ClusterError(message, log=log_end(record.node))
 
 
 def serves(url: str) -> bool:
     """Whether the server at the address answers and can work."""
-    health = _get(int(url.rpartition(":")[2]), "/_cluster/health?local=true")
-    return health is not None and bool(health.get("discovered_cluster_manager"))
+    return _is_ready(int(url.rpartition(":")[2]))
+
+
+def _is_ready(port: int) -> bool:
+    state = _get(port, "/_cluster/state/cluster_manager_node,blocks?local=true")
+    # Until the manager has read the cluster's state from its disk, it knows no index, and says so by this block.
+    unread = state and "1" in state.get("blocks", {}).get("global", {})
+    return state is not None and bool(state.get("cluster_manager_node")) and not unread
 
 
 def _get(port: int, path: str) -> dict[str, Any] | None:
@@ -67,17 +74,17 @@ def _get(port: int, path: str) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _port(file: Path) -> int | None:
-    """The port in a file that the server wrote, one address a line; None while it is not there."""
+def _port(record: NodeRecord) -> int | None:
+    """The port in the file that the server wrote, one address a line; None while it is not there."""
     try:
-        first = file.read_text(encoding="utf-8").split()[0]
+        first = (record.node.logs / "http.ports").read_text(encoding="utf-8").split()[0]
         return int(first.rpartition(":")[2])
     except (OSError, IndexError, ValueError):
         return None
 
 
 def start(place: ServerHome, found: NodeRecord, settings: Mapping[str, Any]) -> None:
-    """Start the server where it does not run, and wait until it is healthy; it is stopped again if it does not get so.
+    """Start the server where it does not run, and wait until it is ready; one that never answers is stopped again.
 
     Args:
         place: the home.
@@ -95,9 +102,10 @@ def start(place: ServerHome, found: NodeRecord, settings: Mapping[str, Any]) -> 
             if java is not None:
                 record = _launch(place, found, java)
                 record.state.write(record.node.state_file)
-            state = wait_until_healthy(record)
+            state = wait_until_ready(record)
     except BaseException:  # Ctrl-C included
-        if record is not found:
+        # One that answers is at work on its indices, which it would begin anew.
+        if record is not found and ((port := _port(record)) is None or _get(port, "/") is None):
             _stop(record)
         raise
     state.write(record.node.state_file)
@@ -144,14 +152,14 @@ def _launch(place: ServerHome, record: NodeRecord, java: Java) -> NodeRecord:
 
 
 def up(home: Path, settings: Mapping[str, Any] | None = None) -> Server:
-    """Return the OpenSearch of ``home``, started and healthy; download and assemble it first if need be.
+    """Return the OpenSearch of ``home``, started and ready; download and assemble it first if need be.
 
     Args:
         home: langshift's folder.
         settings: settings of OpenSearch beside our own; they win.
 
     Raises:
-        ClusterError: the server died or did not become healthy; the end of its log follows.
+        ClusterError: the server died, or stood still before it was ready; the end of its log follows.
         LangshiftError: a download or the home's folder failed.
     """
     place = ServerHome.of(home)
@@ -194,7 +202,7 @@ def down(home: Path) -> bool:
 
 
 def status(home: Path) -> Server | None:
-    """Return the running, once healthy OpenSearch of ``home``, or None.
+    """Return the running, once ready OpenSearch of ``home``, or None.
 
     Nothing is started or changed.
     """

@@ -256,7 +256,7 @@ class ServerHome:
         return Node(self.base)
 
     def server(self) -> Server | None:
-        """The server where it runs and was healthy, or None."""
+        """The server where it runs and was ready, or None."""
         node = self.node
         state = node.state()
         if not state.ready or state.pid is None or state.process(node.folder) is None:

@@ -105,8 +105,8 @@ class ServerState:
     Attributes:
         pid: the process that was started last; None once it was stopped.
         created: when that process began, in seconds since 1970: a pid alone is used again.
-        ready: whether that process was seen healthy, so that the port is its own.
-        port: HTTP port of the last healthy server, which later starts prefer; None before there was one.
+        ready: whether that process was seen ready, so that the port is its own.
+        port: HTTP port of the last ready server, which later starts prefer; None before there was one.
         java: the Java program.
         version: OpenSearch's version.
     """
@@ -123,7 +123,7 @@ class ServerState:
         """Read a state file; one that is missing or was damaged is like none."""
         try:
             return cls(**json.loads(file.read_text(encoding="utf-8")))
-        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, RecursionError):
             return cls()
 
     def write(self, file: Path) -> None:

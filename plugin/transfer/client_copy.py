@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +19,7 @@ from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.reindex_tasks import CopyCounts, TaskInterrupted, added
 from langshift.plugin.transfer.state import ClientTransform, Transfer, TransferAborted
 from langshift.retry import RetryBudget, prefetch, retry_until_available
-from langshift.server_errors import INDEX_NOT_FOUND, Unreadable, names_breaker
+from langshift.server_errors import INDEX_NOT_FOUND, Unreadable, passes
 
 # Documents of a page and of its parts: one is converted while the one before is written, so that a run which is killed
 # loses the work of a page at most.
@@ -84,7 +85,7 @@ def copy_here(
                 settle()
                 lines = map(partial(_lines, version_type), documents, sources)
                 written = list(zip((one.id for one in documents), lines, strict=True))
-                pending = writer.submit(_write, run, written, stopping)
+                pending = writer.submit(copy_context().run, _write, run, written, stopping)
         settle()
     return copied
 
@@ -186,7 +187,7 @@ def _send(run: Transfer, documents: list[tuple[str, bytes]], stopping: threading
                 written += 1
             elif result["status"] == _CONFLICT:
                 conflicts += 1
-            elif _is_temporary(result["status"], error):
+            elif passes(result["status"], error) or error.get("type") == INDEX_NOT_FOUND:
                 again.append((id_, one))
                 why = reindex_tasks.reason(error)
             else:
@@ -203,11 +204,4 @@ def _send(run: Transfer, documents: list[tuple[str, bytes]], stopping: threading
     return CopyCounts(written, conflicts)
 
 
-_CONFLICT, _BUSY, _FAILED = 409, 429, 500
-
-
-def _is_temporary(status: int, error: Mapping[str, Any]) -> bool:
-    """Whether a document is refused for what passes: a cluster in trouble, a full disk, no memory left for graphs."""
-    if status == _BUSY or status >= _FAILED or error.get("type") in ("cluster_block_exception", INDEX_NOT_FOUND):
-        return True
-    return names_breaker(error)
+_CONFLICT = 409

@@ -331,7 +331,8 @@ def _until_done(run: Transfer, action: Callable[[], T]) -> T:
 
     def note(state: RetryCallState) -> None:
         run.require_unchanged()
-        run.patience.trouble(state.outcome.exception() if state.outcome else "")
+        error = state.outcome.exception() if state.outcome else None
+        run.patience.trouble(error.why if isinstance(error, TaskInterrupted) else "")
 
     run.patience.taken()
     trying = Retrying(

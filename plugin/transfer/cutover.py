@@ -13,11 +13,13 @@ from opensearchpy.exceptions import NotFoundError, TransportError
 
 from langshift.normal_form import normal_texts
 from langshift.plugin import metadata
+from langshift.plugin.index_sample import random_order
 from langshift.plugin.stored_vector import WHOLE, distance, is_left_out, left_out, vector_at
 from langshift.plugin.transfer import reindex_tasks
 from langshift.plugin.transfer.copying import catch_up, delete_gone, document_key
 from langshift.plugin.transfer.state import ClientTransform, ScriptTransform, Transfer, TransferAborted
 from langshift.plugin.versions import move_alias, version_behind
+from langshift.plugin.whole_view import hidden_documents, restricted_in_words
 from langshift.server_errors import Unreadable
 from langshift.wording import pluralize
 
@@ -130,8 +132,10 @@ def verify(run: Transfer) -> int:
     now = run.retry(reindex_tasks.shards, run.client, run.source, len(run.checkpoint))
     if any(shard.latest > known for shard, known in zip(now, run.checkpoint, strict=True)):
         raise _differs(run, f"{run.source} was written to although it is read-only")
+    if hidden := run.retry(hidden_documents, run.client, run.source):
+        raise TransferAborted(restricted_in_words(run.source, hidden, f"a {run.kind}"))
     size = min(_SAMPLED, run.retry(reindex_tasks.page_size, run.client, run.source))
-    body = {"size": size, "version": True, "query": metadata.random_order(), **WHOLE}
+    body = {"size": size, "version": True, "query": random_order(), **WHOLE}
     sample = run.retry(reindex_tasks.search, run.client, body, index=run.source)["hits"]["hits"]
     # Vectors that this process makes are not compared.
     expected: Sequence[_Vector] = [None] * len(sample)
@@ -269,10 +273,12 @@ def swap(run: Transfer) -> None:
     Raises:
         TransferAborted: the alias does not stand any more for what was live.
     """
-    aliases = run.client.indices.get_alias(name=run.name)
-    if run.source not in aliases and version_behind(run.client, run.name) == run.target:
+    # By the index: who may do all with an alias and its versions may not ask which of all indices have it.
+    found = run.client.indices.get_alias(index=run.source, params={"ignore": 404})
+    aliases: dict[str, dict[str, Any]] = found.get(run.source, {}).get("aliases", {})
+    if run.name not in aliases and version_behind(run.client, run.name) == run.target:
         return  # it was done, and the answer was lost
-    properties: dict[str, Any] = aliases.get(run.source, {}).get("aliases", {}).get(run.name, {})
+    properties = aliases.get(run.name, {})
     try:
         move_alias(run.client, run.name, run.source, run.target, properties)
     except NotFoundError:

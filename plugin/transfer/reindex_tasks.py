@@ -11,7 +11,7 @@ from opensearchpy.exceptions import NotFoundError, OpenSearchException
 from langshift.errors import ClusterError
 from langshift.plugin import metadata
 from langshift.plugin.transfer.state import ScriptTransform, Transfer, TransferAborted
-from langshift.server_errors import INDEX_NOT_FOUND, Unreadable, is_gone
+from langshift.server_errors import INDEX_NOT_FOUND, Unreadable, causes, is_gone, passes, unblockable
 
 # A request of so many ids of 512 bytes is one that any server takes.
 _PAGE = 5000
@@ -142,10 +142,15 @@ _NO_SCRIPT = "unable to find script ["
 
 
 class TaskInterrupted(ClusterError):
-    """A task ended before its work was done, and may be begun again."""
+    """A task ended before its work was done, and may be begun again.
+
+    Attributes:
+        why: why it did; a clause.
+    """
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Copying inside the cluster was interrupted ({why}): run the command again to resume it.")
+        self.why = why
 
 
 class MissingResource(TransferAborted):
@@ -302,10 +307,10 @@ def _result(response: Mapping[str, Any]) -> CopyCounts:
     for one in response.get("failures") or []:
         cause = one.get("cause") or one.get("reason") or {}
         cause = cause if isinstance(cause, Mapping) else {"reason": str(cause)}
-        for kind in (kind for kind in _causes(cause) if kind.get("type") == INDEX_NOT_FOUND):
+        for kind in (kind for kind in causes(cause) if kind.get("type") == INDEX_NOT_FOUND):
             index = str(kind.get("index") or one.get("index"))
             raise MissingResource(f"Index {index} was deleted during the copying: run the command again.", index)
-        if "id" in one and isinstance(one.get("status"), int) and one["status"] < 500 and one["status"] != 429:
+        if "id" in one and not passes(one.get("status"), cause):
             raise TransferAborted(f"Document {one['id']} cannot be copied: {reason(cause)}.")
         raise _failed(cause)
     if response.get("canceled") or response.get("timed_out"):
@@ -315,32 +320,20 @@ def _result(response: Mapping[str, Any]) -> CopyCounts:
 
 def reason(error: Mapping[str, Any]) -> str:
     """The innermost reason of a server's error, on one line and without the final full stop."""
-    return _reason(_causes(error)).rstrip(".")
+    innermost = causes(error)[-1]
+    return " ".join(str(innermost.get("reason") or innermost.get("type") or "no reason given").split()).rstrip(".")
 
 
 def _failed(error: Mapping[str, Any]) -> Exception:
     """What a task's error means."""
-    causes = _causes(error)
-    reason, kinds = _reason(causes), {str(cause.get("type")) for cause in causes}
+    why, kinds = reason(error), {str(cause.get("type")) for cause in causes(error)}
     # A node that dies takes the scroll along that read there, which the others call an illegal argument.
-    if "circuit_breaking_exception" in kinds or _SCROLL_GONE in reason:
-        return TaskInterrupted(reason)
+    if passes(None, error) or _SCROLL_GONE in why:
+        return TaskInterrupted(unblockable(why))
     if "script_exception" in kinds:
         # The script's own sentence, which names the document.
-        return TransferAborted(reason)
-    message = f"The cluster cannot copy the documents: {reason}."
-    if _NO_SCRIPT in reason:
+        return TransferAborted(f"{why}.")
+    message = f"The cluster cannot copy the documents: {why}."
+    if _NO_SCRIPT in why:
         return MissingResource(message)
-    return TransferAborted(message) if kinds & _FOR_GOOD else TaskInterrupted(reason)
-
-
-def _causes(error: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """An error and what caused it, the innermost last."""
-    causes = [error]
-    while isinstance(causes[-1].get("caused_by"), Mapping):
-        causes.append(causes[-1]["caused_by"])
-    return causes
-
-
-def _reason(causes: list[Mapping[str, Any]]) -> str:
-    return " ".join(str(causes[-1].get("reason") or causes[-1].get("type") or "no reason given").split())
+    return TransferAborted(message) if kinds & _FOR_GOOD else TaskInterrupted(why)

@@ -15,7 +15,7 @@ from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import live_writes, metadata, pipelines, version_writer, versions
 from langshift.plugin.index_templates import ALREADY_EXISTS, create_version
 from langshift.plugin.transfer import copying, cutover, reindex_tasks, state
-from langshift.retry import waiting
+from langshift.retry import at_work, is_passing, waiting
 from langshift.server_errors import failure
 
 
@@ -190,8 +190,8 @@ def transfer(
         client: the cluster.
         plan: what to make.
         watch: is told how far it is; what it raises breaks the transfer off.
-        gate: looks at the new version, given its name, before it becomes live; whatever error it raises removes that
-            version, and is raised.
+        gate: looks at the new version, given its name, before it becomes live; whatever error it raises is raised, and
+            removes that version, unless it is trouble of the cluster's.
         patience: seconds to wait for a cluster that cannot be reached, or that copies no document.
 
     Raises:
@@ -208,6 +208,7 @@ def transfer(
     return replace(done, seconds=time.monotonic() - started)
 
 
+@at_work()
 def _carry_over(
     run: state.Transfer,
     kind: str,
@@ -226,6 +227,8 @@ def _carry_over(
             try:
                 gate(run.target)
             except Exception as error:
+                if is_passing(error):
+                    raise
                 raise GateRejected from error
             cutover.sync_changes(run)
         cutover.wait_for_replicas(run)

@@ -9,8 +9,6 @@ these parts, that no more than next to nothing is lost. Where all is translated,
 language, and those parts alone count.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

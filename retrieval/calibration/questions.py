@@ -23,6 +23,7 @@ from opensearchpy import OpenSearch
 from langshift.errors import LangshiftError
 from langshift.languages import UNSPACED_WORD_LENGTHS
 from langshift.plugin import metadata
+from langshift.plugin.index_sample import random_order
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval import dsl, settings
 from langshift.retrieval.anchored import body_with_vectors, hit_vectors
@@ -183,9 +184,7 @@ def _draw(
     brings = [*fields.text_fields, fields.group]
     # Some have no sentence to ask by.
     size = min(window, share + share // 2 + _FEW)
-    drawn = body_with_vectors(metadata.random_order({"bool": {"filter": clauses}}, seed), size, fields) | {
-        "_source": brings
-    }
+    drawn = body_with_vectors(random_order({"bool": {"filter": clauses}}, seed), size, fields) | {"_source": brings}
     (response,) = yield (dsl.once_each(drawn, fields),)
     vectors, made = hit_vectors(response, fields, searcher.shift), list[CalibrationPassage]()
     for found in without_legs(response, fields):

@@ -14,6 +14,7 @@ from opensearchpy import OpenSearch
 from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError
 from langshift.plugin import metadata
+from langshift.plugin.index_sample import random_order
 from langshift.plugin.stored_shift import StoredShift
 from langshift.plugin.versions import IndexInfo
 from langshift.retrieval.anchored import body_with_vectors, hit_vectors
@@ -46,10 +47,10 @@ class StoredCalibration:
 
     trust: AnchorModel
     mode: CalibratedMode
-    lexical_weight: float | None
-    sparse_weight: float | None
+    lexical_weight: _Share | None
+    sparse_weight: _Share | None
     measured_with: Mapping[str, Any]
-    rerank: Mapping[str, float]
+    rerank: Mapping[str, _Share]
 
     @classmethod
     def of_index(cls, index: IndexInfo) -> StoredCalibration | None:
@@ -63,13 +64,11 @@ class StoredCalibration:
             return None
         try:
             then = {**values["measured_with"], "documents": int(values["measured_with"]["documents"])}
-            mode = msgspec.convert(values["mode"], CalibratedMode)
-            weight = msgspec.convert(values["lexical_weight"], _Share | None)
-            tokens = msgspec.convert(values.get("sparse_weight"), _Share | None)
-            if mode == "hybrid" and weight is None and tokens is None:
+            kept = {"sparse_weight": None, **values, "trust": {**values, "calibrated": True}, "measured_with": then}
+            found = msgspec.convert(kept, cls)
+            if found.mode == "hybrid" and found.lexical_weight is None and found.sparse_weight is None:
                 raise ValueError("hybrid is the best mode, and has no weight")
-            rerank = msgspec.convert(values["rerank"], dict[str, _Share])
-            return cls(AnchorModel.from_dict(values), mode, weight, tokens, then, rerank)
+            return found
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             raise ClusterError(
                 f"The calibration in the mapping of {index.index} (_meta.{metadata.ANCHORS}) cannot be read: "
@@ -202,7 +201,7 @@ def measured_spread(client: OpenSearch, index: IndexInfo, shift: StoredShift | N
         shift: see ``SearchContext``.
         documents: how many to draw.
     """
-    among = metadata.random_order({"exists": {"field": index.fields.vector}}, seed=0)
+    among = random_order({"exists": {"field": index.fields.vector}}, seed=0)
     body = body_with_vectors(among, documents, index.fields)
     response = check_response(client.search(index=index.index, body=body))
     return spread_of(np.array(list(hit_vectors(response, index.fields, shift).values())))

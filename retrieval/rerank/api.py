@@ -11,8 +11,6 @@ Which of them a server speaks is found out when it is first asked: one whose add
 of one model at ``/info`` is TEI, any other is asked by Cohere's. Scores are put to passages by ``index`` alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from http import HTTPStatus

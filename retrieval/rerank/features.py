@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
-from langshift.errors import UsageError
+from langshift.errors import UsageError, special_file
 from langshift.languages import UNDETERMINED
 from langshift.retrieval import anchored, dsl, hits
 from langshift.retrieval.settings import ONE_LEG, SearchRequest
@@ -211,13 +211,15 @@ def read_model(name: str = "features") -> FeatureModel:
     """
     written = name.partition(":")[2]
     path = Path(written) if written else Path(str(resources.files(__package__) / "features.json"))
+    if special := special_file(path):
+        raise UsageError(f"{special}: name a file of rerank fit.")
     try:
         model = msgspec.json.decode(path.read_bytes(), type=FeatureModel)
         if set(model.weights) != set(FEATURES):
             raise ValueError(f"its features are {', '.join(model.weights)}")
     except OSError as error:
         raise UsageError(f"The reranker {path} cannot be read ({error.strerror}): name a file of rerank fit.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         remedy = "run langshift rerank fit again"
         raise UsageError(f"{path} is no reranker of this version of langshift ({error}): {remedy}.") from None
     return model

@@ -3,8 +3,6 @@
 Where the index keeps the vectors of documents' tokens, only the query is encoded in a search.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

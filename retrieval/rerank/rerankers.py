@@ -1,7 +1,5 @@
 """What reranks: ``features``, ``st:NAME_OR_PATH`` and ``http:URL#MODEL``, opened by name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

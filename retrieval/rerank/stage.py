@@ -10,8 +10,6 @@ units of the range of the reranker's scores over the candidates of the query. Wh
 ``rerank_depth`` stands behind all candidates, in the order of the mode.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final

@@ -120,22 +120,25 @@ def test_bulk(client, index_name, processor):
     """Documents with a vector, a text and a language; detecting, without the language."""
     numbers = np.random.default_rng(3)
     shift = made_shift(numbers)
+    preferring = made_shift(numbers, own=0.03)
     made = list(documents(numbers))
     # Whose language is not told goes to that language's fields by the processor, too.
     bare = [{"text": next(iter(one["text"].values())), "embedding": one["embedding"]} for one in made]
     lines, unnamed = ([orjson.dumps(one, option=orjson.OPT_SERIALIZE_NUMPY) for one in all_] for all_ in (made, bare))
     ways = {
-        "none": (None, lines),
-        "Painless": (pipelines.install, lines),
-        "processor": (install_processor, lines),
-        "processor, detecting": (install_processor, unnamed),
+        "none": (None, shift, lines),
+        "Painless": (pipelines.install, shift, lines),
+        "Painless, own": (pipelines.install, preferring, lines),
+        "processor": (install_processor, shift, lines),
+        "processor, own": (install_processor, preferring, lines),
+        "processor, detecting": (install_processor, shift, unnamed),
     }
     used = {way: [] for way in ways}
     for number in range(-1, REPETITIONS):
-        for way, (install, sent) in ways.items():
-            index = make_index(client, f"{index_name}-{len(used[way])}-{number}", shift)
+        for way, (install, moved, sent) in ways.items():
+            index = make_index(client, f"{index_name}-{len(used[way])}-{number}", moved)
             if install is not None:
-                install(client, index, shift, USUAL, None)
+                install(client, index, moved, USUAL, None)
             before = processor()
             for start in range(0, WRITTEN, AT_ONCE):
                 content = b"".join(b'{"index": {}}\n' + one + b"\n" for one in sent[start : start + AT_ONCE])
@@ -153,11 +156,13 @@ def test_bulk(client, index_name, processor):
     print(f"load of the machine {os.getloadavg()[0]:.1f}")
 
 
-def made_shift(numbers):
+def made_shift(numbers, own=0.0):
     """A shift of every language with a gamma, as vectors that are fitted recommend one."""
     vectors = {tag: row for tag, row in zip(LANGUAGES, rows(numbers, len(LANGUAGES)), strict=True) if tag != "en"}
     common = CommonStep(rows(numbers, 1)[0], principal_directions(rows(numbers, 8), 4))
-    return StoredShift("0123456789abcdef", "en", vectors, 0.75, {}, 0.95, common)
+    preferring = dict(zip(LANGUAGES, rows(numbers, len(LANGUAGES)) / 20, strict=True))
+    scatter = [0.5, *(0.001 for _ in range(4))]
+    return StoredShift("0123456789abcdef", "en", vectors, 0.75, {}, 0.95, common, own, preferring, scatter)
 
 
 def rows(numbers, count):

@@ -1,11 +1,14 @@
 """An index that takes no writes: loads are refused before anything is encoded, and whoever waits is told what for."""
 
 import re
+import time
 from itertools import repeat
 
 import pytest
-from faults import refusing_all, whole
+from command_line import langshift
+from faults import refusing_all
 from given_data import run, write_lines
+from http_exchange import Reply
 from server_words import Refusal, flooded
 from shifted_index import Corpus, language_vectors, refused, saved
 
@@ -51,17 +54,62 @@ def test_nothing_is_encoded_for_an_index_that_takes_no_writes(client, index_name
     assert run(*append).exit_code == 3
 
 
+def blocking(code, begins, seconds=3.0):
+    """Requests that change something are refused for so long as those of a read-only cluster, once one ``begins``."""
+    words = f"index [x] blocked by: [FORBIDDEN/{code}/cluster read-only (api)];"
+    until = []
+
+    async def fault(exchange):
+        if not until and begins in exchange.path:
+            until.append(time.monotonic() + seconds)
+        writes = exchange.method in ("PUT", "DELETE") or "_bulk" in exchange.path or "_reindex" in exchange.path
+        if until and time.monotonic() < until[0] and (writes or "_aliases" in exchange.path):
+            return Reply(403, Refusal(403, {"type": "cluster_block_exception", "reason": words}).whole())
+        return await exchange.forward()
+
+    return repeat(fault)
+
+
 @pytest.mark.parametrize(("code", "name"), [(6, "read_only"), (13, "read_only_allow_delete")])
-def test_a_cluster_that_is_read_only_names_its_setting(proxy, monkeypatch, loaded, code, name):
+def test_a_cluster_that_stays_read_only_names_its_setting(proxy, monkeypatch, loaded, code, name):
     """Not set in truth: other tests write to this cluster, too."""
     loads, _ = loaded
     monkeypatch.setenv("OPENSEARCH_URL", proxy.url)
-    words = f"index [x] blocked by: [FORBIDDEN/{code}/cluster read-only (api)];"
-    proxy.inject("_bulk", repeat(whole(Refusal(403, {"type": "cluster_block_exception", "reason": words}))))
-    said, _ = refused(run("ingest", *loads["append"], "--if-exists", "append"))
     setting = f"cluster.blocks.{name}"
-    assert f"the cluster has the setting {setting}; remove it with `PUT /_cluster/settings` and " in said
-    assert f'{{"persistent": {{"{setting}": null}}, "transient": {{"{setting}": null}}}}' in said
+    remedy = f"the cluster has the setting {setting}; remove it with `PUT /_cluster/settings` and "
+    for begins, patience in (("_mapping", 300), ("_bulk", 1)):
+        proxy.inject("", blocking(code, begins, 100))
+        done = langshift("ingest", *loads["append"], "--if-exists", "append", "--patience", patience)
+        assert done.returncode == 1
+        said = done.stderr.splitlines()[-1]
+        assert remedy in said
+        assert f'{{"persistent": {{"{setting}": null}}, "transient": {{"{setting}": null}}}}' in said
+        proxy.clear()
+
+
+@pytest.mark.parametrize(
+    ("begins", "command"),
+    [
+        ("_bulk", ("append",)),
+        ("_aliases", ("new-version",)),
+        ("_reindex", ("retune", "--alpha", "0.4")),
+        ("_block", ("retune", "--alpha", "0.3")),
+    ],
+)
+def test_a_block_of_the_cluster_in_the_middle_is_waited_for(
+    client, index_name, proxy, monkeypatch, loaded, begins, command
+):
+    loads, _ = loaded
+    held = client.count(index=index_name)["count"]
+    monkeypatch.setenv("OPENSEARCH_URL", proxy.url)
+    monkeypatch.setattr(retry, "_QUIET", 0.0)
+    proxy.inject("", blocking(6, begins))
+    kind, *options = command
+    given = (kind, index_name, *options) if kind == "retune" else ("ingest", *loads["append"], "--if-exists", kind)
+    done = run(*given)
+    assert done.exit_code == (0 if kind == "retune" else 3), (done.output, done.exception)
+    client.indices.refresh(index=index_name)
+    assert client.count(index=index_name)["count"] == held
 
 
 def test_whoever_waits_for_a_disk_is_told_so_and_until_when(proxy, monkeypatch, loaded, capsys):

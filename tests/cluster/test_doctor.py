@@ -90,18 +90,21 @@ def test_the_real_cluster(told, client):
             "yellow",
             "Wait until the replicas are in place, or see _cluster/allocation/explain for why they are not.",
         ),
-        (
-            "red",
-            3,
-            "missing",
-            "red",
-            "Bring the missing nodes back: parts of some indices are missing (see _cluster/allocation/explain).",
-        ),
     ],
 )
 def test_health(told, colour, nodes, status, value, remedy):
     report = told(health(status=colour, number_of_data_nodes=nodes))
     assert report["health"] == Finding("cluster", "health", status, value, remedy)
+
+
+def test_indices_that_lack_shards_are_named(told):
+    indices = {"a": {"status": "green"}, "c": {"status": "red"}, "b": {"status": "red"}}
+    report = told(health(status="red", indices=indices))
+    sentence = (
+        "No node has all shards of b and c, and none is being recovered; GET /_cluster/allocation/explain says why. "
+        "All other indices work; `langshift index drop NAME` removes an index."
+    )
+    assert report["health"] == Finding("cluster", "health", "warning", "red", sentence)
 
 
 def test_a_user_who_may_not_look(told):

@@ -135,7 +135,7 @@ def test_equal_values_stay_in_the_order_of_the_ranking(index):
     assert [hit.id for hit in found] == sorted(plain, key=lambda name: key[name])
 
 
-@pytest.mark.parametrize("field", ["language", "year", "source", "section", "used", "isbn"])
+@pytest.mark.parametrize("field", ["language", "year", "source", "section", "used", "isbn", "shelf[row]", "from>to"])
 def test_facets_count_documents(index, field):
     for filters, holds in (({}, lambda _: True), ({"year": {"gte": 1990}}, lambda d: d.get("year", 0) >= 1990)):
         found = index.searcher.search(QUERY, size=1, filters=filters, facets=[field]).facets[field]

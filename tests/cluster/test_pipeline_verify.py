@@ -11,7 +11,8 @@ from piped_index import made_shift, make_foreign_index, make_index, raw_vector, 
 
 from langshift.commands.pipeline import pipeline as command
 from langshift.plugin.metadata import USUAL, FieldNames, encoded
-from langshift.plugin.pipelines import PrecedingPipeline, install
+from langshift.plugin.pipelines import PrecedingPipeline, body, install
+from langshift.plugin.shift_script import reason
 
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5, "zh": 0.0}, gamma=0.97)
 LANGUAGES = ("de", "de-AT", "th", "zh", "zh-TW", "en", "vi", "und")
@@ -25,11 +26,11 @@ def index(client, pipelines):
 
 
 def write(client, index, count=40, norm=5.0, **parameters):
-    body = []
+    lines = []
     for i in range(count):
         language = LANGUAGES[i % len(LANGUAGES)]
-        body += [{"index": {"_id": str(i)}}, {"language": language, "embedding": raw_vector(i, norm)}]
-    done = client.bulk(body=body, index=index, params={"refresh": "true", **parameters})
+        lines += [{"index": {"_id": str(i)}}, {"language": language, "embedding": raw_vector(i, norm)}]
+    done = client.bulk(body=lines, index=index, params={"refresh": "true", **parameters})
     assert not done["errors"]
 
 
@@ -148,7 +149,9 @@ def test_a_vector_that_was_replaced_without_its_stamp_shows_by_its_norm(client, 
     install(client, index, SHIFT, USUAL, None)
     write(client, index, norm=1)
     assert verify(cluster_env, pipelines)[0] == 0
-    client.update(index=index, id="2", body={"doc": {"embedding": raw_vector(99, 1)}}, params={"refresh": "true"})
+    # The pipeline does not run then.
+    body = [{"update": {"_id": "2"}}, {"doc": {"embedding": raw_vector(99, 1)}}]
+    assert not client.bulk(index=index, body=body, params={"refresh": "true"})["errors"]
     code, _, wrong = verify(cluster_env, pipelines)
     assert code == 1
     assert wrong == [
@@ -249,3 +252,39 @@ def test_what_is_taken_back_is_what_was_sent(client, index):
         raw, source = raw_vector(int(hit["_id"])), hit["_source"]
         tag = source["shift"].get("language")
         assert np.abs(np.float32(source["embedding"]) - shifted_by(raw, SHIFT, tag)).max() <= 2e-7 * 5
+
+
+def simulated(client, made):
+    """Why a pipeline refuses a document."""
+    sent = {"_index": "of-nobody", "_id": "1", "_source": {"embedding": raw_vector(), "language": "de"}}
+    (answer,) = client.ingest.simulate(body={"pipeline": made, "docs": [sent]})["docs"]
+    return reason(answer["error"])
+
+
+@pytest.mark.usefixtures("index")
+@pytest.mark.parametrize("place", ["normal form", "parent", "language", "stamp", "texts"])
+def test_a_pipeline_that_somebody_has_changed_writes_to_no_other_document(client, place):
+    made = json.loads(json.dumps(body("of-nobody", SHIFT, FieldNames(parent="parent", chunking="words:9"), None)))
+    normal, shift = (step["script"]["params"] for step in made["processors"])
+    field = "_routing" if place == "stamp" else "_id"
+    lists = {"normal form": normal["texts"], "texts": shift["texts"]}
+    if place in lists:
+        lists[place].append(field)
+    else:
+        shift["fields"][place] = field
+    assert simulated(client, made) == (
+        f"The pipeline would change {field}, one of OpenSearch's own fields: install it again with `langshift pipeline "
+        "install`."
+    )
+
+
+@pytest.mark.usefixtures("index")
+@pytest.mark.parametrize("name", ["vectors", "common", "directions"])
+def test_a_pipeline_with_a_vector_of_another_dimension_refuses_documents(client, name):
+    made = json.loads(json.dumps(body("of-nobody", SHIFT, USUAL, None)))
+    short = encoded({"de": np.ones(2, np.float32)})
+    made["processors"][-1]["script"]["params"]["new"][name] = short if name == "vectors" else short["de"]
+    assert simulated(client, made) == (
+        "The parameters of the shift have a vector of another dimension than 8: install the pipeline again with "
+        "`langshift pipeline install`."
+    )

@@ -425,3 +425,27 @@ def test_a_stamp_whose_scale_is_no_number_is_refused_and_not_taken_for_a_raw_vec
         client.index(index=index, id="a", body=german(shift={**GERMAN, "alpha": "0.75"}))
     told = "Document a has a stamp in shift that is not langshift's: remove it."
     assert told in str(refused.value.info)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.97])
+def test_a_new_vector_beside_the_stamp_of_the_one_before_is_refused_where_its_norm_tells(client, pipelines, gamma):
+    shift = made_shift(alpha=0.75, alphas={"th": 0.5}, gamma=gamma)
+    index = make_index(client, pipelines, shift, normalised=True)
+    install(client, index, shift, USUAL, None)
+    first, second = raw_vector(1, 1), raw_vector(2, 1)
+    client.index(index=index, id="1", body={"language": "de", "embedding": first})
+    before = source(client, index, "1")
+    for part in ({"embedding": second}, {"embedding": second, "language": "de"}, {"embedding": first, "price": 5}):
+        with pytest.raises(RequestError) as refused:
+            client.update(index=index, id="1", body={"doc": part})
+        assert reason(refused.value.info["error"]) == (
+            "Document 1 has a new vector in embedding, but the stamp of the one before in shift: send shift null with "
+            "the vector."
+        )
+    assert source(client, index, "1") == before
+    # What is shifted stays, and may be written again.
+    client.update(index=index, id="1", body={"doc": {"price": 5}})
+    client.index(index=index, id="1", body=source(client, index, "1"))
+    assert source(client, index, "1") == before | {"price": 5}
+    client.update(index=index, id="1", body={"doc": {"embedding": second, "shift": None}})
+    assert np.abs(vector(source(client, index, "1")) - shifted_by(second, shift, "de")).max() < 1e-6

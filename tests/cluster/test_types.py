@@ -126,7 +126,7 @@ def test_an_integer_that_would_be_rounded_is_refused(client, cluster_url, index_
     done = langshift("ingest", corpus, "--index", index_name, *GIVEN, url=cluster_url)
     assert done.returncode == 3
     reason = "the integer {} is too large to be stored exactly; make it a string."
-    shown = (repr("18446744073709551616"), repr("-9223372036854775809"), f"'1{'0' * 59}'...")
+    shown = (repr("18446744073709551616"), repr("-9223372036854775809"), f"'1{'0' * 59}…'")
     assert [letter.reason for letter in letters(client, index_name)] == [reason.format(one) for one in shown]
     source = client.get(index=index_name, id="0")["_source"]
     assert {name: source[name] for name in exact} == exact

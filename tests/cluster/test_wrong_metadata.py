@@ -37,10 +37,12 @@ WRONG = {
     "langshift.languages": ["de", [1]],
     "langshift.pooling": ["max", 3],
     "langshift.max_tokens": ["512", 0, 5.5, 10**30],
-    "langshift_fields": ["embedding", None],
+    "langshift_fields": ["embedding", None, {"language": "shift.language"}, {"stamp": "language"}],
     "langshift_fields.vector": ["", "nowhere", "language", 3],
-    "langshift_fields.language": ["nowhere", "text_of_somebody"],
-    "langshift_fields.texts": ["title", [""]],
+    "langshift_fields.language": ["nowhere", "text_of_somebody", "_id", "_index.x"],
+    "langshift_fields.parent": ["_index"],
+    "langshift_fields.stamp": ["_routing"],
+    "langshift_fields.texts": ["title", [""], ["text", "_id"]],
     "langshift_fields.weights": [{"title": "heavy"}],
     "langshift_fields.split": ["yes"],
     "langshift_vectors": ["AAAA", None],
@@ -65,7 +67,6 @@ UNLISTED = ("langshift_vectors", "langshift_unread")
 UNLISTED_FORMS = [
     ("langshift.dimension", DIMENSION + 1),
     ("langshift_fields.vector", "nowhere"),
-    ("langshift_fields.vector", "language"),
     ("langshift_fields.language", "nowhere"),
     ("langshift_fields.language", "text_of_somebody"),
 ]

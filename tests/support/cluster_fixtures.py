@@ -7,10 +7,13 @@ from anchored_corpus import FEW, calibrate_few
 from command_line import langshift
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
+from native_plugin import install_plugin
 from opensearchpy import helpers
 from parted import letters_of
 from ray_nodes import Nodes
 from s3_store import s3_store
+from searched import a_name
+from secured_cluster import BUILT, SecuredCluster
 from small_dataset import index_of, write_small_dataset
 from tls_proxy import Authority, client_of
 
@@ -26,6 +29,34 @@ from langshift.settings import Settings
 def authority(tmp_path_factory):
     """Who signs the certificates of the proxies with TLS."""
     return Authority.made(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def secured(new_home, quick_java, pytestconfig, tmp_path_factory):
+    """A real cluster with the security plugin and ours."""
+    if not BUILT.is_dir():
+        pytest.skip(f"no security plugin in {BUILT}")
+    home = new_home()
+    install_plugin(home, pytestconfig.cache.mkdir("langshift"))
+    cluster = SecuredCluster(home, tmp_path_factory.mktemp("secured"), quick_java)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def administrator(secured):
+    """A client of that cluster that may do all."""
+    with secured.client("administrator") as opened:
+        yield opened
+
+
+@pytest.fixture
+def secured_name(administrator):
+    """A name there that no other test uses; every index whose name begins with it is removed afterwards."""
+    name = a_name()
+    yield name
+    if made := ",".join(administrator.indices.get(index=f"{name}*", params={"expand_wildcards": "all"})):
+        administrator.indices.delete(index=made)
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,9 @@ def core_path():
         ours = type(cached) is functools._lru_cache_wrapper and cached.__module__.startswith("langshift.")
         if ours and cached.__name__ != "_model":
             cached.cache_clear()
+    # A generator that an earlier test has left half run is entered once more where it is collected: now, not meanwhile.
+    gc.collect()
+    gc.freeze()
     seen = {}
     roots = [Path(path) for path in langshift.__path__]
 
@@ -46,6 +49,7 @@ def core_path():
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
+        gc.unfreeze()
         modules += filter(None, seen.values())
 
 

@@ -55,7 +55,7 @@ class Corpus:
         vector = {"type": "knn_vector", "dimension": DIMENSION}
         vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
         keyword = {"type": "keyword"}
-        properties = {"embedding": vector, "year": {"type": "integer"}, SPARSE_FIELD: SPARSE.mapping}
+        properties = {"embedding": vector, "year": {"type": "integer"}, SPARSE_FIELD: {"type": SPARSE.field_type}}
         properties |= dict.fromkeys(("language", "group", "parent"), keyword)
         settings = {"knn": True, "number_of_shards": shards, "number_of_replicas": 0}
         client.indices.create(

@@ -147,3 +147,12 @@ def nginx(status: int) -> bytes:
         f"<html>\r\n<head><title>{title[status]}</title></head>\r\n<body>\r\n<center><h1>{title[status]}</h1></center>"
         "\r\n<hr><center>nginx/1.27.3</center>\r\n</body>\r\n</html>\r\n"
     ).encode()
+
+
+def security_exception(*permissions: str, user: str = "loader") -> dict[str, Any]:
+    """The body with which the security plugin refuses a request."""
+    reason = (
+        f"no permissions for [{', '.join(permissions)}] and User [name={user}, backend_roles=[], requestedTenant=null]"
+    )
+    error = {"type": "security_exception", "reason": reason}
+    return {"error": {"root_cause": [error], **error}, "status": 403}

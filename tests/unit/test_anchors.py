@@ -425,7 +425,6 @@ def test_a_calibration_is_told_with_what_it_was_measured_by():
         "answer": "other", "overlap": "any", "vagueness": 1.0, "questions": 270, "dense": 0.5, "ndcg": -0.01,
         "tlr": 0.0, "error": 0.0, "tlr_error": 0.0
     }  # fmt: skip
-    assert AnchorModel.from_dict(document) == made.trust
 
 
 PREDICTED = (Prediction("own", None, 270, -0.001, 0.05), Prediction("other", None, 270, -0.003, 0.001))

@@ -224,10 +224,13 @@ def test_deleting_what_is_not_there_is_done():
 
 
 def test_a_breakers_400_is_no_bad_document():
-    cluster = Cluster(but(0, 400, "mapper_parsing_exception", caused_by={"reason": "Circuit breaker is open"}))
+    breaker = {"type": "knn_circuit_breaker_exception", "reason": "The breaker is open"}
+    cluster = Cluster(but(0, 400, "mapper_parsing_exception", caused_by=breaker))
     assert written(cluster)["a"].state == "done"
     assert cluster.sent == ["a", "a"]
-    assert written(Cluster(but(0, 400, "mapper_parsing_exception")))["a"].state == "dead"
+    # What a bad document holds is shown by the server, too.
+    shown = {"type": "number_format_exception", "reason": "Preview of field's value: 'circuit breaker'"}
+    assert written(Cluster(but(0, 400, "mapper_parsing_exception", caused_by=shown)))["a"].state == "dead"
 
 
 @pytest.mark.parametrize(("doubtful", "result"), [(1, "resent"), (0, "updated")])

@@ -171,9 +171,9 @@ def test_places_are_those_of_the_original_and_leave_nothing_out(text, how, windo
 @pytest.mark.parametrize("piece", ["a", "word ", "我们的", FAMILY, "x\n", "e" + "\u0301" * 50])
 def test_a_sentence_of_100000_characters_is_cut_quickly(piece):
     text = (piece * 100_000)[:100_000]
-    begun = time.perf_counter()
+    begun = time.process_time()
     made = cut(text, "auto")
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
     assert "".join("".join(one.split()) for one in made) == "".join(text.split())
 
 

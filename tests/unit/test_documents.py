@@ -116,12 +116,12 @@ BAD_LINES = [
     ),
     (
         '{"text": "t", "language": "' + "x" * 1000 + '"}',
-        f"f, line 7: '{'x' * 60}'... is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
+        f"f, line 7: '{'x' * 60}…' is not a valid language: use a BCP 47 tag such as 'th' or 'zh-TW', "
         "or leave the field out to have it detected.",
     ),
     (
         '{"text": "t", "' + "x" * 1000 + '..": 1}',
-        f"f, line 7: OpenSearch does not accept a field named '{'x' * 60}'...; rename it.",
+        f"f, line 7: OpenSearch does not accept a field named '{'x' * 60}…'; rename it.",
     ),
     (
         '{"text": "t", "shift": {}}',

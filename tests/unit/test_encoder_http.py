@@ -328,8 +328,8 @@ def test_a_text_that_is_too_long_is_named(server, encoder):
     texts = [*TEXTS[:40], "The long story of the sea and of the Moon that pulls at it.", *TEXTS[40:]]
     assert message(LangshiftError, lambda: encoder.encode_documents(texts)) == (
         f"The embedding server at {server.url} rejects the text of 59 characters that begins with 'The long story of "
-        "the sea and of the Moo…' (413: inputs must have less than 50 tokens): shorten it, or configure the server to "
-        "truncate long texts (--auto-truncate in TEI)."
+        "the sea and of the Moon that pulls at it.' (413: inputs must have less than 50 tokens): shorten it, or "
+        "configure the server to truncate long texts (--auto-truncate in TEI)."
     )
 
 

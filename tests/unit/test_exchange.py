@@ -92,7 +92,7 @@ LISTS = '{"judgmentRatings": [{"query": TEXT, "ratings": [{"docId": ID, "rating"
     ("name", "content", "told"),
     [
         ("csv", "query,doc\n", ", line 1, has the columns query, doc: it must have query, docid and rating."),
-        ("csv", f"{HEAD}tides,d0\n", ", line 2, has 2 fields, not 3: correct or remove it."),
+        ("csv", f"{HEAD}tides,d0\n", ", line 2, has 2 fields, and the first line has 3: correct or remove the line."),
         ("csv", f"{HEAD},d0,1\n", ", line 2, has no query: correct or remove it."),
         ("csv", f"{HEAD}tides,d0,good\n", ", line 2, has the rating 'good': it must be a number such as 3.0."),
         (

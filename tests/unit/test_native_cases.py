@@ -131,7 +131,7 @@ def test_every_spelling_is_read_as_in_python(native_cases):
     indices = {}
     for pivot, tags in PIVOTS.items():
         vectors = encoded({tag: np.ones(2, np.float32) for tag in tags})
-        fingerprint = {**INDICES["usual"]["langshift"], "pivot": pivot, "alphas": {}, "vectors": "v"}
+        fingerprint = {**INDICES["usual"]["langshift"], "pivot": pivot, "alphas": {}, "vectors": "v", "dimension": 2}
         indices[pivot] = {"langshift": fingerprint, "langshift_vectors": {"hash": "v", "vectors": vectors}}
     written = [(pivot, text) for pivot in PIVOTS for text in every_spelling()]
     documents = [{"index": pivot, "document": {"embedding": [1, 2], "language": text}} for pivot, text in written]

@@ -50,9 +50,8 @@ def test_what_runs_first_is_read_from_it_again(first):
     # It may encode the texts, or make them.
     sources = [step["script"].get("source", "") for step in made["processors"] if "script" in step]
     assert [source[:10] for source in sources].count("def normal") == (1 if first is None else 2)
-    found = pipelines.InstalledPipeline("langshift-news-v0001", first, made)
-    assert found.own_steps == made["processors"][-1:]
-    assert found.own_steps[0]["script"]["id"] == SCRIPT
+    assert pipelines.shift_steps(made) == made["processors"][-1:]
+    assert made["processors"][-1]["script"]["id"] == SCRIPT
 
 
 def test_the_steps_around_another_pipeline_know_the_fields():
@@ -63,10 +62,8 @@ def test_the_steps_around_another_pipeline_know_the_fields():
     assert kept["copy"]["target_field"] in drop["script"]["source"]
 
 
-def test_in_an_index_of_chunks_a_document_gets_its_parent_before_it_is_shifted():
+def test_in_an_index_of_chunks_the_script_is_told_what_a_document_has_that_is_not_a_part():
     fields = FieldNames(vector="vec", texts=("body", "head"), parent="meta.doc")
-    made = body(PrecedingPipeline("theirs", was_default=False), fields=fields)
-    parent, own = made["processors"][-2:]
-    assert parent["script"]["params"] == {"parent": "meta.doc", "content": ["vec", "body", "head"]}
-    assert own["script"]["id"] == SCRIPT
-    assert pipelines.InstalledPipeline("langshift-news-v0001", None, made).own_steps == [parent, own]
+    params = body(PrecedingPipeline("theirs", was_default=False), fields=fields)["processors"][-1]["script"]["params"]
+    assert (params["fields"]["parent"], params["content"]) == ("meta.doc", ["vec", "body", "head"])
+    assert "content" not in body()["processors"][-1]["script"]["params"]

@@ -184,8 +184,8 @@ BAD_GROUPS = {
     '{"query": "q"': "is not valid JSON (unexpected end of data at character 14): correct or remove the line.",
     '{"query": 1, "scores": {}}': f"cannot be read: {FORM}.",
     '{"query": "q", "scores": [1]}': f"cannot be read: {FORM}.",
-    '{"query": "q", "scores": {"d": "1"}}': f"has the invalid score '1' for 'd': {FORM}.",
-    '{"query": "q", "scores": {"d": true}}': f"has the invalid score True for 'd': {FORM}.",
+    '{"query": "q", "scores": {"d": "1"}}': f"cannot be read: {FORM}.",
+    '{"query": "q", "scores": {"d": true}}': f"cannot be read: {FORM}.",
     '{"query": "rain?de", "scores": {}}': "repeats the query 'rain?de': keep only one of the lines.",
 }
 
@@ -207,7 +207,7 @@ def test_a_bad_line_with_passages_is_named(tmp_path, line):
     path.write_text(line + "\n")
     with pytest.raises(UsageError) as caught:
         read_passages(path)
-    form = 'give {"query": id, "passages": {document: [start, end]}}'
+    form = 'give {"query": id, "within": value, "outside": [document], "passages": {document: [start, end]}}'
     assert str(caught.value) == f"{path}, line 1, cannot be read: {form}."
 
 

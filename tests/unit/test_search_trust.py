@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -164,7 +165,7 @@ def test_where_the_nearest_alone_is_trusted_it_stays_the_nearest(count, seed):
 @given(st.floats(1e-6, 1), st.floats(0, 1))
 def test_what_is_kept_comes_back(spread, strength):
     kept = json.loads(json.dumps(AnchorModel(spread, strength).to_dict()))
-    assert AnchorModel.from_dict({**kept, "at": "2020-01-01"}) == AnchorModel(spread, strength, calibrated=True)
+    assert msgspec.convert({**kept, "at": "2020-01-01"}, AnchorModel) == AnchorModel(spread, strength)
 
 
 def test_without_a_calibration_the_strength_is_a_cautious_one():
@@ -187,10 +188,10 @@ def test_without_a_calibration_the_strength_is_a_cautious_one():
 )
 def test_figures_that_cannot_be_reckoned_with_are_refused(changed):
     with pytest.raises(ValueError, match=r"Expected `float`"):
-        AnchorModel.from_dict({**AnchorModel(0.05).to_dict(), **changed})
+        msgspec.convert({**AnchorModel(0.05).to_dict(), **changed}, AnchorModel)
 
 
 @pytest.mark.parametrize("kept", [{}, {"strength": 0.5}, {"spread": 0.1, "strength": None}, [], "x"])
 def test_what_is_of_another_form_is_refused(kept):
     with pytest.raises(ValueError, match=r"Expected|missing required field"):
-        AnchorModel.from_dict(kept)
+        msgspec.convert(kept, AnchorModel)

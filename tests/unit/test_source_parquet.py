@@ -100,6 +100,8 @@ def vectors(kind):
     ids=str,
 )
 def test_given_vectors(kind, tmp_path):
+    if pa.types.is_fixed_size_list(kind) and int(pa.__version__.split(".")[0]) < 26:
+        pytest.skip("this pyarrow cannot write such a column with an empty place; it reads those of others")
     found = read(save(tmp_path / "c", text=["t"] * 6, embedding=vectors(kind)), "needed")
     sound = [one.content.embedding for one in found if not isinstance(one.content, InvalidRow)]
     assert [vector.dtype for vector in sound] == [np.float32] * 3

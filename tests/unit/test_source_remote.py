@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 import pytest
 from backports import zstd
+from command_line import langshift
 from faults import cut_before, cut_midway
 from http_exchange import Reply
 from pyarrow import parquet
@@ -18,6 +19,7 @@ from s3_store import s3_store
 from langshift.corpus_file import ChangedError, UnreachableError
 from langshift.errors import UsageError
 from langshift.ingest.open_corpus import find_files, open_source
+from langshift.ingest.parts.folder import StateFolder
 
 
 def documents(first, count):
@@ -181,7 +183,7 @@ def test_what_cannot_be_read_is_refused_with_a_remedy(store):
         (["s3://nowhere/*.jsonl"], "s3://nowhere/*.jsonl matches no file."),
         ([store.uri("*.json")], f"{store.uri('*.json')} matches no file."),
         (["s3://"], "s3://: name a bucket, as in s3://bucket/folder."),
-        (["s3://*/a.jsonl"], "s3://*/a.jsonl: name the bucket; only what is in it can be a glob."),
+        (["s3://*/a.jsonl"], "s3://*: name a bucket, as in s3://bucket/folder."),
         ([folder], f"{folder} is a folder without files that end in .jsonl, .json, .parquet or the like."),
         ([good, good], f"{good} is named twice: name it once."),
         (["-", good], "Standard input can only be read alone: load it by itself, or save it to a file."),
@@ -212,3 +214,77 @@ def test_missing_credentials_or_permission_are_told_at_once(store, status):
         # New ones may be had.
         with pytest.raises(UnreachableError, match="access denied"):
             ids(source)
+
+
+ODD = (
+    "langshift reads no address with an empty part, with . or .. as a part, or that is not UTF-8: rename the file in "
+    "the store, or correct the address."
+)
+OTHER = "give a path on this machine, or an address in S3 (s3://) or Google's store (gs://)."
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("s3://corpora/ee//b.jsonl", f"s3://corpora/ee//b.jsonl: {ODD}"),
+        ("s3://corpora//b.jsonl", f"s3://corpora//b.jsonl: {ODD}"),
+        ("s3://corpora/ee//*.jsonl", f"s3://corpora/ee//*.jsonl: {ODD}"),
+        ("s3://corpora/../other/b.jsonl", f"s3://corpora/../other/b.jsonl: {ODD}"),
+        ("gs://corpora/a/./b.jsonl", f"gs://corpora/a/./b.jsonl: {ODD}"),
+        ("s3://corpora/\udcff", f"s3://corpora/\udcff: {ODD}"),
+        ("s3://../b.jsonl", "s3://..: name a bucket, as in s3://bucket/folder."),
+        ("s3://key:secret@corpora/b.jsonl", "s3://: name a bucket, as in s3://bucket/folder."),
+        ("s3:///b.jsonl", "s3://: name a bucket, as in s3://bucket/folder."),
+        ("S3://corpora/b.jsonl", "S3://corpora/b.jsonl: write it as s3://corpora/b.jsonl."),
+        ("s3a://corpora/b.jsonl", "s3a://corpora/b.jsonl: write it as s3://corpora/b.jsonl."),
+        ("gcs://corpora/b.jsonl", "gcs://corpora/b.jsonl: write it as gs://corpora/b.jsonl."),
+        ("GS://corpora", "GS://corpora: write it as gs://corpora."),
+        ("https://me:secret@x.y/b.jsonl?signature=z", f"https://x.y/b.jsonl: {OTHER}"),
+        (f"https://x.y/{'b' * 300}", f"https://x.y/{'b' * 300}: {OTHER}"),
+        ("file:///tmp/b.jsonl", f"file:///tmp/b.jsonl: {OTHER}"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_as_a_corpus_and_as_a_state(given, why):
+    for asked in (lambda: find_files([given]), lambda: StateFolder(given, 1)):
+        with pytest.raises(UsageError) as caught:
+            asked()
+        assert str(caught.value) == why
+
+
+def test_a_folder_with_a_name_that_cannot_be_read_names_it(store):
+    store.put("in/a.jsonl", lines(documents(0, 10)))
+    store.put("in//", b"")
+    with open_source(store.uri("in")) as source:
+        assert len(ids(source)) == 10
+    for key in ("in//b.jsonl", "in/../b.jsonl"):
+        uri = store.put(key, lines(documents(10, 10)))
+        with pytest.raises(UsageError) as caught, open_source(store.uri("in")):
+            pass
+        assert str(caught.value) == f"{uri}: {ODD}"
+        with open_source(store.uri("in/*.jsonl")) as source:
+            assert len(ids(source)) == 10
+        store.remove(key)
+
+
+@pytest.mark.parametrize("endpoint", ["localhost:1", "ftp://localhost:1", "http://"])
+def test_the_address_of_another_service_is_whole(store, monkeypatch, endpoint):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    with pytest.raises(UsageError) as caught:
+        find_files([store.uri("a.jsonl")])
+    assert str(caught.value) == (
+        f"AWS_ENDPOINT_URL is {endpoint}: give an address that begins with http:// or https://."
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("evaluate", "replay", "s3://b/data", "--index", "a"),
+        ("vectors", "fit", "--pairs", "https://x.y/pairs"),
+        ("ingest", "corpus.jsonl", "--index", "a", "--vectors", "s3://b/v.safetensors"),
+    ],
+)
+def test_a_file_of_this_machine_is_no_address(command):
+    done = langshift(*command)
+    assert done.returncode == 2
+    assert "It must be a path on this machine, not an address: download it, and give its path." in done.stderr

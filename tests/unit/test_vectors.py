@@ -171,16 +171,16 @@ def test_unsound_tensors_are_refused(tmp_path):
     path = tmp_path / "v.safetensors"
     one = replace(MADE, pairs={"de": 3})
     replace(one, vectors={"de": np.zeros(4, np.float32)}).save(path)
-    with pytest.raises(UsageError, match=r"the vector of de has shape \(4,\) and type float32, not \(8,\) and float32"):
+    with pytest.raises(UsageError, match=r"the vector of de is not of the shape that its header states, or"):
         LanguageVectors.load(path)
     replace(one, vectors={"de": np.full(8, np.nan, np.float32)}).save(path)
-    with pytest.raises(UsageError, match=r"the vector of de contains values that are not numbers\.$"):
+    with pytest.raises(UsageError, match=r"the vector of de contains values that are not numbers, or too large;"):
         LanguageVectors.load(path)
     replace(one, vectors={"de": np.full(8, 3e38, np.float32)}).save(path)
-    with pytest.raises(UsageError, match=r"the vector of de is longer than 1e\+15: it is damaged; create one with"):
+    with pytest.raises(UsageError, match=r"the vector of de contains values that are not numbers, or too large;"):
         LanguageVectors.load(path)
     replace(one, vectors={"deutsch": np.zeros(8, np.float32)}, pairs={"deutsch": 1}).save(path)
-    with pytest.raises(UsageError, match=r"the tensor 'deutsch' is not named after a language\.$"):
+    with pytest.raises(UsageError, match=r"the tensor 'deutsch' is not named after a language; create one"):
         LanguageVectors.load(path)
 
 
@@ -214,7 +214,7 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
         with pytest.raises(UsageError, match=r"is not a file of language vectors, or is damaged; create one with"):
             LanguageVectors.load(path)
     replace(MADE, recommendation=Recommendation(5.0)).save(path)
-    with pytest.raises(UsageError, match=r"recommends alpha 5\.0, but alpha must be between 0 and 1; create one"):
+    with pytest.raises(UsageError, match=r"recommends an alpha that is not between 0 and 1; create one"):
         LanguageVectors.load(path)
 
 
@@ -232,20 +232,21 @@ def test_a_file_of_a_former_gamma_is_refused(tmp_path):
 
 def test_directions_that_are_none_are_refused(tmp_path):
     path = tmp_path / "v.safetensors"
-    for wrong, told in (
-        (np.eye(4, dtype=np.float32), "shape (4, 4) and type float32, not (k, 8) and float32."),
-        (DIRECTIONS[0], "shape (8,) and type float32, not (k, 8) and float32."),
-        (DIRECTIONS[:0], "shape (0, 8) and type float32, not (k, 8) and float32."),
-        (DIRECTIONS.astype(np.float64), "shape (3, 8) and type float64, not (k, 8) and float32."),
+    for wrong in (
+        np.eye(4, dtype=np.float32),
+        DIRECTIONS[0],
+        DIRECTIONS[:0],
+        DIRECTIONS.astype(np.float64),
+        DIRECTIONS + np.float32(0.1),
+        DIRECTIONS * np.float32(np.nan),
     ):
         replace(MADE, query_directions=wrong).save(path)
         with pytest.raises(UsageError) as refused:
             LanguageVectors.load(path)
-        assert str(refused.value) == f"{path}: the directions of queries have {told}"
-    for damaged in (DIRECTIONS + np.float32(0.1), DIRECTIONS * np.float32(np.nan)):
-        replace(MADE, query_directions=damaged).save(path)
-        with pytest.raises(UsageError, match=r"are not at right angles and of length 1: it is damaged; create one"):
-            LanguageVectors.load(path)
+        assert str(refused.value) == (
+            f"{path} is damaged, because the directions of queries are not at right angles, of length 1, and of its "
+            "dimension in 32 bits; create one with `langshift vectors fit`."
+        )
     replace(MADE, query_directions=DIRECTIONS, recommendation=Recommendation(gamma=0.97)).save(path)
     with pytest.raises(UsageError, match=r"recommends a gamma without the mean and the directions that it takes out"):
         LanguageVectors.load(path)

@@ -1,7 +1,5 @@
 """The interface as an application: who may ask, what of a request is read, how it is answered and logged."""
 
-from __future__ import annotations
-
 import hmac
 import json
 import re
@@ -9,11 +7,11 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import anyio
 import msgspec
-from opensearchpy.exceptions import OpenSearchException
+import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -22,23 +20,22 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langshift.errors import LangshiftError
+from langshift.files import load_json
 from langshift.reporting import note
 from langshift.web.api import contract
 from langshift.web.api.endpoints import ENDPOINTS, Endpoint, description
-from langshift.web.api.errors import JSON, ApiError, answer, of_failure
+from langshift.web.api.errors import JSON, ApiError, answer, as_api_error, of_argument
 from langshift.web.api.metrics import Metrics
-from langshift.web.api.options import ApiOptions
+from langshift.web.api.options import ALLOWED, ApiOptions
 from langshift.web.api.service import AT_ONCE, SearchService, Turns
-from langshift.web.context import AppContext, note_unexpected
+from langshift.web.context import AppContext
 from langshift.web.security import Access
 
-#: What an address of the interface begins with.
-PATHS: Final = ("/api/", "/v1/", "/health", "/metrics", "/mcp")
+# Told to anybody: that the service lives, and whether the cluster does.
+_HEALTH: Final = ("/health", "/health/ready")
+_BESIDE: Final = (*_HEALTH, "/metrics", "/mcp")
 # Addresses that are counted by name.
-_COUNTED: Final = frozenset(
-    ("/health", "/health/ready", "/metrics", "/mcp", "/api/openapi.json", *(one.path for one in ENDPOINTS))
-)
+_COUNTED: Final = frozenset((*_BESIDE, "/api/openapi.json", *(one.path for one in ENDPOINTS)))
 #: Bytes of a request's body: a million characters of any script, written with escapes.
 MOST_BODY: Final = 8 << 20
 # What a client may call its request.
@@ -52,7 +49,7 @@ class Api(NamedTuple):
     """The interface.
 
     Attributes:
-        app: the application for all addresses of ``PATHS``.
+        app: the application for the addresses of the interface.
         running: gives the context in which that works.
     """
 
@@ -74,7 +71,7 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> Api:
     threads = anyio.CapacityLimiter(AT_ONCE)
 
     def refused(request: Request, error: Exception) -> Response:
-        made = _as_api_error(console, error)
+        made = as_api_error(console, error)
         told = request.scope[_TOLD]
         told["code"] = made.code
         metrics.failed(made.code)
@@ -97,13 +94,18 @@ def make_api(console: AppContext, access: Access, options: ApiOptions) -> Api:
     routes: list[BaseRoute] = [*map(route, ENDPOINTS), *_beside(service, metrics, access, options)]
     running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     if options.mcp:
+        from mcp.server.fastmcp.server import StreamableHTTPASGIApp
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
         from langshift.web.api.agents import make_mcp
 
-        agents = make_mcp(service, turns)
-        routes += agents.streamable_http_app().routes
-        running = agents.session_manager.run
+        manager = StreamableHTTPSessionManager(make_mcp(service, turns), json_response=True, stateless=True)
+        routes.append(Route("/mcp", StreamableHTTPASGIApp(manager)))
+        running = manager.run
     inner = Starlette(routes=routes, exception_handlers={HTTPException: refused})
-    guarded = Guard(inner, access, options, metrics, refused)
+    # It would lead to whatever Host the client sent.
+    inner.router.redirect_slashes = False
+    guarded = Guard(_checked(inner), access, options, metrics, refused)
     if not options.origins:
         return Api(guarded, running)
     allowing = CORSMiddleware(
@@ -124,7 +126,7 @@ def _beside(service: SearchService, metrics: Metrics, access: Access, options: A
 
     async def health(request: Request) -> Response:
         ready = await anyio.to_thread.run_sync(service.ready, limiter=threads)
-        status = 200 if ready or request.url.path == "/health" else 503
+        status = 200 if ready or request.scope["path"] == "/health" else 503
         return Response(msgspec.json.encode(contract.HealthAnswer(True, ready)), status, media_type=JSON)
 
     async def described(_: Request) -> Response:
@@ -158,28 +160,40 @@ async def _body(request: Request) -> bytes:
 
 def _decoded(body: bytes, kind: type) -> Any:  # noqa: ANN401 - of that type
     try:
+        load_json(body)
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        said, _, place = str(error).partition(" - at `$.")
-        where = f"The argument `{place}" if place else "The request"
-        raise ApiError("invalid_request", f"{where} cannot be taken: {said[0].lower()}{said[1:]}.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ApiError("invalid_request", f"The request's body is not JSON: {error}.") from None
+        raise of_argument(error, kind) from None
+    except orjson.JSONDecodeError as error:
+        raise ApiError("invalid_request", f"The request's body is not JSON: {error.msg}.") from None
 
 
-def _as_api_error(console: AppContext, error: Exception) -> ApiError:
-    if isinstance(error, ApiError):
-        return error
-    if isinstance(error, LangshiftError | OpenSearchException):
-        return of_failure(console, error)
-    if isinstance(error, HTTPException) and error.status_code == 405:
-        said = "This address does not take requests of this kind."
-        return ApiError("method_not_allowed", said, dict(error.headers or {}))
-    if isinstance(error, HTTPException):
-        return ApiError("not_found", "There is nothing at this address: see /api/openapi.json.")
-    kind = type(error).__name__
-    note_unexpected(error)
-    return ApiError("internal", f"An unexpected error occurred ({kind}): the service's output has the details.")
+class _AgentRequest(msgspec.Struct):
+    jsonrpc: Literal["2.0"]
+    method: str
+    id: int | str | None = None
+    params: dict[str, Any] | None = None
+
+
+def _checked(app: ASGIApp) -> ASGIApp:
+    """The application, which gets what agents send only where it is a request, not too large and not nested too deeply.
+
+    It checks what programs send itself.
+    """
+
+    async def hand_on(scope: Scope, receive: Receive, send: Send) -> None:
+        parts: list[Message] = []
+
+        async def again() -> Message:
+            return parts.pop() if parts else await receive()
+
+        if scope["path"] == "/mcp" and scope["method"] == "POST":
+            body = await _body(Request(scope, receive))
+            _decoded(body, _AgentRequest)
+            parts.append({"type": "http.request", "body": body, "more_body": False})
+        await app(scope, again, send)
+
+    return hand_on
 
 
 class Guard:
@@ -201,7 +215,7 @@ class Guard:
         request, began = Request(scope, receive), time.perf_counter()
         given = request.headers.get("x-request-id", "")
         request_id = given if _ID.fullmatch(given) else uuid.uuid4().hex
-        told: dict[str, Any] = {"request_id": request_id, "method": request.method, "path": request.url.path}
+        told: dict[str, Any] = {"request_id": request_id, "method": request.method, "path": scope["path"]}
         scope[_TOLD] = told
 
         async def answered(message: Message) -> None:
@@ -213,6 +227,9 @@ class Guard:
 
         try:
             told["client"] = self._client(request)
+            if scope["query_string"] and scope["path"] not in _HEALTH:
+                said = "Arguments are taken from the body alone: leave out the question mark and what follows it."
+                raise ApiError("invalid_request", said)
             await self._app(scope, receive, answered)
         except ApiError as error:
             await self._refused(request, error)(scope, receive, answered)
@@ -236,14 +253,17 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin not in self._options.origins:
             raise ApiError("forbidden", "Scripts of this site may not ask: name it with --allow-origin.")
-        if request.url.path.startswith("/health"):
+        # What Starlette makes of it as an URL begins with the Host that the client sent.
+        if request.scope["path"] in _HEALTH:
             return None
         scheme, _, token = headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         if tokens:
-            found = [name for name, one in tokens.items() if hmac.compare_digest(one.encode(), token.encode())]
+            shown = token.encode()
+            found = [name for name, one in tokens.items() if hmac.compare_digest(one.token.encode(), shown)]
             if not found:
                 raise _unauthorized()
+            ALLOWED.set(tokens[found[0]].indices)
             return found[0]
         if not self._access.serves(headers.get("host", "")):
             raise ApiError("misdirected", f"This service is available only at {self._access.url}.")
@@ -261,10 +281,11 @@ class Divided:
     """Two applications at one address: the interface, and the pages for all else."""
 
     def __init__(self, api: ASGIApp, pages: ASGIApp) -> None:
-        """Give addresses of ``PATHS`` to the one, and all others to the other."""
+        """Give addresses of the interface to the one, and all others to the other."""
         self._api, self._pages = api, pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        ours = scope["type"] == "http" and scope["path"].startswith(PATHS)
+        path = scope.get("path", "")
+        ours = scope["type"] == "http" and (path in _BESIDE or path.startswith(("/api/", "/v1/")))
         await (self._api if ours else self._pages)(scope, receive, send)

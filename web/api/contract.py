@@ -75,7 +75,8 @@ class SearchBody(Struct, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = field(default_factory=dict)
     dsl_filter: Annotated[
-        dict[str, Any] | list[dict[str, Any]], described("Queries in OpenSearch's DSL that hits must match, too.")
+        dict[str, Any] | list[dict[str, Any]],
+        described("Queries in OpenSearch's DSL, of some kinds, that hits must match, too."),
     ] = field(default_factory=list)
     sort: Annotated[str | list[str], described("Fields, with `:desc` for the highest first.")] = field(
         default_factory=_Names

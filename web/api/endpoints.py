@@ -1,7 +1,5 @@
 """The addresses of the interface, each with what it takes, answers and refuses, and their description as OpenAPI."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -13,10 +11,8 @@ from langshift.web.api import contract
 from langshift.web.api.errors import JSON, STATUS
 from langshift.web.api.service import SearchService
 
-_REFUSED: Final = (
-    *("invalid_request", "unauthorized", "forbidden", "not_found", "too_large", "not_json", "misdirected", "busy"),
-    *("internal", "cluster_refused", "model_failed", "unavailable"),
-)
+# All but what is said of another method than an address has.
+_REFUSED: Final = [code for code in STATUS if code != "method_not_allowed"]
 
 
 class Endpoint(NamedTuple):
@@ -29,7 +25,6 @@ class Endpoint(NamedTuple):
         run: does it, given the request's body; in a thread.
         answer: what it answers.
         body: what it takes; None where there is no body.
-        codes: of the errors that it may answer.
     """
 
     method: str
@@ -37,31 +32,19 @@ class Endpoint(NamedTuple):
     summary: str
     run: Callable[[SearchService, Any], Any]
     answer: type
-    body: type | None = None
-    codes: tuple[str, ...] = _REFUSED
+    body: type[msgspec.Struct] | None = None
 
 
 ENDPOINTS: Final = (
     Endpoint(
-        "POST",
-        "/api/search",
-        "Search an index.",
-        lambda service, body: service.search(body),
-        contract.SearchAnswer,
-        contract.SearchBody,
+        "POST", "/api/search", "Search an index.", SearchService.search, contract.SearchAnswer, contract.SearchBody
     ),
-    Endpoint(
-        "GET",
-        "/api/indices",
-        "The indices that can be searched.",
-        lambda service, _: service.indices(),
-        contract.IndicesAnswer,
-    ),
+    Endpoint("GET", "/api/indices", "The indices that can be searched.", SearchService.indices, contract.IndicesAnswer),
     Endpoint(
         "POST",
         "/v1/embeddings",
         "Encode texts with an encoder, or with an index's.",
-        lambda service, body: service.embeddings(body),
+        SearchService.embeddings,
         contract.EmbeddingsAnswer,
         contract.EmbeddingsBody,
     ),
@@ -69,7 +52,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/rerank",
         "Put texts in the order of their relevance to a query.",
-        lambda service, body: service.rerank(body),
+        SearchService.rerank,
         contract.RerankAnswer,
         contract.RerankBody,
     ),
@@ -94,7 +77,7 @@ def description(*, guarded: bool = False) -> dict[str, Any]:
             "summary": one.summary,
             "responses": {"200": _content("What was asked for.", of[one.answer])},
         }
-        for code in one.codes:
+        for code in _REFUSED:
             status, what = str(STATUS[code]), code.replace("_", " ")
             if status in operation["responses"]:
                 what = f"{operation['responses'][status]['description']}, or {what}"

@@ -1,9 +1,7 @@
 """What the interface does for each request, and how many at once: searches, indices, embeddings, reranking."""
 
-from __future__ import annotations
-
 import asyncio
-import base64
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,14 +12,17 @@ from numpy.typing import NDArray
 
 from langshift.debias.encoders import open_encoder
 from langshift.debias.encoders.base import Encoder, identity
+from langshift.errors import MissingIndexError
 from langshift.plugin.inventory import searchable, versions_of
-from langshift.plugin.versions import check_name
+from langshift.plugin.versions import alias_of, check_name
+from langshift.retrieval.filters import ClientFilters
 from langshift.retrieval.rerank.rerankers import TextReranker, open_reranker
 from langshift.retrieval.searcher import ENCODING
-from langshift.retrieval.service import plan_factory
+from langshift.retrieval.service import VersionedSearcher, plan_factory
 from langshift.retrieval.settings import by_features
 from langshift.web.api import contract
 from langshift.web.api.errors import ApiError
+from langshift.web.api.options import ALLOWED
 from langshift.web.context import AppContext, LruCache
 
 #: Requests that are worked on at once: most of the time of each is spent waiting for the cluster.
@@ -94,7 +95,8 @@ class SearchService:
             known = ", ".join(["features", *self._named])
             raise ApiError("invalid_request", f"There is no reranker {body.rerank!r} here: choose one of {known}.")
         how = {name: getattr(body, name) for name in body.__struct_fields__ if name not in ("index", "query")}
-        opened = self.console.opened(body.index)
+        ClientFilters(body.filters, body.dsl_filter)
+        opened = self._opened(body.index)
         made = plan_factory(body.query, **how)
         answer = opened.execute(made, body.filters, body.dsl_filter)[1].to_dict()
         self._on_search(body.index, answer)
@@ -102,6 +104,7 @@ class SearchService:
 
     def indices(self, _: None = None) -> contract.IndicesAnswer:
         """The indices whose live version can be searched."""
+        allowed = ALLOWED.get()
         return contract.IndicesAnswer(
             [
                 contract.KnownIndex(
@@ -116,6 +119,7 @@ class SearchService:
                     languages=dict(one.counts),
                 )
                 for one in searchable(self.console.client, versions_of(self.console.client))
+                if allowed is None or one.name in allowed
             ]
         )
 
@@ -136,11 +140,9 @@ class SearchService:
         made = self._encoded(encoder, body.input_type, texts, encode)
         tokens = sum(encoder.count_tokens(texts))
         as_text = body.encoding_format == "base64"
+        vectors = [b64encode(one.astype("<f4").tobytes()).decode() if as_text else one.tolist() for one in made]
         return contract.EmbeddingsAnswer(
-            data=[
-                contract.Embedding(index=place, embedding=_base64(one) if as_text else one.tolist())
-                for place, one in enumerate(made)
-            ],
+            data=[contract.Embedding(index=place, embedding=one) for place, one in enumerate(vectors)],
             model=body.model,
             usage=contract.Usage(prompt_tokens=tokens, total_tokens=tokens),
         )
@@ -178,7 +180,14 @@ class SearchService:
         if model in ENCODERS:
             return self._encoders.of(model, partial(open_encoder, model))
         check_name(model)
-        return self.console.opened(model).current().searcher.encoder
+        return self._opened(model).current().searcher.encoder
+
+    def _opened(self, name: str) -> VersionedSearcher:
+        """An index; what the client may not ask for is not there."""
+        allowed = ALLOWED.get()
+        if allowed is not None and alias_of(name) not in allowed:
+            raise MissingIndexError(name, f"There is no index {name} for this client.")
+        return self.console.opened(name)
 
     def _encoded(
         self,
@@ -209,7 +218,3 @@ def _require_short(texts: Sequence[str]) -> None:
         raise ApiError("too_large", f"The texts have more than {most} characters: send fewer at a time.")
     if not all(text.strip() for text in texts):
         raise ApiError("invalid_request", "A text is empty: leave it out.")
-
-
-def _base64(vector: NDArray[np.float32]) -> str:
-    return base64.b64encode(vector.astype("<f4").tobytes()).decode()

@@ -3,6 +3,7 @@
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from starlette.exceptions import HTTPException
@@ -76,9 +77,11 @@ def find_files(root: Path, files: Sequence[str]) -> dict[str, list[tuple[str, fl
     found: dict[str, list[tuple[str, float]]] = {file: [] for file in files}
     for name in _folders(root, whole):
         for file in files:
-            when = _written(root / name / file, whole)
-            if when is not None:
-                found[file].append((name, when))
+            place = root / name / file
+            # What goes meanwhile, or may not be read, is as if it were not there.
+            with suppress(OSError):
+                if place.is_file() and _inside(place, whole):
+                    found[file].append((name, place.stat().st_mtime))
     return {file: sorted(places, key=lambda one: (-one[1], one[0])) for file, places in found.items()}
 
 
@@ -97,30 +100,19 @@ def _folders(root: Path, whole: Path) -> Iterator[str]:
 def _within(folder: Path, whole: Path) -> list[str]:
     """The folders in it that can be named in an address."""
     try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if _enters(entry, whole))
+        return sorted(one.name for one in folder.iterdir() if _enters(one, whole))
     except OSError:
         return []
 
 
-def _enters(entry: os.DirEntry[str], whole: Path) -> bool:
-    name = entry.name
+def _enters(place: Path, whole: Path) -> bool:
+    name = place.name
     if name.startswith(".") or any(mark in name for mark in FORBIDDEN) or not is_text(name):
         return False
-    try:
-        return entry.is_dir() and (not entry.is_symlink() or _inside(Path(entry.path), whole))
-    except OSError:
-        return False
+    # pathlib raises where it may not look.
+    return os.path.isdir(place) and _inside(place, whole)  # noqa: PTH112
 
 
 def _inside(path: Path, whole: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(whole)
-
-
-def _written(path: Path, whole: Path) -> float | None:
-    try:
-        if not path.is_file() or (path.is_symlink() and not _inside(path, whole)):
-            return None
-        return path.stat().st_mtime
-    except OSError:
-        return None
+    """Whether what lies in a folder inside does so in truth; only a link may lead elsewhere."""
+    return not path.is_symlink() or Path(os.path.realpath(path)).is_relative_to(whole)

@@ -1,9 +1,8 @@
 """The whole state of the search page as the address bar holds it: parsed, checked and written in one place."""
 
-import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -13,11 +12,13 @@ from langshift.errors import UsageError
 from langshift.languages import require_tag, text_language
 from langshift.plugin.inventory import Version
 from langshift.plugin.representations import SparseWeights
-from langshift.retrieval.filters import ReadFilters, read_filters
+from langshift.retrieval.filters import ClientFilters, ReadFilters, read_filters
 from langshift.retrieval.pages import MOST_RANKED
 from langshift.retrieval.settings import FUSIONS, MODES, RECOMMENDED, USUAL, SearchSettings
+from langshift.wording import beginning
 
 T = TypeVar("T", bound=str)
+R = TypeVar("R")
 Place = Literal["left", "right"]
 PLACES: Final[tuple[Place, Place]] = ("left", "right")
 
@@ -26,7 +27,8 @@ USUAL_SIZE: Final = 10
 MOST_SIZE: Final = 100
 MOST_PREFERENCE: Final = 0.2
 GAMMAS: Final = (0.0, *(at / 100 for at in range(round(LEAST_GAMMA * 100), round(MOST_GAMMA * 100) + 1)))
-_SHOWN = 40
+_GAMMA = f"0, or a number from {LEAST_GAMMA:g} to {MOST_GAMMA:g}"
+_LONGEST = 40
 # From here on, of ten hits most are translations of others.
 _TRANSLATED = 0.8
 
@@ -138,14 +140,13 @@ def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
     """
     pairs = [(name, value) for name, value in given if value]
     values = dict(pairs)
-    language = values.get("lang")
     # A text field has one on each line.
     texts = [text.strip() for name, value in pairs if name == "filter" for text in re.split(r"[\r\n]+", value)]
     words, size = values.get("q", ""), _whole("size", values, 1, MOST_SIZE)
     start = _whole("from", values, 0, MOST_RANKED - 1)
     state = SearchState(
         words=words if words.strip() else "",
-        language=None if language is None else _tag("lang", language),
+        language=_read("lang", values, lambda tag: text_language(require_tag(tag)), "a BCP 47 tag such as th"),
         size=USUAL_SIZE if size is None else size,
         filter_texts=tuple(dict.fromkeys(filter(None, texts))),
         facet=values.get("facet", "").strip(),
@@ -155,13 +156,14 @@ def parse_state(given: Iterable[tuple[str, str]]) -> SearchState:
         left=_side("left", values),
         right=_side("right", values),
     )
-    _ = state.filters
+    ClientFilters(*state.filters)
     return state
 
 
 def _side(place: Place, values: Mapping[str, str]) -> SearchSide:
     index = values.get(place)
-    alpha, gamma = _number(f"{place}.alpha", values, 0, 1), _gamma(f"{place}.gamma", values)
+    alpha = _number(f"{place}.alpha", values, 0, 1)
+    gamma = _read(f"{place}.gamma", values, lambda given: require_gamma(_between(float(given), 0, 1)), _GAMMA)
     # A form whose index was just changed still holds the scales of the one before.
     if values.get(f"{place}.for", index) != index:
         alpha = gamma = None
@@ -206,65 +208,47 @@ def number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _whole(name: str, values: Mapping[str, str], least: int, most: int) -> int | None:
-    value = _number(name, values, least, most)
-    if value is not None and value != int(value):
-        raise UsageError(f"{name} is {_cut(values[name])}, but it must be a whole number from {least} to {most}.")
-    return None if value is None else int(value)
-
-
-def _number(name: str, values: Mapping[str, str], least: float, most: float) -> float | None:
+def _read(name: str, values: Mapping[str, str], read: Callable[[str], R], allowed: str) -> R | None:
+    """What ``read`` makes of a value; None where it was not given."""
     given = values.get(name)
     if given is None:
         return None
     try:
-        # What is longer is no number that a slider gives, and slow to read.
-        value = float(given) if len(given) <= _SHOWN else math.nan
-    except ValueError:
-        value = math.nan
+        # What is longer is nothing that a form gives, and slow to read.
+        if len(given) <= _LONGEST:
+            return read(given)
+    except (LookupError, UsageError, ValueError):
+        pass
+    raise UsageError(
+        f"{name} is {beginning(given)!r}, but it must be {allowed}: correct it in the address, or leave it out "
+        "to use the default."
+    )
+
+
+def _number(name: str, values: Mapping[str, str], least: float, most: float) -> float | None:
+    allowed = f"a number from {least:g} to {most:g}"
+    return _read(name, values, lambda given: _between(float(given), least, most), allowed)
+
+
+def _whole(name: str, values: Mapping[str, str], least: int, most: int) -> int | None:
+    known = {str(value): value for value in range(least, most + 1)}
+    return _read(name, values, known.__getitem__, f"a whole number from {least} to {most}")
+
+
+def _between(value: float, least: float, most: float) -> float:
     if not least <= value <= most:
-        raise UsageError(
-            f"{name} is {_cut(given)}, but it must be a number from {least:g} to {most:g}: correct it in the address, "
-            "or leave it out to use the default."
-        )
+        raise ValueError
     # No minus before a zero.
     return value + 0.0
 
 
-def _gamma(name: str, values: Mapping[str, str]) -> float | None:
-    gamma = _number(name, values, 0, 1)
-    try:
-        return None if gamma is None else require_gamma(gamma)
-    except UsageError as error:
-        raise UsageError(f"{name}: {error}") from None
-
-
 def _one_of(name: str, values: Mapping[str, str], known: Sequence[T], usual: T) -> T:
-    given = values.get(name, usual)
-    for value in known:
-        if value == given:
-            return value
-    raise UsageError(f"{name} is {_cut(given)}, but it must be one of {', '.join(known)}.")
+    by_name = {str(value): value for value in known}
+    return _read(name, values, by_name.__getitem__, f"one of {', '.join(known)}") or usual
 
 
 def _is_on(name: str, values: Mapping[str, str]) -> bool:
-    given = values.get(name)
-    if given not in {None, "0", "1"}:
-        raise UsageError(f"{name} is {_cut(given or '')}, but it must be 1, or left out.")
-    return given == "1"
-
-
-def _tag(name: str, given: str) -> str:
-    try:
-        return text_language(require_tag(given if len(given) <= _SHOWN else "?"))
-    except UsageError:
-        raise UsageError(
-            f"{name} is {_cut(given)}, which is not a language tag: use a BCP 47 tag such as th, or leave it out."
-        ) from None
-
-
-def _cut(given: str) -> str:
-    return repr(given if len(given) <= _SHOWN else f"{given[:_SHOWN]}…")
+    return _read(name, values, {"0": False, "1": True}.__getitem__, "1 or 0") or False
 
 
 class IndexChoice(NamedTuple):
@@ -375,10 +359,9 @@ def _by_its_name(place: Place, side: SearchSide, known: Sequence[IndexChoice]) -
     for one in known:
         if one.version.version == side.index:
             return replace(side, index=one.name)
-    shown_name = side.index if len(side.index) <= 80 else f"{side.index[:80]}…"
     raise UsageError(
-        f"{place} is {shown_name!r}, but there is no such index or version on the cluster: choose one from the list at "
-        "/search, or create it with `langshift ingest`."
+        f"{place} is {beginning(side.index)!r}, but there is no such index or version on the cluster: choose one from "
+        "the list at /search, or create it with `langshift ingest`."
     )
 
 

@@ -151,7 +151,8 @@ _DECODER: Final = JSONDecoder(strict=False)
 
 def _read_object(text: str) -> dict[str, Any] | None:
     """The first JSON object with a question: models write fences and explanations around it."""
-    for begin in re.finditer(r"\{", text):
+    # From each brace it is read anew.
+    for begin in re.finditer(r"\{", text[:50_000]):
         try:
             found, _ = _DECODER.raw_decode(text, begin.start())
         except (ValueError, RecursionError):
@@ -169,8 +170,11 @@ def find_span(words: str, passage: DrawnPassage) -> Span | None:
         document, which leaves open where the answer is, are too long, or are all of the text.
     """
     text = passage.document.text
-    wanted = r"\s+".join(map(re.escape, normal_form(words).split()))
-    found = [one.span() for one in re.finditer(wanted, text)] if wanted else []
+    parts = normal_form(words).split()
+    # What is too long is not looked for, which may take as often its length as the text is long.
+    if not 0 < sum(map(len, parts)) <= longest_span(passage.document.language):
+        return None
+    found = [one.span() for one in re.finditer(r"\s+".join(map(re.escape, parts)), text)]
     if len(found) != 1:
         return None
     start, end = found[0]

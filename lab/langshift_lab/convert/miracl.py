@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from langshift.errors import UsageError
+from langshift.errors import UsageError, no_file
 from langshift.evaluate.convert.common import Chosen, collect, located, place_of, title_and_text
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Qrels
@@ -62,7 +62,7 @@ def read_miracl(folder: Path, languages: Chosen, split: str = "dev") -> PoolSour
 def _file(home: Path, kind: str, code: str, split: str) -> Path:
     path = home / kind / f"{kind}.miracl-v1.0-{code}-{split}.tsv"
     if not path.is_file():
-        raise UsageError(f"There is no file {path}: fetch it, or name another --split.")
+        raise UsageError(f"{no_file(path)}: fetch it, or name another --split.")
     return path
 
 

@@ -12,7 +12,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from langshift.errors import UsageError
+from langshift.errors import UsageError, no_file
 from langshift.evaluate.convert.common import Chosen
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.files import identifier
@@ -36,7 +36,7 @@ def read_multieup(source: Path, languages: Chosen) -> PoolSource:
     """
     path = source / _NAME if source.is_dir() else source
     if not path.is_file():
-        raise UsageError(f"There is no file {path}: name MultiEuP's {_NAME}, or the folder that contains it.")
+        raise UsageError(f"{no_file(path)}: name MultiEuP's {_NAME}, or the folder that contains it.")
     columns = next((fields for _, fields in _rows(path)), [])
     codes = [name.removeprefix(_TITLE) for name in columns if name.startswith(_TITLE)]
     available = tagged(code for code in codes if f"{_ID}{code}" in columns)

@@ -13,6 +13,7 @@ from langshift.evaluate.convert.common import Chosen
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
 from langshift.evaluate.datasets.annotations import Evidence
 from langshift.evaluate.datasets.dataset import gather
+from langshift.files import load_json
 from langshift.languages import parse_tag
 from langshift_lab.convert.chosen_languages import choose, find_by_code
 
@@ -53,7 +54,7 @@ def read_squad(path: Path, name: str) -> list[Paragraph]:
     """
     layout = f"{name}'s layout is data[].paragraphs[] with a context and qas[] of id and question"
     try:
-        articles = orjson.loads(path.read_bytes())["data"]
+        articles = load_json(path.read_bytes())["data"]
         items = [
             (article.get("title"), number, item)
             for number, article in enumerate(articles, 1)

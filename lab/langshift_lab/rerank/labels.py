@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from langshift.errors import UsageError
+from langshift.errors import UsageError, no_file
 from langshift.evaluate.datasets.dataset import Dataset, gather
 from langshift.evaluate.measures.distributions import Distribution
 from langshift.files import decode_line, json_lines, numbered_raw_lines, write_bytes
@@ -158,13 +158,13 @@ def read_labels(path: Path) -> list[Labels]:
         UsageError: there is no such file, it is empty, or a line holds no labels or those of a query once more.
     """
     if not path.is_file():
-        raise UsageError(f"There is no file {path}: langshift rerank label writes it.")
+        raise UsageError(f"{no_file(path)}: langshift rerank label writes it.")
     found: dict[str, Labels] = {}
     for number, line in numbered_raw_lines(path):
         where = f"{path}, line {number},"
         try:
             one = msgspec.json.decode(line, type=Labels)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             decode_line(line, f"{path}, line {number}")
             raise UsageError(f"{where} holds no labels ({error}): write the file anew with rerank label.") from error
         if strange := {*one.utilities, *one.positives} - {*one.candidates}:

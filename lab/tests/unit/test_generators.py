@@ -8,6 +8,7 @@ import time
 import pytest
 from chat_server import MODEL, chat_server, message
 from model_http import cut, reply
+from raw_server import ANSWERS, raw_server
 
 from langshift.errors import LangshiftError, UsageError
 from langshift_lab.generation.generators import KEY, Answer, AnswerCache, Generator, answer_prompt
@@ -240,3 +241,12 @@ def test_the_prompt():
 )
 def test_3_gram_recall(answer, references, expected):
     assert trigram_recall(answer, references) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_what_a_server_sends_is_limited(answer, monkeypatch):
+    monkeypatch.setattr("langshift.model_server._SECONDS", 1)
+    blocks, said = ANSWERS[answer]
+    with raw_server(blocks) as url, pytest.raises(LangshiftError) as caught:
+        Generator(f"http:{url}#m").answer("a")
+    assert f"The generation server at {url} {said}" in str(caught.value)

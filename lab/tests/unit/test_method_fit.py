@@ -82,5 +82,5 @@ def test_the_file_holds_all_of_it_and_is_read_without(tmp_path):
     with pytest.raises(UsageError, match=r"has a map for a language without its mean embedding; create one with"):
         MethodVectors.load(path)
     replace(made, maps={"de": np.ones((2, 12), np.float32)}).save(path)
-    with pytest.raises(UsageError, match=r"the tensor affine of de has shape \(2, 12\) and type float32, not"):
+    with pytest.raises(UsageError, match=r"the tensor affine of de is not of the shape that its header states"):
         MethodVectors.load(path)

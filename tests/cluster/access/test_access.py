@@ -1,32 +1,21 @@
 """Users who may not do everything: what is missing is named, nothing is half-written, and the rest works over TLS."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+import re
 
 import command_line
 import pytest
 import trustme
 from chat_server import chat_server
 from cluster_templates import index_templates
-from security_plugin import Guard, documented_roles, with_every_index
-from tls_proxy import proxy
+from secured_cluster import DOCUMENT, documented_roles, everything_but
 
 from langshift.plugin.pipelines import installed
 
-USER, PASSWORD = "loader", "grün:s3cret/@%ß猫"
-EVERYTHING = {
-    "cluster_permissions": ["*"],
-    "index_permissions": [{"index_patterns": ["*"], "allowed_actions": ["*"]}],
-}
-LOADER = {"OPENSEARCH_USERNAME": USER, "OPENSEARCH_PASSWORD": PASSWORD}
 DOCUMENTS = 15
-
-Run = Callable[..., "tuple[int, str, str]"]
+# What every command looks at first, and goes on without.
+LOOKING = {"cluster:monitor/main", "cluster:monitor/state", "cluster:monitor/nodes/info"}
 
 
 def said(err):
@@ -35,13 +24,12 @@ def said(err):
 
 
 @pytest.fixture
-def langshift(authority, tmp_path) -> Run:
-    """Run a command as the user, with these variables only; the password must not come out."""
-    usual = {"PATH": os.environ["PATH"], "HOME": tmp_path, "LANGSHIFT_HOME": tmp_path / "home"}
-    usual |= {"OPENSEARCH_CA_FILE": authority.file, **LOADER}
+def langshift(secured, tmp_path):
+    """Run a command as a user, with these variables only; the password must not come out."""
 
-    def run(*arguments: object, **env: str) -> tuple[int, str, str]:
-        done = command_line.langshift(*arguments, only={}, **usual | env)
+    def run(user, *arguments, **env):
+        usual = {"PATH": os.environ["PATH"], "HOME": tmp_path, "LANGSHIFT_HOME": tmp_path / "home"}
+        done = command_line.langshift(*arguments, only={}, **usual | secured.environment(user) | env)
         assert "s3cret" not in done.stdout + done.stderr
         return done
 
@@ -49,27 +37,19 @@ def langshift(authority, tmp_path) -> Run:
 
 
 @pytest.fixture
-def secured(cluster_url, authority) -> Callable[..., Any]:
-    """The real server behind TLS, a password, and the permissions of a role."""
-
-    @contextmanager
-    def open_(role: dict[str, Any] = EVERYTHING, *, without: tuple[str, ...] = ()) -> Iterator[tuple[str, Guard]]:
-        guard = Guard(role, USER, without=without)
-        with proxy(cluster_url, tls=authority.server, credentials=(USER, PASSWORD), refuse=guard) as (url, _):
-            yield url, guard
-        assert guard.unknown == []
-
-    return open_
+def ingest(folder, secured_name):
+    """The command that loads the small dataset."""
+    return "ingest", folder / "corpus.jsonl", "--index", secured_name
 
 
-def lacks(url: str, named: str) -> str:
+def lacks(secured, user, named):
     return (
-        f"Error: The cluster at {url} denies the request: the user {USER} does not have the permission {named}; "
-        "ask the cluster's administrator for it."
+        f"Error: The cluster at {secured.url} denies the request: the user {user} does not have the permission "
+        f"{named}; ask the cluster's administrator for it."
     )
 
 
-def indices(client, name: str) -> list[str]:
+def indices(client, name):
     return sorted(client.indices.get(index=f"{name}*", params={"expand_wildcards": "all"}))
 
 
@@ -83,12 +63,13 @@ def indices(client, name: str) -> list[str]:
         ("indices:data/write/bulk[s]", "write"),
     ],
 )
-def test_a_load_that_cannot_begin_leaves_nothing(langshift, secured, client, folder, index_name, permission, group):
-    with secured(without=(permission,)) as (url, _):
-        done = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
+def test_a_load_that_cannot_begin_leaves_nothing(
+    langshift, secured, administrator, secured_name, ingest, permission, group
+):
+    user = secured.user_of(everything_but(permission))
     named = f"{permission} (in the action group {group})" if group else permission
-    assert done == (1, "", f"{lacks(url, named)}\n")
-    assert indices(client, index_name) == []
+    assert langshift(user, *ingest) == (1, "", f"{lacks(secured, user, named)}\n")
+    assert indices(administrator, secured_name) == []
 
 
 @pytest.mark.parametrize(
@@ -103,68 +84,66 @@ def test_a_load_that_cannot_begin_leaves_nothing(langshift, secured, client, fol
     ],
 )
 def test_a_load_that_cannot_end_is_gone_on_with(
-    langshift, secured, client, folder, index_name, permission, group, told
+    langshift, secured, administrator, folder, secured_name, ingest, permission, group, told
 ):
-    ingest = ("ingest", folder / "corpus.jsonl", "--index", index_name)
-    with secured(without=(permission,)) as (url, _):
-        code, out, err = langshift(*ingest, OPENSEARCH_URL=url)
+    user = secured.user_of(everything_but(permission))
+    code, out, err = langshift(user, *ingest)
     assert (code, out) == (1, "")
     assert err == (
-        f"{lacks(url, f'{permission} (in the action group {group})')}{told.format(index=index_name)} "
+        f"{lacks(secured, user, f'{permission} (in the action group {group})')}{told.format(index=secured_name)} "
         f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: continue with --resume.\n"
     )
-    assert not client.indices.exists_alias(name=index_name)
-    with secured() as (url, _):
-        code, _, err = langshift(*ingest, "--resume", OPENSEARCH_URL=url)
+    assert not administrator.indices.exists_alias(name=secured_name)
+    secured.set_role(user, everything_but())
+    code, _, err = langshift(user, *ingest, "--resume")
     assert code == 0, err
-    assert client.count(index=index_name)["count"] == DOCUMENTS
-    assert indices(client, index_name) == [f"{index_name}-v0001"]
+    assert administrator.count(index=secured_name)["count"] == DOCUMENTS
+    assert indices(administrator, secured_name) == [f"{secured_name}-v0001"]
 
 
 TEMPLATES = ("indices:admin/index_template/get", "indices:admin/template/get", "cluster:admin/component_template/get")
 
 
 @pytest.mark.parametrize("missing", TEMPLATES)
-def test_without_the_right_to_read_index_templates(langshift, secured, client, folder, index_name, missing):
+def test_without_the_right_to_read_index_templates(langshift, secured, administrator, secured_name, ingest, missing):
     """What such a template does is then seen only in the version that was created."""
-    ingest = ("ingest", folder / "corpus.jsonl", "--index", index_name)
-    components = {"c": {"aliases": {index_name: {}}}}
+    components = {"c": {"aliases": {secured_name: {}}}}
     legacy = missing == "indices:admin/template/get"
     contents = components["c"] if legacy else {}
-    with secured(without=(missing,)) as (url, _):
-        code, _, err = langshift(*ingest, OPENSEARCH_URL=url)
-        assert (code, said(err)) == (0, "")
-        with index_templates(client, index_name, contents, components=None if legacy else components, legacy=legacy):
-            done = langshift(*ingest, "--if-exists", "new-version", OPENSEARCH_URL=url)
+    user = secured.user_of(everything_but(missing))
+    code, _, err = langshift(user, *ingest)
+    assert (code, said(err)) == (0, "")
+    components = None if legacy else components
+    with index_templates(administrator, secured_name, contents, components=components, legacy=legacy):
+        done = langshift(user, *ingest, "--if-exists", "new-version")
     assert done[:2] == (1, "")
-    assert f"because an index template of the cluster would give it the alias {index_name} at once" in done[2]
-    assert indices(client, index_name) == [f"{index_name}-v0001"]
+    assert f"because an index template of the cluster would give it the alias {secured_name} at once" in done[2]
+    assert indices(administrator, secured_name) == [f"{secured_name}-v0001"]
 
 
-def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, index_name, tmp_path):
+def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, secured_name, ingest, tmp_path):
     """Only a load needs to know which cluster it is, to find its journal again."""
     looking = ("cluster:monitor/state", "cluster:monitor/nodes/info", "cluster:monitor/health")
     looking += ("indices:data/read/msearch", *TEMPLATES)
-    with secured(without=looking) as (url, _):
-        code, _, err = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)
-        assert (code, said(err)) == (0, "")
-    with secured(without=("cluster:monitor/main", *looking)) as (url, _):
-        code, out, err = langshift("search", index_name, "Ebbe und Flut", "--json", OPENSEARCH_URL=url)
-        assert (code, err, len(json.loads(out)["hits"])) == (0, "", 10)
-        output = tmp_path / "out"
-        replay = ("evaluate", "replay", folder, "--index", index_name, "--output", output)
-        code, _, err = langshift(*replay, "--json", OPENSEARCH_URL=url)
-        assert code == 0
-        missing = lacks("", "indices:data/read/msearch (in the action group cluster_composite_ops_ro)")
-        assert missing.removeprefix("Error: ").replace(" at  denies", " denies") in err
-        assert json.loads((output / "result.json").read_text())["versions"]["opensearch"] == "unknown"
-        code, out, err = langshift("doctor", "--json", OPENSEARCH_URL=url)
+    user = secured.user_of(everything_but(*looking))
+    code, _, err = langshift(user, *ingest)
+    assert (code, said(err)) == (0, "")
+    user = secured.user_of(everything_but("cluster:monitor/main", *looking))
+    code, out, err = langshift(user, "search", secured_name, "Ebbe und Flut", "--json")
+    assert (code, err, len(json.loads(out)["hits"])) == (0, "", 10)
+    output = tmp_path / "out"
+    code, _, err = langshift(user, "evaluate", "replay", folder, "--index", secured_name, "--output", output, "--json")
+    assert code == 0
+    missing = lacks(secured, user, "indices:data/read/msearch (in the action group cluster_composite_ops_ro)")
+    assert missing.removeprefix("Error: ").replace(f" at {secured.url}", "") in err
+    assert json.loads((output / "result.json").read_text())["versions"]["opensearch"] == "unknown"
+    code, out, err = langshift(user, "doctor", "--json")
     of_the_cluster = [f for f in json.loads(out)["findings"] if f["section"] == "cluster"]
     # An index that another test is loading right now is named here, too.
     found = {f["name"]: (f["status"], f["value"]) for f in of_the_cluster if not f["name"].startswith("index ")}
     assert (code, said(err)) == (0, "")
     assert found == {
-        "reachable": ("ok", url),
+        "reachable": ("ok", secured.url),
         "version": ("warning", "this user may not read it"),
         "health": ("warning", "this user may not read it"),
         "plugins": ("warning", "this user may not list them"),
@@ -172,6 +151,7 @@ def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, in
 
 
 OFF = "disable verification with OPENSEARCH_SSL_VERIFY=false."
+OTHER = f"presents a certificate that cannot be verified: set OPENSEARCH_CA_FILE to the CA that signed it, or {OFF}"
 
 
 @pytest.mark.parametrize(
@@ -185,38 +165,26 @@ OFF = "disable verification with OPENSEARCH_SSL_VERIFY=false."
             {"OPENSEARCH_USERNAME": "", "OPENSEARCH_PASSWORD": ""},
             "requires a user name and password: set OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD.",
         ),
-        (
-            {"OPENSEARCH_CA_FILE": ""},
-            "presents a certificate that cannot be verified: "
-            f"set OPENSEARCH_CA_FILE to the CA that signed it, or {OFF}",
-        ),
-        (
-            {"OPENSEARCH_CA_FILE": "other.pem"},
-            "presents a certificate that cannot be verified: "
-            f"set OPENSEARCH_CA_FILE to the CA that signed it, or {OFF}",
-        ),
+        ({"OPENSEARCH_CA_FILE": ""}, OTHER),
+        ({"OPENSEARCH_CA_FILE": "other.pem"}, OTHER),
     ],
 )
-def test_who_is_not_let_in_writes_nothing(langshift, secured, client, folder, index_name, tmp_path, env, says):
+def test_who_is_not_let_in_writes_nothing(langshift, secured, administrator, secured_name, ingest, tmp_path, env, says):
     if env.get("OPENSEARCH_CA_FILE"):
         env["OPENSEARCH_CA_FILE"] = str(tmp_path / "other.pem")
         trustme.CA().cert_pem.write_to_path(env["OPENSEARCH_CA_FILE"])
-    with secured() as (url, guard):
-        done = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url, **env)
-        assert done == (1, "", f"Error: The cluster at {url} {says}\n")
-        assert not guard.used
-    assert indices(client, index_name) == []
+    assert langshift("administrator", *ingest, **env) == (1, "", f"Error: The cluster at {secured.url} {says}\n")
+    assert indices(administrator, secured_name) == []
 
 
-def test_a_certificate_that_nobody_verifies(langshift, secured, client, folder, index_name):
-    with secured() as (url, _):
-        env = {"OPENSEARCH_URL": url, "OPENSEARCH_SSL_VERIFY": "false", "OPENSEARCH_CA_FILE": ""}
-        code, _, err = langshift("ingest", folder / "corpus.jsonl", "--index", index_name, **env)
+def test_a_certificate_that_nobody_verifies(langshift, administrator, secured_name, ingest):
+    env = {"OPENSEARCH_SSL_VERIFY": "false", "OPENSEARCH_CA_FILE": ""}
+    code, _, err = langshift("administrator", *ingest, **env)
     assert (code, said(err)) == (0, "")
-    assert client.count(index=index_name)["count"] == DOCUMENTS
+    assert administrator.count(index=secured_name)["count"] == DOCUMENTS
 
 
-def make_old(client, index: str, name: str) -> None:
+def make_old(client, index, name):
     """An index that langshift did not make, with the documents of one that it made with alpha 0."""
     vector = client.indices.get_mapping(index=index)[f"{index}-v0001"]["mappings"]["properties"]["embedding"]
     properties = {"vector": vector, "body": {"type": "text"}, "lang": {"type": "keyword"}}
@@ -229,80 +197,108 @@ def make_old(client, index: str, name: str) -> None:
     client.indices.refresh(index=name)
 
 
-def test_the_roles_of_the_documentation_are_enough(langshift, secured, client, folder, index_name, tmp_path):
-    """Every command, over TLS and with a password."""
-    searching, loading, everything = documented_roles(index_name)
+def documented_permissions(text, row):
+    """The permissions that a row of the page's table names, with those of the rows that it refers to."""
+    line = re.search(rf"^\| `{row}`?[^|]*\|(.*)$", text, re.MULTILINE)[1]
+    named = set(re.findall(r"`((?:indices|cluster):[^`]*)`", line))
+    for other in re.findall(r"as `([a-z ]+)`", line):
+        named |= documented_permissions(text, other)
+    return named
 
-    def works(role: dict[str, Any], *arguments: object) -> None:
-        with secured(role) as (url, _):
-            code, _, err = langshift(*arguments, OPENSEARCH_URL=url)
+
+def test_the_roles_of_the_documentation_are_enough_and_its_table_names_what_is_asked_for(
+    langshift, secured, administrator, folder, secured_name, ingest, tmp_path
+):
+    name, text = secured_name, DOCUMENT.read_text(encoding="utf-8")
+    roles = documented_roles(name)
+    # What a note below the table says of all that copies, and of an index with a pipeline.
+    pipeline = {f"cluster:admin/{one}" for one in ("script/get", "script/put", "ingest/pipeline/get")}
+    pipeline |= {"cluster:admin/ingest/pipeline/put", "cluster:admin/ingest/pipeline/simulate"}
+    pipeline |= {"cluster:admin/reindex/rethrottle", "indices:admin/template/get"}
+    pipeline |= {"indices:admin/index_template/get", "cluster:admin/component_template/get"}
+
+    undocumented = {}
+
+    def works(role, *arguments, row=None, more=frozenset()):
+        user = secured.user_of(roles[role])
+        code, _, err = langshift(user, *arguments)
         assert code == 0, (arguments, err)
+        row = row or " ".join(one for one in arguments[:2] if str(one).isalpha() and one not in (name,))
+        undocumented[row] = secured.used(user) - documented_permissions(text, row) - LOOKING - pipeline - more
 
-    ingest = ("ingest", folder / "corpus.jsonl", "--index", index_name, "--alpha", "0")
-    works(loading, *ingest)
-    make_old(client, index_name, f"{index_name}-old")
-    works(searching, "search", index_name, "Ebbe und Flut")
-    works(searching, "evaluate", "replay", folder, "--index", index_name, "--output", tmp_path / "out")
+    works("loading", *ingest, "--alpha", "0", row="ingest")
+    make_old(administrator, name, f"{name}-old")
+    works("searching", "search", name, "Ebbe und Flut", row="search")
+    calibrate = ("anchors", "calibrate", name)
+    user = secured.user_of(roles["searching"])
+    needed = "indices:admin/mapping/put (in the action group create_index)"
+    assert langshift(user, *calibrate) == (1, "", f"{lacks(secured, user, needed)}\n")
+    # With fewer documents than it takes.
+    user = secured.user_of(roles["loading"])
+    assert "Calibration needs 30 documents" in langshift(user, *calibrate)[2]
+    undocumented["anchors calibrate"] = secured.used(user) - documented_permissions(text, "anchors calibrate") - LOOKING
+    works("searching", "search", name, "Ebbe", "--from", 0, "--facet", "language", "--one-per-group", row="search")
+    works("searching", "evaluate", "replay", folder, "--index", name, "--output", tmp_path / "out")
     # The model refuses all, after the documents were read.
-    with chat_server(lambda _: "") as model, secured(searching) as (url, _):
+    with chat_server(lambda _: "") as model:
         models = ("--generator", model.name, "--rerank", model.name)
-        _, _, err = langshift("dataset", "make", index_name, tmp_path / "made", *models, OPENSEARCH_URL=url)
-    assert "Error: None of the 15 questions can be used, and nothing was written: the model refused" in err
-    works(everything, "retune", index_name, "--alpha", "0.5", "--throttle", "1000")
-    works(everything, "rollback", index_name)
-    works(everything, "reencode", index_name, "--encoder", "use-m", "--alpha", "0.25")
-    works(everything, "rollback", index_name)
-    works(everything, "pipeline", "install", index_name)
-    works(searching, "pipeline", "verify", index_name)
-    works(everything, "retune", index_name, "--alpha", "0.7")
-    works(everything, "pipeline", "remove", index_name)
-    works(with_every_index(searching), "index", "list")
-    works(searching, "index", "describe", index_name)
-    works(everything, "index", "drop", index_name, "--yes")
+        done = langshift(secured.user_of(roles["searching"]), "dataset", "make", name, tmp_path / "made", *models)
+    assert "Error: None of the 15 questions can be used, and nothing was written: the model refused" in done[2]
+    works("everything", "retune", name, "--alpha", "0.5", "--throttle", "1000", row="retune")
+    works("everything", "rollback", name, row="rollback")
+    works("everything", "reencode", name, "--encoder", "use-m", "--alpha", "0.25", row="reencode")
+    works("everything", "rollback", name, row="rollback")
+    works("everything", "pipeline", "install", name)
+    works("loading", "pipeline", "verify", name)
+    works("everything", "retune", name, "--alpha", "0.7", row="retune")
+    works("everything", "pipeline", "remove", name)
+    works("listing", "index", "list", row="index list")
+    works("searching", "index", "describe", name)
+    works("everything", "index", "drop", name, "--yes")
     fields = ("--vector-field", "vector", "--text-field", "body", "--language-field", "lang", "--encoder", "use-m")
-    works(everything, "adopt", f"{index_name}-old", "--name", index_name, *fields)
-    assert client.count(index=index_name)["count"] == DOCUMENTS
-    works(loading, *ingest, "--if-exists", "replace")
-    assert client.count(index=f"{index_name}-old")["count"] == DOCUMENTS
+    old = documented_permissions(text, "adopt`, on the old index")
+    works("everything", "adopt", f"{name}-old", "--name", name, *fields, row="ingest", more=old)
+    assert administrator.count(index=name)["count"] == DOCUMENTS
+    works("loading", *ingest, "--if-exists", "replace", row="ingest")
+    assert administrator.count(index=f"{name}-old")["count"] == DOCUMENTS
+    assert {row: some for row, some in undocumented.items() if some} == {}
 
 
-def test_who_may_only_search(langshift, secured, client, folder, index_name):
-    searching, loading, _ = documented_roles(index_name)
-    ingest = ("ingest", folder / "corpus.jsonl", "--index", index_name)
-    with secured(searching) as (url, _):
-        code, _, err = langshift(*ingest, OPENSEARCH_URL=url)
-    assert (code, err) == (1, f"{lacks(url, 'indices:admin/create (in the action group create_index)')}\n")
-    assert indices(client, index_name) == []
-    with secured(loading) as (url, _):
-        assert langshift(*ingest, OPENSEARCH_URL=url)[0] == 0
-        for command, permission in (
-            (("pipeline", "install"), "cluster:admin/script/get"),
-            (("retune", "--alpha", "0.5"), "cluster:admin/script/get"),
-        ):
-            code, out, err = langshift(*command, index_name, OPENSEARCH_URL=url)
-            assert (code, out, err) == (1, "", f"{lacks(url, permission)}\n")
-        before = indices(client, index_name)
-    assert before == [f"{index_name}-v0001"]
+def test_who_may_only_search(langshift, secured, administrator, secured_name, ingest):
+    roles = documented_roles(secured_name)
+    user = secured.user_of(roles["searching"])
+    code, _, err = langshift(user, *ingest)
+    assert (code, err) == (1, f"{lacks(secured, user, 'indices:admin/create (in the action group create_index)')}\n")
+    assert indices(administrator, secured_name) == []
+    user = secured.user_of(roles["loading"])
+    assert langshift(user, *ingest)[0] == 0
+    for command, permission in (
+        (("pipeline", "install"), "cluster:admin/script/get"),
+        (("retune", "--alpha", "0.5"), "cluster:admin/script/get"),
+    ):
+        assert langshift(user, *command, secured_name) == (1, "", f"{lacks(secured, user, permission)}\n")
+    assert indices(administrator, secured_name) == [f"{secured_name}-v0001"]
 
 
 def test_a_load_by_who_may_make_no_pipeline_does_not_take_the_place_of_a_version_with_one(
-    langshift, secured, client, folder, pipelines
+    langshift, secured, administrator, folder, secured_name, ingest
 ):
-    ingest = ("ingest", folder / "corpus.jsonl", "--index", pipelines, "--if-exists", "replace")
-    with secured() as (url, _):
-        assert langshift(*ingest, OPENSEARCH_URL=url)[0] == 0
-        assert langshift("pipeline", "install", pipelines, OPENSEARCH_URL=url)[0] == 0
-    with secured(without=("cluster:admin/ingest/pipeline/put",)) as (url, _):
-        code, out, err = langshift(*ingest, OPENSEARCH_URL=url)
-    named = "cluster:admin/ingest/pipeline/put (in the action group cluster_manage_pipelines)"
-    handled = f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: continue with --resume."
-    assert (code, out, err) == (1, "", f"{lacks(url, named)} {handled}\n")
-    assert list(client.indices.get_alias(name=pipelines)) == [f"{pipelines}-v0001"]
-    with secured() as (url, _):
-        code, _, err = langshift(*ingest, "--resume", OPENSEARCH_URL=url)
-    assert code == 0, err
-    assert f"{pipelines}-v0002 shifts what other clients write, as {pipelines}-v0001 did." in err.splitlines()
-    assert installed(client, f"{pipelines}-v0002") is not None
+    replace = (*ingest, "--if-exists", "replace")
+    assert langshift("administrator", *replace)[0] == 0
+    assert langshift("administrator", "pipeline", "install", secured_name)[0] == 0
+    try:
+        user = secured.user_of(everything_but("cluster:admin/ingest/pipeline/put"))
+        code, out, err = langshift(user, *replace)
+        named = "cluster:admin/ingest/pipeline/put (in the action group cluster_manage_pipelines)"
+        handled = f"{DOCUMENTS} lines of {folder / 'corpus.jsonl'} handled: continue with --resume."
+        assert (code, out, err) == (1, "", f"{lacks(secured, user, named)} {handled}\n")
+        assert list(administrator.indices.get_alias(name=secured_name)) == [f"{secured_name}-v0001"]
+        code, _, err = langshift("administrator", *replace, "--resume")
+        assert code == 0, err
+        assert f"{secured_name}-v0002 shifts what other clients write, as {secured_name}-v0001 did." in err.splitlines()
+        assert installed(administrator, f"{secured_name}-v0002") is not None
+    finally:
+        langshift("administrator", "pipeline", "remove", secured_name)
 
 
 @pytest.mark.parametrize(
@@ -312,11 +308,10 @@ def test_a_load_by_who_may_make_no_pipeline_does_not_take_the_place_of_a_version
         ("indices:admin/settings/update", "manage"),
     ],
 )
-def test_a_pipeline_that_may_not_be_made(langshift, secured, client, folder, index_name, permission, group):
-    with secured() as (url, _):
-        assert langshift("ingest", folder / "corpus.jsonl", "--index", index_name, OPENSEARCH_URL=url)[0] == 0
-    with secured(without=(permission,)) as (url, _):
-        done = langshift("pipeline", "install", index_name, OPENSEARCH_URL=url)
-    assert done == (1, "", f"{lacks(url, f'{permission} (in the action group {group})')}\n")
-    assert f"langshift-{index_name}-v0001" not in client.ingest.get_pipeline(params={"ignore": 404})
-    assert "default_pipeline" not in str(client.indices.get_settings(index=index_name))
+def test_a_pipeline_that_may_not_be_made(langshift, secured, administrator, secured_name, ingest, permission, group):
+    assert langshift("administrator", *ingest)[0] == 0
+    user = secured.user_of(everything_but(permission))
+    done = langshift(user, "pipeline", "install", secured_name)
+    assert done == (1, "", f"{lacks(secured, user, f'{permission} (in the action group {group})')}\n")
+    assert f"langshift-{secured_name}-v0001" not in administrator.ingest.get_pipeline(params={"ignore": 404})
+    assert "default_pipeline" not in str(administrator.indices.get_settings(index=secured_name))

@@ -10,7 +10,7 @@ import pytest
 import trustme
 from opensearchpy.exceptions import OpenSearchException
 from searched import a_name, drop, make_index
-from security_plugin import Guard
+from secured_cluster import documented_roles, everything_but
 from tls_proxy import proxy
 
 import langshift
@@ -20,16 +20,6 @@ from langshift.settings import Settings
 
 USER, PASSWORD = "anna", "grün:s3cret/@%ß"
 OFF = "disable verification with OPENSEARCH_SSL_VERIFY=false."
-# What docs/reference/permissions.md says of searching, without the action groups that any cluster has.
-SEARCHING = {
-    "cluster_permissions": ["cluster_monitor", "cluster_composite_ops_ro"],
-    "index_permissions": [
-        {
-            "index_patterns": ["langshift-test-*"],
-            "allowed_actions": ["read", "indices_monitor", "indices:admin/get", "indices:admin/mappings/get"],
-        }
-    ],
-}
 
 
 @pytest.fixture(scope="module")
@@ -64,43 +54,62 @@ def said(error):
     return str(error)
 
 
+@pytest.fixture(scope="module")
+def secured_index(secured, administrator, tmp_path_factory):
+    """An index of the cluster with the security plugin."""
+    name = a_name()
+    with secured.settings_of("administrator"):
+        make_index(administrator, tmp_path_factory.mktemp("secured") / "corpus.jsonl", name)
+    yield name
+    drop(administrator, name)
+
+
+@pytest.fixture
+def as_user(secured, monkeypatch):
+    """Makes a user who may do this, and takes the settings of that one."""
+
+    def set_(role):
+        user = secured.user_of(role)
+        for variable, value in secured.environment(user).items():
+            monkeypatch.setenv(variable, value)
+        return user
+
+    return set_
+
+
 @pytest.mark.parametrize("without", [(), ("cluster:monitor/nodes/info", "cluster:monitor/main")])
-def test_who_may_search_and_no_more_searches_in_every_mode(name, cluster_url, authority, settings, without):
-    guard = Guard(SEARCHING, USER, without=without)
-    with proxy(cluster_url, tls=authority.server, credentials=(USER, PASSWORD), refuse=guard) as (url, _):
-        settings(url)
+def test_who_may_search_and_no_more_searches_in_every_mode(secured_index, as_user, without):
+    name = secured_index
+    as_user(everything_but(*without) if without else documented_roles(name)["searching"])
 
-        async def all_modes():
-            async with await langshift.open_index_async(name) as index:
-                first = await index.search("Moon", mode="hybrid", size=1, from_=0, sort="group", facets="language")
-                more = {"from_": 1, "point_in_time": first.point_in_time}
-                assert (await index.search("Moon", mode="hybrid", size=1, **more)).hits
-                return [
-                    await index.search("Moon", mode=mode, explain=True, filters={"language": ["de", "en"]})
-                    for mode in ("dense", "lexical", "hybrid", "balanced")
-                ]
+    async def all_modes():
+        async with await langshift.open_index_async(name) as index:
+            first = await index.search("Moon", mode="hybrid", size=1, from_=0, sort="group", facets="language")
+            more = {"from_": 1, "point_in_time": first.point_in_time}
+            assert (await index.search("Moon", mode="hybrid", size=1, **more)).hits
+            return [
+                await index.search("Moon", mode=mode, explain=True, filters={"language": ["de", "en"]})
+                for mode in ("dense", "lexical", "hybrid", "balanced")
+            ]
 
-        awaited = asyncio.run(all_modes())
-        with langshift.open_index(name) as index:
-            hybrid = index.search("Moon", mode="hybrid", filters={"language": ["de", "en"]})
-    assert guard.unknown == []
+    awaited = asyncio.run(all_modes())
+    with langshift.open_index(name) as index:
+        hybrid = index.search("Moon", mode="hybrid", filters={"language": ["de", "en"]})
     assert [len(result.hits) > 0 for result in awaited] == [True] * 4
     assert [hit.id for hit in hybrid.hits] == [hit.id for hit in awaited[2].hits]
     assert [hit.score for hit in hybrid.hits] == pytest.approx([hit.score for hit in awaited[2].hits], abs=1e-4)
 
 
-def test_what_is_not_permitted_is_named(name, cluster_url, authority, settings):
+def test_what_is_not_permitted_is_named(secured, secured_index, as_user):
     page = "indices:data/read/point_in_time/create"
-    guard = Guard(SEARCHING, USER, without=("indices:data/read/msearch", page))
-    with proxy(cluster_url, tls=authority.server, credentials=(USER, PASSWORD), refuse=guard) as (url, _):
-        settings(url)
-        with pytest.raises(langshift.ClusterError) as refused:
-            asyncio.run(langshift.search_async(name, "Moon", explain=True))
-        with pytest.raises(langshift.ClusterError, match=rf"the permission {page} \(in the action group read\)"):
-            langshift.search(name, "Moon", from_=0)
-    told = said(refused.value).replace(f"The cluster at {url}", "The cluster")
+    user = as_user(everything_but("indices:data/read/msearch", page))
+    with pytest.raises(langshift.ClusterError) as refused:
+        asyncio.run(langshift.search_async(secured_index, "Moon", explain=True))
+    with pytest.raises(langshift.ClusterError, match=rf"the permission {page} \(in the action group read\)"):
+        langshift.search(secured_index, "Moon", from_=0)
+    told = said(refused.value).replace(f"The cluster at {secured.url}", "The cluster")
     assert told == (
-        f"The cluster denies the request: the user {USER} does not have the permission indices:data/read/msearch "
+        f"The cluster denies the request: the user {user} does not have the permission indices:data/read/msearch "
         "(in the action group cluster_composite_ops_ro); ask the cluster's administrator for it."
     )
 

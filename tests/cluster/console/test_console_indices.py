@@ -133,9 +133,7 @@ def test_an_adopted_index_is_described_by_its_own_fields(client, cluster_url, br
 def test_an_index_that_is_not_there_has_no_page(browser):
     answer = browser.get("/indices/nothing-of-that-name")
     assert answer.status_code == 404
-    assert sentence(answer) == (
-        "There is no index nothing-of-that-name: `langshift index list` lists the existing indices."
-    )
+    assert sentence(answer) == "There is no index nothing-of-that-name: choose one from the list of indices."
 
 
 def test_what_cannot_be_a_name_is_refused(browser):
@@ -145,10 +143,9 @@ def test_what_cannot_be_a_name_is_refused(browser):
     assert "<b>*" not in answer.text
 
 
-def test_an_index_of_somebody_else_has_no_page(client, browser, index_name):
-    client.indices.create(index=index_name)
-    answer = browser.get(f"/indices/{index_name}")
-    assert answer.status_code == 404
-    assert sentence(answer) == (
-        f"{index_name} is an index, not an alias for versions: give the alias, or another name."
-    )
+def test_an_index_of_somebody_else_has_no_page_and_is_as_one_that_is_missing(client, browser, index_name):
+    client.indices.create(index=index_name, body={"aliases": {f"{index_name}-alias": {}}})
+    for name in (index_name, f"{index_name}-alias"):
+        answer = browser.get(f"/indices/{name}")
+        assert answer.status_code == 404
+        assert sentence(answer) == f"There is no index {name}: choose one from the list of indices."

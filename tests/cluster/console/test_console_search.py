@@ -245,7 +245,7 @@ def test_gamma_is_chosen_from_a_list(ask, gamma):
     assert "0.9 times what all queries have in common." in why
     refused = ask(q=RIVER, left=gamma, left__gamma="0.5", right=gamma)
     assert refused.status_code == 400
-    assert "left.gamma: gamma 0.5 cannot be used" in refused.text
+    assert "but it must be 0, or a number from 0.9 to 0.98" in refused.text
 
 
 def test_one_per_group_lists_the_translations_inside_the_hit(ask):
@@ -320,7 +320,8 @@ def test_script_anywhere_is_shown_as_text(ask, path):
         ),
         (
             {"right__mode": "evil"},
-            "right.mode is 'evil', but it must be one of auto, dense, lexical, sparse, hybrid, balanced, anchored.",
+            "right.mode is 'evil', but it must be one of auto, dense, lexical, sparse, hybrid, balanced, anchored: "
+            "correct it in the address, or leave it out to use the default.",
         ),
         (
             {"left": "no-such-index"},
@@ -455,7 +456,7 @@ def test_pages_are_cut_from_one_ranking_while_documents_are_written(ask, http, c
         ({"filter": "year=many"}, "The filter year=many does not fit its field"),
         ({"sort": "text"}, "cannot sort by its field 'text'"),
         ({"facet": "text"}, "cannot count by its field 'text'"),
-        ({"from": "1000"}, "from is '1000', but it must be a number from 0 to 999"),
+        ({"from": "1000"}, "from is '1000', but it must be a whole number from 0 to 999"),
     ],
 )
 def test_what_cannot_be_filtered_sorted_or_counted_by_is_told(ask, given, told):

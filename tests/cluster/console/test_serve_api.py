@@ -136,7 +136,7 @@ def names(api):
 
 def test_shards_that_are_away_shorten_the_list_and_a_cluster_that_has_too_much_ends_it(client, proxy, through, index):
     away = Refusal(503, {"type": "search_phase_execution_exception", "reason": "all shards failed"})
-    proxy.inject(f"{index}-v0001/_search", [whole(away), whole(pressed())])
+    proxy.inject(f"{index}-v0001/_search", [whole(away), whole(away), whole(pressed())])
     versions = versions_of(client, index)
     assert searchable(through, versions) == []
     with pytest.raises(TransportError, match="429"):
@@ -192,6 +192,21 @@ REFUSED = {
     "field": ({"json": {"index": "INDEX", "query": "y", "filters": {"colour": "red"}}}, 400, "colour"),
     "excluded": ({"json": {"index": "INDEX", "query": "y", "prefer_language": 0.1, "spread": 0.1}}, 400, "exclusive"),
     "too large": ({"json": {"index": "INDEX", "query": "y" * (9 << 20)}}, 413, "MiB"),
+    "script": ({"json": {"index": "INDEX", "query": "y", "dsl_filter": {"script": {}}}}, 400, "may not use 'script'"),
+    "another index": (
+        {
+            "json": {
+                "index": "INDEX",
+                "query": "y",
+                "dsl_filter": {"terms": {"year": {"index": "x", "id": "1", "path": "y"}}},
+            }
+        },
+        400,
+        "terms takes a list of values",
+    ),
+    "stars": ({"json": {"index": "INDEX", "query": "y", "fields": ["*a*b*c*"]}}, 400, "one * at most"),
+    "many names": ({"json": {"index": "INDEX", "query": "y", "fields": ["a"] * 100_000}}, 400, "at most 100 names"),
+    "long name": ({"json": {"index": "INDEX", "query": "y", "sort": "y" * 5000}}, 400, "has no field 'yyyy"),
     "point in time": ({"json": {"index": "INDEX", "query": "y", "from": 0, "point_in_time": "x"}}, 400, "has expired"),
 }
 
@@ -204,6 +219,16 @@ def test_what_cannot_be_searched_for_is_refused_as_json(api, index, case):
     answer = api.post("/api/search", **how)
     assert problem(answer)[0] == status
     assert said in answer.json()["error"]["message"]
+
+
+def test_an_index_of_somebody_else_is_as_one_that_is_missing(client, api, index_name):
+    client.indices.create(index=index_name, body={"aliases": {f"{index_name}-alias": {}}})
+    for name in (index_name, f"{index_name}-alias", f"{index_name}-none"):
+        said = f"There is no index {name}: choose one from the list of indices."
+        for path, body in (("search", {"index": name, "query": "x"}), ("embeddings", {"model": name, "input": "x"})):
+            answer = api.post(f"/{'api' if path == 'search' else 'v1'}/{path}", json=body)
+            assert problem(answer) == (404, "not_found")
+            assert answer.json()["error"]["message"] == said
 
 
 def test_it_is_described_with_what_it_refuses(api):

@@ -161,6 +161,8 @@ def test_killed_and_crowded_out_it_starts_elsewhere_with_its_data(home: Path, op
         after = embedded.up(home)
     assert after.url != before.url
     with OpenSearch(after.url) as client:
+        # A server is up once it answers: its indices may still be recovered.
+        client.cluster.health(index="kept", wait_for_status="yellow", timeout=60)
         assert client.get(index="kept", id="1")["_source"] == {"n": 1}
 
     assert run(home, "down") == (0, "OpenSearch is stopped. Its data is kept.\n", "")
@@ -172,6 +174,48 @@ def test_killed_and_crowded_out_it_starts_elsewhere_with_its_data(home: Path, op
     assert (code, json.loads(out)["embedded"]) == (0, {**none, **kept})
     # The next start prefers the port that it has now.
     assert json.loads((home / "server.json").read_text())["port"] == int(after.url.rpartition(":")[2])
+
+
+def test_an_index_that_is_never_recovered_is_in_the_way_of_no_command(home: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    words = ("die Ebbe", "die Flut")
+    lines = [{"_id": str(n), "text": text, "language": "de", "embedding": [1.0, n]} for n, text in enumerate(words)]
+    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    load = ("ingest", str(corpus), "--encoder", "given", "--alpha", "0", "--index")
+    for name in ("whole", "lost"):
+        code, _, err = run(home, *load, name)
+        assert code == 0, err
+    with OpenSearch(embedded.up(home).url) as client:
+        uuid = client.indices.get_settings(index="lost-v0001")["lost-v0001"]["settings"]["index"]["uuid"]
+    embedded.down(home)
+    shutil.rmtree(Path(str(embedded.places(home)["data"])) / "nodes" / "0" / "indices" / uuid / "0")
+
+    # Whichever command starts the server, and without a look at the health of all.
+    code, out, err = run(home, "search", "whole", "Ebbe", "--mode", "lexical", "--json")
+    assert code == 0, err
+    assert [hit["id"] for hit in json.loads(out)["hits"]] == ["0"]
+    server = embedded.up(home)
+    code, out, err = run(home, "up")
+    sentence = (
+        "No node has all shards of lost-v0001, and none is being recovered; GET /_cluster/allocation/explain says why. "
+        "All other indices work; `langshift index drop NAME` removes an index."
+    )
+    assert (code, out, err) == (0, f"{server}\n", f"{sentence}\n")
+    for command in (("search", "lost", "Ebbe", "--mode", "lexical"), ("index", "describe", "lost")):
+        assert run(home, *command) == (1, "", f"Error: {sentence}\n")
+    for command in (
+        ("doctor",),
+        ("index", "list"),
+        ("index", "describe", "whole"),
+        ("pipeline", "install", "whole"),
+        (*load, "whole", "--if-exists", "replace"),
+        (*load, "further"),
+        ("index", "drop", "lost", "--yes"),
+    ):
+        code, _, err = run(home, *command)
+        assert code == 0, err
+    assert embedded.up(home) == server
+    assert run(home, "up")[2] == ""
 
 
 def test_a_server_that_dies_while_starting_shows_the_end_of_its_log(stopped: Path) -> None:

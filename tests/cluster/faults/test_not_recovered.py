@@ -11,8 +11,7 @@ from http_exchange import Reply
 from nothing_lost import write_corpus
 from opensearchpy.exceptions import NotFoundError, TransportError
 from plain_index import PLAIN
-from security_plugin import security_exception
-from server_words import recovering, unknown, unknown_target
+from server_words import recovering, security_exception, unknown, unknown_target
 from transferring import Meanwhile, behind, blocked, everything, index, moved, plan, unfinished
 
 from langshift.client import make_async_client

@@ -1,5 +1,6 @@
 """The ingest processor ``langshift`` of the plugin: one pipeline for all indices, beside Painless and NumPy."""
 
+import base64
 import json
 import random
 
@@ -19,6 +20,7 @@ from langshift.plugin import metadata, pipelines, shift_script
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.stored_shift import StoredShift
 
+NOT_FINITE = base64.b64encode(np.full(DIMENSION, np.nan, "<f4").tobytes()).decode()
 SHIFT = made_shift(alpha=0.75, alphas={"th": 0.5}, gamma=0.9)
 INDICES, CASES = read_table()
 # Over HTTP each document has an id.
@@ -238,6 +240,105 @@ def test_what_cannot_be_shifted_is_refused_alone(client, index, index_name, pipe
             client.index(index=name, id="1", body={"text": "x"}, params={"pipeline": pipeline})
         assert refused.value.status_code == 400
         assert shift_script.reason(refused.value.info["error"]) == sentence
+
+
+def with_value(meta, path, value):
+    """A copy of a ``_meta`` with another value at a path."""
+    head, _, rest = path.partition(".")
+    return {**meta, head: with_value(meta.get(head, {}), rest, value) if rest else value}
+
+
+NO_ROWS = f"expected base64 of {DIMENSION} finite 32-bit floats, or of several times as many"
+TWO_ROWS = base64.b64encode(bytes(8 * DIMENSION)).decode()
+# Values that are wrong at a path of ``_meta``, with what is said of them; None where it is said of what is within.
+WRONG = [
+    ("langshift.dimension", "8", "expected a number"),
+    ("langshift.gamma", None, "expected a number"),
+    ("langshift.alpha", "NaN", "expected a number"),
+    ("langshift.alphas", ["th"], "expected an object"),
+    ("langshift.pivot", 5, "expected text"),
+    ("langshift.languages", "de", "expected a list"),
+    ("langshift_vectors", [], "expected an object"),
+    ("langshift_vectors", None, "expected an object"),
+    ("langshift_vectors.hash", {}, "expected text"),
+    ("langshift_vectors.vectors", ["AAAA"], "expected an object"),
+    *[
+        (
+            f"langshift_vectors.{name}",
+            value,
+            f"expected base64 of {DIMENSION} finite 32-bit floats, or of several times as many",
+        )
+        for name in ("directions", "common", "vectors.de")
+        for value in (None, {"0": [1.0]}, [[1.0]], "no base64!", "AAAAAA==", "", NOT_FINITE)
+    ],
+    (
+        "langshift_vectors.common",
+        base64.b64encode(bytes(8 * DIMENSION)).decode(),
+        f"{2 * DIMENSION} numbers, not {DIMENSION}",
+    ),
+    ("langshift_vectors.own", "x", "expected an object"),
+    ("langshift_vectors.own", {"hash": "h", "weight": [1], "vectors": {}}, None),
+    ("langshift_fields", "embedding", "expected an object"),
+    ("langshift_fields.vector", 3, "expected text"),
+    ("langshift_fields.stamp", "", "it is empty"),
+    ("langshift_fields.texts", "text", "expected a list"),
+    ("langshift_fields.texts", [5], "expected text"),
+    ("langshift_fields", {"texts": ["text"], "split": "yes"}, None),
+    *[
+        (f"langshift_fields.{name}", field, f"{field} is one of OpenSearch's own fields")
+        for name, field in [
+            ("language", "_id"),
+            ("language", "_index.x"),
+            ("stamp", "_routing"),
+            ("confidence", "_version"),
+            ("vector", "_if_seq_no"),
+            ("told", "_id"),
+            ("parent", "_index"),
+            ("group", "_id"),
+        ]
+    ],
+    ("langshift_fields.language", "text.de", "text.de is not a keyword in the mapping"),
+    ("langshift_fields.texts", ["text", "_id"], "_id is one of OpenSearch's own fields"),
+    *[
+        ("langshift_fields", fields, None)
+        for fields in ({"language": "shift.language"}, {"stamp": "language"}, {"confidence": "text"})
+    ],
+]
+
+
+def test_metadata_that_somebody_has_changed_is_refused_with_the_place_and_nothing_is_written(client, index, index_name):
+    meta = metadata.read_metadata(client, index)
+    document = {"embedding": raw_vector(), "language": "de", "text": "x"}
+    query = {"vector": raw_vector(), "text": "x", "mode": "anchored"}
+    queried = 0
+    for path, value, why in WRONG:
+        client.indices.put_mapping(index=index, body={"_meta": with_value(meta, path, value)})
+        requests = {
+            "write": lambda: client.index(index=index_name, id="1", body=document),
+            "query": lambda: client.search(
+                index=index_name, body={"query": {"langshift": {**query, "mode": "anchored"}}}
+            ),
+        }
+        for kind, request in requests.items():
+            try:
+                request()
+            except RequestError as refused:
+                said = shift_script.reason(refused.info["error"])
+                assert said.startswith(f"[langshift] Index {index} cannot be read: _meta.{path}"), (path, value, said)
+                assert why is None or f" is wrong ({why}). Correct it with PUT /{index}/_mapping, or" in said, (
+                    path,
+                    said,
+                )
+                assert said.endswith(f"remove the index with `langshift index drop {index_name}`.")
+                queried += kind == "query"
+            else:
+                # A query needs neither the scales of languages nor the places that are only written to.
+                assert kind == "query", (path, value)
+    assert queried > len(WRONG) / 2
+    client.indices.refresh(index=index)
+    assert client.count(index=f"{index_name}*")["count"] == 0
+    client.indices.put_mapping(index=index, body={"_meta": meta})
+    client.index(index=index_name, id="1", body=document)
 
 
 def test_what_runs_first_is_there_and_runs_in_no_circle(client, index, pipeline):

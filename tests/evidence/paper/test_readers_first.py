@@ -190,7 +190,8 @@ def test_no_way_to_search_loses_by_the_index_instead_of_the_search(done, indices
     for name, weight in ((NAME, own), (WITHOUT, 0)):
         scales = ("--alpha", "1", "--gamma", ".97", "--own", weight)
         done("ingest", split / "corpus.jsonl", "--index", name, *scales, "--chunk", chunk)
-        done("anchors", "calibrate", name)
+    # Neither is calibrated: what one calibration finds and another does not is no matter of where the preference is.
+    lost = []
     for way, setting in WAYS.items() if chunk == "off" else [("chunks", "dense")]:
         before = _with(setting, own)
         print(f"\n{kept} kept, {way}: {before} without, {setting} with own {own:g}")
@@ -198,7 +199,12 @@ def test_no_way_to_search_loses_by_the_index_instead_of_the_search(done, indices
             done(
                 "evaluate", "replay", split, "--index", name, "--setting", asked_as, "--output", tmp_path / way / place
             )
-        require_nothing_lost(done, tmp_path / way / "before", tmp_path / way / "after")
+        try:
+            require_nothing_lost(done, tmp_path / way / "before", tmp_path / way / "after")
+        except AssertionError:
+            # Of the others, people want to know, too.
+            lost.append(way)
+    assert not lost
 
 
 def _with(setting, own):

@@ -23,30 +23,43 @@ final class DocumentShift {
     private final StoredShift shift;
     private final String vector, language, confidence, stamp, told, title, parent, group;
     private final List<String> texts;
-    private final boolean split, paged;
+    private final boolean split, paged, unit;
     /** The languages that detection is limited to; empty for all. */
     private final Set<String> languages;
 
     /**
      * @param meta the whole `_meta` of the index
      * @param paged whether its mapping has pages; else any value that comes first would tell what others must be
+     * @param asWritten whether a document that is updated has its vector as it was written
      */
-    DocumentShift(String index, Map<String, Object> meta, boolean paged) {
+    DocumentShift(IndexMeta meta, boolean paged, boolean asWritten) {
         this.paged = paged;
-        Map<String, Object> fingerprint = IndexFacts.map(meta.get("langshift")), fields = IndexFacts.map(meta.get("langshift_fields"));
-        shift = new StoredShift(index, fingerprint, IndexFacts.map(meta.get("langshift_vectors")));
-        languages = Set.copyOf(IndexFacts.strings(fingerprint.get("languages")));
-        vector = IndexFacts.text(fields, "vector", "embedding");
-        language = IndexFacts.text(fields, "language", "language");
-        confidence = IndexFacts.text(fields, "confidence", "language_confidence");
-        stamp = IndexFacts.text(fields, "stamp", "shift");
-        told = IndexFacts.text(fields, "told", language);
-        List<String> own = IndexFacts.strings(fields.get("texts"));
+        unit = asWritten && meta.object("langshift").flag("normalised");
+        IndexMeta fields = meta.object("langshift_fields");
+        shift = new StoredShift(meta);
+        languages = Set.copyOf(meta.object("langshift").texts("languages"));
+        vector = fields.field("vector", "embedding");
+        language = fields.field("language", "language");
+        confidence = fields.field("confidence", "language_confidence");
+        stamp = fields.field("stamp", "shift");
+        told = fields.field("told", language);
+        List<String> own = fields.fields("texts");
         texts = own.isEmpty() ? List.of("title", "text") : own;
-        title = own.isEmpty() ? "title" : IndexFacts.text(fields, "title", null);
-        split = own.isEmpty() || Boolean.TRUE.equals(fields.get("split"));
-        parent = IndexFacts.text(fields, "parent", null);
-        group = IndexFacts.text(fields, "group", "group");
+        title = own.isEmpty() ? "title" : fields.text("title", null);
+        split = own.isEmpty() || fields.flag("split");
+        parent = fields.field("parent", null);
+        group = fields.field("group", "group");
+        List<String> written = Stream.of(vector, language, confidence, stamp, parent).filter(Objects::nonNull).toList();
+        for (String field : written) {
+            long met = Stream.concat(written.stream(), texts.stream()).filter(one -> overlap(one, field)).count();
+            if (met > 1) {
+                throw meta.wrong("langshift_fields", field + " and another field would be written into each other");
+            }
+        }
+    }
+
+    private static boolean overlap(String one, String other) {
+        return (one + ".").startsWith(other + ".") || other.startsWith(one + ".");
     }
 
     /** Puts its texts into the form in which they are asked for. */
@@ -201,12 +214,36 @@ final class DocumentShift {
             move(document, strings, tag);
             return;
         }
+        if (unit && value != null) {
+            requireItsOwn(value, old, name);
+        }
         String own = spoken instanceof String text ? text : Languages.UND;
         // A stamp that took nothing away may have kept the language of another.
         String known = fitting(old.get("language"), alpha != 0 ? null : spoken), named = fitting(old.get("tag"), spoken);
         String tag = !named.isEmpty() ? named : known.startsWith(own + "-") ? known : own;
         String key = mine && shift.vectors.containsKey(known) ? known : shift.key(tag);
         restamp(document, value, stamped, newStamp(key, tag, own), name);
+    }
+
+    /** Refuses a vector that is as long as the encoder makes them, and would not be without what its stamp says was done. */
+    private void requireItsOwn(Object value, Map<String, Object> old, String name) {
+        double[] raw = numbers(value, name), step = new double[raw.length];
+        if (isUnit(raw)) {
+            prefer(raw, -1, IndexFacts.map(old.get("own")), name);
+            String had = String.valueOf(old.get("language"));
+            add(step, IndexFacts.number(old.get("alpha"), 0), had, shift.vectors.get(had), name);
+            shift.transform(raw, step, IndexFacts.number(old.get("gamma"), 0), 0);
+            if (!isUnit(raw)) {
+                throw new IllegalArgumentException(
+                    name + " has a new vector in " + vector + ", but the stamp of the one before in " + stamp + ": send " + stamp
+                        + " null with the vector."
+                );
+            }
+        }
+    }
+
+    private static boolean isUnit(double[] vector) {
+        return Math.abs(Anchors.length(vector) - 1) < 1e-3;
     }
 
     /**
@@ -263,15 +300,9 @@ final class DocumentShift {
         boolean weighed = IndexFacts.number(preferred.get("weight"), 0) != 0;
         boolean same = weighed ? preferred.equals(given) : !given.containsKey("language");
         if (alpha != 0 || scale != 0 || gamma != shift.gamma || !same) {
-            if (stamped != null) {
-                requireNumbers(value, name);
-            }
+            double[] changed = numbers(value, name), step = new double[changed.length];
             @SuppressWarnings("unchecked")
             List<Object> numbers = (List<Object>) value;
-            double[] changed = new double[numbers.size()], step = new double[changed.length];
-            for (int i = 0; i < changed.length; i++) {
-                changed[i] = ((Number) numbers.get(i)).floatValue();
-            }
             prefer(changed, -1, preferred, name);
             add(step, alpha, had, shift.vectors.get(had), name);
             add(step, -scale, key, shift.vectors.get(key), name);
@@ -351,6 +382,12 @@ final class DocumentShift {
             numbers.add(one);
         }
         return numbers;
+    }
+
+    /** The numbers of a vector, refused where it is none of this index. */
+    private double[] numbers(Object value, String name) {
+        requireNumbers(value, name);
+        return ((List<?>) value).stream().mapToDouble(one -> ((Number) one).floatValue()).toArray();
     }
 
     private void requireNumbers(Object value, String name) {

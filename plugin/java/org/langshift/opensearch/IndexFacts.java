@@ -3,10 +3,8 @@ package org.langshift.opensearch;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Base64;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 
 import org.opensearch.cluster.metadata.IndexMetadata;
@@ -43,9 +41,10 @@ final class IndexFacts {
     final Object calibration;
     /** What the mapping says of the field of vectors. */
     final Map<String, Object> vectorField;
-    private final Map<String, Object> meta, storedShift, preference;
+    private final IndexMeta meta;
+    private final double own;
     private volatile DocumentShift documents;
-    private double[][] directions;
+    private volatile StoredShift shift;
     private volatile Spread spread;
 
     /** The spread of a sample, and how many documents there were when it was drawn. */
@@ -58,29 +57,30 @@ final class IndexFacts {
         window = Math.min(LangshiftQueryBuilder.MOST, IndexSettings.MAX_RESULT_WINDOW_SETTING.get(metadata.getSettings()));
         MappingMetadata mapping = metadata.mapping();
         Map<String, Object> source = mapping == null ? NONE : mapping.sourceAsMap();
-        meta = map(source.get("_meta"));
-        fingerprint = map(meta.get("langshift"));
-        dimension = (int) number(fingerprint.get("dimension"), 0);
-        gamma = number(fingerprint.get("gamma"), 0);
-        storedShift = map(meta.get("langshift_vectors"));
-        preference = map(storedShift.get("own"));
-        calibration = meta.get("langshift_anchors");
-        Map<String, Object> fields = map(meta.get("langshift_fields"));
-        vector = text(fields, "vector", "embedding");
-        language = text(fields, "language", "language");
-        List<String> own = strings(fields.get("texts"));
-        split = own.isEmpty() || Boolean.TRUE.equals(fields.get("split"));
-        texts = own.isEmpty() ? List.of("title", "text") : own;
-        title = own.isEmpty() ? "title" : text(fields, "title", null);
-        groupSource = text(fields, "group", "group");
-        group = text(fields, "group_keyword", groupSource);
-        parent = text(fields, "parent_keyword", text(fields, "parent", null));
-        weights = new HashMap<>();
-        map(fields.get("weights")).forEach((name, value) -> weights.put(name, number(value, 1)));
-        analyzed = Set.copyOf(strings(fields.get("analyzed")));
+        meta = new IndexMeta(index, "", map(source.get("_meta")));
+        IndexMeta made = meta.object("langshift"), fields = meta.object("langshift_fields");
+        fingerprint = made.values();
+        dimension = (int) made.number("dimension", 0);
+        gamma = made.number("gamma", 0);
+        own = made.number("own", 0);
+        calibration = meta.values().get("langshift_anchors");
+        vector = fields.field("vector", "embedding");
+        language = fields.field("language", "language");
+        List<String> named = fields.fields("texts");
+        split = named.isEmpty() || fields.flag("split");
+        texts = named.isEmpty() ? List.of("title", "text") : named;
+        title = named.isEmpty() ? "title" : fields.text("title", null);
+        groupSource = fields.field("group", "group");
+        group = fields.field("group_keyword", groupSource);
+        parent = fields.field("parent_keyword", fields.field("parent", null));
+        weights = fields.object("weights").numbers();
+        analyzed = Set.copyOf(fields.texts("analyzed"));
         vectorField = mapped(source, vector);
-        paged = !mapped(source, text(fields, "stamp", "shift") + ".page").isEmpty();
+        paged = !mapped(source, fields.field("stamp", "shift") + ".page").isEmpty();
         textLanguages = Set.copyOf(map(mapped(source, mainText()).get("properties")).keySet());
+        if ("text".equals(mapped(source, language).get("type"))) {
+            throw meta.wrong("langshift_fields.language", language + " is not a keyword in the mapping");
+        }
     }
 
     String mainText() {
@@ -118,7 +118,8 @@ final class IndexFacts {
     DocumentShift documents() {
         DocumentShift made = documents;
         if (made == null) {
-            made = new DocumentShift(index, meta, paged);
+            // Other engines may give back with norm 1 whatever was written.
+            made = new DocumentShift(meta, paged, "lucene".equals(map(vectorField.get("method")).get("engine")));
             documents = made;
         }
         return made;
@@ -131,19 +132,17 @@ final class IndexFacts {
     }
 
     /** The orthonormal rows of which documents hold only the part 1 - gamma; none where gamma is 0. */
-    synchronized double[][] directions() {
-        if (directions == null) {
-            directions = gamma == 0 ? new double[0][] : rows();
-        }
-        return directions;
+    double[][] directions() {
+        return gamma == 0 ? new double[0][] : shift().directions;
     }
 
-    private double[][] rows() {
-        Refused.when(
-            !Objects.equals(storedShift.get("hash"), fingerprint.get("vectors")) || !(storedShift.get("directions") instanceof String),
-            "Index " + index + " does not contain its language vectors (" + fingerprint.get("vectors") + "): index the corpus again."
-        );
-        return rows(decoded((String) storedShift.get("directions")), dimension);
+    private StoredShift shift() {
+        StoredShift made = shift;
+        if (made == null) {
+            made = new StoredShift(meta);
+            shift = made;
+        }
+        return made;
     }
 
     /** Numbers of rows that follow one another, row by row; none where there are none. */
@@ -161,10 +160,9 @@ final class IndexFacts {
     /** A vector at length 1, without what moves documents in a language towards queries in it. */
     double[] plain(float[] vector, String spoken) {
         double[] made = Anchors.doubles(vector);
-        double own = number(fingerprint.get("own"), 0);
-        if (own > 0 && map(preference.get("vectors")).get(spoken) instanceof String packed) {
-            float[] known = decoded(packed);
-            double weight = Math.abs(Anchors.length(made) - 1) < NORMALISED ? own : number(preference.get("weight"), 0);
+        float[] known = own > 0 ? shift().preferences.get(spoken) : null;
+        if (known != null) {
+            double weight = Math.abs(Anchors.length(made) - 1) < NORMALISED ? own : shift().weight;
             for (int i = 0; i < made.length; i++) {
                 made[i] -= weight * known[i];
             }

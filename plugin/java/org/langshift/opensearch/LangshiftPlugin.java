@@ -10,10 +10,12 @@ import java.util.function.Supplier;
 import org.opensearch.cluster.metadata.IndexMetadata;
 import org.opensearch.cluster.metadata.IndexNameExpressionResolver;
 import org.opensearch.cluster.service.ClusterService;
+import org.opensearch.common.util.concurrent.ThreadContext;
 import org.opensearch.core.common.io.stream.NamedWriteableRegistry;
 import org.opensearch.core.xcontent.NamedXContentRegistry;
 import org.opensearch.env.Environment;
 import org.opensearch.env.NodeEnvironment;
+import org.opensearch.index.IndexModule;
 import org.opensearch.ingest.Processor;
 import org.opensearch.plugins.IngestPlugin;
 import org.opensearch.plugins.Plugin;
@@ -39,6 +41,7 @@ public final class LangshiftPlugin extends Plugin implements IngestPlugin, Searc
 
         volatile ClusterService cluster;
         volatile IndexNameExpressionResolver names;
+        volatile ThreadContext threads;
         private final Map<String, IndexFacts> known = new LinkedHashMap<>(16, 0.75f, true) {
             @Override
             protected boolean removeEldestEntry(Map.Entry<String, IndexFacts> eldest) {
@@ -85,7 +88,13 @@ public final class LangshiftPlugin extends Plugin implements IngestPlugin, Searc
     ) {
         node.cluster = clusterService;
         node.names = indexNameExpressionResolver;
+        node.threads = threadPool.getThreadContext();
         return List.of();
+    }
+
+    @Override
+    public void onIndexModule(IndexModule index) {
+        index.addSearchOperationListener(new DocumentSecurity(node));
     }
 
     @Override

@@ -289,7 +289,10 @@ final class ShardIndex {
             List<Entry> drawn = best(sample(facts), SAMPLE);
             readLanguages(drawn);
             known = Anchors.spread(vectors(drawn));
-            facts.keepSpread(known, documents);
+            // Where a role hides or masks the vectors or the languages, it is another for everybody else.
+            if (drawn.stream().anyMatch(one -> !Languages.canonical(one.language).equals(Languages.UND))) {
+                facts.keepSpread(known, documents);
+            }
         }
         return known;
     }

@@ -33,6 +33,7 @@ final class ShardQuery extends Query {
 
     @Override
     public Weight createWeight(IndexSearcher searcher, ScoreMode mode, float boost) throws IOException {
+        DocumentSecurity.requireNone();
         synchronized (this) {
             Object now = searcher.getIndexReader().getContext().id();
             if (found == null || reader != now) {

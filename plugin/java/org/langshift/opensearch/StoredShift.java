@@ -2,7 +2,6 @@ package org.langshift.opensearch;
 
 import java.util.Arrays;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
@@ -16,9 +15,9 @@ final class StoredShift {
     final double gamma;
     private final String pivot;
     private final double alpha;
-    private final Map<String, Object> alphas;
+    private final Map<String, Double> alphas;
     /** V of each language. */
-    final Map<String, float[]> vectors = new HashMap<>();
+    final Map<String, float[]> vectors;
     /** The mean of documents, and orthonormal rows; empty where the index keeps none. */
     private final float[] mean;
     final double[][] directions;
@@ -27,34 +26,32 @@ final class StoredShift {
     /** How much of that of its language a document is given: β s. */
     final double weight;
     /** u of each language, as its field has it. */
-    final Map<String, float[]> preferences = new HashMap<>();
+    final Map<String, float[]> preferences;
     /** B Bᵀ − I, once it was needed. */
     private volatile double[][] excess;
 
-    /**
-     * @param fingerprint `_meta.langshift`
-     * @param stored `_meta.langshift_vectors`
-     */
-    StoredShift(String index, Map<String, Object> fingerprint, Map<String, Object> stored) {
-        IndexFacts.checkFingerprint(index, fingerprint);
-        hash = (String) fingerprint.get("vectors");
-        pivot = (String) fingerprint.get("pivot");
+    StoredShift(IndexMeta meta) {
+        IndexMeta fingerprint = meta.object("langshift"), stored = meta.object("langshift_vectors");
+        IndexFacts.checkFingerprint(meta.index(), fingerprint.values());
+        hash = fingerprint.text("vectors", null);
+        pivot = fingerprint.text("pivot", null);
         boolean moves = hash != null;
-        alpha = moves ? IndexFacts.number(fingerprint.get("alpha"), 0) : 0;
-        alphas = moves ? IndexFacts.map(fingerprint.get("alphas")) : Map.of();
-        gamma = moves ? IndexFacts.number(fingerprint.get("gamma"), 0) : 0;
-        boolean complete = Objects.equals(hash, stored.get("hash")) && (gamma == 0 || stored.containsKey("directions"));
+        alpha = moves ? fingerprint.number("alpha", 0) : 0;
+        alphas = moves ? fingerprint.object("alphas").numbers() : Map.of();
+        gamma = moves ? fingerprint.number("gamma", 0) : 0;
+        boolean steps = stored.values().containsKey("directions");
         Refused.when(
-            moves && !complete,
-            "Index " + index + " does not contain its language vectors (" + hash + "): index the corpus again."
+            moves && !(Objects.equals(hash, stored.text("hash", null)) && (gamma == 0 || steps)),
+            "Index " + meta.index() + " does not contain its language vectors (" + hash + "): index the corpus again."
         );
-        Map<String, Object> kept = moves ? stored : Map.of(), own = IndexFacts.map(kept.get("own"));
-        IndexFacts.map(kept.get("vectors")).forEach((tag, packed) -> vectors.put(tag, IndexFacts.decoded((String) packed)));
-        mean = IndexFacts.decoded(IndexFacts.text(kept, "common", ""));
-        directions = IndexFacts.rows(IndexFacts.decoded(IndexFacts.text(kept, "directions", "")), mean.length);
-        ownHash = (String) own.get("hash");
-        weight = IndexFacts.number(own.get("weight"), 0);
-        IndexFacts.map(own.get("vectors")).forEach((tag, packed) -> preferences.put(tag, IndexFacts.decoded((String) packed)));
+        IndexMeta kept = moves ? stored : new IndexMeta(meta.index(), "", Map.of()), own = kept.object("own");
+        int dimension = (int) fingerprint.number("dimension", 0);
+        vectors = kept.object("vectors").vectors(dimension);
+        mean = moves && steps ? kept.vector("common", dimension) : new float[0];
+        directions = IndexFacts.rows(moves && steps ? kept.rows("directions", dimension) : mean, dimension);
+        ownHash = own.text("hash", null);
+        weight = own.number("weight", 0);
+        preferences = own.object("vectors").vectors(dimension);
     }
 
     /** How many numbers a vector has; 0 where only the index itself knows. */
@@ -64,7 +61,7 @@ final class StoredShift {
 
     /** How much of its vector is taken from documents of a language. */
     double scale(String key) {
-        return IndexFacts.number(alphas.get(key), alpha);
+        return alphas.getOrDefault(key, alpha);
     }
 
     /** The tag of the vector that documents of a language take, empty where they are not shifted: `vector_tag`. */

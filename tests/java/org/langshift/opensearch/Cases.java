@@ -49,7 +49,7 @@ public final class Cases {
     private static Object applied(Map<String, Object> document, String index, Map<String, Object> meta, Detector detector) {
         Map<String, Object> made = new HashMap<>(document);
         try {
-            new DocumentShift(index, meta, true).apply(made, detector);
+            new DocumentShift(new IndexMeta(index, "", meta), true, true).apply(made, detector);
         } catch (IllegalArgumentException refused) {
             return refused.getMessage();
         }
