@@ -274,19 +274,42 @@ def hit_vectors(response: Response, fields: FieldNames, shift: StoredShift | Non
     Returns:
         Document -> its vector at length 1, shape (dimension,), float64; documents without a vector are left out.
     """
+    stored = stored_vectors(response)
+    if not stored:
+        return {}
+    languages = {one.id: one.language for one in without_legs(response, fields)}
+    rows = np.array(list(stored.values()))
+    return dict(zip(stored, without_preference(rows, [languages[name] for name in stored], shift), strict=True))
+
+
+def stored_vectors(response: Response) -> dict[str, NDArray[np.float32]]:
+    """Document -> its vector as it is searched, shape (dimension,); of a response as ``hit_vectors`` takes it."""
     found = {hit["_id"]: hit.get("fields", {}).get(_VECTOR, [None])[0] for hit in response["hits"]["hits"]}
     packed = {name: one for name, one in found.items() if one is not None}
     if not packed:
         return {}
     together = np.array(list(packed.values()), "<i8")
     vectors = together[:, 1:].copy().view("<f4")[:, : together[0, 0]]
+    return dict(zip(packed, vectors, strict=True))
+
+
+def without_preference(
+    vectors: NDArray[np.float32], languages: Sequence[str], shift: StoredShift | None
+) -> NDArray[np.float64]:
+    """Vectors without what moves them towards queries in their own language, at length 1, shape (documents, dimension).
+
+    Args:
+        vectors: as they are searched, of the same shape, float32.
+        languages: primary tags of the documents.
+        shift: of the index; None where it does nothing.
+    """
+    rows: NDArray[np.floating[Any]] = vectors
     if shift is not None and shift.own:
-        languages = {one.id: one.language for one in without_legs(response, fields)}
-        own = np.array([shift.own_vectors.get(languages[name], np.zeros(vectors.shape[1])) for name in packed])
+        own = np.array([shift.own_vectors.get(tag, np.zeros(vectors.shape[1])) for tag in languages])
         # Faiss keeps them at length 1, so that their preference is β and not β s.
         unit = np.abs(np.linalg.norm(vectors, axis=1, keepdims=True) - 1) < _NORMALISED
-        vectors = vectors.astype(np.float64) - np.where(unit, shift.own, shift.weight) * own
-    return dict(zip(packed, with_norm_1(vectors), strict=True))
+        rows = vectors.astype(np.float64) - np.where(unit, shift.own, shift.weight) * own
+    return with_norm_1(rows)
 
 
 def candidate_bodies(request: SearchRequest) -> dict[str, Body]:
@@ -345,7 +368,7 @@ def anchored(request: SearchRequest) -> SearchPlan[RankedHits]:
     gathered = yield from collect_candidates(request)
     if not gathered.ids:
         return RankedHits((), ScoringContext())
-    how = _how(gathered, request)
+    how = scoring(gathered, request)
     responses = yield moved_bodies(request, how)
     found = [without_legs(response, request.fields) for response in responses]
     best, lacks = merged(responses, found, request)
@@ -366,8 +389,13 @@ def scores(request: SearchRequest, how: ScoringContext, clauses: dsl.Clauses, si
     return without_legs(response, fields)
 
 
-def _how(gathered: Candidates, request: SearchRequest) -> ScoringContext:
-    """What the query is moved towards, and what is added to the cosine."""
+def scoring(gathered: Candidates, request: SearchRequest) -> ScoringContext:
+    """What the query is moved towards, and what is added to the cosine.
+
+    Args:
+        gathered: at least one candidate.
+        request: with the index's ``SearchContext.trust``.
+    """
     trust = request.target.trust
     if trust is None:
         raise ValueError("an anchored search needs the index's SearchContext.trust")

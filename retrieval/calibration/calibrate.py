@@ -9,11 +9,9 @@ these parts, that no more than next to nothing is lost. Where all is translated,
 language, and those parts alone count.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -33,8 +31,10 @@ from langshift.retrieval.calibration.changes import (
     loss,
     part_changes,
     predictions,
+    readers_lose,
     score_rankings,
 )
+from langshift.retrieval.calibration.pool import Pool
 from langshift.retrieval.calibration.questions import (
     OVERLAPS,
     VAGUENESS,
@@ -47,12 +47,9 @@ from langshift.retrieval.calibration.questions import (
 )
 from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode, measured_spread
 from langshift.retrieval.rerank.features import FEATURES, features, read_model
-from langshift.retrieval.rerank.stage import search_numbers
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import AnchorModel
-from langshift.retrieval.steps import SearchPlan
-
-T = TypeVar("T")
+from langshift.retrieval.steps import SearchPlan, T
 
 _SPREAD_DOCUMENTS: Final = 300
 
@@ -86,6 +83,8 @@ _TOKEN_WEIGHTS: Final = (0.5, 0.3, 0.1)
 RERANK_STRENGTHS: Final = (1.0, 0.3, 0.1, 0.03)
 # One passage in so many is asked for in hybrid search, which needs no fine figure.
 _HYBRID_SHARE: Final = 3
+# Documents that lead a query far, for each that is asked for; more in an index of many translations.
+_USUAL_ANCHORS: Final = 3
 
 
 def require_languages(index: IndexInfo) -> None:
@@ -101,12 +100,12 @@ def require_languages(index: IndexInfo) -> None:
 
 
 class CalibrationCost(NamedTuple):
-    """What a calibration takes, about: more searches where its first strength loses too much, fewer where none does.
+    """What a calibration takes.
 
     Attributes:
         documents: that questions are made of.
         encoded: texts that are encoded.
-        searches: requests for hits in one mode.
+        searches: about how many, whatever is tried on what they find.
     """
 
     documents: int
@@ -186,10 +185,6 @@ class LoggedWords(NamedTuple):
     id: str | None = None
 
 
-#: nDCG@20 and TLR of questions in a setting.
-_Figures = Callable[[Sequence[CalibrationQuestion], settings.SearchSettings], Measured]
-
-
 class _Fusion(NamedTuple):
     """What was found out of hybrid search.
 
@@ -240,7 +235,6 @@ class CalibrationRun:
             ClusterError: the index has too few documents to ask by.
         """
         self._searcher, self._seed = searcher, seed
-        self._on_search: Callable[[int], None] = lambda _: None
         index = searcher.index
         self._window = metadata.window(metadata.read_settings(searcher.client, index.index))
         self.passages: Sequence[CalibrationPassage] = draw_passages(searcher, sample, self._window, seed)
@@ -250,10 +244,11 @@ class CalibrationRun:
                 f"Calibration needs {FEWEST_CALIBRATED} documents with a vector and a sentence, in languages with five "
                 f"documents or more; {index.name} has {count}. Anchored search continues with default values."
             )
-        each = 2 * len(VAGUENESS) * len(OVERLAPS)
-        # Of some passages with every share that may be tried, and for what is reranked, in dense and one other mode.
-        tries = (len(WEIGHTS) + (len(_TOKEN_WEIGHTS) if index.sparse else 0) + 2) * math.ceil(count / _HYBRID_SHARE)
-        self.cost = CalibrationCost(count, len(VAGUENESS) * count, each * (3 * count + tries))
+        texts = len(VAGUENESS) * len(OVERLAPS)
+        # Copies, translations or what misleads; the nearest, and by each text the best in its language and in others;
+        # of some also the legs of hybrid search, and what each candidate of a reranker has for the words.
+        each = 2 + len(VAGUENESS) + _USUAL_ANCHORS + 2 * texts + (2 + bool(index.sparse)) * texts / _HYBRID_SHARE
+        self.cost = CalibrationCost(count, len(VAGUENESS) * count, round(each * count))
 
     def measure(
         self,
@@ -265,42 +260,43 @@ class CalibrationRun:
 
         Args:
             log: what people asked; then those questions alone count that are about as vague and repeat as many words.
-            on_stage: called with what begins, and how many searches it takes.
+            on_stage: called with what begins, and about how many searches it takes.
             on_search: called with the number of searches done.
 
         Raises:
             UsageError: the encoder makes no vectors of queries.
+            LangshiftError: a search failed.
         """
-        index, self._on_search = self._searcher.index, on_search
+        index = self._searcher.index
         on_stage("Encoding", 0)
         questions = make_questions(self._searcher, self.passages, self._seed)
+        on_stage("Searching", self.cost.searches)
         spread = measured_spread(
             self._searcher.client, index, self._searcher.shift, min(_SPREAD_DOCUMENTS, self._window)
         )
         trust = AnchorModel(spread, 1.0, calibrated=True)
+        self._pool = Pool(self._searcher, questions, trust, self._window, lambda: on_search(1))
         coverage = None
         if log:
             coverage, questions = self._like(log, questions)
-
-        def figures(part: Sequence[CalibrationQuestion], setting: settings.SearchSettings, at: float = 1.0) -> Measured:
-            on_stage(f"Mode {setting.mode}", len(part))
-            return self._found(part, setting, replace(trust, strength=at))
-
         translated = float(np.mean([one.translated for one in questions]))
-        dense = figures(questions, settings.USUAL)
-        found = figures(questions, settings.SearchSettings("anchored"))
-        full = part_changes(questions, dense, found)
+        dense = self._figures(questions, settings.USUAL, trust)
+
+        def led(strength: float) -> tuple[Measured, list[SliceChange]]:
+            found = self._figures(questions, settings.SearchSettings("anchored"), replace(trust, strength=strength))
+            return found, part_changes(questions, dense, found)
+
+        found, full = led(1.0)
         strength, changes = _strength(full, translated), full
         while strength and strength < 1:
-            found = figures(questions, settings.SearchSettings("anchored"), strength)
-            changes = part_changes(questions, dense, found)
+            found, changes = led(strength)
             if not _may_lose(changes, translated):
                 break
             strength = round(strength / 2, 2) if strength >= 2 * _LEAST_STRENGTH else 0.0
         if not strength:
             found, changes = dense, part_changes(questions, dense, dense)
         some = [at for at, one in enumerate(questions) if one.document % _HYBRID_SHARE == 0]
-        fused = self._fused([questions[at] for at in some], dense[some], translated, figures)
+        fused = self._fused([questions[at] for at in some], dense[some], translated, trust)
         asked, hybrid = fused.questions, fused.changes
         mode: CalibratedMode = "anchored" if strength else "dense"
         predicted = predictions(questions, dense, found)
@@ -310,7 +306,6 @@ class CalibrationRun:
         rerank, reranked = dict[str, float](), dict[str, Sequence[SliceChange]]()
         lost = {"anchored": found[some], "hybrid": fused.found}
         for name, setting in _reranked_settings(mode, strength, fused).items():
-            on_stage(f"Reranking {name}", len(asked))
             before = part_changes(asked, dense[some], lost.get(name, dense[some]), by_vagueness=False)
             rerank[name], reranked[name] = self._reranked(asked, setting, trust, before)
         return Calibration(
@@ -330,8 +325,15 @@ class CalibrationRun:
             translated=translated,
         )
 
+    def _figures(
+        self, questions: Sequence[CalibrationQuestion], setting: settings.SearchSettings, trust: AnchorModel
+    ) -> Measured:
+        """The figures of each question in a setting, see ``score_rankings``."""
+        ranked = [one.names for one in self._pool.found(questions, setting, trust)]
+        return score_rankings([one.answers for one in questions], ranked)
+
     def _fused(
-        self, questions: Sequence[CalibrationQuestion], dense: Measured, translated: float, figures: _Figures
+        self, questions: Sequence[CalibrationQuestion], dense: Measured, translated: float, trust: AnchorModel
     ) -> _Fusion:
         """The highest shares of words, and of tokens beside them, at which hybrid search loses nothing."""
 
@@ -339,7 +341,7 @@ class CalibrationRun:
             part: Sequence[CalibrationQuestion], tries: Sequence[settings.SearchSettings]
         ) -> tuple[settings.SearchSettings | None, Measured, list[SliceChange]]:
             for tried in tries:
-                there = figures(part, tried)
+                there = self._figures(part, tried, trust)
                 changed = part_changes(part, dense, there)
                 if not _may_lose(changed, translated):
                     return tried, there, changed
@@ -371,17 +373,11 @@ class CalibrationRun:
         trust: AnchorModel,
         mode_changes: Sequence[SliceChange],
     ) -> tuple[float, list[SliceChange]]:
-        """How far ``features`` may go in a mode, and what it changes then; all strengths are tried on one search."""
+        """How far ``features`` may go in a mode, and what it changes then."""
         model = read_model()
-        target = replace(self._target(setting, trust), shift=self._searcher.shift)
-        reranked = replace(setting, rerank="features")
-        plans = [
-            search_numbers(settings.SearchRequest(one.query, reranked, target, DEEPEST, source=False), trust.spread)
-            for one in questions
-        ]
         found = [
             (names, np.zeros((0, len(FEATURES))) if numbers is None else features(numbers))
-            for names, numbers in self._execute(questions, plans)
+            for names, numbers in self._pool.numbers(questions, replace(setting, rerank="features"), trust)
         ]
         answers = [one.answers for one in questions]
         before = score_rankings(answers, [names[:DEEPEST] for names, _ in found])
@@ -393,26 +389,6 @@ class CalibrationRun:
             return part_changes(questions, before, score_rankings(answers, ranked), by_vagueness=False)
 
         return rerank_strength(changed, questions, mode_changes)
-
-    def _found(
-        self, questions: Sequence[CalibrationQuestion], setting: settings.SearchSettings, trust: AnchorModel
-    ) -> Measured:
-        """nDCG@20 and TLR of each question, shape (questions, 2); NaN where the latter is undefined."""
-        target = self._target(setting, trust)
-        plans = [
-            modes.search(settings.SearchRequest(one.query, setting, target, DEEPEST, source=False)) for one in questions
-        ]
-        ranked = [[hit.document for hit in one.hits] for one in self._execute(questions, plans)]
-        return score_rankings([one.answers for one in questions], ranked)
-
-    def _target(self, setting: settings.SearchSettings, trust: AnchorModel) -> settings.SearchContext:
-        # The cluster's own hybrid query cannot stand inside another, which hides documents.
-        return self._searcher.target(setting, trust=trust, legs=setting.mode == "hybrid")
-
-    def _execute(self, questions: Sequence[CalibrationQuestion], plans: Sequence[SearchPlan[T]]) -> list[T]:
-        """What the plan for each question returns, with what the question hides left out."""
-        without = [masked(plan, one.hides) if one.hides else plan for one, plan in zip(questions, plans, strict=True)]
-        return execute_all(self._searcher, without, lambda: self._on_search(1))
 
     def _like(
         self, log: Sequence[LoggedWords], questions: Sequence[CalibrationQuestion]
@@ -428,35 +404,38 @@ class CalibrationRun:
             for one, vector in zip(log, vectors, strict=True)
         ]
         own = [one for one in questions if not one.elsewhere]
-        held = [self._held([one.query for one in own if one.overlap == overlap]) for overlap in OVERLAPS]
-        clear = [
-            self._clearness([one.query for one in own if (one.overlap, one.vagueness) == (OVERLAPS[0], vagueness)])
-            for vagueness in VAGUENESS
-        ]
+        held = [float(np.mean([self._pool.held(one) for one in own if one.overlap == part])) for part in OVERLAPS]
+        clear = []
+        for vagueness in VAGUENESS:
+            alike = [one for one in own if (one.overlap, one.vagueness) == (OVERLAPS[0], vagueness)]
+            clear.append(self._clearness([one.query for one in alike], [self._pool.nearest(one) for one in alike]))
         coverage = self._held(asked, ids)
         overlaps = OVERLAPS[: max(levels_around(held, coverage)) + 1]
-        levels = {VAGUENESS[at] for at in levels_around(clear, self._clearness(asked, ids))}
+        levels = {VAGUENESS[at] for at in levels_around(clear, self._clearness(asked, self._best(asked, ids)))}
         return coverage, [
             one for one in questions if one.vagueness in levels and (one.elsewhere or one.overlap in overlaps)
         ]
 
-    def _clearness(self, queries: Sequence[settings.SearchQuery], ids: Sequence[str | None] = ()) -> float:
+    def _clearness(self, queries: Sequence[settings.SearchQuery], best: Sequence[float]) -> float:
         """By how many standard deviations the best document's cosine is beyond those of the passages, on average."""
         rows = np.array([one.vector for one in self.passages])
         cosines = with_norm_1(np.array([settings.vector_of(one) for one in queries])) @ rows.T
-        target = self._target(settings.USUAL, AnchorModel(1.0))
+        return float(np.mean((np.array(best) - cosines.mean(axis=1)) / cosines.std(axis=1)))
+
+    def _best(self, queries: Sequence[settings.SearchQuery], ids: Sequence[str | None]) -> list[float]:
+        """The cosine of the nearest document to each query, without that of the query's id."""
+        target = settings.SearchContext(self._searcher.index)
         plans = [
             self._without(own, modes.search(settings.SearchRequest(one, settings.USUAL, target, 1, source=False)))
-            for one, own in zip_longest(queries, ids)
+            for one, own in zip(queries, ids, strict=True)
         ]
-        best = [2 * (found.hits[0].score or 0.0) - 1 for found in execute_all(self._searcher, plans)]
-        return float(np.mean((best - cosines.mean(axis=1)) / cosines.std(axis=1)))
+        return [2 * (found.hits[0].score or 0.0) - 1 for found in execute_all(self._searcher, plans)]
 
     def _without(self, own: str | None, plan: SearchPlan[T]) -> SearchPlan[T]:
         """A plan without the document that is the query itself, where there is one."""
         return plan if own is None else masked(plan, dsl.of_documents([own], self._searcher.index.fields))
 
-    def _held(self, queries: Sequence[settings.SearchQuery], ids: Sequence[str | None] = ()) -> float:
+    def _held(self, queries: Sequence[settings.SearchQuery], ids: Sequence[str | None]) -> float:
         """The mean share of a query's words that the best document in its language holds, 0 to 1.
 
         A document that has the query's id, where it has one, is left out.
@@ -465,7 +444,7 @@ class CalibrationRun:
         setting, target = settings.SearchSettings("anchored"), settings.SearchContext(self._searcher.index)
         plans = [
             self._without(own, collect_candidates(settings.SearchRequest(one, setting, target)))
-            for one, own in zip_longest(queries, ids)
+            for one, own in zip(queries, ids, strict=True)
         ]
         shares = []
         for gathered in execute_all(self._searcher, plans):
@@ -496,7 +475,8 @@ def rerank_strength(
     for strength in (one for one in RERANK_STRENGTHS if one <= most):
         changes = changed(strength)
         confidence = -_SURE if strength > USUAL_RERANK else 0.0
-        if not any(one.loses(allowed.get((one.answer, one.overlap), RERANK_TOLERATED), confidence) for one in changes):
+        lose = any(one.loses(allowed.get((one.answer, one.overlap), RERANK_TOLERATED), confidence) for one in changes)
+        if not lose and not readers_lose(changes, RERANK_TOLERATED):
             return strength, changes
     return 0.0, changes
 
@@ -547,8 +527,10 @@ def tolerated(translated: float) -> float:
 
 
 def _may_lose(changes: Sequence[SliceChange], translated: float) -> bool:
-    """Whether it is not sure that no part that counts loses more than is tolerated."""
-    return any(one.loses(tolerated(translated), -_SURE) for one in counted(changes, translated))
+    """Whether it is not sure that no part that counts loses more than is tolerated, or whether readers lose."""
+    return readers_lose(changes, TOLERATED) or any(
+        one.loses(tolerated(translated), -_SURE) for one in counted(changes, translated)
+    )
 
 
 def _strength(full: Sequence[SliceChange], translated: float = 0.0) -> float:

@@ -14,9 +14,11 @@ from langshift.retrieval.calibration.questions import OVERLAPS, VAGUENESS, Calib
 _RECALL_DEPTHS: Final = range(15, 26)
 #: So many hits of a ranking are measured.
 DEEPEST: Final = _RECALL_DEPTHS[-1]
+# So many hits most readers look at.
+_FIRST: Final = 3
 #: Standard errors to either side of a figure within which it lies with 95 % confidence.
 INTERVAL: Final = 1.96
-#: nDCG@20 and TLR of questions, shape (questions, 2); NaN where the latter is undefined.
+#: nDCG@20, TLR and own@3 of questions, shape (questions, 3); NaN where the latter two are undefined.
 Measured = NDArray[np.float64]
 
 
@@ -35,6 +37,8 @@ class SliceChange(NamedTuple):
         error: standard error of the change of nDCG@20, over translation groups, or documents without one: what is made
             of one shares its luck.
         tlr_error: the same of TLR.
+        own: mean change of own@3, the share of questions that have an answer in their own language among the first
+            three hits; None where no answer is in it.
     """
 
     answer: str
@@ -46,6 +50,7 @@ class SliceChange(NamedTuple):
     tlr: float | None
     error: float = 0.0
     tlr_error: float = 0.0
+    own: float | None = None
 
     def loses(self, most: float, confidence: float) -> bool:
         """Whether more than ``most`` is lost in either measure, with so many standard errors added to the changes."""
@@ -87,8 +92,14 @@ def loss(changes: Sequence[SliceChange]) -> float:
     return max(0.0, *(-change for one in changes for change in (one.ndcg, one.tlr) if change is not None))
 
 
+def readers_lose(changes: Sequence[SliceChange], most: float) -> bool:
+    """Whether readers find an answer in their own language among the first three less often, by more than ``most``."""
+    owns = [one.own for one in changes if one.own is not None]
+    return bool(owns) and float(np.mean(owns)) < -most
+
+
 def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Sequence[str]]) -> Measured:
-    """nDCG@20 of rankings, and the mean of TLR@15 to TLR@25, shape (questions, 2); NaN where the latter is undefined.
+    """nDCG@20 of rankings, the mean of TLR@15 to TLR@25, and own@3, see ``Measured``.
 
     Args:
         answers: of each question, document -> whether it is in another language than the question.
@@ -102,7 +113,7 @@ def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Seque
         for number, names in enumerate(ranked)
         for rank, name in enumerate(names)
     ]
-    figures = np.zeros((len(answers), 2))
+    figures = np.zeros((len(answers), 3))
     for column, measures in enumerate(([nDCG @ 20], [R @ depth for depth in _RECALL_DEPTHS])):
         judged = [
             ir_measures.Qrel(str(number), name, 1)
@@ -115,6 +126,9 @@ def score_rankings(answers: Sequence[Mapping[str, bool]], ranked: Sequence[Seque
             figures[sorted({int(qrel.query_id) for qrel in judged}), column] = 0.0
         for found in ir_measures.iter_calc(measures, judged, run) if judged else ():
             figures[int(found.query_id), column] += found.value / len(measures)
+    for number, (known, names) in enumerate(zip(answers, ranked, strict=True)):
+        own = {name for name, other in known.items() if not other}
+        figures[number, 2] = bool(own.intersection(names[:_FIRST])) if own else np.nan
     return figures
 
 
@@ -133,7 +147,7 @@ def part_changes(
 
     Args:
         questions: that were asked.
-        before: nDCG@20 and TLR of each, as ``score_rankings`` gives them.
+        before: the figures of each, as ``score_rankings`` gives them.
         after: the same of another mode.
         by_vagueness: whether the latter are told apart by how vague they are.
     """
@@ -150,11 +164,13 @@ def part_changes(
     found = []
     for answer, overlap, level, which in parts:
         changed, of = (after - before)[which], clusters[which]
-        ndcg, tlr = (_mean(changed[:, column], of) for column in (0, 1))
+        ndcg, tlr, own = (_mean(changed[:, column], of) for column in range(3))
         if ndcg is not None:
             dense = float(before[which, 0].mean())
             recall, error = tlr or (None, 0.0)
-            found.append(SliceChange(answer, overlap, level, len(of), dense, ndcg.mean, recall, ndcg.error, error))
+            readers = None if own is None else own.mean
+            change = SliceChange(answer, overlap, level, len(of), dense, ndcg.mean, recall, ndcg.error, error, readers)
+            found.append(change)
     return found
 
 

@@ -4,9 +4,9 @@ A question cut out of a document repeats its words; what people ask mostly does 
 several vectors, made of all of the cut-out or of less of it, and for each vector in words of which all, half or none
 are the cut-out's; the others come out of other documents of the language. Each question is asked twice, the second time
 so that the answer is there in other languages only. Where translations of the document are known, it is hidden from the
-question's language. Where none are, the question is asked in another language: by the same vector, in words of that
-language, of which half, a quarter or none are those of its document that is nearest: that one does not answer, and is
-what words lead to.
+question's language. Where none are, each vector is asked with in another language, too: in words of that language, of
+which half, a quarter or none are those of its document that is nearest: that one does not answer, and is what words
+lead to.
 """
 
 import re
@@ -214,7 +214,7 @@ class CalibrationQuestion(NamedTuple):
         query: with its vector.
         overlap: how much of what its vector is made of it asks with.
         answers: id -> whether it is in another language than the question.
-        hides: clauses for what is hidden; empty where nothing is.
+        hides: the documents that are hidden; empty where none are.
         vagueness: how much of the cut-out its vector is made of, one of ``VAGUENESS``.
         cluster: the number of the first passage of its translation group: all of these share their luck.
         translated: in how many of the languages that are asked in its answer is there, 0 to 1, a language counting as
@@ -225,7 +225,7 @@ class CalibrationQuestion(NamedTuple):
     query: settings.SearchQuery
     overlap: Overlap
     answers: Mapping[str, bool]
-    hides: Sequence[Mapping[str, Any]]
+    hides: Set[str]
     vagueness: float = VAGUENESS[0]
     cluster: int = 0
     translated: float = 0.0
@@ -272,16 +272,18 @@ def make_questions(searcher: Searcher, passages: Sequence[CalibrationPassage], s
         around = None if misleading is None else chance.permutation(len(misleading.parts))
         for level, share in enumerate(VAGUENESS):
             vector = vectors[level][number]
+            # Words mislead at any overlap: one for each vector is as telling as all three, and takes a third.
+            misled = OVERLAPS[(number + level) % len(OVERLAPS)]
             for overlap in OVERLAPS:
                 kept = share * _SHARES[overlap]
                 strange = chance.choice(other_words[language], len(orders[number])).tolist()
                 words = str(_reworded(passage.cut_out, orders[number], kept, strange))
                 query = settings.SearchQuery(words, language, vector)
-                one = CalibrationQuestion(number, query, overlap, there, (), share, cluster, translated)
+                one = CalibrationQuestion(number, query, overlap, there, frozenset(), share, cluster, translated)
                 questions.append(one)
                 if hidden:
                     questions.append(one._replace(answers=hidden, hides=hides))
-                elif misleading is not None and around is not None:
+                elif misleading is not None and around is not None and overlap == misled:
                     strange = chance.choice(other_words[tag], len(around)).tolist()
                     words = str(_reworded(misleading, around, kept * _MISLEADING, strange))
                     query = settings.SearchQuery(words, tag, vector)
@@ -297,11 +299,11 @@ def _reworded(cut: CutOut, order: NDArray[np.int64], share: float, others: Seque
     return cut._replace(parts=[part if at in kept else others[at] for at, part in enumerate(cut.parts)])
 
 
-_Answers = tuple[Mapping[str, bool], Mapping[str, bool], Sequence[Mapping[str, Any]], str, Set[str]]
+_Answers = tuple[Mapping[str, bool], Mapping[str, bool], Set[str], str, Set[str]]
 
 
 def _answers(passage: CalibrationPassage, foreign: str, index: IndexInfo) -> SearchPlan[_Answers]:
-    """The answers where all is there, those where the passage is hidden, and the clauses that hide it.
+    """The answers where all is there, those where the passage is hidden, and the documents that are hidden then.
 
     The latter two are of known translations, without which they are empty. Then the text of what is nearest in the
     foreign language, and the languages of the known translations, the passage's own among them.
@@ -310,27 +312,23 @@ def _answers(passage: CalibrationPassage, foreign: str, index: IndexInfo) -> Sea
     own = {"term": {fields.language: passage.language}}
     near = settings.LEAST_CANDIDATES
     copies = dsl.body(dsl.knn(passage.vector, near, [own], fields), near, fields, source=False)
-    around = dsl.knn(passage.vector, near, [{"term": {fields.language: foreign}}], fields)
-    bodies = [
-        copies | {"min_score": (1 + _COPY) / 2},
-        dsl.body(around, 1, fields, source=fields.text_fields),
-    ]
+    bodies = [copies | {"min_score": (1 + _COPY) / 2}]
     if passage.group is not None:
         grouped = {"bool": {"filter": dsl.filter_clauses({fields.group_filter: [passage.group]})}}
         bodies.append(dsl.once_each(dsl.body(grouped, near, fields, source=False), fields))
-    same, nearest, *members_found = [without_legs(response, fields) for response in (yield tuple(bodies))]
+    same, *members_found = [without_legs(response, fields) for response in (yield tuple(bodies))]
     answers = dict.fromkeys([passage.document, *(one.document for one in same)], False)
-    # A chunk beside the one that was asked for is no other answer: the document is hidden with all its chunks.
-    hides = dsl.filter_clauses({fields.document_key: sorted(answers)})
     members = members_found[0] if members_found else ()
     for one in members:
         answers.setdefault(one.document, one.language != passage.language)
-    if passage.group is not None:
-        in_group = {fields.language: [passage.language], fields.group_filter: [passage.group]}
-        hides.append({"bool": {"filter": dsl.filter_clauses(in_group)}})
-    hidden = {name: other for name, other in answers.items() if other}
-    text = text_of(nearest[0], fields) if nearest else ""
-    return answers, hidden, hides if hidden else (), text, {one.language for one in members}
+    languages = {one.language for one in members}
+    if hidden := {name: other for name, other in answers.items() if other}:
+        # A chunk beside the one that was asked for is no other answer: the document is hidden with all its chunks.
+        return answers, hidden, answers.keys() - hidden.keys(), "", languages
+    around = dsl.knn(passage.vector, near, [{"term": {fields.language: foreign}}], fields)
+    (response,) = yield (dsl.body(around, 1, fields, source=fields.text_fields),)
+    nearest = without_legs(response, fields)
+    return answers, {}, frozenset(), text_of(nearest[0], fields) if nearest else "", languages
 
 
 def masked(plan: SearchPlan[T], gone: Sequence[Mapping[str, Any]]) -> SearchPlan[T]:

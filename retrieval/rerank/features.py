@@ -102,7 +102,7 @@ def gather(
         UsageError: the question has no vector, or too many words for the server.
     """
     index, fields, own = request.target.index, request.fields, request.question.language
-    query, moved = anchored.query_vector(request), found.how.moved
+    moved = found.how.moved
     others = [language for language in index.languages if language != own]
     matching = dsl.matching(request.question.words, own, others, (), fields)
     among = {"bool": {"filter": dsl.filter_clauses({"_id": [one.id for one in pool]}), "should": [matching]}}
@@ -112,6 +112,30 @@ def gather(
     (response,) = yield (body,)
     words = {one.id: one.score or 0.0 for one in hits.without_legs(response, fields)}
     known = anchored.hit_vectors(response, fields, request.target.shift)
+    return candidate_numbers(request, moved, pool, known, words, anchored.count_words(response), spread)
+
+
+def candidate_numbers(
+    request: SearchRequest,
+    moved: NDArray[np.float32] | None,
+    pool: Sequence[hits.ScoredDoc],
+    known: Mapping[str, Array],
+    words: Mapping[str, float],
+    query_words: int,
+    spread: float,
+) -> CandidateNumbers:
+    """Put together what is known of candidates.
+
+    Args:
+        request: what was searched for.
+        moved: the vector that the mode searched with, where it was not the question's.
+        pool: the candidates, with the scores of the mode.
+        known: entry -> its vector of unit length, shape (dimension,); of those that have one.
+        words: entry -> BM25 in its own language; of those that match.
+        query_words: how many different words the query has.
+        spread: of the index.
+    """
+    query, own = anchored.query_vector(request), request.question.language
     vectors = np.array([known.get(one.id, np.zeros(len(query.unit))) for one in pool])
     cosines, bearing = vectors @ query.unit / query.rho, np.array([one.id in known for one in pool])
     cosines[~bearing] = cosines[bearing].min() if bearing.any() else 0.0
@@ -124,7 +148,7 @@ def gather(
     return CandidateNumbers(
         cosines=cosines,
         words=np.array([words.get(one.id, 0.0) for one in pool]),
-        query_words=anchored.count_words(response),
+        query_words=query_words,
         languages=[one.language for one in pool],
         own=np.array([one.language == own != UNDETERMINED for one in pool], dtype=bool),
         vectors=vectors,
