@@ -4,11 +4,19 @@ Step 1 gathers the documents that may answer. Step 2 is one search by the moved 
 
     score = (1 + cos(q', z̃) + bonus · [own language] + w · BM25 / best BM25 · [gathered, other language]) / 2
 
-with ``q'``, ``ρ`` and the probabilities ``p`` below, ``bonus = s · .7 · spread · ρ(q') · Σ own p^1.5 + beta`` and
-``w = s · .7 · spread · ρ(q')``: names and numbers are written alike in many languages. Only documents that step 1
-gathered are given something for their words: that measures as well as all of them, and spares step 2 the words. Where
-``beta`` makes the bonus negative, its amount is added to all other documents instead, which is the same order: a score
-cannot be below 0.
+with ``q'``, ``ρ`` and the probabilities ``p`` below, and ``w = s · .7 · spread · ρ(q')``: names and numbers are written
+alike in many languages. Only documents that step 1 gathered are given something for their words: that measures as well
+as all of them, and spares step 2 the words. What documents in the searcher's language are given is, where there are
+any::
+
+    bonus = s · spread · ρ(q') · (.7 · Σ own p^1.5 + 2 · t · Σ other p^1.5) - s · b · Σ p^1.5 + beta
+
+An anchor in another language is the nearest to where it leads the query, and would stand before its own translation in
+the searcher's language. ``t`` is how likely that translation is there, by the index's known translations (its
+``counterpart``); where none are known, it is 0. ``b`` is how far documents in the searcher's language were moved
+towards queries in it (the index's ``own``), and 0 where that has no preference vector: as far as the query is led, this
+is taken back, so that nothing is given twice. Where the bonus is negative, its amount is added to all other documents
+instead, which is the same order: a score cannot be below 0.
 
 Words and vectors are evidence of different kinds. A document of the searcher's own language that holds rare words of
 the query is likely to answer it, wherever its vector lies; one in another language can be found by its vector, and by
@@ -43,7 +51,7 @@ the query or nearer, it is moved by 45° at most.
 The strength ``s``, from 0 to 1, and ``spread`` are the index's own (``langshift anchors calibrate``): words tell more
 in some indices than in others. At 0 nothing is moved and nothing is added. The constants were fitted on questions cut
 out of documents and on XQuAD's even articles, and hold on its odd ones, on captions asked for in other words, and on
-vectors of other scale.
+vectors of other scale; what ``t`` and ``b`` are multiplied by, 2 and 1, was chosen on XQuAD, the demo and captions.
 """
 
 from __future__ import annotations
@@ -81,8 +89,10 @@ _OTHER_WORDS: Final = 1.43
 _SHARPNESS: Final = 1.5
 
 # In units of the spread, times the strength: what the searcher's language is given where all trust is in one of its
-# documents, and the words of other languages where they match best.
+# documents, or in one of another language whose translation is sure to be there, and the words of other languages where
+# they match best.
 OWN_BONUS: Final = 0.7
+COUNTERPART_BONUS: Final = 2.0
 WORDS_BONUS: Final = 0.7
 
 _OWN_WORDS: Final = 32.0
@@ -166,6 +176,22 @@ def weights(probabilities: NDArray[np.float64], strength: float) -> NDArray[np.f
     return weighted
 
 
+def own_bonus(
+    leads: NDArray[np.float64], own: NDArray[np.bool_], spread: float, counterpart: float, preferred: float
+) -> float:
+    """What the mode gives documents in the searcher's language of its own accord, in units of cosine; may be below 0.
+
+    Args:
+        leads: of the candidates, ``s · p^1.5``, shape (candidates,).
+        own: whether each is in the searcher's language, shape (candidates,).
+        spread: the index's, times ``ρ`` of the moved query.
+        counterpart: how likely an answer in another language is there in the searcher's, see ``AnchorModel``.
+        preferred: ``b``, how far documents in the searcher's language prefer it already, in units of cosine.
+    """
+    mine, others = float(leads[own].sum()), float(leads[~own].sum())
+    return spread * (OWN_BONUS * mine + COUNTERPART_BONUS * counterpart * others) - preferred * (mine + others)
+
+
 # Of what each leg retrieves, so many may answer; more change nothing that could be measured, and cost time.
 NEAREST: Final = 5
 OWN_WORDS: Final = 3
@@ -244,6 +270,12 @@ def has_own(request: SearchRequest) -> bool:
     """Whether the index has documents in the searcher's language."""
     language = request.question.language
     return language != UNDETERMINED and request.target.index.counts.get(language, 0) > 0
+
+
+def preferred_by_documents(request: SearchRequest) -> float:
+    """How far documents prefer the searcher's language already, in units of cosine: the index's ``own``, or 0."""
+    shift = request.target.shift
+    return shift.own if shift is not None and request.question.language in shift.own_vectors else 0.0
 
 
 def body_with_vectors(query: Mapping[str, Any], size: int, fields: FieldNames) -> Body:
@@ -412,8 +444,8 @@ def scoring(gathered: Candidates, request: SearchRequest) -> ScoringContext:
     spread = trust.spread * rho(moved, request.target.shift)
     bonus = 0.0
     if has_own(request):
-        own = sum(float(lead) for lead, one in zip(leads, gathered.candidates, strict=True) if one.own)
-        bonus = OWN_BONUS * spread * own + request.preference
+        own = np.array([one.own for one in gathered.candidates])
+        bonus = own_bonus(leads, own, spread, trust.counterpart, preferred_by_documents(request)) + request.preference
     given = {
         name: trust.strength * WORDS_BONUS * spread * one.words / gathered.best_words / 2
         for name, one in zip(gathered.ids, gathered.candidates, strict=True)
@@ -450,8 +482,8 @@ def _searched_with(request: SearchRequest, how: ScoringContext) -> NDArray[np.fl
 def moved_bodies(request: SearchRequest, how: ScoringContext) -> tuple[Body, ...]:
     """The bodies of the second step: one, in an index of chunks with a preference two.
 
-    The mode's own bonus and the words only reorder the ``depth`` nearest of each shard: they are worth less than a
-    spread each, and a union costs as much time as a second search. With a preference, which may be worth any amount,
+    The mode's own bonus and the words only reorder the ``depth`` nearest of each shard: they are worth a few spreads
+    at most, and a union costs as much time as a second search. With a preference, which may be worth any amount,
     the nearest of the favoured documents are looked at, too.
 
     Args:

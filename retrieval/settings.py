@@ -80,15 +80,18 @@ class AnchorModel:
         spread: standard deviation of the cosine of unrelated documents.
         strength: how strongly the query is moved and candidates are given more, from 0, which is exactly dense, to 1.
         calibrated: whether the strength was measured on questions of the index.
+        counterpart: how likely it is that a document in another language is there in the searcher's language, too, by
+            the index's known translations, 0 to 1; 0 where none are known.
     """
 
     spread: Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
     strength: Annotated[float, msgspec.Meta(ge=0, le=1)] = USUAL_STRENGTH
     calibrated: bool = False
+    counterpart: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """As it is kept."""
-        return {"spread": self.spread, "strength": self.strength}
+        return {"spread": self.spread, "strength": self.strength, "counterpart": self.counterpart}
 
 
 @dataclass(frozen=True)

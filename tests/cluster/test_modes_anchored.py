@@ -102,6 +102,35 @@ def test_a_preference_is_added_to_the_modes_own_bonus_whatever_their_signs(clien
     assert preferring.how.bonus == 0
 
 
+@pytest.mark.parametrize("counterpart", [0.0, 0.6])
+@pytest.mark.parametrize("own", [0.0, 0.1])
+def test_the_bonus_goes_with_translations_that_are_there_and_without_what_documents_prefer(
+    client, target, shard_of, own, counterpart
+):
+    numbers = np.random.default_rng(5)
+    rows = np.linalg.qr(numbers.standard_normal((len(asked().vector), 2)))[0].T
+    # The index has documents in en and de, and no preference vector of en.
+    own_vectors = {tag: numbers.standard_normal(rows.shape[1]).astype(np.float32) for tag in ("de", "th")}
+    shift = replace(without(rows), own=own, own_vectors=own_vectors, scatter=[0.2, 0.1])
+    trust = AnchorModel(0.1, 0.75, counterpart=counterpart)
+    trusting = replace(target, trust=trust, shift=shift)
+    plain = replace(target, trust=AnchorModel(0.1, 0.75), shift=shift)
+    for words in ("sun moon tide", "nothing"):
+        for language in ("de", "en", "fr"):
+            question = asked(6, language, words)
+            run, _ = check(client, trusting, shard_of, question, 0.02 * (language == "de"), size=45)
+            if language == "fr":
+                assert run.how.bonus == 0
+            elif counterpart:
+                before = found(client, plain, question, ANCHORED, source=False)
+                more = found(client, trusting, question, ANCHORED, source=False)
+                assert more.how.anchors == before.how.anchors
+                assert more.how.bonus > before.how.bonus
+    # Less than nothing where documents prefer more than the candidates are worth.
+    if own and not counterpart:
+        assert found(client, trusting, asked(6, "de", "nothing"), ANCHORED, source=False).how.bonus < 0
+
+
 @pytest.mark.parametrize("words", ["sun moon tide", "comet", "twin", "nothing"])
 @pytest.mark.parametrize("beta", [0.0, 0.1, -0.2])
 def test_every_document_is_scored_as_the_equations_say(client, target, words, beta):

@@ -34,6 +34,15 @@ def rho(vector, shift):
     return np.linalg.norm(left @ vector)
 
 
+def plain(name, shift):
+    """A document's vector at length 1, without what moves it towards queries in its language."""
+    if shift is None or not shift.own:
+        return np.float64(KEPT[name])
+    own = shift.own_vectors.get(CORPUS.languages[name], np.zeros(len(KEPT[name])))
+    vector = np.float64(CORPUS.vectors[name]) - shift.weight * np.float64(own)
+    return vector / np.linalg.norm(vector)
+
+
 class Reference:
     """What an anchored search has to find.
 
@@ -47,7 +56,9 @@ class Reference:
     def __init__(self, client, target, question, beta=0.0, years=()):
         allowed = [name for name in KEPT if not years or CORPUS.years[name] in years]
         query = np.float64(question.vector) / np.linalg.norm(np.float64(question.vector))
-        cosines = {name: float(query @ np.float64(KEPT[name])) for name in KEPT}
+        units = {name: plain(name, target.shift) for name in KEPT}
+        stored = {name: float(query @ np.float64(KEPT[name])) for name in KEPT}
+        cosines = {name: float(query @ units[name]) for name in KEPT}
         mine = {name for name in CORPUS.vectors if CORPUS.languages[name] == question.language}
         own, year = [{"term": {"language": question.language}}], [{"terms": {"year": list(years)}}] if years else []
         tags = [tag for tag in LANGUAGES if tag != question.language]
@@ -55,7 +66,7 @@ class Reference:
         by_own = bm25(client, target, question.words, [question.language, "und"], own + year) if mine else {}
         by_others = bm25(client, target, question.words, ["und", *tags], other + year)
 
-        nearest = sorted(allowed, key=lambda name: -cosines[name])[:5]
+        nearest = sorted(allowed, key=lambda name: -stored[name])[:5]
         words = dict(list(by_own.items())[:3] + list(by_others.items())[:5])
         names = [name for name in dict.fromkeys([*nearest, *words]) if name in KEPT]
         trust, count = target.trust, len(set(question.words.split()))
@@ -71,10 +82,15 @@ class Reference:
         leads = {name: (p, trust.strength * p**1.5) for name, p in zip(names, odds / odds.sum(), strict=True)}
         self.trusted = {name: (p, lead * outside) for name, (p, lead) in leads.items() if lead >= 0.001}
 
-        moved = query + sum(weight * KEPT[name] for name, (_, weight) in self.trusted.items())
+        moved = query + sum(weight * units[name] for name, (_, weight) in self.trusted.items())
         self.moved = moved / np.linalg.norm(moved)
         spread = trust.spread * rho(self.moved, target.shift)
-        self.bonus = 0.7 * spread * sum(lead for name, (_, lead) in leads.items() if name in mine) + beta if mine else 0
+        own_leads = sum(lead for name, (_, lead) in leads.items() if name in mine)
+        others = sum(lead for name, (_, lead) in leads.items() if name not in mine)
+        has_vector = target.shift is not None and question.language in target.shift.own_vectors
+        preferred = target.shift.own if has_vector else 0.0
+        led = spread * (0.7 * own_leads + 2 * trust.counterpart * others) - preferred * (own_leads + others)
+        self.bonus = led + beta if mine else 0
         self.favoured = {name for name in CORPUS.vectors if (name in mine) == (self.bonus > 0)}
         scale = trust.strength * 0.7 * spread / max(words.values(), default=1)
         given = {name: score for name, score in list(by_others.items())[:5] if name in KEPT}

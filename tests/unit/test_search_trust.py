@@ -17,6 +17,7 @@ from langshift.retrieval.anchored import (
     Candidates,
     QueryVector,
     anchor_probabilities,
+    own_bonus,
     rarest,
     rho,
     weights,
@@ -162,10 +163,24 @@ def test_where_the_nearest_alone_is_trusted_it_stays_the_nearest(count, seed):
     assert (np.array(vectors) @ moved).argmax() == cosines.argmax()
 
 
-@given(st.floats(1e-6, 1), st.floats(0, 1))
-def test_what_is_kept_comes_back(spread, strength):
-    kept = json.loads(json.dumps(AnchorModel(spread, strength).to_dict()))
-    assert msgspec.convert({**kept, "at": "2020-01-01"}, AnchorModel) == AnchorModel(spread, strength)
+def test_documents_in_the_searchers_language_are_given_what_the_equation_says():
+    leads, own = np.array([0.4, 0.1, 0.2]), np.array([True, False, False])
+    assert own_bonus(leads, own, 0.1, 0.0, 0.0) == pytest.approx(0.1 * 0.7 * 0.4)
+    assert own_bonus(leads, own, 0.1, 0.6, 0.0) == pytest.approx(0.1 * (0.7 * 0.4 + 2 * 0.6 * 0.3))
+    assert own_bonus(leads, own, 0.1, 0.6, 0.03) == pytest.approx(0.1 * (0.7 * 0.4 + 2 * 0.6 * 0.3) - 0.03 * 0.7)
+    # What documents prefer already may be more than they are given.
+    assert own_bonus(leads, ~own, 0.1, 0.0, 0.2) == pytest.approx(0.1 * 0.7 * 0.3 - 0.2 * 0.7)
+
+
+@given(st.floats(1e-6, 1), st.floats(0, 1), st.floats(0, 1))
+def test_what_is_kept_comes_back(spread, strength, counterpart):
+    trust = AnchorModel(spread, strength, counterpart=counterpart)
+    kept = json.loads(json.dumps(trust.to_dict()))
+    assert msgspec.convert({**kept, "at": "2020-01-01"}, AnchorModel) == trust
+
+
+def test_a_calibration_that_counted_no_translations_knows_of_none():
+    assert msgspec.convert({"spread": 0.1, "strength": 0.5}, AnchorModel) == AnchorModel(0.1, 0.5, counterpart=0.0)
 
 
 def test_without_a_calibration_the_strength_is_a_cautious_one():
@@ -184,6 +199,9 @@ def test_without_a_calibration_the_strength_is_a_cautious_one():
         {"strength": 1.1},
         {"strength": math.nan},
         {"strength": "much"},
+        {"counterpart": -0.1},
+        {"counterpart": 1.1},
+        {"counterpart": None},
     ],
 )
 def test_figures_that_cannot_be_reckoned_with_are_refused(changed):

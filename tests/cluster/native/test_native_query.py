@@ -58,7 +58,7 @@ def _plugin(client):
         pytest.skip("the cluster does not have the plugin langshift")
 
 
-def written(client, corpus, shards, *, shift=None, calibration=None, **_):
+def written(client, corpus, shards, *, shift=None, counterpart=0.0, calibration=None, **_):
     """An index of a corpus of which every ninth entry was deleted, as it is searched."""
     name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
     target = corpus.write(client, name, shards)
@@ -70,7 +70,7 @@ def written(client, corpus, shards, *, shift=None, calibration=None, **_):
     counts = Counter(tag for tag in left.values() if tag)
     languages = tuple(sorted(counts, key=lambda tag: (-counts[tag], tag)))
     index = replace(target.index, counts=counts, languages=languages, documents=len(left))
-    return replace(target, index=index, shift=shift)
+    return replace(target, index=index, shift=shift, trust=replace(target.trust, counterpart=counterpart))
 
 
 class Documents(Corpus):
@@ -104,8 +104,9 @@ class Chunks(ChunkCorpus):
 KINDS = {
     "documents": (Documents, {"documents": 360}),
     "gamma": (Corpus, {"documents": 1, "shift": DIRECTIONS}),
-    "own": (Corpus, {"documents": 1, "shift": PREFERRING}),
-    "chunks": (Chunks, {"documents": 1}),
+    "own": (Corpus, {"documents": 1, "shift": PREFERRING, "counterpart": 0.6}),
+    "own alone": (Corpus, {"documents": 1, "shift": replace(PREFERRING, own=0.3)}),
+    "chunks": (Chunks, {"documents": 1, "counterpart": 0.6}),
 }
 
 
@@ -120,10 +121,11 @@ def targets(client):
     client.indices.delete(index=",".join(target.index.index for target in made.values()))
 
 
-def calibration(documents, **_):
-    """That of an index with as many documents, whatever its directions."""
+def calibration(documents, counterpart=None, **_):
+    """That of an index with as many documents, whatever its directions; older ones counted no translations."""
     then = {"alpha": 0.0, "alphas": {}, "gamma": 0.0, "vectors": None, "documents": documents}
-    return CALIBRATION | {"measured_with": then}
+    counted = {} if counterpart is None else {"counterpart": counterpart}
+    return CALIBRATION | counted | {"measured_with": then}
 
 
 def asking(question, setting, filters=None, **more):
@@ -151,7 +153,7 @@ def require_same(hits, wanted):
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=told)
 @pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("kind", ["documents", "gamma", "chunks"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_finds_what_langshift_finds(client, targets, kind, shards, setting):
     target = targets[kind, shards]
     numbers = random.Random(f"{kind} {shards} {setting}")
@@ -456,11 +458,14 @@ def test_what_cannot_be_searched_is_refused(client, targets):
             metadata_of(TOY, USUAL, shift=DIRECTIONS) | {"langshift_vectors": {}},
             f"Index {name} does not contain its language vectors (made up): index the corpus again.",
         ),
-        (
-            "lucene",
-            metadata_of(TOY, USUAL, calibration={"spread": 0}),
-            f"The calibration in the mapping of {name} (_meta.langshift_anchors) cannot be read: run `langshift "
-            "anchors calibrate` again.",
+        *(
+            (
+                "lucene",
+                metadata_of(TOY, USUAL, calibration=unreadable),
+                f"The calibration in the mapping of {name} (_meta.langshift_anchors) cannot be read: run `langshift "
+                "anchors calibrate` again.",
+            )
+            for unreadable in ({"spread": 0}, calibration(1, counterpart=1.5), calibration(1) | {"counterpart": None})
         ),
     ):
         field = vector | {"method": {"name": "hnsw", "engine": engine, "space_type": "cosinesimil"}}

@@ -7,7 +7,8 @@ import java.util.List;
 final class Anchors {
 
     static final int NEAREST = 5, OWN = 3, OTHERS = 5;
-    private static final double CLOSENESS = 1.95, OTHER_WORDS = 1.43, SHARPNESS = 1.5, OWN_BONUS = 0.7, WORDS_BONUS = 0.7;
+    private static final double CLOSENESS = 1.95, OTHER_WORDS = 1.43, SHARPNESS = 1.5;
+    private static final double OWN_BONUS = 0.7, COUNTERPART_BONUS = 2, WORDS_BONUS = 0.7;
     private static final double OWN_WORDS = 32, OWN_PRIOR = -0.5, LEAST_WEIGHT = 0.001, LEAST_LENGTH = 1e-6;
 
     /**
@@ -22,14 +23,16 @@ final class Anchors {
     /**
      * What the candidates are judged with.
      *
+     * @param counterpart how likely an answer in another language is there in the searcher's, too, 0 to 1
+     * @param preferred how far documents in the searcher's language prefer it already, in units of cosine
      * @param documents of the searcher's language, on a shard's average
      * @param words how many different words the query has, at least 1
      * @param best the highest score by words of all that was gathered, also of what is no candidate as it has no vector
      * @param hasOwn whether the index has documents in the searcher's language
      */
     record Setting(
-        double strength, double spread, double[][] directions, double documents, int words, double best, boolean hasOwn,
-        double preference
+        double strength, double spread, double counterpart, double[][] directions, double preferred, double documents, int words,
+        double best, boolean hasOwn, double preference
     ) {}
 
     /**
@@ -46,12 +49,13 @@ final class Anchors {
     static Moved move(double[] query, List<Candidate> candidates, Setting how) {
         double part = rho(query, how.directions);
         double[] trusted = probabilities(query, candidates, how, how.spread * part);
-        double own = 0;
+        double own = 0, others = 0;
         double[] sum = query.clone();
         for (int i = 0; i < trusted.length; i++) {
             Candidate one = candidates.get(i);
             double lead = how.strength * Math.pow(trusted[i], SHARPNESS);
             own += one.own ? lead : 0;
+            others += one.own ? 0 : lead;
             if (lead >= LEAST_WEIGHT) {
                 double weight = lead * part;
                 for (int d = 0; d < sum.length; d++) {
@@ -67,7 +71,8 @@ final class Anchors {
             Candidate one = candidates.get(i);
             given[i] = one.own || one.words == 0 ? 0 : how.strength * WORDS_BONUS * spread * one.words / how.best / 2;
         }
-        return new Moved(moved, how.hasOwn ? (OWN_BONUS * spread * own + how.preference) / 2 : 0, given);
+        double led = spread * (OWN_BONUS * own + COUNTERPART_BONUS * how.counterpart * others) - how.preferred * (own + others);
+        return new Moved(moved, how.hasOwn ? (led + how.preference) / 2 : 0, given);
     }
 
     private static double[] probabilities(double[] query, List<Candidate> candidates, Setting how, double spread) {

@@ -11,10 +11,11 @@ import java.util.TreeMap;
  * @param mode the best mode for the index
  * @param strength how strongly `anchored` moves the query, 0 to 1
  * @param spread standard deviation of the cosine of unrelated documents
+ * @param counterpart how likely a document in another language is there in the searcher's, too, 0 to 1
  * @param documents how many there were when it was measured
  * @param outdated whether the documents have been shifted otherwise since
  */
-record Calibration(String mode, double strength, double spread, int documents, boolean outdated) {
+record Calibration(String mode, double strength, double spread, double counterpart, int documents, boolean outdated) {
 
     static final double USUAL_STRENGTH = 0.05;
     private static final Set<Object> MODES = Set.of("dense", "hybrid", "anchored");
@@ -28,10 +29,11 @@ record Calibration(String mode, double strength, double spread, int documents, b
         }
         Map<String, Object> kept = IndexFacts.map(facts.calibration), then = IndexFacts.map(kept.get("measured_with"));
         double strength = kept.containsKey("strength") ? IndexFacts.number(kept.get("strength"), -1) : USUAL_STRENGTH;
+        double counterpart = kept.containsKey("counterpart") ? IndexFacts.number(kept.get("counterpart"), -1) : 0;
         double spread = IndexFacts.number(kept.get("spread"), -1), documents = IndexFacts.number(then.get("documents"), -1);
         Object mode = kept.get("mode"), weight = kept.get("lexical_weight"), tokens = kept.get("sparse_weight");
         boolean readable = MODES.contains(mode == null ? "" : mode) && share(strength) && spread > 0 && Double.isFinite(spread)
-            && documents >= 0 && kept.containsKey("lexical_weight")
+            && share(counterpart) && documents >= 0 && kept.containsKey("lexical_weight")
             && (weight == null ? tokens != null || !"hybrid".equals(mode) : share(IndexFacts.number(weight, -1)))
             && (tokens == null || share(IndexFacts.number(tokens, -1)))
             && kept.get("rerank") instanceof Map<?, ?> rerank
@@ -41,7 +43,12 @@ record Calibration(String mode, double strength, double spread, int documents, b
             "The calibration in the mapping of " + facts.index + " (_meta.langshift_anchors) cannot be read: "
                 + "run `langshift anchors calibrate` again."
         );
-        return new Calibration((String) mode, strength, spread, (int) documents, changed(then, facts.fingerprint));
+        return new Calibration((String) mode, strength, spread, counterpart, (int) documents, changed(then, facts.fingerprint));
+    }
+
+    /** @param documents how many there were, where the mode comes from the calibration; else 0 */
+    SearchSpec.Trust trust(int documents) {
+        return new SearchSpec.Trust(strength, spread, counterpart, documents);
     }
 
     private static boolean share(double value) {

@@ -154,6 +154,11 @@ final class IndexFacts {
         return made;
     }
 
+    /** How far documents in a language prefer it already, in units of cosine. */
+    double preferred(String language) {
+        return own > 0 && shift().preferences.containsKey(language) ? own : 0;
+    }
+
     /** What an engine stores at length 1, to rounding: then a preference is of beta and not of its weight. */
     private static final double NORMALISED = 1e-4;
 

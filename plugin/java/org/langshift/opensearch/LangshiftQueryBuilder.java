@@ -282,8 +282,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             spec = calibrated(spec, facts);
         } else if (spec.mode() == Mode.ANCHORED) {
             Calibration kept = Calibration.of(facts);
-            boolean none = kept == null;
-            spec = spec.with(new Trust(none ? Calibration.USUAL_STRENGTH : kept.strength(), none ? Double.NaN : kept.spread(), 0));
+            spec = spec.with(kept == null ? new Trust(Calibration.USUAL_STRENGTH, Double.NaN, 0, 0) : kept.trust(0));
         }
         if (spec.mode() == Mode.ANCHORED && spec.trust().strength() == 0) {
             spec = spec.with(Mode.DENSE);
@@ -307,7 +306,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             return spec.with(Mode.DENSE);
         }
         Mode mode = Mode.valueOf(kept.mode().toUpperCase(Locale.ROOT));
-        return spec.with(mode).with(new Trust(kept.strength(), kept.spread(), mode == Mode.DENSE ? 0 : kept.documents()));
+        return spec.with(mode).with(kept.trust(mode == Mode.DENSE ? 0 : kept.documents()));
     }
 
     @Override

@@ -92,7 +92,7 @@ final class Rounds {
         );
         if (spec.mode() == Mode.ANCHORED) {
             // How many documents a shard has says nothing of all.
-            SearchSpec spec = this.spec.with(new Trust(this.spec.trust().strength(), this.spec.trust().spread(), 0));
+            SearchSpec spec = this.spec.with(new Trust(this.spec.trust().strength(), this.spec.trust().spread(), 0, 0));
             requests.add(request(bare(spec.with(Mode.NEAREST), Anchors.NEAREST)));
             requests.add(request(bare(spec.with(Mode.WORDS), (Anchors.OWN + Anchors.OTHERS) * facts.shards)));
             if (Double.isNaN(spec.trust().spread())) {
@@ -134,7 +134,7 @@ final class Rounds {
         double average = (double) (facts.split ? own : documents) / answers[0].getTotalShards();
         Map<String, Float> given = new HashMap<>();
         SearchSpec moved = spec.moved(
-            chosen, theirs, spread, facts.directions(), own > 0 ? words : 1, own, average, (one, score) -> given.put(one.id, score)
+            chosen, theirs, spread, facts, own > 0 ? words : 1, own, average, (one, score) -> given.put(one.id, score)
         );
         return moved.with(new Addition(moved.addition().bonus(), moved.addition().both(), given));
     }

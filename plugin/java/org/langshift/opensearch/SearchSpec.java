@@ -67,9 +67,10 @@ record SearchSpec(
      * What `anchored` reckons with.
      *
      * @param spread NaN where a sample is to be drawn
+     * @param counterpart how likely an answer in another language is there in the searcher's, too
      * @param documents how many the index had when it was calibrated, where the mode comes from that; else 0
      */
-    record Trust(double strength, double spread, int documents) {}
+    record Trust(double strength, double spread, double counterpart, int documents) {}
 
     /**
      * What is added to the cosines, on the scale of scores.
@@ -82,7 +83,7 @@ record SearchSpec(
         static final Addition NONE = new Addition(0, false, Map.of());
     }
 
-    static final Trust NO_TRUST = new Trust(0, 1, 0);
+    static final Trust NO_TRUST = new Trust(0, 1, 0, 0);
 
     SearchSpec(StreamInput in) throws IOException {
         this(
@@ -95,7 +96,7 @@ record SearchSpec(
             in.readVInt(),
             in.readBoolean(),
             in.readOptionalNamedWriteable(QueryBuilder.class),
-            new Trust(in.readDouble(), in.readDouble(), in.readVInt()),
+            new Trust(in.readDouble(), in.readDouble(), in.readDouble(), in.readVInt()),
             new Addition(in.readDouble(), in.readBoolean(), in.readMap(StreamInput::readString, StreamInput::readFloat))
         );
     }
@@ -113,6 +114,7 @@ record SearchSpec(
         out.writeOptionalNamedWriteable(filter);
         out.writeDouble(trust.strength);
         out.writeDouble(trust.spread);
+        out.writeDouble(trust.counterpart);
         out.writeVInt(trust.documents);
         out.writeDouble(addition.bonus);
         out.writeBoolean(addition.both);
@@ -165,7 +167,7 @@ record SearchSpec(
      * @param given is told what a candidate is given for words in other languages
      */
     SearchSpec moved(
-        List<Entry> gathered, List<double[]> vectors, double spread, double[][] directions, int words, long own, double documents,
+        List<Entry> gathered, List<double[]> vectors, double spread, IndexFacts facts, int words, long own, double documents,
         BiConsumer<Entry, Float> given
     ) {
         List<Entry> kept = new ArrayList<>();
@@ -182,7 +184,8 @@ record SearchSpec(
         }
         double best = gathered.stream().mapToDouble(one -> one.score).max().orElse(0);
         Anchors.Setting setting = new Anchors.Setting(
-            trust.strength(), spread, directions, documents, words, best, own > 0, effectivePreference()
+            trust.strength(), spread, trust.counterpart(), facts.directions(), facts.preferred(language), documents, words, best,
+            own > 0, effectivePreference()
         );
         Anchors.Moved to = Anchors.move(Anchors.unit(Anchors.doubles(vector)), candidates, setting);
         for (int i = 0; i < kept.size(); i++) {
@@ -191,7 +194,7 @@ record SearchSpec(
             }
         }
         Addition bonus = new Addition(to.bonus(), effectivePreference() != 0, Map.of());
-        return with(Mode.DENSE).with(to.vector()).with(bonus).with(new Trust(trust.strength(), spread, 0));
+        return with(Mode.DENSE).with(to.vector()).with(bonus).with(new Trust(trust.strength(), spread, 0, 0));
     }
 
     boolean isOwn(Entry one) {

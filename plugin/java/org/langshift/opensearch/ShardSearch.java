@@ -280,7 +280,7 @@ final class ShardSearch {
         long documents = facts.split ? own : shard.count(null);
         int words = own > 0 ? shard.countWords(spec.text(), spec.language()) : 1;
         spec = spec.moved(
-            gathered, shard.vectors(gathered), spread, facts.directions(), words, own, documents,
+            gathered, shard.vectors(gathered), spread, facts, words, own, documents,
             (one, given) -> places.put(one.document, given)
         );
     }
