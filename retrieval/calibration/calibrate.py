@@ -9,6 +9,7 @@ these parts, that no more than next to nothing is lost. Where all is translated,
 language, and those parts alone count.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -274,7 +275,7 @@ class CalibrationRun:
         spread = measured_spread(
             self._searcher.client, index, self._searcher.shift, min(_SPREAD_DOCUMENTS, self._window)
         )
-        trust = AnchorModel(spread, 1.0, calibrated=True)
+        trust = AnchorModel(spread, 1.0, calibrated=True, counterpart=_counterpart(self.passages, questions))
         self._pool = Pool(self._searcher, questions, trust, self._window, lambda: on_search(1))
         coverage = None
         if log:
@@ -451,6 +452,18 @@ class CalibrationRun:
             most = max((one.words for one in gathered.candidates if one.own), default=0.0)
             shares.append(min(1.0, most / rarest(gathered.documents) / gathered.words))
         return float(np.mean(shares))
+
+
+def _counterpart(passages: Sequence[CalibrationPassage], questions: Sequence[CalibrationQuestion]) -> float:
+    """How likely a document is there in another language that is asked in, by its known translations, 0 to 1."""
+    asked_in = Counter(one.language for one in passages)
+    there = {one.document: one.translated for one in questions}
+    shares = []
+    for number, translated in there.items():
+        # Its own language is among those that it is there in, where it names any translations.
+        own = asked_in[passages[number].language] / len(passages)
+        shares.append(max(0.0, translated - own) / (1 - own) if own < 1 else 0.0)
+    return round(float(np.mean(shares)), 4)
 
 
 def rerank_strength(
