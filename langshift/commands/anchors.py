@@ -51,7 +51,7 @@ def anchors() -> None:
 @anchors.command()
 @click.argument("name")
 @option(
-    "--sample N", "How many documents to sample, evenly from every language.", click.IntRange(30, 2000), default=400
+    "--sample N", "How many documents to sample, evenly from every language.", click.IntRange(30, 2000), default=128
 )
 @log_options(
     "A log of what people asked: only queries are made then that are about as vague as these and repeat as many words."
@@ -150,10 +150,11 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
             format_change(one.ndcg),
             format_score(INTERVAL * one.error),
             format_change(one.tlr),
+            format_change(one.own),
         ]
         for one in calibration.changes
     ]
-    columns = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR"]
+    columns = ["answer", "heard", "words", "queries", "dense", "anchored", "±", "TLR", "own@3"]
     table(None, columns, rows, right={"heard", *columns[3:]})
     strength, trust = calibration.trust.strength, calibration.trust
     for sentence in (
@@ -161,7 +162,8 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
         "heard: how much of a sentence a query's vector is made of; the less, the vaguer. words: how many of its words",
         "are the document's; the others are replaced. dense: nDCG@20 of dense search. anchored, ±, TLR: the change by",
         "anchored search with the strength below, half of its 95% interval (by document or group); that of TLR, recall",
-        "of answers in other languages (the mean of TLR@15 to TLR@25).",
+        "of answers in other languages (the mean of TLR@15 to TLR@25); that of own@3, how often an answer in the",
+        "query's language is among the first three hits.",
         "",
         f"{index.index}: mode auto is {calibration.mode}. {reason(calibration)}",
         f"Strength of anchored search: {strength:g}{f' ({_STRENGTHS[strength]})' if strength in _STRENGTHS else ''}; "

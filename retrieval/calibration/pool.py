@@ -304,12 +304,15 @@ class Pool:
     def _ranked(self, question: CalibrationQuestion, scores: Scores, moved: NDArray[np.float32] | None = None) -> Found:
         """As many as are looked at, ranked by scores, shape (entries,); what has none is -inf."""
         around, shown = self._around[question.document], self._shown(question)
-        found = []
+        found, documents = list[ScoredDoc](), set[str]()
         for at in np.argsort(-scores, kind="stable").tolist():
-            if len(found) == LEAST_CANDIDATES or scores[at] == -np.inf:
+            # Chunks of few documents are not enough.
+            enough = len(found) >= LEAST_CANDIDATES and len(documents) >= settings.USUAL.rerank_depth
+            if enough or scores[at] == -np.inf:
                 break
             if shown(place := int(around.places[at])):
                 found.append(self._entries[place]._replace(score=float(scores[at])))
+                documents.add(found[-1].document)
         return Found(found, moved)
 
     def _anchored(self, question: CalibrationQuestion, trust: AnchorModel) -> Found:
@@ -399,10 +402,10 @@ class Pool:
         order, shown = np.argsort(-nearness, kind="stable"), self._shown(question)
         more = list[ScoredDoc]()
         for tag in self._index.languages:
-            of_tag = [at for at in order[around.languages[order] == tag].tolist() if shown(int(around.places[at]))]
-            for at in of_tag[: setting.rerank_per_language]:
-                entry = self._entries[int(around.places[at])]
-                more.append(entry._replace(score=best_of[entry.document]))
+            of_tag = (int(around.places[at]) for at in order[around.languages[order] == tag].tolist())
+            nearest = one_per_document(self._entries[place] for place in of_tag if shown(place))
+            more += nearest[: setting.rerank_per_language]
+        more = [one._replace(score=best_of[one.document]) for one in more]
         more = [one for one in more if one.document not in seen]
         return [*best, *one_per_document(more)]
 

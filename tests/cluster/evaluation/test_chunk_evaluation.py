@@ -12,6 +12,7 @@ from langshift.evaluate.replay.result import result, write_files
 from langshift.evaluate.runs import read_passages, read_run
 from langshift.plugin.inventory import drop_all
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions, masked
+from langshift.retrieval.dsl import of_documents
 from langshift.retrieval.modes import search
 from langshift.retrieval.settings import SearchRequest, SearchSettings
 
@@ -107,7 +108,11 @@ def test_questions_of_a_calibration_are_about_documents(over, corpus):
     assert questions
     target = over.target(SearchSettings())
     requests = [SearchRequest(one.query, SearchSettings(), target, 50, source=False) for one in questions]
-    plans = [masked(search(request), one.hides) for one, request in zip(questions, requests, strict=True)]
+    fields = over.index.fields
+    plans = [
+        masked(search(request), of_documents(sorted(one.hides), fields) if one.hides else ())
+        for one, request in zip(questions, requests, strict=True)
+    ]
     for one, found in zip(questions, execute_all(over, plans), strict=True):
         itself = sampled[one.document].document
         topic, _, tag = itself.partition("-")

@@ -58,6 +58,7 @@ record Calibration(String mode, double strength, double spread, double counterpa
     private static boolean changed(Map<String, Object> then, Map<String, Object> now) {
         return !Objects.equals(then.get("vectors"), now.get("vectors")) || differ(then.get("alpha"), now.get("alpha"))
             || differ(then.get("gamma"), now.getOrDefault("gamma", 0))
+            || differ(then.getOrDefault("own", 0), now.getOrDefault("own", 0))
             || !numbers(then.get("alphas")).equals(numbers(now.get("alphas")));
     }
 
