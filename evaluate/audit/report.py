@@ -84,8 +84,8 @@ def verdict(audit: Audit) -> Verdict:
     whole = _whole(audit)
     if whole.kind == "fits":
         shares = [(near.before, near.after) for near in audit.near]
-        found = [own_language(*map(fmean, zip(*shares, strict=True)))] if shares else []
-        return unjudged(len(audit.queries.tags), found, _MEASURE if audit.opened.own else f"{_ADOPT}{_MEASURE}")
+        found = own_language(*map(fmean, zip(*shares, strict=True))) if shares else ""
+        return unjudged(found, _MEASURE if audit.opened.own else f"{_ADOPT}{_MEASURE}")
     return Verdict("too few" if whole.kind in ("too_few", "unsure") else "do not shift", whole.text)
 
 

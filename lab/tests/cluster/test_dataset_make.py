@@ -20,10 +20,10 @@ from shifted_index import printed
 from tiny_model import require_transformers, save_tiny_cross_encoder
 
 from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.convert.snapshot import IndexSnapshot
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.plugin.versions import live
 from langshift.retrieval.rerank.api import KEY as RERANKER_KEY
-from langshift_lab.construct.snapshot import IndexSnapshot
 from langshift_lab.generation.generators import KEY
 
 DOCUMENTS = {one["_id"]: one for one in corpus(languages=("de", "en", "th"))}
