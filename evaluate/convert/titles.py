@@ -21,13 +21,13 @@ from langshift.sentences import sentence_spans, within_bmp
 
 #: What such questions can and cannot say; every command that measures by them says it, too.
 NOTE: Final = (
-    "The questions are titles of the documents themselves: they tell whether a page is found in each of its languages, "
-    "and whether its translations are, but nobody has asked them. They repeat words of the documents, so modes that "
-    "match words look better by them than by what people ask."
+    "The questions are titles of the documents themselves: they tell whether a page and its translations are found "
+    "from each of its languages, but nobody has asked them, and they repeat the documents' words, so modes that match "
+    "words look better than they are for what people ask."
 )
 
 
-class _Page(NamedTuple):
+class _TitledPage(NamedTuple):
     """A translation group, or a document without one."""
 
     grouped: bool
@@ -60,8 +60,8 @@ def read_titles(index: str, snapshot: IndexSnapshot, count: int, seed: int) -> T
         UsageError: no language has enough pages.
     """
     # Language -> page -> the id of the document whose title asks, and a digest of its words.
-    asking: dict[str, dict[_Page, tuple[str, bytes]]] = {}
-    tags, owners = set[str](), dict[tuple[str, bytes], set[_Page]]()
+    asking: dict[str, dict[_TitledPage, tuple[str, bytes]]] = {}
+    tags, owners = set[str](), dict[tuple[str, bytes], set[_TitledPage]]()
     for one in snapshot.documents():
         tags |= {one.language} if one.language else set()
         if one.language and (text := _question(one)):
@@ -89,9 +89,9 @@ def read_titles(index: str, snapshot: IndexSnapshot, count: int, seed: int) -> T
 
 
 def _source(
-    index: str, snapshot: IndexSnapshot, languages: list[str], drawn: list[tuple[str, _Page, str]]
+    index: str, snapshot: IndexSnapshot, languages: list[str], drawn: list[tuple[str, _TitledPage, str]]
 ) -> PoolSource:
-    members: dict[_Page, list[str]] = {page: [] for _, page, _ in drawn}
+    members: dict[_TitledPage, list[str]] = {page: [] for _, page, _ in drawn}
     for one in snapshot.documents():
         if (page := _page(one)) in members:
             members[page].append(one.id)
@@ -109,8 +109,8 @@ def _source(
     return PoolSource(Path(index), languages, questions, snapshot.passages, facts=DatasetFacts(note=NOTE))
 
 
-def _page(document: IndexedDocument) -> _Page:
-    return _Page(False, document.id) if document.group is None else _Page(True, document.group)
+def _page(document: IndexedDocument) -> _TitledPage:
+    return _TitledPage(False, document.id) if document.group is None else _TitledPage(True, document.group)
 
 
 def _question(document: IndexedDocument) -> str:

@@ -76,8 +76,8 @@ def make(
     beside = {"--rerank": rerank, "--translate": translations, "--encoder": search.encoder}
     if given := [option for option, value in beside.items() if value]:
         raise UsageError(
-            f"{join_words(given)} is only for --generator, without which titles ask: name a generator, or leave "
-            f"{'them' if len(given) > 1 else 'it'} out."
+            f"{join_words(given)} would change nothing where titles ask: name a --generator that writes the questions, "
+            f"or leave {'them' if len(given) > 1 else 'it'} out."
         )
     found: list[TitleQuestions] = []
 

@@ -30,6 +30,9 @@ from langshift_lab.construct.contrast import SpanContrast
 from langshift_lab.construct.questions import MOST_TOKENS, REASONS
 from langshift_lab.generation.generators import Generator
 
+# The passage with its answer and without, ten others, and mostly a second window of some.
+_TEXTS_A_QUESTION = 20
+
 
 def make_by_model(
     name: str,
@@ -75,7 +78,10 @@ def make_by_model(
         reranker = open_reranker(rerank)
         snapshot = read_index(client, searcher.index)
         passages = draw_passages(snapshot, name, count, seed)
-        note(f"{pluralize(len(passages), 'document')} drawn: a prompt for each, and one for each translation.")
+        # Of a question that is used, each language has its own; the others take none.
+        prompts, texts = len(passages) * (1 + len(languages)), len(passages) * _TEXTS_A_QUESTION
+        drawn = f"{pluralize(len(passages), 'document')} drawn, a question on each"
+        note(f"{drawn}: up to {pluralize(prompts, 'prompt')}, and about {texts:,} texts for the reranker to judge.")
         generate = generate_shown(model, cache, resumable=True)
         tally = QuestionTally(len(passages))
         written = write_questions(passages, generate, detector, tally)

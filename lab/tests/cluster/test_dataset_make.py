@@ -216,6 +216,9 @@ def test_what_a_bad_generator_writes_is_counted_and_left_out(make, generator, re
     generator.answer = lambda prompt: bad(prompt) if "Passage:" in prompt else json.dumps({"question": QUESTIONS["th"]})
     shown = make(tmp_path / "again", "--translate", "en")
     assert shown.exit_code == 0, (shown.output, shown.exception)
+    assert f"{COUNT} documents drawn, a question on each: up to {2 * COUNT} prompts, and about {20 * COUNT} texts " in (
+        " ".join(shown.stderr.split())
+    )
     words = " ".join(shown.stdout.split())
     assert "the answer has no question that can be used 3 10.0%" in words
     assert "it is in another language" in words

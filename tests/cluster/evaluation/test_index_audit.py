@@ -29,9 +29,10 @@ OPTIONS = ("--vector-field", "vec", "--text-field", "body")
 GIVEN = ("--language-field", "lang", "--encoder", "given")
 UNMOVED = "Do not shift it: that would change nothing, because no document of the sample would be shifted ({})."
 VERDICT = (
-    "No judgements to tell by: the share of the first 20 documents that are in the searcher's language goes from 81% "
-    "to 20%, which does not say whether anybody finds more, so adopt the index with --alpha 0 and then run `langshift "
-    "retune NAME --alpha A --gate DATASET`, which replays judged queries before and after the shift."
+    "No judgements to tell by: the searcher's language has about 16 of the first 20 hits before and about 4 after (81% "
+    "to 20%), which is neither good nor bad by itself: it makes room for answers in other languages and takes it from "
+    "those in the searcher's own language, whether there are any or not, so adopt the index with --alpha 0 and then "
+    "run `langshift retune NAME --alpha A --gate DATASET`, which replays judged queries before and after the shift."
 )
 
 
