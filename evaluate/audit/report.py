@@ -102,7 +102,8 @@ def findings(audit: Audit) -> list[AuditFinding]:
 
 _ADOPT = "adopt the index with --alpha 0 and then "
 _MEASURE = (
-    "run `langshift retune NAME --alpha A --gate DATASET`, which replays judged queries before and after the shift"
+    "run `langshift retune NAME --alpha A --gate DATASET`, which replays judged queries before and after the shift "
+    "(`langshift dataset make NAME DATASET` has titles ask where nobody has judged any)"
 )
 
 
