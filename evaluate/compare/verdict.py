@@ -434,16 +434,16 @@ def _alike(overlap: Overlap) -> str:
 def own_language(before: float, after: float) -> str:
     """Say which share of the first 20 hits is in the searcher's language, and what that means."""
     old, new = f"{before:.0%}", f"{after:.0%}"
-    has, neither = f"the searcher's language has about {20 * before:.0f} of the first 20 hits", "neither good nor bad"
-    if old == new:
-        return (
-            f"{has}, before and after ({new}), which is {neither} by itself: it does not say whether these hits answer"
-        )
+    few, then = f"{20 * before:.0f}", f"{20 * after:.0f}"
+    shares = old if old == new else f"{old} to {new}"
+    has, neither = f"the searcher's language has about {few} of the first 20 hits", "neither good nor bad by itself"
+    if few == then:
+        return f"{has}, before and after ({shares}), which is {neither}: it does not say whether these hits answer"
     gains, loses = "the searcher's own language", "other languages"
     gains, loses = (loses, gains) if after < before else (gains, loses)
     return (
-        f"{has} before and about {20 * after:.0f} after ({old} to {new}), which is {neither} by itself: it makes room "
-        f"for answers in {gains} and takes it from those in {loses}, whether there are any or not"
+        f"{has} before and about {then} after ({shares}), which is {neither}: it makes room for answers in {gains} and "
+        f"takes it from those in {loses}, whether there are any or not"
     )
 
 

@@ -243,6 +243,12 @@ def test_no_judgements():
             "about 7 of the first 20 hits, before and after (33%), which is neither good nor bad by itself: it does "
             "not say whether these hits answer",
         ),
+        (
+            0.103,
+            0.084,
+            "about 2 of the first 20 hits, before and after (10% to 8%), which is neither good nor bad by itself: it "
+            "does not say whether these hits answer",
+        ),
     ],
 )
 def test_what_a_share_of_the_searchers_language_means(before, after, meaning):
