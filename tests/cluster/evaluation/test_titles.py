@@ -1,13 +1,22 @@
 """A small help centre in three languages, whose titles ask; two indices of it are replayed, and settings of one."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from command_line import langshift, refusal
 from searched import a_name, drop
 
+from langshift.evaluate.compare import gate
+from langshift.evaluate.compare.remedies import sample_of
+from langshift.evaluate.compare.verdict import judge_replays
 from langshift.evaluate.convert.titles import NOTE
 from langshift.evaluate.datasets.dataset import load_dataset
+from langshift.evaluate.replay.plan import ReplayOptions, ReplayPlan
+from langshift.evaluate.replay.replay import replay_all
+from langshift.evaluate.replay.requests import LoadProfile
+from langshift.retrieval.searcher import Searcher
+from langshift.retrieval.settings import USUAL, SearchOptions, SearchSettings
 
 # Page -> its title and text in German, English and French.
 PAGES = {
@@ -234,6 +243,27 @@ def test_settings_of_one_index_are_named_in_the_commands(help_centre, cluster_ur
     assert verdict["next"][1]["command"] == (
         f"langshift evaluate replay DATASET --index {name} --setting dense --setting lexical --output judged"
     )
+
+
+def test_what_has_to_be_searched_anew_is_searched_for_a_sample_alone(client, help_centre, titles, monkeypatch):
+    data, options = load_dataset(titles[0]), ReplayOptions([USUAL], LoadProfile(warm_up=0))
+    searchers = [Searcher(client, name, SearchOptions()) for name in help_centre]
+    before, after = replay_all([client], ReplayPlan.of(searchers, data, options), options)
+    sample, judged = sample_of((query.id for query in data.queries), 10), []
+
+    def judge(*given):
+        judged.append(given)
+        # The first is made one that sends for a remedy.
+        return judge_replays(*given) if len(given) > 3 else SimpleNamespace(kind="at a cost", loses_own=True)
+
+    monkeypatch.setattr(gate, "judge_replays", judge)
+    monkeypatch.setattr(gate, "untried_search", lambda *_: ("search by words", SearchSettings("lexical")))
+    monkeypatch.setattr(gate, "sample_of", lambda names: sample_of(names, 10))
+    verdict = gate.judge_live(client, searchers[1], before, after)
+    assert verdict.figures[0].test.queries == 40
+    remedies, tried_on = judged[1][3:]
+    assert {answer.query for answer in remedies["search by words"].answers} == tried_on == sample
+    assert not remedies["search by words"].failed
 
 
 def test_what_cannot_be_made(help_centre, cluster_url, tmp_path):
