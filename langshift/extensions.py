@@ -1,4 +1,4 @@
-"""What other distributions add, found by entry points: commands, formats of datasets, ways to write figures.
+"""What other distributions add, found by entry points: commands, formats of datasets, who writes questions and figures.
 
 Above all it is langshift-lab's, of which nothing is imported here: only the names are known, so that what is missing
 can be told from what never was.
@@ -12,14 +12,13 @@ import click
 from langshift.errors import UsageError
 
 COMMANDS, FORMATS, FIGURES = "langshift.commands", "langshift.formats", "langshift.figures"
+QUESTIONS = "langshift.questions"
 #: The names that langshift-lab has in each group of entry points; of a group of commands, its own name stands for all.
 LAB = {
-    COMMANDS: (
-        *("dataset make", "evaluate board", "evaluate offline", "evaluate rag", "rerank"),
-        *("vectors methods", "vectors tune"),
-    ),
+    COMMANDS: ("evaluate board", "evaluate offline", "evaluate rag", "rerank", "vectors methods", "vectors tune"),
     FORMATS: ("xquad", "mlqa", "belebele", "miracl", "posir", "neuclir", "multieup"),
     FIGURES: ("mteb",),
+    QUESTIONS: ("generator",),
 }
 
 

@@ -84,8 +84,8 @@ def verdict(audit: Audit) -> Verdict:
     whole = _whole(audit)
     if whole.kind == "fits":
         shares = [(near.before, near.after) for near in audit.near]
-        found = [own_language(*map(fmean, zip(*shares, strict=True)))] if shares else []
-        return unjudged(len(audit.queries.tags), found, _MEASURE if audit.opened.own else f"{_ADOPT}{_MEASURE}")
+        found = own_language(*map(fmean, zip(*shares, strict=True))) if shares else ""
+        return unjudged(found, _MEASURE if audit.opened.own else f"{_ADOPT}{_MEASURE}")
     return Verdict("too few" if whole.kind in ("too_few", "unsure") else "do not shift", whole.text)
 
 
@@ -102,7 +102,8 @@ def findings(audit: Audit) -> list[AuditFinding]:
 
 _ADOPT = "adopt the index with --alpha 0 and then "
 _MEASURE = (
-    "run `langshift retune NAME --alpha A --gate DATASET`, which replays judged queries before and after the shift"
+    "run `langshift retune NAME --alpha A --gate DATASET`, which replays judged queries before and after the shift "
+    "(`langshift dataset make NAME DATASET` has titles ask where nobody has judged any)"
 )
 
 

@@ -214,7 +214,7 @@ def warnings(dataset: Dataset, candidates: Sequence[ComparedRun], columns: Seque
     """Where runs, dataset and measures do not fit, in sentences."""
     names = list(dict.fromkeys(column.measure for column in columns))
     depths = {candidate.label: candidate.depth for candidate in candidates if candidate.depth}
-    messages = [*dataset.own_documents_remarks, *unlike_depths(names, depths)]
+    messages = [*dataset.remarks, *unlike_depths(names, depths)]
     parts = {candidate.label: candidate.result.get("within") for candidate in candidates}
     if len(set(parts.values())) > 1:
         said = join_words([f"{label} searches {f'within {part}' if part else 'all'}" for label, part in parts.items()])

@@ -3,6 +3,7 @@
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from opensearchpy import OpenSearch
 from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UsageError, no_file
 from langshift.evaluate.compare.comparison import Comparison
-from langshift.evaluate.compare.remedies import untried_search
+from langshift.evaluate.compare.remedies import sample_of, untried_search
 from langshift.evaluate.compare.verdict import Verdict, judge_replays
 from langshift.evaluate.datasets.dataset import Dataset, identity, load_dataset
 from langshift.evaluate.datasets.texts import query_languages
@@ -287,7 +288,7 @@ def judge_live(
     overlap: Overlap | None = None,
     replay: Callable[..., list[ReplayResult]] = _replayed,
 ) -> Verdict:
-    """Return the verdict on two replays; where it names a cost that another mode may save, that is replayed, too.
+    """Return the verdict on two replays; where it names a cost that another mode may save, a sample is replayed so.
 
     Args:
         client: the cluster.
@@ -305,8 +306,10 @@ def judge_live(
     # Its times are nobody's: as many at once as the cluster has just answered.
     at_once = 1 if after.load.open_loop else after.load.concurrency
     options = ReplayOptions([setting], LoadProfile(at_once, warm_up=0), measures=[])
-    (tried,) = replay(client, [searcher], after.dataset, options)
-    return judge_replays(before, after, overlap, {words: tried})
+    sample = sample_of(query.id for query in after.dataset.queries)
+    some = replace(after.dataset, queries=tuple(query for query in after.dataset.queries if query.id in sample))
+    (tried,) = replay(client, [searcher], some, options)
+    return judge_replays(before, after, overlap, {words: tried}, sample)
 
 
 class Gate:

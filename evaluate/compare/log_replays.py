@@ -1,5 +1,6 @@
 """Replays of a log without judgements, compared: how alike their answers are, and what changes most."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 from langshift.errors import UsageError
 from langshift.evaluate.compare.breakdowns import HITS, MANY, ExampleHit
 from langshift.evaluate.compare.comparison import ComparedRun, Comparison, Pair
+from langshift.evaluate.compare.next_commands import next_commands
 from langshift.evaluate.compare.verdict import Verdict, unjudged_runs
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery, primary_language, unique_id
 from langshift.evaluate.datasets.texts import DatasetLanguages
@@ -180,4 +182,14 @@ def _answers(run: ComparedRun, queries: Mapping[str, DatasetQuery]) -> list[Quer
 
 def verdicts(compared: Comparison, found: Mapping[str, Change]) -> dict[str, Verdict]:
     """What can be said of each later run without judgements, by its letter."""
-    return {letter: unjudged_runs(len(compared.dataset.queries), change.overlap) for letter, change in found.items()}
+    queries, told = compared.dataset.queries, dict[str, Verdict]()
+    for letter, change in found.items():
+        runs = [compared.candidate(one) for one in change.pair]
+        folders = {run.place.parent for run in runs}
+        # Runs are judged by the words of their queries, and found in one folder.
+        judge = f"langshift serve --results {shlex.quote(str(folders.pop()))}" if len(folders) == 1 else None
+        judge = judge if all(query.text for query in queries) and change.most else None
+        indices = [str(run.result.get("index") or "NAME") for run in runs]
+        steps = next_commands(indices, filter(None, (run.how for run in runs)), len(queries), judge)
+        told[letter] = unjudged_runs(change.overlap)._replace(next=steps)
+    return told

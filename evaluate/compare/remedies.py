@@ -5,7 +5,8 @@ preference. What a preference gives is reckoned from the run itself: the first h
 in its language with ``B`` more. Other searches are runs of their own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from statistics import fmean
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,8 @@ from langshift.retrieval.settings import RECOMMENDED, USUAL, SearchSettings
 PREFERENCES: Final = (0.005, 0.01, 0.02, 0.04)
 #: A remedy that gives back less than this share is none.
 LEAST_SHARE: Final = 0.1
+#: What has to be searched anew is tried on so many questions.
+MOST_TRIED: Final = 300
 #: One that has a price is to give back this share for it, if any does.
 HALF: Final = 0.5
 # What a dense search gives a document is ``(1 + cosine) / 2``.
@@ -106,6 +109,11 @@ def untried_search(index: IndexInfo, setting: SearchSettings) -> tuple[str, Sear
     return f"run `langshift anchors calibrate {index.name}` for mode anchored", SearchSettings("anchored")
 
 
+def sample_of(questions: Iterable[str], most: int = MOST_TRIED) -> frozenset[str]:
+    """So many of the questions, or all where there are no more: the same ones whatever their order."""
+    return frozenset(sorted(questions, key=lambda name: blake2b(name.encode(errors="replace")).digest())[:most])
+
+
 def measured_remedies(
     lost: tuple[str, Sequence[str]],
     guarded: Sequence[str],
@@ -126,13 +134,16 @@ def measured_remedies(
     found = list[MeasuredRemedy]()
     for one in remedies:
         both = [query for query in questions if query in one.figures[measure]]
+        if not both:
+            continue
         old, new, with_it = (fmean(side[measure][query] for query in both) for side in (before, after, one.figures))
         means = {
             name: (fmean(pair[0] for pair in pairs), fmean(pair[1] for pair in pairs))
             for name in guarded
             if (pairs := [(after[name][query], to) for query, to in one.figures[name].items() if query in after[name]])
         }
-        share = (with_it - new) / (old - new)
+        # Of a sample, nothing may be lost.
+        share = (with_it - new) / (old - new) if old > new else 0.0
         if share >= LEAST_SHARE:
             found.append(MeasuredRemedy(one.words, min(1.0, share), means))
     return found

@@ -8,13 +8,14 @@ others. A loss in own@3, which readers see at once, is told first, in a sentence
 language crowds the others out, where one does that now and did not before.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
 from math import ceil, log10
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from langshift.evaluate.compare.comparison import ALL, NONE, OWN, Comparison
+from langshift.evaluate.compare.next_commands import NextCommand
 from langshift.evaluate.compare.remedies import (
     PREFERENCES,
     Remedy,
@@ -124,6 +125,7 @@ class PairedFigures(NamedTuple):
         shown: MostShown@20 of the earlier and the later side; None where it was not measured.
         remedies: other searches of the later side, for where answers in the searcher's language are lost; None where
             none can be made of it.
+        tried_on: on how many of the questions these were tried; None for all.
     """
 
     before: Mapping[str, Mapping[str, float]]
@@ -132,6 +134,7 @@ class PairedFigures(NamedTuple):
     clusters: Mapping[str, str]
     shown: tuple[Scores, Scores] | None = None
     remedies: Sequence[Remedy] | None = None
+    tried_on: int | None = None
 
     @classmethod
     def of(
@@ -142,10 +145,12 @@ class PairedFigures(NamedTuple):
         after: Run,
         remedies: Mapping[str, Run] | None = None,
         former: Dataset | None = None,
+        sample: Collection[str] | None = None,
     ) -> "PairedFigures":
         """Score two runs of a dataset, and what could be done instead, for the questions that ``languages`` knows.
 
-        ``former`` is the dataset as the earlier run searched it, if not as the later one did.
+        ``former`` is the dataset as the earlier run searched it, if not as the later one did. ``sample`` are the
+        questions that remedies are tried on, if not all.
         """
         names = [name for name in (RANKING, OTHERS, OWN_ANSWERS, FIRST_OWN) if name in default_measures(dataset.judged)]
         scored_sides = ((former or dataset, before), (dataset, after))
@@ -155,20 +160,25 @@ class PairedFigures(NamedTuple):
         paired = cls(old, new, languages.queries, clusters(dataset).of, shown)
         if not remedies or not any(one.lost and one.slice == OWN for one in _figures(paired)):
             return paired
+        on = None
+        if sample is not None and len(sample) < len(languages.queries):
+            languages = replace(languages, queries={name: languages.queries[name] for name in sample})
+            on = len(sample)
         tried = [
             Remedy(words, {name: found.per_query for name, found in scored(names, dataset, languages, run).items()})
             for words, run in remedies.items()
         ]
-        return paired._replace(remedies=tried)
+        return paired._replace(remedies=tried, tried_on=on)
 
     def remedy(self, lost: "VerdictFigure") -> str:
         """What gives back what is lost where an answer is in the searcher's language, in a clause."""
+        on = f" on {self.tried_on:,} of the {len(self.languages):,} questions" if self.tried_on else ""
         own = self.both(OWN_ANSWERS)
         kept = [name for name in (RANKING, OTHERS) if name in self.after]
         found = measured_remedies((lost.measure, list(own)), kept, self.before, self.after, self.remedies or ())
         if best := max((one for one in found if one.cost <= MOST_LOSS), key=lambda one: one.share, default=None):
             back = f"gives back {best.share:.0%} of what is lost in {lost.measure}"
-            return f"{best.words}, which {back} ({RANKING} {_score(best.means[RANKING][1])})"
+            return f"{best.words}, which {back} ({RANKING} {_score(best.means[RANKING][1])}{on and f'; tried{on}'})"
         priced = cheapest_remedy(found)
         free, at_a_price = "gives a tenth of those back", ""
         if priced:
@@ -179,7 +189,7 @@ class PairedFigures(NamedTuple):
             at_a_price = f"; for {priced.share:.0%} of what is lost in {lost.measure}, {priced.words}, at {costs}"
         return (
             f"weigh one against the other: no language preference up to {_short(PREFERENCES[-1])} and nothing else "
-            f"that was tried {free}{at_a_price}"
+            f"that was tried{on} {free}{at_a_price}"
         )
 
     def both(self, measure: str) -> dict[str, tuple[float, float]]:
@@ -250,11 +260,19 @@ class Verdict(NamedTuple):
             ``no difference``, ``too few`` questions, or ``no judgements``.
         sentence: the same for a person.
         figures: what it rests on; none without judgements.
+        next: what to do, those of least effort first; none where the sentence says it.
     """
 
     kind: Kind
     sentence: str
     figures: Sequence[VerdictFigure] = ()
+    next: Sequence[NextCommand] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """The sentence, and below it what to do."""
+        listed = [f"{place}. {one.effort}: {one.command}" for place, one in enumerate(self.next, 1)]
+        return [self.sentence, *(["Next, the least effort first:", *listed] if listed else [])]
 
     @property
     def lost(self) -> list[VerdictFigure]:
@@ -268,7 +286,8 @@ class Verdict(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON gives it."""
-        return {"kind": self.kind, "sentence": self.sentence, "figures": [one.to_dict() for one in self.figures]}
+        listed = {"figures": [one.to_dict() for one in self.figures], "next": [one.to_dict() for one in self.next]}
+        return {"kind": self.kind, "sentence": self.sentence, **listed}
 
 
 def judge_pair(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
@@ -279,7 +298,7 @@ def judge_pair(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
     """
     figures = _figures(paired)
     if not figures:
-        return unjudged(len(paired.languages))
+        return unjudged()
     whole, unread = figures[0], _unread(figures)
     lost = [one for one in figures if one.lost]
     gained = [one for one in figures if one.gained and one not in unread]
@@ -316,29 +335,24 @@ def judge_pair(paired: PairedFigures, between: Choice = SHIFT) -> Verdict:
     return Verdict(kind, sentence, figures)
 
 
-def unjudged(questions: int, found: Sequence[str] = (), advice: str = "") -> Verdict:
+def unjudged(found: str = "", advice: str = "") -> Verdict:
     """Return the verdict where no question is judged: what is known says nothing about quality.
 
     Args:
-        questions: how many were asked.
-        found: what is known, in clauses.
-        advice: what to do; empty for what helps with any log of questions.
+        found: what is known, in a clause.
+        advice: what to do; empty where that is said beside the sentence.
     """
-    some = f"{ENOUGH} of the {questions:,}" if questions > ENOUGH else f"{ENOUGH}"
-    advice = advice or f"judge the answers to about {some} questions, or replay a dataset with judgements"
-    known = f"{join_words(list(found))}, which does not say whether anybody finds more" if found else ""
-    known = known or "nobody has said which answers are right"
-    return Verdict("no judgements", f"No judgements to tell by: {known}, so {advice}.")
+    known = found or "nobody has said which answers are right"
+    return Verdict("no judgements", f"No judgements to tell by: {known}{f', so {advice}' if advice else ''}.")
 
 
-def unjudged_runs(questions: int, overlap: Overlap | None) -> Verdict:
-    """Return the verdict on two runs of questions that nobody has judged.
+def unjudged_runs(overlap: Overlap | None) -> Verdict:
+    """Return the verdict on two runs of questions that nobody has judged; what to do is known to who runs them.
 
     Args:
-        questions: how many were asked.
         overlap: how alike the answers are; None where that is not known.
     """
-    return unjudged(questions, [] if overlap is None else _alike(overlap))
+    return unjudged("" if overlap is None else _alike(overlap))
 
 
 def judge_runs(compared: Comparison, letter: str) -> Verdict:
@@ -368,6 +382,7 @@ def judge_replays(
     after: ReplayResult,
     overlap: Overlap | None = None,
     remedies: Mapping[str, ReplayResult] | None = None,
+    sample: Collection[str] = (),
 ) -> Verdict:
     """Return the verdict on two replays of the same questions, those left out that failed in either.
 
@@ -376,12 +391,13 @@ def judge_replays(
         after: the other.
         overlap: how alike their answers are; what is said where nothing is judged.
         remedies: what to do -> other replays of the later side's index; language preferences are tried anyway.
+        sample: the questions of those replays, on which all remedies are tried; empty for all.
     """
     dataset, failed = after.dataset, {answer.query for side in (before, after) for answer in side.failed}
     asked = {query: tag for query, tag in after.languages.items() if query not in failed}
     if dataset is None or not any(dataset.relevant(query) for query in asked):
         shown = [side.scores.get(MOST_SHOWN_20) for side in (before, after)]
-        verdict = unjudged_runs(len(asked), overlap)
+        verdict = unjudged_runs(overlap)
         return verdict._replace(
             sentence=verdict.sentence + _crowded((shown[0], shown[1]) if shown[0] and shown[1] else None)
         )
@@ -394,7 +410,8 @@ def judge_replays(
         **dict(zip(remedies or {}, others, strict=True)),
         **preferred_runs(new, setting, after.documents, asked),
     }
-    paired = PairedFigures.of(dataset, DatasetLanguages({}, after.documents, asked, ()), old, new, tried)
+    languages, on = DatasetLanguages({}, after.documents, asked, ()), [name for name in sample if name in asked]
+    paired = PairedFigures.of(dataset, languages, old, new, tried, sample=on if sample else None)
     made = [
         {"fingerprint": side.fingerprint.to_dict(), "resolved": side.chosen and asdict(side.chosen.setting)}
         for side in (before, after)
@@ -404,21 +421,30 @@ def judge_replays(
     return judge_pair(paired, choice(made[0], made[1], names))
 
 
-def _alike(overlap: Overlap) -> list[str]:
-    """What is known of two indices' answers without judgements."""
+def _alike(overlap: Overlap) -> str:
+    """What is known of two indices' answers without judgements; empty where that is nothing."""
     parts = overlap.by_language.items()
     own = [[getattr(part, side).get(tag, 0.0) for tag, part in parts] for side in ("before", "after")]
     if overlap.whole.jaccard is None or not all(own):
-        return []
+        return ""
     shared = f"of the documents that either finds among its first 20, {overlap.whole.jaccard:.0%} are found by both"
-    return [shared, own_language(*map(fmean, own))]
+    return f"{shared}, and {own_language(*map(fmean, own))}"
 
 
 def own_language(before: float, after: float) -> str:
-    """Say which share of what is found is in the searcher's language."""
+    """Say which share of the first 20 hits is in the searcher's language, and what that means."""
     old, new = f"{before:.0%}", f"{after:.0%}"
-    goes = f"stays at {new}" if old == new else f"goes from {old} to {new}"
-    return f"the share of the first 20 documents that are in the searcher's language {goes}"
+    few, then = f"{20 * before:.0f}", f"{20 * after:.0f}"
+    shares = old if old == new else f"{old} to {new}"
+    has, neither = f"the searcher's language has about {few} of the first 20 hits", "neither good nor bad by itself"
+    if few == then:
+        return f"{has}, before and after ({shares}), which is {neither}: it does not say whether these hits answer"
+    gains, loses = "the searcher's own language", "other languages"
+    gains, loses = (loses, gains) if after < before else (gains, loses)
+    return (
+        f"{has} before and about {then} after ({shares}), which is {neither}: it makes room for answers in {gains} and "
+        f"takes it from those in {loses}, whether there are any or not"
+    )
 
 
 def _figures(paired: PairedFigures) -> list[VerdictFigure]:

@@ -58,7 +58,7 @@ def read_beir(folder: Path, languages: Chosen, split: str = "test") -> PoolSourc
         [*_questions(queries, judged, evidence, answers)],
         lambda: passages(corpus, document_languages, wanted),
         whole=wanted is None,
-        judged=dataset.read_judged(folder / FACTS),
+        facts=dataset.read_facts(folder / FACTS),
         place=lambda name: place_of(qrels, name),
     )
 

@@ -25,6 +25,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 
 from langshift.errors import UsageError
@@ -32,7 +33,16 @@ from langshift.evaluate.convert.common import pick
 from langshift.evaluate.datasets import dataset
 from langshift.evaluate.datasets.annotations import Evidence, write_evidence
 from langshift.evaluate.datasets.check import SHARED_GROUP, DuplicateFinder, check_dataset, too_many_words
-from langshift.evaluate.datasets.dataset import ANSWERS, CORPUS, EVIDENCE, FACTS, LANGUAGES, POOLED, QRELS, QUERIES
+from langshift.evaluate.datasets.dataset import (
+    ANSWERS,
+    CORPUS,
+    EVIDENCE,
+    FACTS,
+    LANGUAGES,
+    QRELS,
+    QUERIES,
+    DatasetFacts,
+)
 from langshift.files import json_lines, link_or_copy, write_table
 
 
@@ -78,7 +88,7 @@ class PoolSource(NamedTuple):
         passages: starts a new pass over the passages; they are never held together.
         partly_parallel: whether some groups lack some languages, so that the pool depends on the pivot.
         whole: whether ``passages`` has all that the judgements name; if not, others are left out.
-        judged: how it was judged, see ``Dataset.judged``.
+        facts: how it was judged, and what its questions can say.
         place: file and line that judge a passage, for messages; None where judgements have no file.
         parts: divides the chosen questions into several sets, by the folder of each; None makes one set of them.
     """
@@ -89,7 +99,7 @@ class PoolSource(NamedTuple):
     passages: Callable[[], Iterator[PoolPassage]]
     partly_parallel: bool = False
     whole: bool = True
-    judged: str = POOLED
+    facts: DatasetFacts = DatasetFacts()
     place: Callable[[str], str] | None = None
     parts: Callable[[Sequence[JudgedQuestion]], Mapping[str, Sequence[JudgedQuestion]]] | None = None
 
@@ -373,8 +383,8 @@ class _Pool:
             write_evidence(folder / EVIDENCE, (row for row in rows_of_evidence if row[1] in self.included))
         if answers := [{"query": one.id, "answers": list(one.answers)} for one in stay if one.answers]:
             (folder / ANSWERS).write_bytes(json_lines(answers))
-        if self.source.judged != POOLED:
-            (folder / FACTS).write_bytes(orjson.dumps({"judged": self.source.judged}, option=orjson.OPT_APPEND_NEWLINE))
+        if self.source.facts != DatasetFacts():
+            (folder / FACTS).write_bytes(msgspec.json.encode(self.source.facts) + b"\n")
         left_out = {
             "passages": self.empty,
             "queries": len(questions) - len(answered),

@@ -187,7 +187,7 @@ class _Check:
             if not (self.folder / name).is_file():
                 self.found.add("file missing", name, HOLDS)
         try:
-            dataset.read_judged(self.folder / FACTS)
+            dataset.read_facts(self.folder / FACTS)
         except UsageError as error:
             self.found.add("cannot be read", FACTS, str(error))
         self._queries()

@@ -8,7 +8,7 @@
     languages.tsv    optional: corpus-id and language under a header
     evidence.tsv     optional: query-id, corpus-id, position (0 to 1) and, where known, length (tokens), start, end
     answers.jsonl    optional: query (its id) and answers, the reference answers, strings
-    dataset.json     optional: {"judged": "per-language"} where only a query's own language was judged
+    dataset.json     optional: {"judged": "per-language"} where only a query's own language was judged; a note
 
 A document's true language, by which TLR and SLR are counted, is the ``language`` of its line
 in ``corpus.jsonl``; where that has none, ``languages.tsv`` gives it. The latter lets a corpus be
@@ -26,8 +26,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import orjson
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ from langshift.debias.encoders.base import Encoder, is_given
 from langshift.debias.encoders.sparse import TokenWeights, parse_weights
 from langshift.errors import UsageError, no_file
 from langshift.evaluate.datasets.annotations import EvidencePositions, read_answers, read_evidence, require_known
-from langshift.files import identifier, load_json, read_columns, records, string
+from langshift.files import identifier, read_columns, records, string
 from langshift.ingest.documents import EMBEDDING, invalid_as_usage_error, parse_embedding, require_dimension
 from langshift.ingest.transform import given_vectors
 from langshift.languages import UNDETERMINED, names_none, parse_tag, primary
@@ -131,7 +132,8 @@ def split_judgement(columns: list[str]) -> tuple[str, str, str]:
 CORPUS, QUERIES, QRELS, LANGUAGES = "corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "languages.tsv"
 LANGUAGES_HEADER = ("corpus-id", "language")
 EVIDENCE, ANSWERS, FACTS = "evidence.tsv", "answers.jsonl", "dataset.json"
-POOLED, PER_LANGUAGE = "pooled", "per-language"
+POOLED: Final = "pooled"
+PER_LANGUAGE: Final = "per-language"
 HOLDS = f"a dataset folder contains {CORPUS}, {QUERIES} and {QRELS}"
 
 
@@ -209,6 +211,7 @@ class Dataset:
             found for one of them leaves out the document of that id.
         outside: query id -> documents that it does not search, see ``within``.
         whole: the dataset itself where this one is without judgements of those; None where this is it.
+        note: what its questions can and cannot say; empty where nothing is noted.
     """
 
     folder: Path
@@ -219,6 +222,7 @@ class Dataset:
     own_documents: frozenset[str] = frozenset()
     outside: Mapping[str, Collection[str]] = field(default_factory=dict)
     whole: Dataset | None = None
+    note: str = ""
 
     def within(self, outside: Mapping[str, Collection[str]]) -> Dataset:
         """The dataset without the judgements of documents that a query does not search.
@@ -247,9 +251,9 @@ class Dataset:
         }
 
     @property
-    def own_documents_remarks(self) -> list[str]:
-        """Say how many queries are documents themselves, and what becomes of these; nothing where none is."""
-        return describe_own_documents(len(self.own_documents), len(self.queries))
+    def remarks(self) -> list[str]:
+        """What its questions cannot say, and how many are documents themselves, in sentences; mostly none."""
+        return [*filter(None, [self.note]), *describe_own_documents(len(self.own_documents), len(self.queries))]
 
     def relevant(self, query: str) -> list[str]:
         """The documents that were judged relevant for a query."""
@@ -307,7 +311,8 @@ def load_dataset(folder: Path) -> Dataset:
     documents, own = _documents(folder / CORPUS, folder / LANGUAGES, texts)
     qrels = read_qrels(folder / QRELS, documents.keys(), texts)
     own = frozenset(name for name in own if qrels.get(name, {}).get(name, 0) <= 0)
-    return Dataset(folder, documents, queries, qrels, read_judged(folder / FACTS), own)
+    facts = read_facts(folder / FACTS)
+    return Dataset(folder, documents, queries, qrels, facts.judged, own, note=facts.note)
 
 
 def describe_own_documents(own: int, queries: int) -> list[str]:
@@ -346,23 +351,32 @@ def _pieces(text: str) -> set[str]:
     return {squeezed[start : start + _PIECE] for start in range(max(len(squeezed) - _PIECE + 1, min(len(squeezed), 1)))}
 
 
-def read_judged(path: Path) -> str:
-    """How documents were judged, from ``dataset.json``; pooled without one.
+class DatasetFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What ``dataset.json`` says.
+
+    Attributes:
+        judged: how documents were judged, see ``Dataset.judged``.
+        note: what the questions can and cannot say.
+    """
+
+    judged: Literal["pooled", "per-language"] = POOLED
+    note: str = ""
+
+
+def read_facts(path: Path) -> DatasetFacts:
+    """Read ``dataset.json``; pooled, and without a note, where there is none.
 
     Raises:
         UsageError: the file says anything else.
     """
     if not path.is_file():
-        return POOLED
+        return DatasetFacts()
     try:
-        judged = load_json(path.read_bytes()).get("judged", POOLED)
-    except (orjson.JSONDecodeError, AttributeError):
-        judged = None
-    if judged not in (POOLED, PER_LANGUAGE):
+        return msgspec.json.decode(path.read_bytes(), type=DatasetFacts)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UsageError(
             f'{path} cannot be read: it must be {{"judged": "{POOLED}"}} or {{"judged": "{PER_LANGUAGE}"}}.'
-        )
-    return str(judged)
+        ) from None
 
 
 def _documents(

@@ -176,7 +176,7 @@ def replay_all(
         languages = DatasetLanguages({}, documents, replay_plan.languages, ())
         places = {answer.query: answer.places for answer in in_order}
         scores = scored(names, dataset, languages, run, matched, passages=places, held=held)
-        warnings = [*dataset.own_documents_remarks, *misfits(searcher, dataset, run), *detection_warnings(replay_plan)]
+        warnings = [*dataset.remarks, *misfits(searcher, dataset, run), *detection_warnings(replay_plan)]
         warnings += [*unnamed, *notes, *lacking, *too_shallow(names, options.depth, len(dataset.documents))]
         if part is not None:
             warnings += within.remarks(target.setting.within, dataset)

@@ -117,6 +117,7 @@ def html(report: Report) -> str:
         title=" and ".join(run.name for run in compared.candidates),
         dataset=compared.dataset,
         summary=report.found.summary,
+        next=[verdict.next for verdict in report.found.verdicts.values()],
         warnings=report.found.warnings,
         sections=sections(report),
         markup=Markup,

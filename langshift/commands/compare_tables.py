@@ -6,7 +6,7 @@ from itertools import zip_longest
 from rich.cells import cell_len, set_cell_size
 
 from langshift import output
-from langshift.commands.run_tables import milliseconds, show_drifts, show_table, terminal_rows
+from langshift.commands.run_tables import milliseconds, show_drifts, show_table, show_verdict, terminal_rows
 from langshift.evaluate.compare.breakdowns import ExampleHit, ExampleQueries, ExampleQuery
 from langshift.evaluate.compare.comparison import (
     ALL,
@@ -67,7 +67,7 @@ def show(found: ComparisonFindings, conditions: Sequence[ConditionResult]) -> No
     if found.verdicts:
         heading("\nWhich to use")
     for verdict in found.verdicts.values():
-        line(verdict.sentence)
+        show_verdict(verdict)
 
 
 def _show_sections(compared: Comparison) -> None:
@@ -244,7 +244,8 @@ def show_brief(found: ComparisonFindings, conditions: Sequence[ConditionResult])
     if not compared.dataset.qrels:
         _show_changes(found)
         for verdict in found.verdicts.values():
-            line(f"\n{verdict.sentence}")
+            line("")
+            show_verdict(verdict)
         return
     first, *later = compared.candidates
     _show_settings(compared)

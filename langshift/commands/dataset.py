@@ -1,4 +1,4 @@
-"""The commands ``dataset convert`` and ``dataset check``."""
+"""The group ``dataset``, and its commands ``convert`` and ``check``."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from langshift import extensions
+from langshift.commands.make import make
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
 from langshift.evaluate.convert.beir import read_beir
@@ -100,9 +101,11 @@ def dataset() -> None:
     Example:
       langshift dataset convert ubi clicks judged
       langshift dataset check judged
+      langshift dataset make news titles
     """
 
 
+dataset.add_command(make)
 _NAMED = 10
 _LEFT = {
     "passages": "passages without text",

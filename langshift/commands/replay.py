@@ -12,17 +12,18 @@ from opensearchpy import OpenSearch
 
 from langshift.client import address, make_client, open_cluster
 from langshift.commands.log_options import log_options
-from langshift.commands.run_tables import show_drifts, show_positions, show_replay
+from langshift.commands.run_tables import show_drifts, show_positions, show_replay, show_verdict
 from langshift.commands.search_options import WITHIN, search_options
 from langshift.debias.encoders.base import Encoder
 from langshift.errors import LangshiftError, UsageError
 from langshift.evaluate import runs
 from langshift.evaluate.compare.gate import judge_live
+from langshift.evaluate.compare.next_commands import NextCommand, next_commands
 from langshift.evaluate.compare.verdict import Verdict
 from langshift.evaluate.datasets.dataset import Dataset, load_dataset
 from langshift.evaluate.datasets.logs import QueryLog
 from langshift.evaluate.replay.journal import ReplayJournal
-from langshift.evaluate.replay.overlap import Drifts, drifts
+from langshift.evaluate.replay.overlap import Drifts, Overlap, drifts
 from langshift.evaluate.replay.plan import (
     LoggedQuery,
     ReplayOptions,
@@ -148,7 +149,19 @@ def _print_replays(
     show_positions({name: one.scores for name, one in zip(names, found, strict=True)})
     show_drifts(compared)
     for verdict in verdicts:
-        line(f"\n{verdict.sentence}")
+        line("")
+        show_verdict(verdict)
+
+
+def _next(
+    overlap: Overlap, setting: str, log: QueryLog | None, output: Path | None, search: SearchOptions
+) -> list[NextCommand]:
+    """What to do where nothing is judged; a person can judge where answers differ, and queries may be written."""
+    queries, judge = overlap.whole.queries, None
+    if overlap.whole.rbo != 1 and (log is None or log.words_kept):
+        again = "" if output else f"{runs.command().replace(' --json', '')} --output runs && "
+        judge = f"{again}langshift serve --results {shlex.quote(str(output or 'runs'))}"
+    return next_commands((overlap.before, overlap.after), [setting], queries, judge, search.encoder)
 
 
 def _settings(given: Sequence[str], within: str | None) -> list[SearchSettings]:
@@ -272,6 +285,12 @@ def replay(
     compared = drifts(client, found) if alike else []
     sides = zip(searchers[1:], found[1:], compared, strict=False)
     verdicts = [judge_live(client, searcher, found[0], other, one, replay_with_bars) for searcher, other, one in sides]
+    verdicts = [
+        verdict._replace(next=_next(one, format_settings(parsed[0]), log, output, search))
+        if verdict.kind == "no judgements"
+        else verdict
+        for one, verdict in zip(compared, verdicts, strict=True)
+    ]
     if output is not None:
         unjudged = (logged or ()) if dataset is None else ()
         _write(client, folders_of(output, called), found, documents, output, compared, unjudged, log)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from langshift import output
+from langshift.evaluate.compare.verdict import Verdict
 from langshift.evaluate.measures import parse_measure
 from langshift.evaluate.measures.base import Scores
 from langshift.evaluate.measures.most_shown import LanguageShare
@@ -104,6 +105,12 @@ def show_positions(found: Mapping[str, Mapping[str, Scores]]) -> None:
         table = positions_table({index: {name: scores[name] for name in names} for index, scores in found.items()})
         heading(f"\n{table.caption}")
         show_table(table)
+
+
+def show_verdict(verdict: Verdict) -> None:
+    """Print a verdict, and what to do where it cannot say."""
+    for text in verdict.lines:
+        line(text)
 
 
 def show_drifts(compared: Drifts) -> None:

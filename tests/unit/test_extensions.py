@@ -47,6 +47,13 @@ def test_without_the_laboratory_no_figures_are_written_for_mteb(tmp_path):
     assert (done.returncode, refusal(done)) == (2, f"--mteb {REMEDY}")
 
 
+@pytest.mark.usefixtures("alone")
+def test_without_the_laboratory_titles_ask_and_no_model_writes_questions(tmp_path):
+    done = langshift("dataset", "make", "news", tmp_path / "own", "--generator", "http:http://localhost:1#model")
+    assert (done.returncode, refusal(done)) == (2, f"--generator {REMEDY}")
+    assert listed("dataset") == ["check", "convert", "make"]
+
+
 def listed(*words):
     """The commands in a group's help."""
     done = langshift(*words, "--help")

@@ -12,7 +12,7 @@ from langshift.embedded.state import ServerState
 from langshift.errors import UsageError
 from langshift.evaluate.compare.comparison import read_result
 from langshift.evaluate.compare.gate import read_baseline
-from langshift.evaluate.datasets.dataset import read_judged, read_queries
+from langshift.evaluate.datasets.dataset import read_facts, read_queries
 from langshift.evaluate.datasets.logs import QueryLog
 from langshift.evaluate.replay.journal import resume
 from langshift.evaluate.runs import read_group_scores
@@ -48,7 +48,7 @@ READERS = {
         lambda path: list(QueryLog(path).lines()),
     ),
     "scores": ("x.jsonl", '{{"query": "q", "scores": {{"d": {}}}}}', read_group_scores),
-    "judged": ("dataset.json", '{{"judged": {}}}', read_judged),
+    "judged": ("dataset.json", '{{"judged": {}}}', read_facts),
     "baseline": ("x.json", '{{"dataset": {}}}', lambda path: read_baseline(path, None)),
     "replay": ("unfinished.json", '{{"dataset": {}}}', lambda path: resume(path.parent, {"dataset": "x"})),
     "template": ("x.json", '{{"mappings": {}}}', Template.read),

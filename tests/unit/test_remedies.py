@@ -1,16 +1,25 @@
 """What gives back answers in the searcher's language: the verdict names what an exhaustive comparison finds best."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from langshift.evaluate.compare.remedies import HALF, LEAST_SHARE, PREFERENCES, preferred_runs, untried_search
+from langshift.evaluate.compare.gate import judge_live
+from langshift.evaluate.compare.remedies import (
+    HALF,
+    LEAST_SHARE,
+    PREFERENCES,
+    preferred_runs,
+    sample_of,
+    untried_search,
+)
 from langshift.evaluate.compare.verdict import MOST_LOSS, PairedFigures, judge_pair
 from langshift.evaluate.datasets.dataset import Dataset, DatasetDocument, DatasetQuery
 from langshift.evaluate.datasets.texts import DatasetLanguages
+from langshift.evaluate.replay.requests import LoadProfile
 from langshift.retrieval.settings import RECOMMENDED, USUAL, ModeChoice, SearchSettings
 from langshift.wording import format_score
 
@@ -135,6 +144,60 @@ def test_the_remedy_is_the_one_that_an_exhaustive_comparison_finds_best(case):
             f"{nothing}a tenth of those back at no cost to nDCG@20 and TLR@20; for {share:.0%} of what is lost in "
             f"SLR@20, {best}, at nDCG@20 {ndcg} and TLR@20 {far}."
         ) in verdict.sentence
+
+
+def test_remedies_are_tried_on_the_same_few_questions_which_is_told():
+    sample = sample_of(LANGUAGES, 60)
+    assert len(sample) == 60
+    assert sample_of(reversed([*LANGUAGES]), 60) == sample
+    assert sample_of(LANGUAGES) == LANGUAGES.keys()
+    languages = DatasetLanguages({}, DOCUMENTS, LANGUAGES, ())
+    after, given = CASES["auto"]
+    # What was searched for the sample alone is not taken for answers that are missing.
+    given = {what: {query: hits for query, hits in of.items() if query in sample} for what, of in given.items()}
+    paired = PairedFigures.of(DATASET, languages, BEFORE, after, given, sample=sample)
+    assert {*paired.remedies[0].figures["SLR@20"]} == sample
+    assert (
+        f"so {LATER}, which gives back 100% of what is lost in SLR@20 (nDCG@20 1.000; tried on 60 of the 120 "
+        "questions)."
+    ) in judge_pair(paired).sentence
+    after, given = CASES["nothing"]
+    paired = PairedFigures.of(DATASET, languages, BEFORE, after, given, sample=sample)
+    assert "nothing else that was tried on 60 of the 120 questions gives a tenth of those back." in (
+        judge_pair(paired).sentence
+    )
+    # Where the sample is all that was asked, nothing is said of it, and of one that loses nothing no remedy is.
+    paired = PairedFigures.of(DATASET, languages, BEFORE, after, given, sample=LANGUAGES.keys())
+    assert "tried on" not in judge_pair(paired).sentence
+    spared = [query for query in LANGUAGES if int(query[1:]) % 2]
+    paired = PairedFigures.of(DATASET, languages, BEFORE, after, given, sample=spared)
+    assert "nothing else that was tried on 60 of the 120 questions gives a tenth of those back." in (
+        judge_pair(paired).sentence
+    )
+
+
+def test_a_second_replay_asks_no_more_questions_than_the_sample(monkeypatch):
+    many = {f"q{number}": "de" for number in range(1200)}
+    data = replace(DATASET, queries=tuple(DatasetQuery(name, name, tag, None) for name, tag in many.items()))
+    replays, judged = [], []
+
+    def judge(*sides, **_):
+        judged.append(sides[3:])
+        return SimpleNamespace(kind="at a cost", loses_own=True)
+
+    def replayed(*given):
+        replays.append((given[2], given[3].settings))
+        return ["tried"]
+
+    monkeypatch.setattr("langshift.evaluate.compare.gate.judge_replays", judge)
+    monkeypatch.setattr("langshift.evaluate.compare.gate.untried_search", lambda *_: (LATER, RECOMMENDED))
+    after = SimpleNamespace(dataset=data, setting=USUAL, load=LoadProfile())
+    judge_live(None, SimpleNamespace(index=None), None, after, None, replayed)
+    ((asked, settings),) = replays
+    assert settings == [RECOMMENDED]
+    assert {query.id for query in asked.queries} == sample_of(many)
+    assert len(asked.queries) == 300
+    assert judged == [(), ({LATER: "tried"}, sample_of(many))]
 
 
 def test_a_preference_is_reckoned_where_scores_are_cosines_only():

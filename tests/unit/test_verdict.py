@@ -7,7 +7,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from langshift.evaluate.compare.verdict import SHIFT, Choice, PairedFigures, choice, judge_pair, judge_replays
+from langshift.evaluate.compare.next_commands import next_commands
+from langshift.evaluate.compare.verdict import (
+    SHIFT,
+    Choice,
+    PairedFigures,
+    Verdict,
+    choice,
+    judge_pair,
+    judge_replays,
+    own_language,
+)
 from langshift.evaluate.measures import score
 from langshift.evaluate.measures.base import Material
 from langshift.evaluate.replay.overlap import Drift, Overlap
@@ -190,10 +200,9 @@ def test_too_few_questions():
 
 
 def test_no_judgements():
-    advice = "so judge the answers to about 300 questions, or replay a dataset with judgements."
     nothing = judge_pair(PairedFigures({}, {}, {"q1": "de"}, {}))
     assert (nothing.kind, nothing.figures) == ("no judgements", ())
-    assert nothing.sentence == f"No judgements to tell by: nobody has said which answers are right, {advice}"
+    assert nothing.lines == ["No judgements to tell by: nobody has said which answers are right."]
     # What a log shows: how alike the answers are, and in which languages.
     parts = {
         tag: Drift(250, 0.5, 0.61, {tag: share, "en": 1 - share}, {tag: 0.36})
@@ -202,13 +211,68 @@ def test_no_judgements():
     overlap = Overlap("plain", "shifted", Drift(500, 0.5, 0.61, {}, {}), parts, 0)
     replay = SimpleNamespace(dataset=None, failed=[], scores={}, languages=dict.fromkeys(map(str, range(500)), "de"))
     assert judge_replays(replay, replay, overlap).sentence == (
-        "No judgements to tell by: of the documents that either finds among its first 20, 61% are found by both and "
-        "the share of the first 20 documents that are in the searcher's language goes from 75% to 36%, which does not "
-        "say whether anybody finds more, so judge the answers to about 300 of the 500 questions, or replay a dataset "
-        "with judgements."
+        "No judgements to tell by: of the documents that either finds among its first 20, 61% are found by both, and "
+        "the searcher's language has about 15 of the first 20 hits before and about 7 after (75% to 36%), which is "
+        "neither good nor bad by itself: it makes room for answers in other languages and takes it from those in the "
+        "searcher's own language, whether there are any or not."
     )
     replays = [SimpleNamespace(**{**vars(replay), "scores": {"MostShown@20": shown}}) for shown in (EVEN, CROWDED)]
-    assert judge_replays(*replays).sentence.endswith(f"with judgements. But {CROWDS}.")
+    assert judge_replays(*replays).sentence.endswith(f"answers are right. But {CROWDS}.")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "meaning"),
+    [
+        (
+            0.46,
+            0.1,
+            "about 9 of the first 20 hits before and about 2 after (46% to 10%), which is neither good nor bad by "
+            "itself: it makes room for answers in other languages and takes it from those in the searcher's own "
+            "language, whether there are any or not",
+        ),
+        (
+            0.1,
+            0.46,
+            "about 2 of the first 20 hits before and about 9 after (10% to 46%), which is neither good nor bad by "
+            "itself: it makes room for answers in the searcher's own language and takes it from those in other "
+            "languages, whether there are any or not",
+        ),
+        (
+            0.333,
+            0.334,
+            "about 7 of the first 20 hits, before and after (33%), which is neither good nor bad by itself: it does "
+            "not say whether these hits answer",
+        ),
+        (
+            0.103,
+            0.084,
+            "about 2 of the first 20 hits, before and after (10% to 8%), which is neither good nor bad by itself: it "
+            "does not say whether these hits answer",
+        ),
+    ],
+)
+def test_what_a_share_of_the_searchers_language_means(before, after, meaning):
+    assert own_language(before, after) == f"the searcher's language has {meaning}"
+
+
+BOTH = "--index plain --index shifted"
+TITLES = "langshift dataset make shifted titles && langshift evaluate replay titles"
+
+
+def test_without_judgements_the_next_commands_are_named_the_least_effort_first():
+    steps = next_commands(["plain", "shifted"], ["default"], 40, "langshift serve --results runs")
+    assert Verdict("no judgements", "So it is.", next=steps).lines == [
+        "So it is.",
+        "Next, the least effort first:",
+        f"1. Minutes, and nobody judges: titles of the documents ask: {TITLES} {BOTH}",
+        f"2. Minutes, where you have questions with their answers, or clicks: langshift evaluate replay DATASET {BOTH}",
+        "3. Hours: a person judges 40 queries in the browser, list against list: langshift serve --results runs",
+    ]
+    # As the log was asked, so are the titles.
+    (titles, _) = next_commands(["plain", "shifted"], ["hybrid --spread 0.1"], 40, None, "http:http://h/v1#m")
+    assert titles.command == f"{TITLES} {BOTH} --setting 'hybrid --spread 0.1' --encoder 'http:http://h/v1#m'"
+    (titles, _) = next_commands(["shifted", "shifted"], ["default", "dense"], 1, None)
+    assert titles.command == f"{TITLES} --index shifted --setting default --setting dense --output judged"
 
 
 def shown(**hits):

@@ -13,12 +13,19 @@ from langshift.languages import UNDETERMINED
 from langshift.output import emit_json, line, note, table
 from langshift.parameters import JSON, PATH, Command, option
 from langshift.retrieval.settings import USUAL, SearchOptions
-from langshift.wording import format_score
+from langshift.wording import format_score, pluralize
 from langshift_lab.commands.answering import generate_shown, search_shown
 from langshift_lab.generation.answering import load_answered
 from langshift_lab.generation.evaluation import passage_text
 from langshift_lab.generation.generators import Generator
-from langshift_lab.rerank.labels import CANDIDATES, LabelQuestion, label, oracle_distribution, write_labels
+from langshift_lab.rerank.labels import (
+    CANDIDATES,
+    LabelQuestion,
+    best_by_language,
+    label,
+    oracle_distribution,
+    write_labels,
+)
 
 
 @click.command("label", cls=Command)
@@ -85,6 +92,12 @@ def label_(
     questions = [one for one in questions if one.candidates]
     documents = read_texts(data, {document for one in questions for document in one.candidates})
     passages = {document: passage_text(text, None) for document, text in documents.items()}
+    best = best_by_language(questions, languages.documents)
+    sizes = [[*map(len, found.values())] for found in best if found]
+    # A prompt for each language, and mostly one for each passage of the language that answers best.
+    prompts = len(models) * sum(len(each) + max(each) for each in sizes)
+    judged = f"{pluralize(len(questions), 'question')}, {pluralize(sum(map(sum, sizes)), 'passage')} to judge"
+    note(f"{judged}: about {pluralize(prompts, 'prompt')}, of which none is sent twice.")
     cache = output.with_name(f"{output.name}.answers.sqlite")
     answering = [generate_shown(model, cache, resumable=True) for model in models]
     labels = label(questions, passages, languages.documents, answering)

@@ -1,20 +1,17 @@
-"""The command ``dataset make``."""
+"""Questions of ``dataset make`` that a chat model writes and a reranker checks: its option ``--generator``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
-
 from langshift.client import open_cluster
-from langshift.commands.search_options import search_options
+from langshift.commands.make import read_index
 from langshift.debias.detector import LanguageDetector, open_detector
 from langshift.errors import UsageError
 from langshift.evaluate.convert.pool import PoolOptions, PoolSource, build
 from langshift.languages import require_tag, text_language
 from langshift.output import emit_json, line, note, progress, table
-from langshift.parameters import JSON, PATH, Command, option, parse_list
 from langshift.retrieval.rerank.rerankers import open_reranker
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchOptions, by_features
@@ -31,55 +28,45 @@ from langshift_lab.construct.construct import (
 )
 from langshift_lab.construct.contrast import SpanContrast
 from langshift_lab.construct.questions import MOST_TOKENS, REASONS
-from langshift_lab.construct.snapshot import IndexSnapshot
 from langshift_lab.generation.generators import Generator
 
+# The passage with its answer and without, ten others, and mostly a second window of some.
+_TEXTS_A_QUESTION = 20
 
-@click.command("make", cls=Command)
-@click.argument("name", metavar="INDEX")
-@click.argument("out", type=PATH)
-@option("--generator NAME", "The chat model that writes the questions: http:URL#MODEL.", required=True)
-@option("--rerank NAME", "The reranker that checks them: st:NAME_OR_PATH or http:URL#MODEL.", required=True)
-@option(
-    "--count N", "How many documents to draw: a question is asked on each.", click.IntRange(1, 100_000), default=500
-)
-@option("--seed N", "Another one draws other documents.", click.IntRange(min=0), default=0)
-@option(
-    "--translate LIST",
-    "Have each question in these languages, too, such as de,th.",
-    dest="translations",
-    callback=parse_list,
-)
-@search_options
-@JSON
-def make(
+
+def make_by_model(
     name: str,
     out: Path,
     generator: str,
     rerank: str,
     count: int,
     seed: int,
-    translations: list[str] | None,
+    translations: Sequence[str],
     search: SearchOptions,
+    *,
     as_json: bool,
 ) -> None:
-    """Make a test set OUT from the documents of INDEX.
+    """Make a test set ``out`` from the documents of an index, with questions that a chat model writes, as in PosIR.
 
-    As in PosIR, documents of all languages and lengths are drawn, and a chat model writes a question on the first,
-    middle or last third of each, with the words that answer it. A question stays if these words are there, if the
-    reranker prefers the document with them to that without, and if no other document answers as well.
+    Args:
+        name: the index.
+        out: the folder.
+        generator: the chat model.
+        rerank: the reranker that checks the questions.
+        count: how many documents to draw.
+        seed: chooses them.
+        translations: further languages of each question.
+        search: where the index's encoder is.
+        as_json: whether one JSON document is printed.
 
-    OUT.answers.sqlite keeps the answers: after an interruption, the same command sends no prompt twice.
-
-    \b
-    Example:
-      langshift dataset make news own --generator http:http://localhost:8000#org/model \\
-        --rerank st:BAAI/bge-reranker-v2-m3 --translate en,th
+    Raises:
+        LangshiftError: something fails, or no question is left.
+        UsageError: what cannot be used.
     """
     if by_features(rerank):
         raise UsageError(f"--rerank {rerank} reads no texts: name st:NAME_OR_PATH or http:URL#MODEL.")
     detector = open_detector()
-    languages = _languages(translations or [], detector)
+    languages = _languages(translations, detector)
     cache = out.absolute().with_name(f"{out.absolute().name}.answers.sqlite")
     report: dict[str, Any] = {}
 
@@ -89,11 +76,12 @@ def make(
         searcher = Searcher(client, name, search)
         model = Generator(generator, MOST_TOKENS)
         reranker = open_reranker(rerank)
-        with progress() as bars:
-            task = bars.add_task(f"Reading {name}", total=None, rate="")
-            snapshot = IndexSnapshot.of(client, searcher.index, partial(bars.advance, task))
+        snapshot = read_index(client, searcher.index)
         passages = draw_passages(snapshot, name, count, seed)
-        note(f"{pluralize(len(passages), 'document')} drawn: a prompt for each, and one for each translation.")
+        # Of a question that is used, each language has its own; the others take none.
+        prompts, texts = len(passages) * (1 + len(languages)), len(passages) * _TEXTS_A_QUESTION
+        drawn = f"{pluralize(len(passages), 'document')} drawn, a question on each"
+        note(f"{drawn}: up to {pluralize(prompts, 'prompt')}, and about {texts:,} texts for the reranker to judge.")
         generate = generate_shown(model, cache, resumable=True)
         tally = QuestionTally(len(passages))
         written = write_questions(passages, generate, detector, tally)
@@ -115,7 +103,7 @@ def make(
     note(f"Wrote {out}: {made.documents:,} documents, {made.queries:,} questions, {made.judgements:,} judgements.")
 
 
-def _languages(given: list[str], detector: LanguageDetector) -> list[str]:
+def _languages(given: Sequence[str], detector: LanguageDetector) -> list[str]:
     """Primary tags of languages that the detector can check.
 
     Raises:

@@ -127,7 +127,7 @@ def _from_dataset(data: Dataset, vectors: MethodVectors, opened: Encoder) -> _Pr
     with progress() as bars:
         task = bars.add_task("Encoding", total=len(data.documents) + len(data.queries), rate="")
         encoded = encode(data, opened, on_texts=lambda _, done: bars.advance(task, done))
-    return _Prepared(judged_task(encoded, vectors.pivot), [*data.own_documents_remarks, *encoded.languages.warnings])
+    return _Prepared(judged_task(encoded, vectors.pivot), [*data.remarks, *encoded.languages.warnings])
 
 
 def _from_pairs(

@@ -7,13 +7,14 @@ translated; ``source`` is what is written as a dataset folder in the end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langshift.debias.detector import LanguageDetector
 from langshift.errors import LangshiftError, UsageError
-from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
+from langshift.evaluate.convert.pool import JudgedQuestion, PoolSource
+from langshift.evaluate.convert.snapshot import IndexSnapshot
 from langshift.evaluate.datasets.annotations import Evidence
 from langshift_lab.construct.contrast import SpanContrast
 from langshift_lab.construct.passages import THIRDS, DrawnPassage, candidates, draw, passage
@@ -28,7 +29,6 @@ from langshift_lab.construct.questions import (
     translation_prompt,
     without_repeats,
 )
-from langshift_lab.construct.snapshot import IndexSnapshot
 from langshift_lab.convert.squad import count_tokens
 from langshift_lab.generation.generators import Answer
 
@@ -215,9 +215,4 @@ def source(index: str, snapshot: IndexSnapshot, drafts: Drafts, translations: Se
         for number, draft in drafts.items()
     ]
     others = [judged(number, language, text, translated=True) for number, language, text in translations]
-
-    def passages() -> Iterator[PoolPassage]:
-        for one in snapshot.documents():
-            yield PoolPassage(one.id, one.text, one.language, one.group, None, one.title)
-
-    return PoolSource(Path(index), sorted(tags), [*own, *others], passages)
+    return PoolSource(Path(index), sorted(tags), [*own, *others], snapshot.passages)

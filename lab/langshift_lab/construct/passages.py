@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from langshift.evaluate.convert.snapshot import IndexedDocument
 from langshift.evaluate.datasets.dataset import gather
 from langshift.languages import UNSPACED_WORD_LENGTHS
 from langshift.retrieval.calibration.questions import shares
 from langshift.sentences import Span, sentence_spans, within_bmp
-from langshift_lab.construct.snapshot import IndexedDocument
 
 #: The thirds of a document, in order.
 THIRDS: Final = ("first", "middle", "last")

@@ -21,7 +21,7 @@ from pathlib import Path
 from langshift.errors import UsageError, no_file
 from langshift.evaluate.convert.common import Chosen, collect, located, place_of, title_and_text
 from langshift.evaluate.convert.pool import JudgedQuestion, PoolPassage, PoolSource
-from langshift.evaluate.datasets.dataset import PER_LANGUAGE, Qrels
+from langshift.evaluate.datasets.dataset import PER_LANGUAGE, DatasetFacts, Qrels
 from langshift.files import identifier, read_columns
 from langshift.languages import parse_tag
 from langshift_lab.convert.chosen_languages import choose, find_by_code
@@ -56,7 +56,8 @@ def read_miracl(folder: Path, languages: Chosen, split: str = "dev") -> PoolSour
         return place_of([qrels[code]], document)
 
     tags = list(chosen.values())
-    return PoolSource(folder, tags, questions, lambda: _miracl_docs(corpora, chosen), judged=PER_LANGUAGE, place=place)
+    facts = DatasetFacts(PER_LANGUAGE)
+    return PoolSource(folder, tags, questions, lambda: _miracl_docs(corpora, chosen), facts=facts, place=place)
 
 
 def _file(home: Path, kind: str, code: str, split: str) -> Path:

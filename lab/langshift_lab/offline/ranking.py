@@ -437,7 +437,7 @@ def evaluate(
         **summary_by_value(within, scores, values),
         "latency_ms": {"took": nothing, "wall": nothing},
         "errors": 0,
-        "warnings": [*encoded.dataset.own_documents_remarks, *encoded.languages.warnings, *notes, *left_out],
+        "warnings": [*encoded.dataset.remarks, *encoded.languages.warnings, *notes, *left_out],
         "dataset": identity(encoded.dataset),
         **provenance(fingerprint, None),
     }

@@ -70,6 +70,24 @@ class LabelQuestion(NamedTuple):
 Generate = Callable[[Sequence[str]], Sequence[Answer]]
 
 
+def best_by_language(
+    questions: Sequence[LabelQuestion], languages: Mapping[str, str | None]
+) -> list[dict[str, list[str]]]:
+    """Of each question: language -> the best five candidates in it.
+
+    Args:
+        questions: with their candidates.
+        languages: id -> primary tag; documents without one stand together as ``und``.
+    """
+    return [
+        {
+            tag: found[:_PER_LANGUAGE]
+            for tag, found in gather((languages.get(name) or UNDETERMINED, name) for name in one.candidates).items()
+        }
+        for one in questions
+    ]
+
+
 def label(
     questions: Sequence[LabelQuestion],
     passages: Mapping[str, str],
@@ -90,13 +108,7 @@ def label(
     Raises:
         LangshiftError: a generator fails.
     """
-    by_language = [
-        {
-            tag: found[:_PER_LANGUAGE]
-            for tag, found in gather((languages.get(name) or UNDETERMINED, name) for name in one.candidates).items()
-        }
-        for one in questions
-    ]
+    by_language = best_by_language(questions, languages)
     requests = [(row, documents) for row, found in enumerate(by_language) for documents in found.values()]
     scores = iter(_utilities(questions, requests, passages, generators))
     together = [{tag: next(scores) for tag in found} for found in by_language]

@@ -20,10 +20,10 @@ from shifted_index import printed
 from tiny_model import require_transformers, save_tiny_cross_encoder
 
 from langshift.errors import LangshiftError, UsageError
+from langshift.evaluate.convert.snapshot import IndexSnapshot
 from langshift.evaluate.datasets.dataset import load_dataset
 from langshift.plugin.versions import live
 from langshift.retrieval.rerank.api import KEY as RERANKER_KEY
-from langshift_lab.construct.snapshot import IndexSnapshot
 from langshift_lab.generation.generators import KEY
 
 DOCUMENTS = {one["_id"]: one for one in corpus(languages=("de", "en", "th"))}
@@ -216,6 +216,9 @@ def test_what_a_bad_generator_writes_is_counted_and_left_out(make, generator, re
     generator.answer = lambda prompt: bad(prompt) if "Passage:" in prompt else json.dumps({"question": QUESTIONS["th"]})
     shown = make(tmp_path / "again", "--translate", "en")
     assert shown.exit_code == 0, (shown.output, shown.exception)
+    assert f"{COUNT} documents drawn, a question on each: up to {2 * COUNT} prompts, and about {20 * COUNT} texts " in (
+        " ".join(shown.stderr.split())
+    )
     words = " ".join(shown.stdout.split())
     assert "the answer has no question that can be used 3 10.0%" in words
     assert "it is in another language" in words

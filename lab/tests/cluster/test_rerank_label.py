@@ -71,8 +71,12 @@ def expected(query):
 
 def test_what_gives_the_answer_is_positive_whatever_its_language(server, data, name, tmp_path):
     path = tmp_path / "labels.jsonl"
-    told = printed(
-        run("rerank", "label", data, "--index", name, "--generator", server.name, "--output", path, "--json")
+    done = run("rerank", "label", data, "--index", name, "--generator", server.name, "--output", path, "--json")
+    told = printed(done)
+    # What it takes is said before the first prompt.
+    assert done.stderr.splitlines()[0] == (
+        f"{len(QUERIES)} questions, {10 * len(QUERIES)} passages to judge: about {len(server.prompts)} prompts, of "
+        "which none is sent twice."
     )
     labels = read_labels(path)
     assert [one.query for one in labels] == [*QUERIES]

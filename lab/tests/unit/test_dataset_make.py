@@ -9,6 +9,7 @@ import pytest
 
 from langshift.debias.detector import open_detector
 from langshift.errors import UsageError
+from langshift.evaluate.convert.snapshot import IndexedDocument
 from langshift_lab.construct.construct import draw_passages
 from langshift_lab.construct.contrast import windows, without_span
 from langshift_lab.construct.passages import Candidate, candidates, draw, passage
@@ -23,7 +24,6 @@ from langshift_lab.construct.questions import (
     translation_prompt,
     without_repeats,
 )
-from langshift_lab.construct.snapshot import IndexedDocument
 from langshift_lab.generation.generators import Answer
 
 SENTENCES = [f"Sentence number {number} speaks of the thing {chr(97 + number)}." for number in range(12)]

@@ -115,10 +115,13 @@ def test_a_log_without_judgements(dataset, indices, tmp_path):
     heading = f"From {indices[0]} to {indices[1]}: overlap, and languages among the first 20"
     assert heading in shown
     # Words find the same in both: the shift is in the vectors alone.
-    *languages, blank, verdict = shown[shown.index(heading) + 2 :]
+    *languages, blank, verdict, heading, titles, judged = shown[shown.index(heading) + 2 :]
     assert {line.split()[2] for line in languages} == {"1.000"}
     assert (blank, verdict.partition(":")[0]) == ("", "No judgements to tell by")
     assert "of the documents that either finds among its first 20, 100% are found by both" in verdict
+    # Where both find the same there is nothing to choose between.
+    assert heading == "Next, the least effort first:"
+    assert (titles[:2], judged[:2]) == ("1.", "2.")
     said = run("--queries", log, "--index", indices[0], "--speed", 10, "--json")
     document = json.loads(said.stdout)
     assert (document["dataset"], document["queries"]["asked"]) == (None, 6)

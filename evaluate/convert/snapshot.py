@@ -13,6 +13,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from langshift.errors import UsageError
+from langshift.evaluate.convert.pool import PoolPassage
 from langshift.ingest.adopt.reader import OldIndex, open_reader
 from langshift.languages import UNDETERMINED
 from langshift.normal_form import normal_form
@@ -108,6 +109,11 @@ class IndexSnapshot:
         with closing(self._file.execute("SELECT * FROM entries ORDER BY document, ordinal")) as rows:
             for _, entries in groupby(map(_Entry._make, rows), key=lambda one: one.document):
                 yield _whole(list(entries))
+
+    def passages(self) -> Iterator[PoolPassage]:
+        """The same, as those of a collection."""
+        for one in self.documents():
+            yield PoolPassage(one.id, one.text, one.language, one.group, None, one.title)
 
     def document(self, name: str) -> IndexedDocument:
         """The document of an id that ``documents`` gave."""
