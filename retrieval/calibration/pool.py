@@ -354,7 +354,7 @@ class Pool:
 
     def _fused(self, question: CalibrationQuestion, setting: SearchSettings) -> Found:
         request, shown = self._request(question, setting, None), self._shown(question)
-        near = self._ranked(question, self._nearness(question)).hits
+        near = self._ranked(question, self._nearness(question)).hits[:LEAST_CANDIDATES]
         retrieved = {"dense": [one._replace(legs={"dense": Leg(one.score or 0.0, None)}) for one in near]}
         for leg in hybrid.shares(request).keys() - {"dense"}:
             found = [one for one in self._legs[leg][_key(question)] if shown(self._place[one.id])]
