@@ -233,9 +233,8 @@ def ingest(
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is files of JSONL (plain, gzip, zstd) or Parquet, folders, here or in S3, or - for standard input: _id,
-    title, text, language, group, and other fields. The later of two with one _id wins; "_op": "update" changes fields,
-    "_op": "delete" deletes. Bad lines become dead letters (exit code 3).
+    CORPUS is JSONL (plain, gzip, zstd) or Parquet, here or in S3, or - for standard input: _id, title, text, language,
+    group, others. "_op": "update" changes fields, "delete" deletes. Bad lines become dead letters (exit code 3).
 
     \b
     Example:
@@ -303,8 +302,8 @@ def ingest(
     else:
         _print(summary)
     code = report_end(summary, opened, last, as_json=as_json)
-    named = pipeline.encoder
-    calibrate_loaded(client, name, before, named, opened.encoder, needless=no_calibration, as_json=as_json)
+    encoder = pipeline.encoder
+    calibrate_loaded(client, name, before, encoder, opened.encoder, needless=no_calibration, as_json=as_json)
     context.exit(code)
 
 

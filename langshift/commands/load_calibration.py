@@ -24,7 +24,7 @@ _LONGEST: Final = 600.0
 
 NO_CALIBRATION = option(
     "--no-calibration",
-    "Do not calibrate the index at the end. [environment: LANGSHIFT_NO_CALIBRATION=1]",
+    "Do not calibrate the index at the end.",
     is_flag=True,
     envvar="LANGSHIFT_NO_CALIBRATION",
     rare=True,
