@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from dataclasses import replace
 
 import pytest
 from anchored_corpus import FEW, calibrate_few, corpus
-from command_line import langshift
+from command_line import langshift, started
 from embeddings_server import embeddings_server
 from given_data import write_lines
 from model_http import cut
@@ -191,17 +192,20 @@ def test_a_server_that_is_slow_and_an_error_that_nobody_has_thought_of(index_nam
     assert (done.returncode, remarks(done)[-1]) == (0, again(index_name, why))
 
 
-def test_an_interrupt_leaves_the_load_as_it_is(client, index_name, load, monkeypatch):
-    def measure(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(CalibrationRun, "measure", measure)
-    done = load()
-    assert done.returncode == 130
-    assert done.stdout.splitlines()[-1].startswith("All 44 lines of ")
-    assert remarks(done)[-2:] == [
+def test_an_interrupt_leaves_the_load_as_it_is(client, index_name, tmp_path):
+    path = write_lines(tmp_path / "corpus.jsonl", corpus(languages=LANGUAGES, groups=22))
+    with started("ingest", path, "--index", index_name, "--encoder", "use-m") as process:
+        for line in process.stderr:
+            if line.startswith(b"Calibrating "):
+                break
+        assert versions.live(client, index_name).documents == 44
+        process.send_signal(signal.SIGINT)
+        out, err = (stream.decode() for stream in process.communicate(timeout=60))
+    assert process.returncode == 130
+    assert out.splitlines()[-1].startswith("All 44 lines of ")
+    assert [line for line in err.splitlines() if line] == [
         f"{index_name} is complete, but not calibrated, so mode auto is dense: `langshift anchors calibrate "
         f"{index_name}`.",
         "Interrupted.",
     ]
-    assert versions.live(client, index_name).documents == 44
+    assert kept(client, index_name) is None
