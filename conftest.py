@@ -192,6 +192,14 @@ def _home_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_calibration() -> Iterator[None]:
+    """Loads do not calibrate what they have made, also in processes of their own: tests of that ask for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LANGSHIFT_NO_CALIBRATION", "1")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _passwords_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget afterwards what passwords a test had, as the process of a command would: one may be a usual word."""

@@ -8,7 +8,7 @@ import click
 from opensearchpy.exceptions import RequestError
 
 from langshift.client import open_cluster
-from langshift.commands.anchors import note_calibration_due
+from langshift.commands.load_calibration import NO_CALIBRATION, calibrate_loaded, known
 from langshift.commands.load_display import json_where_unpublished, open_reporter, report_end, show_languages
 from langshift.commands.pipeline_options import MAX_REFUSED, pipeline_options, weighted_field
 from langshift.errors import ClusterError, UsageError
@@ -62,6 +62,7 @@ def _fields_there(
     default="fail",
 )
 @MAX_REFUSED
+@NO_CALIBRATION
 @PATIENCE
 @JSON
 def adopt(
@@ -72,6 +73,7 @@ def adopt(
     pipeline: PipelineOptions,
     if_exists: IfExists,
     max_refused: float,
+    no_calibration: bool,
     patience: float,
     as_json: bool,
 ) -> None:
@@ -98,6 +100,7 @@ def adopt(
     with ExitStack() as stack:
         opened = stack.enter_context(open_for_adoption(client, old, there, pipeline, patience, analyze=analyze))
         require_name(client, opened.old, name, options)
+        before = None if no_calibration or if_exists == "fail" else known(client, name)
         watch = stack.enter_context(open_reporter(client, name, opened.old.name, pipeline))
         stack.enter_context(json_where_unpublished(lambda done: _document(done, opened, None), as_json=as_json))
         try:
@@ -119,7 +122,8 @@ def adopt(
             "documents of their own: their _id was filled in."
         )
     code = report_end(summary, opened.pipeline, last, as_json=as_json)
-    note_calibration_due(client, name, opened.pipeline.encoder.id)
+    encoder = opened.pipeline.encoder
+    calibrate_loaded(client, name, before, pipeline.encoder, encoder, needless=no_calibration, as_json=as_json)
     click.get_current_context().exit(code)
 
 

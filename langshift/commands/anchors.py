@@ -1,18 +1,17 @@
 """The command ``anchors calibrate``."""
 
-from contextlib import suppress
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
 import click
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import OpenSearchException
 
 from langshift.client import open_cluster
 from langshift.commands.log_options import log_options
 from langshift.commands.search_options import search_options
-from langshift.debias.encoders.base import is_given
-from langshift.errors import LangshiftError, UsageError
+from langshift.debias.encoders.base import Encoder, is_given
+from langshift.errors import UsageError
 from langshift.evaluate.datasets.logs import QueryLog
 from langshift.languages import text_language
 from langshift.output import emit_json, line, note, progress, table
@@ -23,6 +22,7 @@ from langshift.plugin.whole_view import require_whole_view
 from langshift.retrieval import dsl
 from langshift.retrieval.calibration.calibrate import (
     ALL_TRANSLATED,
+    SAMPLE,
     WORTH_WHILE,
     Calibration,
     CalibrationRun,
@@ -51,7 +51,10 @@ def anchors() -> None:
 @anchors.command()
 @click.argument("name")
 @option(
-    "--sample N", "How many documents to sample, evenly from every language.", click.IntRange(30, 2000), default=128
+    "--sample N",
+    "How many documents to sample, evenly from every language.",
+    click.IntRange(30, 2000),
+    default=SAMPLE,
 )
 @log_options(
     "A log of what people asked: only queries are made then that are about as vague as these and repeat as many words."
@@ -76,32 +79,7 @@ def calibrate(name: str, sample: int, log: QueryLog | None, search: SearchOption
     """
     client = open_cluster()
     index = live(client, name)
-    require_whole_view(client, index.index, "a calibration")
-    require_languages(index)
-    encoder = search.encoder or index.fingerprint.encoder
-    if is_given(encoder):
-        raise UsageError(
-            f"The encoder {encoder} of {index.name} cannot encode queries, since its model is not available, and a "
-            "calibration needs queries: anchored search continues with default values."
-        )
-    # Whoever may not write what is found learns it before the minutes that it takes.
-    metadata.change(client, index.index, {})
-    searcher = Searcher(client, index, search)
-    logged = [] if log is None else read_log(log, searcher)
-    run = CalibrationRun(searcher, sample)
-    cost = run.cost
-    note(
-        f"Calibrating {index.index} with {cost.documents:,} documents: {cost.encoded + len(logged):,} texts to encode, "
-        f"and about {cost.searches:,} searches."
-    )
-    with progress() as bars:
-        stage = bars.add_task("Drawing documents", total=None, rate="")
-        calibration = run.measure(
-            logged,
-            on_stage=lambda what, total: bars.reset(stage, description=what, total=total or None),
-            on_search=lambda done: bars.advance(stage, done),
-        )
-    store_calibration(client, index, calibration.to_dict())
+    calibration = calibrate_index(client, index, sample, search, log)
     if as_json:
         emit_json({"index": index.index, **calibration.to_dict()})
     else:
@@ -233,15 +211,61 @@ def calibration_due(index: IndexInfo) -> str | None:
     return choice.reason if choice is not None and choice.origin == "default" else None
 
 
-def note_calibration_due(client: OpenSearch, name: str, encoder: str = "") -> None:
-    """Say so of an index that was changed; what cannot be read now is told by the next search.
+def calibrate_index(
+    client: OpenSearch,
+    index: IndexInfo,
+    sample: int,
+    search: SearchOptions,
+    log: QueryLog | None = None,
+    opened: dict[str, Encoder] | None = None,
+    on_progress: Callable[[], None] = lambda: None,
+) -> Calibration:
+    """Calibrate an index and keep what is found in its mapping; standard error shows how far it is.
 
     Args:
         client: the cluster.
-        name: the index.
-        encoder: its encoder; empty where that is not known.
+        index: the index.
+        sample: how many documents to ask for at most.
+        search: where its encoder is.
+        log: what people asked; None where nobody knows.
+        opened: encoders by name that are open already.
+        on_progress: called whenever something begins or is done; what it raises ends the calibration.
+
+    Raises:
+        UsageError: its vectors were given, so that no query can be encoded, or no query of the log can be asked.
+        ClusterError: the index cannot be calibrated, or its user sees a part of it.
+        LangshiftError: its encoder fails.
+        OpenSearchException: the cluster refuses, or does not answer.
     """
-    with suppress(LangshiftError, OpenSearchException):
-        # Queries for one whose vectors were given cannot be encoded.
-        if not is_given(encoder) and (sentence := calibration_due(live(client, name))):
-            note(sentence)
+    require_whole_view(client, index.index, "a calibration")
+    require_languages(index)
+    encoder = search.encoder or index.fingerprint.encoder
+    if is_given(encoder):
+        raise UsageError(
+            f"The encoder {encoder} of {index.name} cannot encode queries, since its model is not available, and a "
+            "calibration needs queries: anchored search continues with default values."
+        )
+    # Whoever may not write what is found learns it before the time that it takes.
+    metadata.change(client, index.index, {})
+    searcher = Searcher(client, index, search, opened)
+    logged = [] if log is None else read_log(log, searcher)
+    run = CalibrationRun(searcher, sample)
+    cost = run.cost
+    note(
+        f"Calibrating {index.index} with {cost.documents:,} documents: {cost.encoded + len(logged):,} texts to encode, "
+        f"and about {cost.searches:,} searches."
+    )
+    with progress() as bars:
+        stage = bars.add_task("Drawing documents", total=None, rate="")
+
+        def on_stage(what: str, total: int) -> None:
+            bars.reset(stage, description=what, total=total or None)
+            on_progress()
+
+        def on_search(done: int) -> None:
+            bars.advance(stage, done)
+            on_progress()
+
+        calibration = run.measure(logged, on_stage=on_stage, on_search=on_search)
+    store_calibration(client, index, calibration.to_dict())
+    return calibration

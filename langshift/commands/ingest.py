@@ -14,8 +14,8 @@ from opensearchpy import OpenSearch
 
 from langshift import parameters
 from langshift.client import open_cluster
-from langshift.commands.anchors import note_calibration_due
 from langshift.commands.dead_letters import send_again
+from langshift.commands.load_calibration import NO_CALIBRATION, calibrate_loaded
 from langshift.commands.load_display import json_where_unpublished, open_reporter, report_end, show_languages
 from langshift.commands.pipeline_options import MAX_REFUSED, pipeline_options, weighted_field
 from langshift.debias.encoders.base import VectorSpec, is_given
@@ -213,6 +213,7 @@ _WORKERS = option_group(
     click.Choice(ENGINES),
     rare=True,
 )
+@NO_CALIBRATION
 @JSON
 def ingest(
     corpus: tuple[str, ...],
@@ -227,13 +228,13 @@ def ingest(
     dates: tuple[str, ...],
     template: Path | None,
     engine: Engine | None,
+    no_calibration: bool,
     as_json: bool,
 ) -> None:
     """Index CORPUS: detect each document's language, encode, shift and write it.
 
-    CORPUS is files of JSONL (plain, gzip, zstd) or Parquet, folders, here or in S3, or - for standard input: _id,
-    title, text, language, group, and other fields. The later of two with one _id wins; "_op": "update" changes fields,
-    "_op": "delete" deletes. Bad lines become dead letters (exit code 3).
+    CORPUS is JSONL (plain, gzip, zstd) or Parquet, here or in S3, or - for standard input: _id, title, text, language,
+    group, others. "_op": "update" changes fields, "delete" deletes. Bad lines become dead letters (exit code 3).
 
     \b
     Example:
@@ -284,6 +285,7 @@ def ingest(
             if options.resume or state is not None:
                 raise UsageError(f"{message}: give a file, or leave {'--resume' if options.resume else '--state'} out.")
             note(f"{message}: if this load is interrupted, it has to start again. A load from a file can be resumed.")
+        before = None if options.if_exists == "fail" else there()
         opened = opened or pipeline.open(source.vector_spec or _vector_spec(there()), index_meta)
         client = cluster()
         watch = stack.enter_context(open_reporter(client, name, source.shown, pipeline))
@@ -300,7 +302,8 @@ def ingest(
     else:
         _print(summary)
     code = report_end(summary, opened, last, as_json=as_json)
-    note_calibration_due(client, name, pipeline.encoder)
+    encoder = pipeline.encoder
+    calibrate_loaded(client, name, before, encoder, opened.encoder, needless=no_calibration, as_json=as_json)
     context.exit(code)
 
 

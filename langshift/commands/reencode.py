@@ -6,7 +6,7 @@ import click
 
 from langshift import output
 from langshift.client import open_cluster
-from langshift.commands.anchors import note_calibration_due
+from langshift.commands.load_calibration import NO_CALIBRATION, calibrate_loaded, known
 from langshift.commands.pipeline_options import reading_options
 from langshift.commands.transfer_display import TransferReporter, counted, note_aliases_left, replaced
 from langshift.debias.encoders.base import Reading
@@ -49,6 +49,7 @@ from langshift.wording import join_words
     default=MAX_REFUSED,
     rare=True,
 )
+@NO_CALIBRATION
 @PATIENCE
 @JSON
 def reencode(
@@ -62,6 +63,7 @@ def reencode(
     gamma: float | None,
     own: float | None,
     max_refused: float,
+    no_calibration: bool,
     patience: float,
     as_json: bool,
 ) -> None:
@@ -104,7 +106,8 @@ def reencode(
         output.note(sentence)
     if made.done.changed:
         note_aliases_left(client, made.done.before)
-        note_calibration_due(client, name)
+        before = known(client, made.done.before)
+        calibrate_loaded(client, name, before, encoder or "", needless=no_calibration, as_json=as_json)
 
 
 def reencoded(made: ReencodeResult) -> str:

@@ -2,15 +2,17 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 from opensearchpy import OpenSearch
+from opensearchpy.exceptions import OpenSearchException
 
 from langshift import output
 from langshift.client import open_cluster
-from langshift.commands.anchors import note_calibration_due
+from langshift.commands.anchors import calibration_due
 from langshift.commands.compare_tables import show_gate
 from langshift.commands.search_options import search_options
 from langshift.commands.transfer_display import TransferReporter, counted, note_aliases_left, replaced
@@ -30,6 +32,7 @@ from langshift.parameters import (
 )
 from langshift.plugin import retune as retuning
 from langshift.plugin.transfer.state import TransferResult
+from langshift.plugin.versions import live
 from langshift.retrieval.settings import SearchOptions
 
 
@@ -136,7 +139,10 @@ def retune(
         note_aliases_left(client, done.before)
         if not judged:
             output.note(_UNMEASURED)
-        note_calibration_due(client, name)
+        # What cannot be read now is told by the next search.
+        with suppress(LangshiftError, OpenSearchException):
+            if due := calibration_due(live(client, name)):
+                output.note(due)
 
 
 def _open_gate(

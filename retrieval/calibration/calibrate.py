@@ -52,6 +52,8 @@ from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import AnchorModel
 from langshift.retrieval.steps import SearchPlan, T
 
+#: Documents that are asked for where nobody says how many: sixteen of each of eight languages.
+SAMPLE: Final = 128
 _SPREAD_DOCUMENTS: Final = 300
 
 # A mean loss of nDCG@20 or TLR that is too much: verdicts call more than .005 a loss, and people's questions lose up

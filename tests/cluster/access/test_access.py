@@ -4,11 +4,13 @@ import json
 import os
 import re
 
+import anchored_corpus
 import command_line
 import pytest
 import trustme
 from chat_server import chat_server
 from cluster_templates import index_templates
+from given_data import write_lines
 from secured_cluster import DOCUMENT, documented_roles, everything_but
 
 from langshift.plugin.pipelines import installed
@@ -148,6 +150,22 @@ def test_without_the_right_to_look_at_the_cluster(langshift, secured, folder, se
         "health": ("warning", "this user may not read it"),
         "plugins": ("warning", "this user may not list them"),
     }
+
+
+def test_without_the_right_to_several_searches_at_once_a_load_is_not_calibrated(
+    langshift, secured, administrator, secured_name, tmp_path
+):
+    path = write_lines(tmp_path / "corpus.jsonl", anchored_corpus.corpus(languages=("de", "th"), groups=22))
+    user = secured.user_of(everything_but("indices:data/read/msearch"))
+    code, out, err = langshift(user, "ingest", path, "--index", secured_name, LANGSHIFT_NO_CALIBRATION="0")
+    lacking = lacks(secured, user, "indices:data/read/msearch (in the action group cluster_composite_ops_ro)")
+    why = lacking.removeprefix("Error: ").replace(f" at {secured.url}", "")
+    assert said(err).splitlines()[-1] == (
+        f"{secured_name} is not calibrated, so mode auto is dense; `langshift anchors calibrate {secured_name}` tries "
+        f"again: {why}"
+    )
+    assert (code, out.splitlines()[-1].partition(" lines ")[0]) == (0, "All 44")
+    assert administrator.count(index=secured_name)["count"] == 44
 
 
 OFF = "disable verification with OPENSEARCH_SSL_VERIFY=false."
