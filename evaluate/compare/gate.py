@@ -26,8 +26,9 @@ from langshift.evaluate.runs import parse_names
 from langshift.files import atomic_write, batched
 from langshift.languages import UNDETERMINED
 from langshift.plugin.versions import live
+from langshift.retrieval.calibration.stored import resolve_auto
 from langshift.retrieval.searcher import Searcher
-from langshift.retrieval.settings import USUAL_OPTIONS, SearchOptions
+from langshift.retrieval.settings import RECOMMENDED, USUAL_OPTIONS, SearchOptions
 from langshift.settings import VERSION
 from langshift.wording import format_change, format_score
 
@@ -389,7 +390,10 @@ class Gate:
             Searcher(client, live(client, version, also_unfinished=True), self._search, self._opened)
             for version in (before, after)
         ]
-        options = ReplayOptions(measures=self._measures, group_scores="LPR" in self._measures)
+        # The new version is calibrated only later, and searched as the live one is: only the shift is to differ.
+        auto = resolve_auto(searchers[0].index)
+        settings = [auto.setting if auto.origin == "calibration" else RECOMMENDED]
+        options = ReplayOptions(settings, measures=self._measures, group_scores="LPR" in self._measures)
         old, new = _replayed(client, searchers, self._dataset, options, on_answer)
         if failed := next((one for one in (old, new) if one.failed), None):
             raise LangshiftError(f"The gate cannot be evaluated: {failed.version}: {failures(failed)}")

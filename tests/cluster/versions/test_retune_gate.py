@@ -7,8 +7,10 @@ import pytest
 from given_data import Made, run, write_lines
 from shifted_index import printed, refused
 
+from langshift.evaluate.compare.gate import Gate
 from langshift.evaluate.measures import DEFAULT_MEASURES
 from langshift.plugin import versions
+from langshift.retrieval.calibration.stored import store_calibration
 
 pytestmark = pytest.mark.usefixtures("cluster_env")
 
@@ -151,3 +153,13 @@ def data_ids(data):
     """The documents that are relevant for any query."""
     rows = (data.data / "qrels" / "test.tsv").read_text().splitlines()[1:]
     return {row.split("\t")[1] for row in rows if int(row.split("\t")[2]) > 0}
+
+
+def test_both_versions_are_searched_as_calibration_chose_for_the_live_one(client, name, data):
+    live = versions.live(client, name)
+    store_calibration(
+        client, live, {"spread": 0.1, "strength": 0.5, "mode": "anchored", "lexical_weight": None, "rerank": {}}
+    )
+    assert run("retune", name, "--alpha", 1).exit_code == 0
+    found = Gate(data.data).judge(client, f"{name}-v0001", f"{name}-v0002")
+    assert (found.before.setting.mode, found.after.setting.mode) == ("anchored", "anchored")
