@@ -35,7 +35,7 @@ from langshift.retrieval.calibration.changes import (
     readers_lose,
     score_rankings,
 )
-from langshift.retrieval.calibration.pool import Pool
+from langshift.retrieval.calibration.pool import QuestionPool
 from langshift.retrieval.calibration.questions import (
     OVERLAPS,
     VAGUENESS,
@@ -278,7 +278,7 @@ class CalibrationRun:
             self._searcher.client, index, self._searcher.shift, min(_SPREAD_DOCUMENTS, self._window)
         )
         trust = AnchorModel(spread, 1.0, calibrated=True, counterpart=_counterpart(self.passages, questions))
-        self._pool = Pool(self._searcher, questions, trust, self._window, lambda: on_search(1))
+        self._pool = QuestionPool(self._searcher, questions, trust, self._window, lambda: on_search(1))
         coverage = None
         if log:
             coverage, questions = self._like(log, questions)

@@ -56,7 +56,7 @@ class _Words(NamedTuple):
 
     own: _Scored
     others: _Scored
-    count: int
+    words: int
 
 
 class _Around(NamedTuple):
@@ -73,7 +73,7 @@ class _Around(NamedTuple):
     languages: NDArray[Any]
 
 
-class Pool:
+class QuestionPool:
     """What the questions of a calibration may find, see the module."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Pool:
         self._legs: dict[str, dict[tuple[int, str, str], Sequence[ScoredDoc]]] = {"lexical": {}, "sparse": {}}
         self._scores: dict[tuple[int, str, str], Mapping[str, float]] = {}
         self._near = self._nearest({(one.document, one.vagueness): one for one in questions})
-        self._words = self._by_words({_key(one): one for one in questions})
+        self._words = self._word_hits({_key(one): one for one in questions})
         self._fetch_vectors()
         led: dict[int, list[int]] = {}
         for one in questions:
@@ -164,7 +164,7 @@ class Pool:
             pool = self._to_rerank(one, ranked, setting, trust)
             request, places = self._request(one, plain, trust), [self._place[hit.id] for hit in pool]
             known = self._known([place for place in places if place in self._vectors])
-            count, words = self._words[_key(one)].count, self._scores[_key(one)]
+            count, words = self._words[_key(one)].words, self._scores[_key(one)]
             numbers = candidate_numbers(request, ranked.moved, pool, known, words, count, trust.spread)
             made.append(([hit.document for hit in pool], numbers if pool else None))
         return made
@@ -174,7 +174,7 @@ class Pool:
         words, shown = self._words[_key(question)], self._shown(question)
         most = max((score for place, score in words.own if shown(place)), default=0.0)
         documents = anchored.own_documents(self._request(question, settings.USUAL, None))
-        return min(1.0, most / anchored.rarest(documents) / words.count)
+        return min(1.0, most / anchored.rarest(documents) / words.words)
 
     def nearest(self, question: CalibrationQuestion, without: Iterable[str] = ()) -> float:
         """The cosine of the nearest document, of those that are not hidden and not left out."""
@@ -196,10 +196,12 @@ class Pool:
             places.append(place)
         return places
 
-    def _nearest(self, asked: Mapping[tuple[int, float], CalibrationQuestion]) -> dict[tuple[int, float], list[int]]:
+    def _nearest(
+        self, questions: Mapping[tuple[int, float], CalibrationQuestion]
+    ) -> dict[tuple[int, float], list[int]]:
         """(Document, vagueness) -> places of what is nearest to the vector, nearest first."""
-        found = self._neighbours([settings.vector_of(one.query) for one in asked.values()], self._most_hidden)
-        return dict(zip(asked, found, strict=True))
+        found = self._neighbours([settings.vector_of(one.query) for one in questions.values()], self._most_hidden)
+        return dict(zip(questions, found, strict=True))
 
     def _neighbours(self, vectors: Iterable[NDArray[np.floating[Any]]], more: int = 0) -> list[list[int]]:
         """The places of the nearest to each vector, nearest first."""
@@ -208,18 +210,18 @@ class Pool:
         answers = self._ask([dsl.body(query, size, self._fields, source=False) for query in queries])
         return [self._add(without_legs(response, self._fields)) for response in answers]
 
-    def _by_words(self, asked: Mapping[tuple[int, str, str], CalibrationQuestion]) -> dict[Any, _Words]:
+    def _word_hits(self, questions: Mapping[tuple[int, str, str], CalibrationQuestion]) -> dict[Any, _Words]:
         """What the words of the questions find, as step 1 of ``anchored`` asks for it."""
         bodies, legs = list[Body](), list[tuple[tuple[int, str, str], str]]()
-        for key, one in asked.items():
+        for key, one in questions.items():
             request = self._request(one, SearchSettings("anchored"), None)
             for leg, body in anchored.candidate_bodies(request).items():
                 if leg != "dense":
                     size = body["size"] + (self._most_hidden if leg == "own" else 0)
                     bodies.append({**body, "size": min(self._window, size)} | {"script_fields": {}})
                     legs.append((key, leg))
-        given: dict[tuple[int, str, str], dict[str, _Scored]] = {key: {} for key in asked}
-        counts = dict.fromkeys(asked, 1)
+        given: dict[tuple[int, str, str], dict[str, _Scored]] = {key: {} for key in questions}
+        counts = dict.fromkeys(questions, 1)
         for (key, leg), response in zip(legs, self._ask(bodies), strict=True):
             found = without_legs(response, self._fields)
             scores = [one.score or 0.0 for one in found]
@@ -290,7 +292,7 @@ class Pool:
             candidates=found,
             vectors=vectors,
             query=query,
-            words=words.count,
+            words=words.words,
             best_words=max(scores.values(), default=0.0),
             documents=anchored.own_documents(self._request(question, settings.USUAL, None)),
         )

@@ -9,7 +9,7 @@ from searched import drop
 from langshift.plugin import versions
 from langshift.retrieval import dsl, modes
 from langshift.retrieval.calibration.changes import DEEPEST
-from langshift.retrieval.calibration.pool import Pool
+from langshift.retrieval.calibration.pool import QuestionPool
 from langshift.retrieval.calibration.questions import draw_passages, execute_all, make_questions
 from langshift.retrieval.calibration.stored import measured_spread
 from langshift.retrieval.filters import FilterPart, IndexFilter
@@ -28,7 +28,7 @@ class Asked:
         passages = draw_passages(self.searcher, 12, 10_000, 0)
         self.questions = make_questions(self.searcher, passages, 0)
         self.searches = 0
-        self.pool = Pool(self.searcher, self.questions, self.trust, 10_000, self.count)
+        self.pool = QuestionPool(self.searcher, self.questions, self.trust, 10_000, self.count)
 
     def count(self):
         self.searches += 1
