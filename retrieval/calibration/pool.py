@@ -51,7 +51,7 @@ class Found(NamedTuple):
         return list(dict.fromkeys(one.document for one in self.hits))[:DEEPEST]
 
 
-class _Words(NamedTuple):
+class _WordHits(NamedTuple):
     """What a question's words found: places and BM25, best first, and how many different words these are."""
 
     own: _Scored
@@ -171,10 +171,10 @@ class QuestionPool:
 
     def held(self, question: CalibrationQuestion) -> float:
         """The share of a question's words that the best document in its language holds, 0 to 1."""
-        words, shown = self._words[_key(question)], self._shown(question)
-        most = max((score for place, score in words.own if shown(place)), default=0.0)
+        matched, shown = self._words[_key(question)], self._shown(question)
+        most = max((score for place, score in matched.own if shown(place)), default=0.0)
         documents = anchored.own_documents(self._request(question, settings.USUAL, None))
-        return min(1.0, most / anchored.rarest(documents) / words.words)
+        return min(1.0, most / anchored.rarest(documents) / matched.words)
 
     def nearest(self, question: CalibrationQuestion, without: Iterable[str] = ()) -> float:
         """The cosine of the nearest document, of those that are not hidden and not left out."""
@@ -210,7 +210,7 @@ class QuestionPool:
         answers = self._ask([dsl.body(query, size, self._fields, source=False) for query in queries])
         return [self._add(without_legs(response, self._fields)) for response in answers]
 
-    def _word_hits(self, questions: Mapping[tuple[int, str, str], CalibrationQuestion]) -> dict[Any, _Words]:
+    def _word_hits(self, questions: Mapping[tuple[int, str, str], CalibrationQuestion]) -> dict[Any, _WordHits]:
         """What the words of the questions find, as step 1 of ``anchored`` asks for it."""
         bodies, legs = list[Body](), list[tuple[tuple[int, str, str], str]]()
         for key, one in questions.items():
@@ -228,7 +228,7 @@ class QuestionPool:
             given[key][leg] = list(zip(self._add(found), scores, strict=True))
             if leg == "own":
                 counts[key] = anchored.count_words(response)
-        return {key: _Words(legs.get("own", ()), legs.get("others", ()), counts[key]) for key, legs in given.items()}
+        return {key: _WordHits(legs.get("own", ()), legs.get("others", ()), counts[key]) for key, legs in given.items()}
 
     def _fetch_vectors(self) -> None:
         """Fetch the vectors of entries that came since the last time; some have none."""
@@ -274,10 +274,10 @@ class QuestionPool:
 
     def _candidates(self, question: CalibrationQuestion) -> anchored.Candidates:
         """What ``anchored.collect_candidates`` gathers."""
-        shown, words = self._shown(question), self._words[_key(question)]
+        shown, matched = self._shown(question), self._words[_key(question)]
         near = list(filter(shown, self._near[question.document, question.vagueness]))[: anchored.NEAREST]
-        own = [one for one in words.own if shown(one[0])][: anchored.OWN_WORDS]
-        scores = dict([*own, *words.others])
+        own = [one for one in matched.own if shown(one[0])][: anchored.OWN_WORDS]
+        scores = dict([*own, *matched.others])
         places = [place for place in dict.fromkeys([*near, *scores]) if place in self._vectors]
         known = self._known(places)
         query, asked_in = anchored.query_vector(self._request(question, settings.USUAL, None)), question.query.language
@@ -292,7 +292,7 @@ class QuestionPool:
             candidates=found,
             vectors=vectors,
             query=query,
-            words=words.words,
+            words=matched.words,
             best_words=max(scores.values(), default=0.0),
             documents=anchored.own_documents(self._request(question, settings.USUAL, None)),
         )
