@@ -220,6 +220,8 @@ class Candidates(NamedTuple):
         best_words: the highest BM25 score in any language; 0 where nothing matches.
         documents: how many documents of the searcher's language a shard holds on average, each of which counts its
             words for itself; of any language where the index has text fields of its own, which all languages share.
+        nearest: the cosine of the query's vector and the nearest document, as the server gave it; None where there is
+            none, and where it was not asked.
     """
 
     ids: Sequence[str]
@@ -229,6 +231,7 @@ class Candidates(NamedTuple):
     words: int
     best_words: float
     documents: float
+    nearest: float | None = None
 
 
 def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
@@ -255,6 +258,7 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
         AnchorEvidence(languages[name] == own != UNDETERMINED, scores.get(name, 0.0), float(cosine))
         for name, cosine in zip(known, vectors @ query.unit, strict=True)
     ]
+    near = answered["dense"]["hits"]["hits"]
     return Candidates(
         ids=list(known),
         candidates=found,
@@ -263,6 +267,7 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
         words=count_words(answered.get("own", {})),
         best_words=max(scores.values(), default=0.0),
         documents=own_documents(request),
+        nearest=2 * float(near[0]["_score"]) - 1 if near else None,
     )
 
 
@@ -406,7 +411,7 @@ def anchored(request: SearchRequest) -> SearchPlan[RankedHits]:
     best, lacks = merged(responses, found, request)
     if request.target.legs and best:
         best = yield from _with_legs(best, request, how)
-    return RankedHits(tuple(best), how, missing=lacks)
+    return RankedHits(tuple(best), how, missing=lacks, nearest=gathered.nearest)
 
 
 def scores(request: SearchRequest, how: ScoringContext, clauses: dsl.Clauses, size: int) -> SearchPlan[list[ScoredDoc]]:

@@ -56,7 +56,7 @@ def dense(request: SearchRequest) -> SearchPlan[RankedHits]:
     responses = yield dense_bodies(request)
     found = [candidates(response, "dense", request.fields) for response in responses]
     hits, lacks = merged(responses, found, request)
-    return RankedHits(_with_cosines(hits, request), ScoringContext(request.preference / 2), missing=lacks)
+    return _ranked(hits, request)._replace(missing=lacks)
 
 
 def native_dense(request: SearchRequest) -> SearchPlan[RankedHits]:
@@ -76,17 +76,17 @@ def native_dense(request: SearchRequest) -> SearchPlan[RankedHits]:
     if clauses:
         query["filter"] = {"bool": {"filter": list(clauses)}}
     (response,) = yield (dsl.body({NAME: query}, request.size, request.fields, request.source),)
-    found = candidates(response, "dense", request.fields)
-    return RankedHits(_with_cosines(found, request), ScoringContext(beta / 2))
+    return _ranked(candidates(response, "dense", request.fields), request)
 
 
-def _with_cosines(hits: Sequence[ScoredDoc], request: SearchRequest) -> tuple[ScoredDoc, ...]:
+def _ranked(hits: Sequence[ScoredDoc], request: SearchRequest) -> RankedHits:
     """Hits with what the vectors alone said in their leg; how they ranked all documents nobody asked."""
-    if not request.preference:
-        return tuple(hits)
-    bonus = bonus_on_cosine(request)
-    plain = ((hit.score or 0.0) - bonus * request.prefers(hit.language) for hit in hits)
-    return tuple(hit._replace(legs={"dense": Leg(one, None)}) for hit, one in zip(hits, plain, strict=True))
+    if request.preference:
+        bonus = bonus_on_cosine(request)
+        plain = ((hit.score or 0.0) - bonus * request.prefers(hit.language) for hit in hits)
+        hits = [hit._replace(legs={"dense": Leg(one, None)}) for hit, one in zip(hits, plain, strict=True)]
+    nearest = max((2 * hit.legs["dense"].score - 1 for hit in hits), default=None)
+    return RankedHits(tuple(hits), ScoringContext(request.preference / 2), nearest=nearest)
 
 
 def balanced(request: SearchRequest) -> SearchPlan[RankedHits]:

@@ -129,6 +129,8 @@ class RankedHits(NamedTuple):
             may be more of them below the chunks that were looked at; else 0.
         retrieved: chunk -> score, where ``how.run_scores`` has that of its document.
         depth: how many hits the ranking has that these are cut from; 0 where they are all of them.
+        nearest: the cosine of the query's vector and the nearest document, of the hits where these are by nearness;
+            None in modes that do not tell it.
     """
 
     hits: tuple[ScoredDoc, ...]
@@ -138,6 +140,7 @@ class RankedHits(NamedTuple):
     missing: float = 0.0
     retrieved: Mapping[str, float] = {}
     depth: int = 0
+    nearest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -343,6 +346,8 @@ class SearchResult:
         sorted: what was sorted: ``all`` that match, or the hits that were ``found``; None where hits are by score.
         sorted_count: how many hits were found that were sorted; None where all were or none.
         facets: field -> its most frequent values over what matches the filters, of those that were asked for.
+        nothing_fits: whether the nearest document is too far from the query for anything to answer it; None where the
+            calibration of the index does not tell, or the mode no cosine.
     """
 
     index: str
@@ -363,6 +368,7 @@ class SearchResult:
     sorted: SortScope | None = None
     sorted_count: int | None = None
     facets: Mapping[str, Facet] = field(default_factory=dict)
+    nothing_fits: bool | None = None
 
     def bonus_of(self, hit: Hit) -> float:
         """What was added to the score of a hit for its language."""

@@ -508,6 +508,7 @@ class Searcher:
                     one.id: ShownText(one.language, hits.title_and_text(one.source, names)[1]) for one in found.hits
                 }
                 shown = yield from sent(make_snippets(question, texts, names, self.encode_sentences))
+            empty, far = stored.nothing_fits(index, found.nearest)
             brought = [hits.to_hit(one, names, seen.get(one.id), shown.get(one.id), fields) for one in found.hits]
             return hits.SearchResult(
                 index=index.index,
@@ -522,6 +523,7 @@ class Searcher:
                 notes=(
                     *notes,
                     *found.notes,
+                    *far,
                     *language_notes(index, question, setting, detected=language is None),
                     *missing_fields(fields or (), brought),
                     *(shift_effects.effect_notes(seen, unknown) if explain else ()),
@@ -534,6 +536,7 @@ class Searcher:
                 sorted=None if not order else "all" if pages.sorts_all(setting) else "found",
                 sorted_count=None if not order or pages.sorts_all(setting) else found.depth,
                 facets=facet_values,
+                nothing_fits=empty,
             )
 
         return read_result()

@@ -32,7 +32,7 @@ from langshift.retrieval.calibration.calibrate import (
     tolerated,
 )
 from langshift.retrieval.calibration.changes import INTERVAL, Prediction, gain, loss
-from langshift.retrieval.calibration.stored import resolve_auto, store_calibration, weight_remarks
+from langshift.retrieval.calibration.stored import NoAnswer, resolve_auto, store_calibration, weight_remarks
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import MOST_CHARACTERS, SearchOptions
 from langshift.wording import format_change, format_score, join_words
@@ -156,6 +156,7 @@ def _show_calibration(index: IndexInfo, calibration: Calibration) -> None:
             else []
         ),
         *(_rerank_in_words(mode, calibration) for mode in calibration.rerank),
+        _no_answer_in_words(calibration.no_answer),
         *([_TRANSLATED] if calibration.translated >= ALL_TRANSLATED else ()),
     ):
         line(sentence)
@@ -182,6 +183,16 @@ def _rerank_in_words(mode: str, calibration: Calibration) -> str:
         return f"Reranking (--rerank features) would cost answers in mode {mode}, so it leaves the order as it is."
     change = format_change(gain(calibration.reranked[mode]))
     return f"Reranking (--rerank features) may go {strength:g} of its way in mode {mode} (nDCG@20 {change} on average)."
+
+
+def _no_answer_in_words(found: NoAnswer) -> str:
+    if not found.tells:
+        caught = f"{found.caught:.0%} caught"
+        return f"How near the nearest document is tells too little of whether anything answers ({caught})."
+    return (
+        f"A query whose nearest document has a cosine below {found.below:.4f} probably has no answer here: that "
+        f"catches {found.caught:.0%} of made-up queries without one."
+    )
 
 
 def reason(calibration: Calibration) -> str:

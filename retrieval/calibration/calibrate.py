@@ -11,7 +11,7 @@ language, and those parts alone count.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ from langshift.retrieval.calibration.questions import (
     make_questions,
     masked,
 )
-from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode, measured_spread
+from langshift.retrieval.calibration.stored import USUAL_RERANK, CalibratedMode, NoAnswer, measured_spread
 from langshift.retrieval.rerank.features import FEATURES, features, read_model
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import AnchorModel
@@ -88,6 +88,8 @@ RERANK_STRENGTHS: Final = (1.0, 0.3, 0.1, 0.03)
 _HYBRID_SHARE: Final = 3
 # Documents that lead a query far, for each that is asked for; more in an index of many translations.
 _USUAL_ANCHORS: Final = 3
+# Of the questions with an answer, so many percent are said to have none.
+_MISTAKEN: Final = 5
 
 
 def require_languages(index: IndexInfo) -> None:
@@ -134,6 +136,7 @@ class Calibration:
         rerank: mode -> how far the reranker ``features`` may go in it, 0 to 1.
         reranked: mode -> what the reranker changes at that strength, against the mode without it; at the lowest that
             was tried where none is safe.
+        no_answer: how the nearest document tells that nothing answers a query.
         predicted: what ``auto`` changes against dense search, where the answer is in the question's language, where
             it is not, and for questions in each language.
         overlap: mean share of a query's words that the best document of its language holds, in the query log; None
@@ -152,6 +155,7 @@ class Calibration:
     tokens: Sequence[SliceChange]
     rerank: Mapping[str, float]
     reranked: Mapping[str, Sequence[SliceChange]]
+    no_answer: NoAnswer
     predicted: Sequence[Prediction] = ()
     overlap: float | None = None
     translated: float = 0.0
@@ -165,6 +169,7 @@ class Calibration:
             **{name: getattr(self, name) for name in found},
             "translated": round(self.translated, 4),
             "rerank": dict(self.rerank),
+            "no_answer": asdict(self.no_answer),
             "documents": self.cost.documents,
             "questions": sum(one.questions for one in self.changes),
             "gain": round(gain(self.changes), 4),
@@ -323,6 +328,7 @@ class CalibrationRun:
             tokens=fused.by_tokens,
             rerank=rerank,
             reranked=reranked,
+            no_answer=self._no_answer(questions),
             predicted=predicted,
             overlap=coverage,
             translated=translated,
@@ -334,6 +340,14 @@ class CalibrationRun:
         """The figures of each question in a setting, see ``score_rankings``."""
         ranked = [one.names for one in self._pool.found(questions, setting, trust)]
         return score_rankings([one.answers for one in questions], ranked)
+
+    def _no_answer(self, questions: Sequence[CalibrationQuestion]) -> NoAnswer:
+        """How well the nearest document tells whether the answers are there, by questions with and without them."""
+        # Words have no part in it: of the questions that differ by them alone, one is asked.
+        asked = [one for one in questions if not one.elsewhere and one.overlap == OVERLAPS[0]]
+        below = round(float(np.percentile([self._pool.nearest(one) for one in asked], _MISTAKEN)), 4)
+        caught = np.mean([self._pool.nearest(one, without=one.answers) < below for one in asked])
+        return NoAnswer(below, round(float(caught), 4))
 
     def _fused(
         self, questions: Sequence[CalibrationQuestion], dense: Measured, translated: float, trust: AnchorModel

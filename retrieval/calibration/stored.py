@@ -30,6 +30,26 @@ _MEASURED_DOCUMENTS: Final = 200
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # An index that has grown or shrunk by as much is another one.
 _MUCH: Final = 2
+#: Where fewer of the queries without an answer are told by it, how near the nearest document is tells too little.
+LEAST_CAUGHT: Final = 0.5
+
+
+@dataclass(frozen=True)
+class NoAnswer:
+    """How the nearest document tells that nothing in an index answers a query.
+
+    Attributes:
+        below: the cosine below which it answers nothing; of queries with an answer, one in twenty lies below it.
+        caught: the share of made-up queries without an answer that lie below it, 0 to 1.
+    """
+
+    below: Annotated[float, msgspec.Meta(ge=-1, le=1)]
+    caught: _Share
+
+    @property
+    def tells(self) -> bool:
+        """Whether it tells enough of them."""
+        return self.caught >= LEAST_CAUGHT
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,7 @@ class StoredCalibration:
         sparse_weight: the share of tokens' weights beside it, likewise.
         measured_with: what it holds for, see ``measured_with``.
         rerank: mode -> how far the reranker ``features`` may go in it, 0 to 1.
+        no_answer: what tells that nothing answers a query; None where nobody measured it.
     """
 
     trust: AnchorModel
@@ -51,6 +72,7 @@ class StoredCalibration:
     sparse_weight: _Share | None
     measured_with: Mapping[str, Any]
     rerank: Mapping[str, _Share]
+    no_answer: NoAnswer | None = None
 
     @classmethod
     def of_index(cls, index: IndexInfo) -> StoredCalibration | None:
@@ -164,8 +186,40 @@ def rerank_strengths(index: IndexInfo) -> dict[str, float]:
 
 def _measured_strengths(index: IndexInfo) -> Mapping[str, float]:
     """The strengths of a calibration that holds; none without one."""
+    calibration = _holding(index)
+    return {} if calibration is None else calibration.rerank
+
+
+def _holding(index: IndexInfo) -> StoredCalibration | None:
     calibration = StoredCalibration.of_index(index)
-    return {} if calibration is None or calibration.outdated(index) else calibration.rerank
+    return None if calibration is None or calibration.outdated(index) else calibration
+
+
+def nothing_fits(index: IndexInfo, nearest: float | None) -> tuple[bool | None, list[str]]:
+    """Whether the nearest document is too far from a query for anything to answer it, and what to say of that.
+
+    Args:
+        index: what was searched.
+        nearest: the cosine of that document; None where nobody knows it.
+
+    Returns:
+        None where no calibration that holds tells it well enough; and sentences.
+    """
+    try:
+        calibration = _holding(index)
+    except ClusterError:
+        # Modes that need no calibration search all the same.
+        return None, []
+    found = None if calibration is None else calibration.no_answer
+    if found is None or nearest is None or not found.tells:
+        return None, []
+    if nearest >= found.below:
+        return False, []
+    figures = f"cosine {nearest:.4f}, below {found.below:.4f}"
+    return True, [
+        f"The nearest document is farther from the query than what answers usually is ({figures}): perhaps nothing "
+        "answers it."
+    ]
 
 
 # Fewer documents tell nothing; then the spread is that of a usual model.

@@ -221,7 +221,7 @@ def test_json_has_all_of_it(client, name, cluster_env):
         "index", "mode", "preference", "fusion", "lexical_weight", "sparse_weight", "one_per_group", "mode_from",
         "mode_reason", "rerank", "rerank_depth", "rerank_per_language", "rerank_fallback", "language",
         "hits", "bonus", "anchors", "compared", "notes", "took", "requests", "from", "depth", "point_in_time", "sorted",
-        "sorted_count", "facets",
+        "sorted_count", "facets", "nothing_fits",
     }  # fmt: skip
     assert answer["requests"] is None
     for hit in answer["hits"]:

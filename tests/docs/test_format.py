@@ -47,7 +47,7 @@ from langshift.plugin.representations import TokenVectors
 from langshift.plugin.stored_shift import StoredShift
 from langshift.retrieval.calibration.calibrate import Calibration, CalibrationCost
 from langshift.retrieval.calibration.changes import Prediction, SliceChange
-from langshift.retrieval.calibration.stored import store_calibration
+from langshift.retrieval.calibration.stored import NoAnswer, store_calibration
 from langshift.retrieval.settings import AnchorModel, SearchSettings
 from langshift_lab.generation.evaluation import RagEvaluation
 from langshift_lab.generation.generators import Answer
@@ -198,6 +198,7 @@ def calibrated():
             tokens=CHANGES,
             rerank={"dense": 0.3},
             reranked={"dense": CHANGES},
+            no_answer=NoAnswer(0.84, 0.07),
             predicted=PREDICTED,
         ).to_dict(),
     )

@@ -41,7 +41,7 @@ from langshift.retrieval.calibration.questions import (
     masked,
     shares,
 )
-from langshift.retrieval.calibration.stored import spread_of
+from langshift.retrieval.calibration.stored import NoAnswer, spread_of
 from langshift.retrieval.settings import AnchorModel, SearchQuery
 
 SENTENCE = "The sea rises and falls twice a day because the Moon pulls at the water of it"
@@ -436,6 +436,7 @@ def calibration(mode, strength=0.0, full=(), **values):
         "changes": changed(0.06),
         "hybrid": changed(0.04),
         "tokens": (),
+        "no_answer": NoAnswer(0.84, 0.07),
         **reranked,
         **values,
     }
@@ -455,6 +456,7 @@ def test_a_calibration_is_told_with_what_it_was_measured_by():
         0.08, 0.25, "anchored", None
     )  # fmt: skip
     assert (document["documents"], document["questions"], document["gain"], document["loss"]) == (40, 540, 0.06, 0.002)
+    assert document["no_answer"] == {"below": 0.84, "caught": 0.07}
     assert document["full_strength"][-1] == {
         "answer": "other", "overlap": "any", "vagueness": 1.0, "questions": 270, "dense": 0.5, "ndcg": -0.01,
         "tlr": 0.0, "error": 0.0, "tlr_error": 0.0, "own": None

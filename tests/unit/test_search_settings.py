@@ -12,11 +12,11 @@ from plain_index import PLAIN
 
 from langshift.commands.anchors import calibration_due
 from langshift.commands.search_options import setting_options
-from langshift.errors import UsageError
+from langshift.errors import ClusterError, UsageError
 from langshift.plugin.metadata import USUAL as FIELDS
 from langshift.plugin.metadata import FieldNames
 from langshift.plugin.versions import IndexInfo
-from langshift.retrieval.calibration.stored import remarks, resolve, resolve_auto
+from langshift.retrieval.calibration.stored import StoredCalibration, nothing_fits, remarks, resolve, resolve_auto
 from langshift.retrieval.setting_text import format_settings, read_setting
 from langshift.retrieval.settings import (
     FUSIONS,
@@ -208,6 +208,39 @@ def test_auto_is_dense_where_the_calibration_cannot_be_read(values):
         "default",
         f"The calibration in the mapping of news-v0001 (_meta.langshift_anchors) cannot be read: {COMMAND} again.",
     )
+
+
+def test_nothing_fits_where_a_calibration_that_holds_tells_it_well():
+    told = calibration("dense", no_answer={"below": 0.84, "caught": 0.5})
+    index = index_with(told)
+    assert nothing_fits(index, 0.84) == (False, [])
+    assert nothing_fits(index, 0.8123) == (
+        True,
+        [
+            "The nearest document is farther from the query than what answers usually is (cosine 0.8123, below "
+            "0.8400): perhaps nothing answers it."
+        ],
+    )
+    unknown = (
+        index_with(None),
+        index_with(calibration("dense")),
+        index_with(calibration("dense", no_answer=None)),
+        index_with(calibration("dense", no_answer={"below": 0.84, "caught": 0.49})),
+        index_with(told, documents=121),
+        index_with(told | {"strength": 1.5}),
+    )
+    assert [nothing_fits(one, 0.1) for one in (*unknown, index)] == [(None, [])] * len(unknown) + [
+        (True, nothing_fits(index, 0.1)[1])
+    ]
+    assert nothing_fits(index, None) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "kept", [0.84, [0.84, 0.9], {"below": 0.84}, {"below": 1.5, "caught": 0.9}, {"below": "x", "caught": 0.9}]
+)
+def test_what_tells_that_nothing_fits_and_cannot_be_read_is_an_error(kept):
+    with pytest.raises(ClusterError, match="cannot be read"):
+        StoredCalibration.of_index(index_with(calibration("dense", no_answer=kept)))
 
 
 def test_anchored_at_strength_0_is_dense_and_says_so():

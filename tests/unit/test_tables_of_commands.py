@@ -43,6 +43,7 @@ from langshift.plugin.metadata import ChunkPlace
 from langshift.plugin.sizing import index_size
 from langshift.retrieval.calibration.calibrate import CalibrationCost
 from langshift.retrieval.calibration.changes import Prediction, SliceChange
+from langshift.retrieval.calibration.stored import NoAnswer
 from langshift.retrieval.facets import Facet, FacetValue
 from langshift.retrieval.hits import Anchor, Hit, Leg, Other, Passage, ShiftEffect
 from langshift.retrieval.settings import AnchorModel, SearchSettings
@@ -102,6 +103,7 @@ def calibration():
         "predicted": [Prediction(None, "zh-Hant", COUNT * 1000, -0.1234, 0.1234)],
         "overlap": None,
         "translated": 1.0,
+        "no_answer": NoAnswer(0.8412, 0.97),
     }
     cost = CalibrationCost(400, 1200, 7200)
     found = Of(

@@ -170,6 +170,7 @@ class SearchAnswer(Struct, kw_only=True, forbid_unknown_fields=True):
     sorted: str | None
     sorted_count: int | None
     facets: dict[str, CountedField]
+    nothing_fits: Annotated[bool | None, described("Whether the nearest document is too far to answer the query.")]
 
 
 class KnownIndex(Struct, kw_only=True, forbid_unknown_fields=True):

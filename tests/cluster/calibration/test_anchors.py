@@ -14,6 +14,7 @@ from planted_sparse import Planted, PlantedSparse
 from searched import drop, make_index
 from shifted_index import printed, refused
 
+from langshift.debias.similarity import with_norm_1
 from langshift.errors import ClusterError
 from langshift.ingest.config import PipelineOptions
 from langshift.ingest.reencode import reencode
@@ -272,6 +273,33 @@ def test_without_a_calibration_a_sample_is_measured_and_a_note_says_so(client, p
     assert sentence in printed_words(run("search", name, "Warum steigt das Meer?", "--size", 1, "--explain"))
 
 
+@pytest.mark.parametrize("mode", ["dense", "anchored"])
+@pytest.mark.parametrize("how", [{}, {"preference": 0.02}, {"one_per_group": True}, {"rerank": "features"}])
+def test_an_answer_says_whether_the_nearest_document_is_too_far_for_anything_to_fit(client, plain, name, mode, how):
+    kept = {"mode": mode, "lexical_weight": None, "rerank": {}, "measured_with": measured_with(plain)}
+    kept = AnchorModel(0.1, 0.5).to_dict() | kept
+    own = corpus(languages=["de"])[0]["text"]
+
+    def found(words, caught=0.9, **other):
+        told = {"no_answer": {"below": 0.75, "caught": caught}}
+        metadata.change(client, plain.index, {metadata.ANCHORS: kept | told})
+        return Searcher(client, name).search(words, SearchSettings(other.get("mode", mode), **how), language="de")
+
+    known, far = found(own), found("Xq zzv blorp 77")
+    assert (known.nothing_fits, far.nothing_fits) == (False, True)
+    sentence = r"The nearest document is farther from the query than what answers usually is \(cosine (\S+), below "
+    sentence += r"0\.7500\): perhaps nothing answers it\."
+    (cosine,) = [told[1] for note in far.notes if (told := re.fullmatch(sentence, note))]
+    assert not [note for note in known.notes if "farther" in note]
+    exact = Searcher(client, name).encode(["Xq zzv blorp 77"])[0]
+    hits = client.search(index=plain.index, body={"size": 1000, "_source": ["embedding"]})["hits"]["hits"]
+    rows = with_norm_1(np.array([hit["_source"]["embedding"] for hit in hits], np.float32))
+    assert float(cosine) == pytest.approx(float((rows @ with_norm_1(exact)).max()), abs=2e-4)
+    for unknown in (found("Xq zzv blorp 77", caught=0.3), found("Xq zzv blorp 77", mode="hybrid")):
+        assert unknown.nothing_fits is None
+        assert not [note for note in unknown.notes if "farther" in note]
+
+
 def printed_words(done):
     """What a command printed, its lines joined."""
     return " ".join(done.stdout.split())
@@ -458,5 +486,10 @@ def test_it_prints_what_it_found_in_words(plain, measured):
         else f"Hybrid search with words weighing {weight:g} loses no more than .0040 in any part of these queries (95% "
         "confidence)."
     )
-    assert all(line.startswith("Reranking (--rerank features) ") for line in lines[12:])
-    assert {re.search(r"in mode (\w+)", line)[1] for line in lines[12:]} == kept["rerank"].keys()
+    *reranked, nothing = lines[12:]
+    assert all(line.startswith("Reranking (--rerank features) ") for line in reranked)
+    assert {re.search(r"in mode (\w+)", line)[1] for line in reranked} == kept["rerank"].keys()
+    caught = kept["no_answer"]["caught"]
+    assert nothing.endswith(
+        f"{caught:.0%} of made-up queries without one." if caught >= 0.5 else f"({caught:.0%} caught)."
+    )
