@@ -346,9 +346,8 @@ class Searcher:
         request = settings.SearchRequest(
             question, setting, target, size, filters=filters, source=source, passages=passages
         )
-        search = modes.search
-        if setting.rerank is not None:
-            search = partial(stage.search, reranker=self._reranker(setting.rerank))
+        rerank = setting.rerank
+        search = modes.search if rerank is None else partial(stage.search, reranker=self._reranker(rerank))
         return pages.arranged(request, search, sort, start) if sort or start is not None else search(request)
 
     def scores(
@@ -504,10 +503,8 @@ class Searcher:
                 seen = yield from sent(compared)
             shown = dict[str, Snippet]()
             if snippets:
-                texts = {
-                    one.id: ShownText(one.language, hits.title_and_text(one.source, names)[1]) for one in found.hits
-                }
-                shown = yield from sent(make_snippets(question, texts, names, self.encode_sentences))
+                raw = {one.id: ShownText(one.language, hits.title_and_text(one.source, names)[1]) for one in found.hits}
+                shown = yield from sent(make_snippets(question, raw, names, self.encode_sentences))
             empty, far = stored.nothing_fits(index, found.nearest)
             brought = [hits.to_hit(one, names, seen.get(one.id), shown.get(one.id), fields) for one in found.hits]
             return hits.SearchResult(
