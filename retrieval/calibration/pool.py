@@ -165,8 +165,8 @@ class QuestionPool:
             request, places = self._request(one, plain, trust), [self._place[hit.id] for hit in pool]
             known = self._known([place for place in places if place in self._vectors])
             count, words = self._words[_key(one)].words, self._scores[_key(one)]
-            numbers = candidate_numbers(request, ranked.moved, pool, known, words, count, trust.spread)
-            made.append(([hit.document for hit in pool], numbers if pool else None))
+            given = (request, ranked.moved, pool, known, words, count, trust.spread)
+            made.append(([hit.document for hit in pool], candidate_numbers(*given) if pool else None))
         return made
 
     def held(self, question: CalibrationQuestion) -> float:
