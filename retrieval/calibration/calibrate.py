@@ -252,11 +252,13 @@ class CalibrationRun:
                 f"Calibration needs {FEWEST_CALIBRATED} documents with a vector and a sentence, in languages with five "
                 f"documents or more; {index.name} has {count}. Anchored search continues with default values."
             )
-        texts = len(VAGUENESS) * len(OVERLAPS)
-        # Copies, translations or what misleads; the nearest, and by each text the best in its language and in others;
-        # of some also the legs of hybrid search, and what each candidate of a reranker has for the words.
-        each = 2 + len(VAGUENESS) + _USUAL_ANCHORS + 2 * texts + (2 + bool(index.sparse)) * texts / _HYBRID_SHARE
-        self.cost = CalibrationCost(count, len(VAGUENESS) * count, round(each * count))
+        # In its own language each is asked for by all shares of words, without known translations in another by one.
+        texts = len(VAGUENESS) * (len(OVERLAPS) * count + sum(one.group is None for one in self.passages))
+        # By each text the best in its language and in others; of some also the legs of hybrid search, and what each
+        # candidate of a reranker has for the words. By each document what is near, its copies, translations and such.
+        searches = texts * (2 + (2 + bool(index.sparse)) / _HYBRID_SHARE)
+        searches += count * (2 + len(VAGUENESS) + _USUAL_ANCHORS)
+        self.cost = CalibrationCost(count, len(VAGUENESS) * count, round(searches))
 
     def measure(
         self,
@@ -284,6 +286,7 @@ class CalibrationRun:
         )
         trust = AnchorModel(spread, 1.0, calibrated=True, counterpart=_counterpart(self.passages, questions))
         self._pool = QuestionPool(self._searcher, questions, trust, self._window, lambda: on_search(1))
+        on_stage("Comparing", 0)
         coverage = None
         if log:
             coverage, questions = self._like(log, questions)

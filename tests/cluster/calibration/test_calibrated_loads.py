@@ -203,7 +203,8 @@ def test_an_interrupt_leaves_the_load_as_it_is(client, index_name, tmp_path):
         out, err = (stream.decode() for stream in process.communicate(timeout=60))
     assert process.returncode == 130
     assert out.splitlines()[-1].startswith("All 44 lines of ")
-    assert [line for line in err.splitlines() if line] == [
+    # An interrupt just after a line was written may have it written once more.
+    assert [line for line in err.splitlines() if line and not line.startswith("Calibrating ")] == [
         f"{index_name} is complete, but not calibrated, so mode auto is dense: `langshift anchors calibrate "
         f"{index_name}`.",
         "Interrupted.",
