@@ -253,7 +253,9 @@ class CalibrationRun:
                 f"documents or more; {index.name} has {count}. Anchored search continues with default values."
             )
         # In its own language each is asked for by all shares of words, without known translations in another by one.
-        texts = len(VAGUENESS) * (len(OVERLAPS) * count + sum(one.group is None for one in self.passages))
+        groups = [one.group for one in self.passages if one.group is not None]
+        alone = len(groups) == len(set(groups))
+        texts = len(VAGUENESS) * count * (len(OVERLAPS) + alone)
         # By each text the best in its language and in others; of some also the legs of hybrid search, and what each
         # candidate of a reranker has for the words. By each document what is near, its copies, translations and such.
         searches = texts * (2 + (2 + bool(index.sparse)) / _HYBRID_SHARE)

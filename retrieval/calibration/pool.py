@@ -107,7 +107,9 @@ class QuestionPool:
         # Leg -> what it retrieves for words in a language; of ``scores`` what each entry has for them.
         self._legs: dict[str, dict[tuple[int, str, str], Sequence[ScoredDoc]]] = {"lexical": {}, "sparse": {}}
         self._scores: dict[tuple[int, str, str], Mapping[str, float]] = {}
-        self._near = self._nearest({(one.document, one.vagueness): one for one in questions})
+        # (Document, vagueness) -> places of what is nearest to the vector, nearest first.
+        vectors = {(one.document, one.vagueness): settings.vector_of(one.query) for one in questions}
+        self._near = dict(zip(vectors, self._neighbours(vectors.values(), self._most_hidden), strict=True))
         self._words = self._word_hits({_key(one): one for one in questions})
         self._fetch_vectors()
         led: dict[int, list[int]] = {}
@@ -195,13 +197,6 @@ class QuestionPool:
                 self._entries.append(one._replace(score=None, legs={}))
             places.append(place)
         return places
-
-    def _nearest(
-        self, questions: Mapping[tuple[int, float], CalibrationQuestion]
-    ) -> dict[tuple[int, float], list[int]]:
-        """(Document, vagueness) -> places of what is nearest to the vector, nearest first."""
-        found = self._neighbours([settings.vector_of(one.query) for one in questions.values()], self._most_hidden)
-        return dict(zip(questions, found, strict=True))
 
     def _neighbours(self, vectors: Iterable[NDArray[np.floating[Any]]], more: int = 0) -> list[list[int]]:
         """The places of the nearest to each vector, nearest first."""
