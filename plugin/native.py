@@ -21,7 +21,7 @@ from langshift.languages import folds, tag_tables
 from langshift.normal_form import SPELLINGS
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.metadata import FieldNames
-from langshift.plugin.native_nodes import LOWEST, NAME, detection
+from langshift.plugin.native_nodes import LOWEST, NAME, NEWEST, detection
 from langshift.plugin.user_template import flat
 from langshift.settings import VERSION
 from langshift.wording import join_words
@@ -50,7 +50,8 @@ def descriptor(*, detects: bool) -> str:
         "name": NAME,
         "description": f"{what}, {detection(detects)}",
         "version": VERSION,
-        "dependencies": json.dumps({"opensearch": f"^{LOWEST}"}),
+        # OpenSearch before 3.4 reads no range that starts with ^ or that stands among the dependencies.
+        "opensearch.version": f"[{LOWEST},{NEWEST}.99]",
         "java.version": JAVA,
         "classname": _CLASS,
     }

@@ -10,8 +10,9 @@ from langshift.settings import VERSION
 from langshift.wording import join_words
 
 NAME: Final = "langshift"
-#: The lowest OpenSearch that the plugin is compiled against; it runs on all of that major version from there on.
+#: The lowest OpenSearch that the plugin is compiled against and runs on, and the newest, with all of its patches.
 LOWEST: Final = "3.3.2"
+NEWEST: Final = "3.8"
 _MISSING: Final = "missing"
 
 

@@ -19,19 +19,21 @@ from typing import Any
 
 from jgo.maven import MavenContext
 
-from langshift.plugin.native_nodes import LOWEST
+from langshift.plugin.native_nodes import LOWEST, NEWEST
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "langshift" / "embedded" / "opensearch.lock.json"
 
 VERSION = "3.6.0"
-# The lowest and the newest that the plugin runs on, and what of their jars its sources need.
-OTHERS = (LOWEST, "3.9.0")
+# The lowest and the newest that the plugin runs on, and what of their jars its sources need, or reads its descriptor.
+OTHERS = (LOWEST, f"{NEWEST}.0")
 COMPILED_WITH = (
     "org.opensearch:",
     "org.apache.logging.log4j:log4j-api:",
     "org.apache.lucene:lucene-core:",
     "org.apache.lucene:lucene-analysis-common:",
+    "com.fasterxml.jackson.core:jackson-core:",
+    "tools.jackson.core:jackson-core:",
 )
 CORE = f"org.opensearch:opensearch:{VERSION}"
 # Beside the server's own dependencies: log4j-core writes its log, and ICU breaks Thai words where

@@ -14,7 +14,7 @@ from langshift.errors import ClusterError, LangshiftError, UsageError, require_e
 from langshift.output import emit, note
 from langshift.parameters import JSON, CommandGroup, flag, option
 from langshift.plugin import native
-from langshift.plugin.native_nodes import LOWEST, detection, plugin_nodes
+from langshift.plugin.native_nodes import LOWEST, NEWEST, detection, plugin_nodes
 from langshift.settings import Settings
 from langshift.wording import join_words, pluralize
 
@@ -42,7 +42,7 @@ def build(opensearch: str | None, without_detection: bool, as_json: bool) -> Non
     """Build the plugin's zip in the current folder, as "opensearch-plugin install" takes it.
 
     The Java in langshift is compiled by a compiler and against jars that are downloaded the first time. The same
-    zip runs on all of OpenSearch 3 from 3.3.2 on, whichever version it was compiled against.
+    zip runs on OpenSearch 3.3.2 to 3.8, whichever version it was compiled against.
 
     \b
     Example:
@@ -77,10 +77,10 @@ def install(as_json: bool) -> None:
         return
     client = open_cluster(settings)
     number = cluster_version(client)
-    if number is not None and not version_tuple(LOWEST) <= version_tuple(number) < (4,):
+    if number is not None and not version_tuple(LOWEST) <= version_tuple(number) <= version_tuple(f"{NEWEST}.99"):
         raise ClusterError(
-            f"The cluster at {address(client)} runs OpenSearch {number}, but the plugin runs on OpenSearch 3 from "
-            f"{LOWEST} on: searches and pipelines work there without it."
+            f"The cluster at {address(client)} runs OpenSearch {number}, but the plugin runs on OpenSearch {LOWEST} to "
+            f"{NEWEST}: searches and pipelines work there without it."
         )
     packed = _build(_lock(None), Path.cwd(), detects=True)
     how = _instructions(packed, number)
@@ -139,7 +139,7 @@ def _lock(version: str | None) -> ArtifactLock:
         known = join_words(sorted(locks, key=version_tuple))
         raise UsageError(
             f"The files of OpenSearch {version} are not known: compile against one of {known}; the same zip runs on "
-            f"all of OpenSearch 3 from {LOWEST} on."
+            f"{LOWEST} to {NEWEST}."
         )
     return locks[version]
 

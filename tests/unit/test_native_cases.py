@@ -67,6 +67,28 @@ def test_texts_are_detected_as_in_python(native_cases, texts):
     assert len(known) > 20
 
 
+def test_a_query_is_printed_as_it_can_be_read_again(native_cases):
+    given = {"vector": [0.1, -3e-7, 1e15]}
+    term = {"term": {"year": 2001}}
+    more = {
+        "text": "Gezeiten \u201eund\u201d Mond",
+        "language": "zh-TW",
+        "k": 7,
+        "one_per_group": True,
+        "filter": {"bool": {"must": [term], "must_not": [{"term": {"title": "x"}}], "boost": 2}},
+        "boost": 1.5,
+        "_name": "mine",
+    }
+    queries = [
+        {"mode": mode, **given, **which} for mode in ("auto", "dense", "balanced", "anchored") for which in ({}, more)
+    ]
+    queries += [more | given | {name: beta} for name in ("prefer_language", "spread") for beta in (0, 0.1, 2)]
+    queries += [given | {name: value} for name, value in more.items()]
+    queries += [more | {"vector_query": term}, {"vector_query": term, "k": 10_000}]
+    changed = native_cases.ask(queries=[{"langshift": one} for one in queries])
+    assert changed == [[]] * len(queries)
+
+
 @pytest.fixture(scope="module")
 def made(native_cases):
     """What Java makes of the documents of the table, without detection."""

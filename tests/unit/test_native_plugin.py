@@ -29,7 +29,7 @@ def test_the_descriptor_names_the_versions_that_it_runs_on():
         "description=Language-fair vector search: one query for all search modes, and the shift of documents, "
         "without detection of languages",
         f"version={__version__}",
-        'dependencies={"opensearch": "^3.3.2"}',
+        "opensearch.version=[3.3.2,3.8.99]",
         "java.version=21",
         "classname=org.langshift.opensearch.LangshiftPlugin",
     ]

@@ -1,5 +1,6 @@
 """The query ``langshift`` of the plugin finds what langshift's own searches find, and refuses what they refuse."""
 
+import base64
 import json
 import random
 import uuid
@@ -380,6 +381,26 @@ def test_the_filter_of_an_alias_holds_for_all_steps(client, targets, shards):
 
 
 VECTOR = asked(1).vector.tolist()
+LENGTH = "The vector of the query is too long or too short for cosines in floats: give it length 1."
+ALONE = "cannot stand within another query langshift, or in the filter of an alias that one searches."
+WITHIN = {"langshift": {"vector": VECTOR, "mode": "dense"}}
+
+
+def wrapped(query):
+    """A query in base64, which the server reads late."""
+    return {"wrapper": {"query": base64.b64encode(json.dumps(query).encode()).decode()}}
+
+
+WAYS_WITHIN = {
+    "directly": lambda one: {"filter": one},
+    "and twice": lambda one: {"filter": {"langshift": {"vector": VECTOR, "filter": one}}},
+    "under bool": lambda one: {"filter": {"bool": {"must": [{"bool": {"must_not": [one]}}]}}},
+    "under knn": lambda one: {"filter": {"knn": {"embedding": {"vector": VECTOR, "k": 2, "filter": one}}}},
+    "wrapped": lambda one: {"filter": wrapped(one)},
+    "wrapped in a function": lambda one: {
+        "filter": {"function_score": {"functions": [{"filter": wrapped(one), "weight": 2}]}}
+    },
+}
 REFUSED = {
     "dimension": ({"vector": [1.0] * 5}, "The vector has dimension 5, and index INDEX holds vectors of 12."),
     "zeros": ({"vector": [0.0] * 12}, "The vector of the query is all zeros, so no document is near it."),
@@ -412,6 +433,83 @@ REFUSED = {
         {"vector_query": {"match_all": {}}},
         "[vector_query] became no knn query, whose vector would be searched with.",
     ),
+    "a vector that is not finite, of another query": (
+        {"vector_query": {"knn": {"embedding": {"vector": ["NaN"] * 12, "k": 1}}}},
+        "The vector of the query has a number that is not finite as a float.",
+    ),
+    "too long": ({"vector": [3e38] * 12}, LENGTH),
+    "too short": ({"vector": [1e-30] * 12}, LENGTH),
+    "no numbers": ({"vector": []}, "The vector of the query is all zeros, so no document is near it."),
+    "not a number": ({"vector": ["NaN"] * 12}, "The vector of the query has a number that is not finite as a float."),
+    "k of a billion": ({"vector": VECTOR, "k": 10**9}, "[k] is a number from 1 to 10,000."),
+    "no preference": (
+        {"vector": VECTOR, "prefer_language": "NaN"},
+        "[prefer_language] and [spread] are numbers from 0 to 2.",
+    ),
+    **{
+        f"within another {how}": ({"vector": VECTOR, "mode": "dense", **around(WITHIN)}, ALONE)
+        for how, around in WAYS_WITHIN.items()
+    },
+    "to make the vector": ({"vector_query": WITHIN}, ALONE),
+}
+#: Kinds of values that a key does not take, as they are in JSON.
+DAMAGED = {
+    "vector": [
+        "null",
+        '"abc"',
+        '["a"]',
+        "[null]",
+        "[[1]]",
+        '[{"a": 1}]',
+        '{"a": 1}',
+        "[true]",
+        "[NaN]",
+        f"[{'9' * 2000}]",
+    ],
+    "mode": ["null", "3", "{}", '["dense"]'],
+    "text": ["null", "3", "{}", '["sun"]'],
+    "language": ["null", "3", "{}", '["de"]'],
+    "k": ["null", "1e400", "9" * 400, '"x"', "[1]", "{}", "true", "NaN"],
+    "spread": ["null", '"x"', "true", "NaN", "[1]"],
+    "one_per_group": ["null", '"yes"', "1", "[]"],
+    "boost": ["null", '"x"', "{}", "-1", '"NaN"', "1e400"],
+    "_name": ["null", "3", "[]"],
+    "filter": [
+        "null",
+        "{}",
+        "[{}]",
+        '"x"',
+        '{"foo": {}}',
+        '{"range": {"year": {"gte": "x"}}}',
+        '{"match_all": {}, "a": 1}',
+    ],
+    "vector_query": [
+        "null",
+        "{}",
+        "[{}]",
+        '{"foo": {}}',
+        '{"knn": {}}',
+        '{"knn": {"embedding": {"vector": ["a"], "k": 1}}}',
+    ],
+    "foo": ["1", '{"a": [1]}'],
+}
+#: What surrounds a query, so that it is in a search's body.
+AROUND = {
+    "bool": lambda one: {"query": {"bool": {"should": [{"match_all": {}}, one]}}},
+    "not": lambda one: {"query": {"bool": {"must_not": one}}},
+    "function_score": lambda one: {"query": {"function_score": {"query": one}}},
+    "function": lambda one: {"query": {"function_score": {"functions": [{"filter": one, "weight": 2}]}}},
+    "constant_score": lambda one: {"query": {"constant_score": {"filter": one}}},
+    "dis_max": lambda one: {"query": {"dis_max": {"queries": [one]}}},
+    "boosting": lambda one: {"query": {"boosting": {"positive": one, "negative": one, "negative_boost": 0.5}}},
+    "script_score": lambda one: {"query": {"script_score": {"query": one, "script": {"source": "1"}}}},
+    "hybrid": lambda one: {"query": {"hybrid": {"queries": [one]}}},
+    "knn": lambda one: {"query": {"knn": {"embedding": {"vector": VECTOR, "k": 2, "filter": one}}}},
+    "wrapper": lambda one: {"query": wrapped(one)},
+    "post_filter": lambda one: {"post_filter": one},
+    "aggregation": lambda one: {"aggs": {"some": {"filters": {"filters": {"one": one}}}}},
+    "rescore": lambda one: {"rescore": {"query": {"rescore_query": one}}},
+    "highlight": lambda one: {"highlight": {"fields": {"text.de": {"highlight_query": one}}}},
 }
 
 
@@ -430,6 +528,59 @@ def test_what_cannot_be_searched_for_is_refused(client, targets, shards, case):
     query, wanted = REFUSED[case]
     index = targets["documents", shards].index.index
     assert refusal(client, index, query) == {f"[langshift] {wanted.replace('INDEX', index)}"}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_damaged_input_is_refused(client, targets, shards):
+    path, plain = (
+        f"/{targets['documents', shards].index.index}/_search",
+        {"vector": json.dumps(VECTOR), "mode": '"dense"'},
+    )
+    fields = [
+        {name: value for name, value in plain.items() if (key, name) != ("vector_query", "vector")} | {key: damaged}
+        for key, all_ in DAMAGED.items()
+        for damaged in all_
+    ]
+    queries = ["{" + ", ".join(f'"{name}": {value}' for name, value in one.items()) + "}" for one in fields]
+    queries += ['{"k": 1, "k": 2}', '{"vector": [0.1,', "null", "[]", '"x"', "3", "{}"]
+    # As many as the server reads at all, and more.
+    for depth in (400, 3000):
+        queries.append('{"filter": {"langshift": ' * depth + "{}" + "}}" * depth)
+    for query in queries:
+        body = '{"query": {"langshift": ' + query + "}}"
+        with pytest.raises(RequestError) as refused:
+            client.transport.perform_request("POST", path, body=body, headers={"content-type": "application/json"})
+        assert refused.value.status_code == 400
+        assert refused.value.info["error"]["root_cause"][0]["reason"]
+    assert client.ping()
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("around", AROUND)
+def test_a_query_among_others_is_refused_in_the_same_sentence(client, targets, shards, around):
+    index = targets["documents", shards].index.index
+    for case in ("dimension", "no text", "within another directly", "within another wrapped"):
+        query, wanted = REFUSED[case]
+        with pytest.raises(RequestError) as refused:
+            client.search(index=index, body=AROUND[around]({"langshift": query}))
+        reasons = {cause["reason"] for cause in refused.value.info["error"]["root_cause"]}
+        assert reasons == {f"[langshift] {wanted.replace('INDEX', index)}"}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("mode", ["dense", "anchored", "auto"])
+def test_it_cannot_be_the_filter_of_an_alias(client, targets, shards, mode):
+    index = targets["documents", shards].index.index
+    query = {"langshift": {"vector": VECTOR, "mode": mode, "text": "sun"}}
+    for one in (query, {"bool": {"must": [query]}}, wrapped(query)):
+        with pytest.raises(RequestError) as refused:
+            client.indices.put_alias(index=index, name=f"{index}-near", body={"filter": one})
+        error = refused.value.info["error"]
+        assert error["caused_by"]["reason"] == (
+            "[langshift] cannot stand in the filter of an alias, or in a stored query: what it finds depends on what "
+            "the index then holds."
+        )
+    assert not client.indices.exists_alias(name=f"{index}-near")
 
 
 def test_what_cannot_be_searched_is_refused(client, targets):

@@ -134,17 +134,19 @@ def test_elsewhere_it_is_said_how_the_plugin_is_installed(away, cluster_url, tmp
     assert f'    general:\n      pluginsList: ["https://HOST/{packed.name}"]\n' in done.stdout
     assert "lid.176.LICENSE" in zipfile.ZipFile(packed).namelist()
 
-    def older(path, status, body):
-        if path != "/":
-            return status, body
-        told = json.loads(body)
-        told["version"]["number"] = "3.1.0"
-        return status, json.dumps(told).encode()
+    for number, runs in {"3.3.1": False, "3.3.2": True, "3.8.7": True, "3.9.0": False}.items():
 
-    with proxy(cluster_url, rewrite=older) as (url, _):
-        done = langshift("plugin", "install", url=url, cwd=tmp_path)
-    assert done.returncode == 1
-    assert "but the plugin runs on OpenSearch 3 from 3.3.2 on" in done.stderr
+        def other(path, status, body, number=number):
+            if path != "/":
+                return status, body
+            told = json.loads(body)
+            told["version"]["number"] = number
+            return status, json.dumps(told).encode()
+
+        with proxy(cluster_url, rewrite=other) as (url, _):
+            done = langshift("plugin", "install", url=url, cwd=tmp_path)
+        assert done.returncode == (0 if runs else 1)
+        assert (f"runs OpenSearch {number}, but the plugin runs on OpenSearch 3.3.2 to 3.8:" in done.stderr) is not runs
 
 
 def test_only_versions_whose_files_are_known_are_compiled_against(tmp_path, monkeypatch):
@@ -155,15 +157,15 @@ def test_only_versions_whose_files_are_known_are_compiled_against(tmp_path, monk
         classes.mkdir()
 
     monkeypatch.setattr(native, "compile_sources", compiled)
-    for version in ("3.3.2", "3.9.0"):
+    for version in ("3.3.2", "3.8.0"):
         done = langshift("plugin", "build", "--opensearch", version, "--without-detection", "--json", cwd=tmp_path)
         assert json.loads(done.stdout)["zip"] == str(tmp_path / f"langshift-{__version__}-without-detection.zip")
-    assert seen == ["3.3.2", "3.9.0"]
+    assert seen == ["3.3.2", "3.8.0"]
     done = langshift("plugin", "build", "--opensearch", "3.5.0", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (
         2,
-        "Error: The files of OpenSearch 3.5.0 are not known: compile against one of 3.3.2, 3.6.0 and 3.9.0; the same "
-        "zip runs on all of OpenSearch 3 from 3.3.2 on.\n",
+        "Error: The files of OpenSearch 3.5.0 are not known: compile against one of 3.3.2, 3.6.0 and 3.8.0; the same "
+        "zip runs on 3.3.2 to 3.8.\n",
     )
 
 

@@ -14,12 +14,14 @@ import org.opensearch.action.search.SearchContextId;
 import org.opensearch.action.search.SearchRequest;
 import org.opensearch.cluster.ClusterState;
 import org.opensearch.cluster.metadata.IndexMetadata;
+import org.opensearch.common.CheckedSupplier;
 import org.opensearch.common.SetOnce;
 import org.opensearch.common.xcontent.XContentFactory;
 import org.opensearch.common.xcontent.XContentHelper;
 import org.opensearch.common.xcontent.XContentType;
 import org.opensearch.core.ParseField;
 import org.opensearch.core.action.ActionListener;
+import org.opensearch.core.common.ParsingException;
 import org.opensearch.core.common.bytes.BytesReference;
 import org.opensearch.core.common.io.stream.StreamInput;
 import org.opensearch.core.common.io.stream.StreamOutput;
@@ -51,29 +53,38 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     private static final int MOST_CHARACTERS = 10_000, USUAL_SIZE = 10;
     private static final double MOST_PREFERENCE = 2;
     private static final List<String> MODES = List.of("auto", "dense", "balanced", "anchored");
+    /** Whether this thread is within one: as every step searches with the filter, each further one would cost many times as much. */
+    private static final ThreadLocal<Boolean> WITHIN = ThreadLocal.withInitial(() -> false);
+    private static final String ALONE = "cannot stand within another query langshift, or in the filter of an alias that one searches.";
 
+    final SearchSpec spec;
     private final LangshiftPlugin.Node node;
-    private final SearchSpec spec;
+    /** What was asked for, which is what can be printed and read again. */
+    private final SearchSpec asked;
     /** What makes the vector, such as `neural`; null where none is given, or once it has. */
     private final QueryBuilder vectorQuery;
     /** The search as it goes on once what it waits for is there; null where it waits for nothing. */
     private final SetOnce<SearchSpec> next;
 
-    private LangshiftQueryBuilder(LangshiftPlugin.Node node, SearchSpec spec, QueryBuilder vectorQuery, SetOnce<SearchSpec> next) {
+    private LangshiftQueryBuilder(
+        LangshiftPlugin.Node node, SearchSpec spec, SearchSpec asked, QueryBuilder vectorQuery, SetOnce<SearchSpec> next
+    ) {
         this.node = node;
         this.spec = spec;
+        this.asked = asked;
         this.vectorQuery = vectorQuery;
         this.next = next;
     }
 
-    LangshiftQueryBuilder(LangshiftPlugin.Node node, SearchSpec spec) {
-        this(node, spec, null, null);
+    LangshiftQueryBuilder(LangshiftPlugin.Node node, SearchSpec spec, SearchSpec asked) {
+        this(node, spec, asked, null, null);
     }
 
     LangshiftQueryBuilder(StreamInput in, LangshiftPlugin.Node node) throws IOException {
         super(in);
         this.node = node;
         spec = new SearchSpec(in);
+        asked = spec.isResolved() ? new SearchSpec(in) : spec;
         vectorQuery = in.readOptionalNamedWriteable(QueryBuilder.class);
         next = null;
     }
@@ -81,6 +92,9 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     @Override
     protected void doWriteTo(StreamOutput out) throws IOException {
         spec.writeTo(out);
+        if (spec.isResolved()) {
+            asked.writeTo(out);
+        }
         out.writeOptionalNamedWriteable(vectorQuery);
     }
 
@@ -114,7 +128,11 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     }
 
     static LangshiftQueryBuilder fromXContent(XContentParser parser, LangshiftPlugin.Node node) throws IOException {
-        Given given = PARSER.parse(parser, null);
+        if (WITHIN.get()) {
+            // The parsers around it hide any other exception behind theirs.
+            throw new ParsingException(parser.getTokenLocation(), Refused.because(ALONE).getMessage());
+        }
+        Given given = within(() -> PARSER.parse(parser, null));
         Refused.when(!MODES.contains(given.mode), "Unknown mode [" + given.mode + "]: choose one of " + String.join(", ", MODES) + ".");
         Refused.when(
             given.preference != null && given.spread != null,
@@ -133,7 +151,8 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             checkedText(given.text),
             checkedLanguage(given.language),
             given.vector == null ? new float[0] : checkedVector(floats(given.vector)),
-            given.spread != null ? -given.spread : least,
+            // Not -0, which is equal to 0 and hashed otherwise.
+            given.spread != null ? 0 - given.spread : least,
             0,
             given.k == null ? 0 : given.k,
             given.onePerGroup,
@@ -141,7 +160,16 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             SearchSpec.NO_TRUST,
             Addition.NONE
         );
-        return new LangshiftQueryBuilder(node, spec, given.vectorQuery, null).boost(given.boost).queryName(given.name);
+        return new LangshiftQueryBuilder(node, spec, spec, given.vectorQuery, null).boost(given.boost).queryName(given.name);
+    }
+
+    private static <T> T within(CheckedSupplier<T, IOException> made) throws IOException {
+        WITHIN.set(true);
+        try {
+            return made.get();
+        } finally {
+            WITHIN.remove();
+        }
     }
 
     private static String checkedText(String text) {
@@ -172,11 +200,17 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
 
     private static float[] checkedVector(float[] vector) {
         boolean zeros = true;
+        float squares = 0;
         for (float one : vector) {
             Refused.when(!Float.isFinite(one), "The vector of the query has a number that is not finite as a float.");
             zeros &= one == 0;
+            squares += one * one;
         }
         Refused.when(zeros, "The vector of the query is all zeros, so no document is near it.");
+        Refused.when(
+            squares < Float.MIN_NORMAL || squares == Float.POSITIVE_INFINITY,
+            "The vector of the query is too long or too short for cosines in floats: give it length 1."
+        );
         return vector;
     }
 
@@ -192,13 +226,14 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
 
     @Override
     protected QueryBuilder doRewrite(QueryRewriteContext context) throws IOException {
+        Refused.when(WITHIN.get(), ALONE);
         if (next != null) {
-            return next.get() == null ? this : with(next.get(), null, null);
+            return next.get() == null ? this : with(next.get(), asked, null, null);
         }
         if (spec.filter() != null) {
-            QueryBuilder filter = spec.filter().rewrite(context);
+            QueryBuilder filter = within(() -> spec.filter().rewrite(context));
             if (filter != spec.filter()) {
-                return with(spec.with(filter), vectorQuery, null);
+                return with(spec.with(filter), spec.isResolved() ? asked : asked.with(filter), vectorQuery, null);
             }
         }
         QueryCoordinatorContext coordinator = context.convertToCoordinatorContext();
@@ -207,26 +242,30 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         }
         if (spec.vector().length == 0 && vectorQuery != null) {
             QueryBuilder made = vectorQuery.rewrite(context);
-            return made == vectorQuery ? with(spec.with(vectorOf(made)), null, null) : with(spec, made, null);
+            if (made != vectorQuery) {
+                return with(spec, asked, made, null);
+            }
+            SearchSpec known = spec.with(vectorOf(made));
+            return with(known, known, null, null);
         }
         IndicesRequest request = coordinator.getSearchRequest();
         SearchRequest like = request instanceof SearchRequest search ? search : new SearchRequest(request.indices());
         Target target = target(like, context);
         SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source()));
-        Rounds rounds = new Rounds(node, target, like, whole);
+        Rounds rounds = new Rounds(node, target, like, whole, asked);
         if (!rounds.needed()) {
-            return with(whole, null, null);
+            return with(whole, asked, null, null);
         }
         SetOnce<SearchSpec> waiting = new SetOnce<>();
         context.registerAsyncAction((client, listener) -> rounds.run(client, ActionListener.wrap(found -> {
             waiting.set(found);
             listener.onResponse(null);
         }, listener::onFailure)));
-        return with(spec, null, waiting);
+        return with(spec, asked, null, waiting);
     }
 
-    private LangshiftQueryBuilder with(SearchSpec other, QueryBuilder vectorQuery, SetOnce<SearchSpec> next) {
-        return new LangshiftQueryBuilder(node, other, vectorQuery, next).boost(boost()).queryName(queryName());
+    private LangshiftQueryBuilder with(SearchSpec other, SearchSpec asked, QueryBuilder vectorQuery, SetOnce<SearchSpec> next) {
+        return new LangshiftQueryBuilder(node, other, asked, vectorQuery, next).boost(boost()).queryName(queryName());
     }
 
     /** The vector of a knn query, by its JSON: so none of the k-NN plugin's classes is needed. */
@@ -235,7 +274,8 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         Map<String, Object> knn = IndexFacts.map(XContentHelper.convertToMap(json, false, XContentType.JSON).v2().get("knn"));
         Object numbers = knn.values().stream().findFirst().map(one -> IndexFacts.map(one).get("vector")).orElse(null);
         Refused.when(!(numbers instanceof List<?>), "[vector_query] became no knn query, whose vector would be searched with.");
-        return checkedVector(floats(((List<?>) numbers).stream().map(Number.class::cast).toList()));
+        // What is not finite is printed as a word.
+        return checkedVector(floats(((List<?>) numbers).stream().map(one -> one instanceof Number number ? number : Float.NaN).toList()));
     }
 
     /** The one index that is searched, and the filter of the alias that it is searched by; null without one. */
@@ -311,6 +351,10 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
 
     @Override
     protected Query doToQuery(QueryShardContext context) throws IOException {
+        Refused.when(
+            context.searcher() == null,
+            "cannot stand in the filter of an alias, or in a stored query: what it finds depends on what the index then holds."
+        );
         IndexMetadata index = context.getIndexSettings().getIndexMetadata();
         IndexFacts facts = node.facts(index);
         if (spec.filter() != null) {
@@ -323,7 +367,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         Refused.when(spec.vector().length == 0, "needs a [vector] where it is not the query of a search.");
         SearchSpec whole = resolve(spec, facts, wanted(null));
         Refused.when(
-            new Rounds(node, new Target(facts, null), new SearchRequest(), whole).needed(),
+            new Rounds(node, new Target(facts, null), new SearchRequest(), whole, asked).needed(),
             "needs what all shards of " + facts.index + " know, which only a search asks them for."
         );
         return new ShardQuery(whole, facts, context);
@@ -333,22 +377,25 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
 
     @Override
     protected void doXContent(XContentBuilder builder, Params params) throws IOException {
-        builder.startObject(NAME).field("mode", spec.mode().lower()).field("language", spec.language());
-        if (spec.text() != null) {
-            builder.field("text", spec.text());
+        builder.startObject(NAME).field("mode", asked.mode().lower()).field("language", asked.language());
+        if (asked.text() != null) {
+            builder.field("text", asked.text());
         }
-        if (spec.vector().length > 0) {
-            builder.array("vector", spec.vector());
+        if (asked.vector().length > 0) {
+            builder.array("vector", asked.vector());
         }
         if (vectorQuery != null) {
             builder.field("vector_query", vectorQuery);
         }
-        if (spec.preference() != 0) {
-            builder.field(spec.preference() < 0 ? "spread" : "prefer_language", Math.abs(spec.preference()));
+        if (asked.preference() != 0) {
+            builder.field(asked.preference() < 0 ? "spread" : "prefer_language", Math.abs(asked.preference()));
         }
-        builder.field("one_per_group", spec.onePerGroup());
-        if (spec.filter() != null) {
-            builder.field("filter", spec.filter());
+        if (asked.size() > 0) {
+            builder.field("k", asked.size());
+        }
+        builder.field("one_per_group", asked.onePerGroup());
+        if (asked.filter() != null) {
+            builder.field("filter", asked.filter());
         }
         printBoostAndQueryName(builder);
         builder.endObject();

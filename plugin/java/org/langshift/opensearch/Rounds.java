@@ -41,15 +41,19 @@ final class Rounds {
     /** Whether the search goes through an alias that leaves documents out. */
     private final boolean partial;
     private final SearchRequest like;
-    private final SearchSpec spec;
+    private final SearchSpec spec, asked;
 
-    /** @param like the search whose query this is: the rounds go where it goes */
-    Rounds(LangshiftPlugin.Node node, LangshiftQueryBuilder.Target target, SearchRequest like, SearchSpec spec) {
+    /**
+     * @param like the search whose query this is: the rounds go where it goes
+     * @param asked what was asked for, as which the searches of the rounds are printed
+     */
+    Rounds(LangshiftPlugin.Node node, LangshiftQueryBuilder.Target target, SearchRequest like, SearchSpec spec, SearchSpec asked) {
         this.node = node;
         this.facts = target.facts();
         this.partial = target.filter() != null;
         this.like = like;
         this.spec = spec;
+        this.asked = asked;
     }
 
     boolean needed() {
@@ -104,7 +108,7 @@ final class Rounds {
 
     /** The body of a search that brings of each document the language alone. */
     private SearchSourceBuilder bare(SearchSpec of, int size) {
-        return new SearchSourceBuilder().query(new LangshiftQueryBuilder(node, of)).size(Math.min(size, facts.window))
+        return new SearchSourceBuilder().query(new LangshiftQueryBuilder(node, of, asked)).size(Math.min(size, facts.window))
             .trackTotalHits(false).fetchSource(false).docValueField(facts.language);
     }
 

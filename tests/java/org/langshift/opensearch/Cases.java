@@ -7,14 +7,28 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
+import org.opensearch.common.CheckedFunction;
+import org.opensearch.common.io.stream.BytesStreamOutput;
 import org.opensearch.common.xcontent.XContentHelper;
 import org.opensearch.common.xcontent.json.JsonXContent;
+import org.opensearch.core.ParseField;
+import org.opensearch.core.common.bytes.BytesArray;
 import org.opensearch.core.common.bytes.BytesReference;
+import org.opensearch.core.common.io.stream.NamedWriteableAwareStreamInput;
+import org.opensearch.core.common.io.stream.NamedWriteableRegistry;
+import org.opensearch.core.common.io.stream.StreamInput;
+import org.opensearch.core.xcontent.NamedXContentRegistry;
 import org.opensearch.core.xcontent.XContentBuilder;
+import org.opensearch.core.xcontent.XContentParser;
+import org.opensearch.index.query.AbstractQueryBuilder;
+import org.opensearch.index.query.BoolQueryBuilder;
+import org.opensearch.index.query.QueryBuilder;
+import org.opensearch.index.query.TermQueryBuilder;
 
 /**
  * Answers what the tests ask of rules that need no server: one JSON object from standard input, one to standard output.
- * `texts`, each with its `languages`, are detected; `documents` are made ready for the index that each names of `indices`.
+ * `texts`, each with its `languages`, are detected; `documents` are made ready for the index that each names of `indices`;
+ * `queries` are printed as they are, as another node gets them, and as each of the modes that a shard is told of.
  */
 public final class Cases {
 
@@ -35,10 +49,66 @@ public final class Cases {
             boolean detects = Boolean.TRUE.equals(one.get("detects"));
             made.add(applied(IndexFacts.map(one.get("document")), index, IndexFacts.map(indices.get(index)), detects ? detector : null));
         }
+        for (Map<String, Object> one : objects(asked.get("queries"))) {
+            made.add(changed(read(new BytesArray(JsonXContent.contentBuilder().map(one).toString()))));
+        }
         try (XContentBuilder out = JsonXContent.contentBuilder()) {
             System.out.write(BytesReference.toBytes(BytesReference.bytes(out.map(Map.of("made", made)))));
         }
         System.out.flush();
+    }
+
+    private static final List<NamedXContentRegistry.Entry> QUERIES = List.of(
+        entry(LangshiftQueryBuilder.NAME, parser -> LangshiftQueryBuilder.fromXContent(parser, null)),
+        entry(BoolQueryBuilder.NAME, BoolQueryBuilder::fromXContent), entry(TermQueryBuilder.NAME, TermQueryBuilder::fromXContent)
+    );
+    private static final NamedWriteableRegistry WRITTEN = new NamedWriteableRegistry(
+        List.of(
+            new NamedWriteableRegistry.Entry(
+                QueryBuilder.class, LangshiftQueryBuilder.NAME, in -> new LangshiftQueryBuilder(in, (LangshiftPlugin.Node) null)
+            ),
+            new NamedWriteableRegistry.Entry(QueryBuilder.class, BoolQueryBuilder.NAME, BoolQueryBuilder::new),
+            new NamedWriteableRegistry.Entry(QueryBuilder.class, TermQueryBuilder.NAME, TermQueryBuilder::new)
+        )
+    );
+
+    private static NamedXContentRegistry.Entry entry(String name, CheckedFunction<XContentParser, QueryBuilder, IOException> parser) {
+        return new NamedXContentRegistry.Entry(QueryBuilder.class, new ParseField(name), parser);
+    }
+
+    private static LangshiftQueryBuilder read(BytesReference json) throws IOException {
+        NamedXContentRegistry registry = new NamedXContentRegistry(QUERIES);
+        try (XContentParser parser = JsonXContent.jsonXContent.createParser(registry, null, json.streamInput())) {
+            parser.nextToken();
+            return (LangshiftQueryBuilder) AbstractQueryBuilder.parseInnerQueryBuilder(parser);
+        }
+    }
+
+    /** What a query prints, as it is or as nodes have it, where that is read as another one. */
+    private static Object changed(LangshiftQueryBuilder query) throws IOException {
+        List<LangshiftQueryBuilder> all = new ArrayList<>(List.of(query, sent(query)));
+        SearchSpec.Addition added = new SearchSpec.Addition(0.5, true, Map.of("a", 0.25f));
+        for (SearchSpec.Mode mode : query.spec.vector().length > 0 ? SearchSpec.Mode.values() : new SearchSpec.Mode[0]) {
+            SearchSpec resolved = query.spec.with(mode).deep(700, 13, true).with(new float[] { 9 }).with(added);
+            LangshiftQueryBuilder made = new LangshiftQueryBuilder(null, resolved, query.spec);
+            all.add(sent(made.boost(query.boost()).queryName(query.queryName())));
+        }
+        List<Object> wrong = new ArrayList<>();
+        for (LangshiftQueryBuilder one : all) {
+            LangshiftQueryBuilder again = read(new BytesArray(one.toString()));
+            if (!again.equals(query) || again.hashCode() != query.hashCode() || !again.toString().equals(query.toString())) {
+                wrong.add(one.toString());
+            }
+        }
+        return wrong;
+    }
+
+    private static LangshiftQueryBuilder sent(LangshiftQueryBuilder query) throws IOException {
+        try (BytesStreamOutput out = new BytesStreamOutput()) {
+            out.writeNamedWriteable(query);
+            StreamInput in = new NamedWriteableAwareStreamInput(out.bytes().streamInput(), WRITTEN);
+            return (LangshiftQueryBuilder) in.readNamedWriteable(QueryBuilder.class);
+        }
     }
 
     private static List<Map<String, Object>> objects(Object list) {
