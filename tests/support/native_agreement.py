@@ -28,7 +28,7 @@ class Agreement:
         apart: the searches of which another thing was found, and what.
     """
 
-    def __init__(self, client, index, questions, filters, *, seed=0, opened=None):
+    def __init__(self, client, index, questions, filters, *, seed=0, opened=None, digits=5):
         """Open the index.
 
         Args:
@@ -38,6 +38,7 @@ class Agreement:
             filters: a function that draws (filters, filters in OpenSearch's own DSL) by random numbers.
             seed: of these.
             opened: encoders that are open already, by name.
+            digits: of scores, which must be the same.
         """
         self.client, self.counts, self.apart = client, Counter(), []
         self.searcher = Searcher(client, index, opened=opened)
@@ -45,7 +46,7 @@ class Agreement:
         self.searcher._native = False
         self._check = FieldCheck(client, self.searcher.index)
         self._questions, self._filters = questions, filters
-        self._numbers = np.random.default_rng(seed)
+        self._numbers, self._digits = np.random.default_rng(seed), digits
 
     def compare(self, times, *, name=None, within=()):
         """Compare so many searches drawn at random.
@@ -68,7 +69,7 @@ class Agreement:
             if answered not in {version, None}:
                 continue
             try:
-                require_same(hits, execute(self.client, version, plan).hits)
+                require_same(hits, execute(self.client, version, plan).hits, self._digits)
             except AssertionError as error:
                 self.apart.append((question.words, question.language, setting, size, filters, queries, error))
             self._count(setting, stands_for, filters or queries or within)
@@ -114,22 +115,23 @@ def by_query(client, name, question, setting, size, clauses=()):
     return version, hits_of(answer)
 
 
-def require_same(found, wanted):
+def require_same(found, wanted, digits=5):
     """The same entries in the same order with the same scores.
 
     What has the same score as another as far as figures of single precision tell may stand in another order: the
     server orders such by where they lie in their shards, of which langshift's own search knows nothing.
     """
     # Of a group, too, where the best two are alike, either may stand for it.
-    alike = Counter(_rounded(one.score) for hit in wanted for one in (hit, *hit.others))
+    alike = Counter(_rounded(one.score, digits) for hit in wanted for one in (hit, *hit.others))
+    near = 10 ** -(digits + 1)
     told = [(hit.id, hit.score) for hit in wanted]
     for place, (one, other) in enumerate(zip_longest(found, told), 1):
         at = f"place {place}: {one}, not {other}"
         assert one, at
         assert other, at
-        assert one[1] == pytest.approx(other[1], rel=1e-6, abs=1e-6), at
-        assert one[0] == other[0] or alike[_rounded(one[1])] > 1, at
+        assert one[1] == pytest.approx(other[1], rel=near, abs=near), at
+        assert one[0] == other[0] or alike[_rounded(one[1], digits)] > 1, at
 
 
-def _rounded(score):
-    return None if score is None else round(score, 5)
+def _rounded(score, digits):
+    return None if score is None else round(score, digits)
