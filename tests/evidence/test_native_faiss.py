@@ -15,7 +15,7 @@ def test_it_finds_what_langshift_finds(faiss, kept):
     for kind in KINDS:
         for shards in (1, 3):
             index = written(faiss, kept, kind, shards)
-            compared = agreement(faiss, index, kept, seed=shards)
+            compared = agreement(faiss, index, kept, kind, seed=shards)
             compared.compare(TIMES)
             counts += compared.counts
             apart += [(kind, shards, *one) for one in compared.apart]

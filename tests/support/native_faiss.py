@@ -48,7 +48,7 @@ def written(client, kept, kind, shards):
     return name
 
 
-def agreement(client, index, kept, seed=0):
+def agreement(client, index, kept, kind, seed=0):
     """What compares searches of such an index."""
     # Numbers of two bytes or whole vectors: the server goes by either, as few or many are looked at.
     digits = 3 if kept == "faiss-fp16" else 5
@@ -58,7 +58,8 @@ def agreement(client, index, kept, seed=0):
         asked(place, str(numbers.choice(tags)), " ".join(numbers.choice(words, 3, replace=False)))
         for place in range(100)
     ]
-    return Agreement(client, index, questions, _filters, seed=seed, digits=digits)
+    # Of chunks langshift's own search takes whatever the segments bring, also behind the k nearest.
+    return Agreement(client, index, questions, _filters, seed=seed, digits=digits, nearer=kind == "chunks")
 
 
 def _filters(numbers):

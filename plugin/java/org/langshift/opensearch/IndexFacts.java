@@ -94,11 +94,11 @@ final class IndexFacts {
     /** Refuses an index that cannot be searched, or not by this vector. */
     void check(float[] query) {
         checkFingerprint(index, fingerprint);
-        String engine = engine(), numbers = text(vectorField, "data_type", "float");
+        String engine = engine(), numbers = text(vectorField, "data_type", "float").toLowerCase(Locale.ROOT);
         // Where neither names a space, it is that of k-NN; only a trained model knows its own.
         Object space = method().getOrDefault("space_type", vectorField.getOrDefault("space_type", "l2"));
         boolean trained = vectorField.containsKey("model_id"), known = ENGINES.contains(engine) && "cosinesimil".equals(space);
-        boolean floats = "knn_vector".equals(vectorField.get("type")) && "float".equalsIgnoreCase(numbers);
+        boolean floats = "knn_vector".equals(vectorField.get("type")) && "float".equals(numbers);
         Refused.when(
             !floats || !known || trained,
             "Index " + index + " keeps its vectors as " + numbers + " by engine " + engine + " and "
