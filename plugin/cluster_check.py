@@ -14,6 +14,7 @@ from langshift import embedded
 from langshift.debias.encoder_languages import unread_in_words
 from langshift.errors import ClusterError, LangshiftError
 from langshift.plugin import index_health
+from langshift.plugin.index_body import has_native_libraries
 from langshift.plugin.inventory import AnyVersion, UnreadableVersion, Version, listed, searchable
 from langshift.plugin.metadata import MetadataError
 from langshift.plugin.native_nodes import plugin_nodes
@@ -46,6 +47,8 @@ class Finding(NamedTuple):
 # Seconds that one answer may take here, whatever OPENSEARCH_TIMEOUT allows.
 PATIENCE = 5.0
 _finding = partial(Finding, "cluster")
+# What k-NN says of each node: whether it has loaded the native libraries of Faiss.
+_RUNS = "faiss_initialized"
 
 
 def check_cluster(settings: Settings) -> Iterator[Finding]:
@@ -121,7 +124,7 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
         return
     try:
         clients.check_plugins(client, number, names)
-        yield _finding(clients.REQUIRED_PLUGIN, "ok", "on every node; engine lucene")
+        yield _finding(clients.REQUIRED_PLUGIN, "ok", f"on every node{_engines(client)}")
     except ClusterError as error:
         yield _finding(clients.REQUIRED_PLUGIN, "missing", "not on every node", str(error))
     if clients.HYBRID_PLUGIN in names:
@@ -134,6 +137,17 @@ def _plugins(client: OpenSearch, number: str | None) -> Iterator[Finding]:
         problem = own.problem()
         yield _finding("plugin langshift", "warning" if problem else "ok", own.in_words(), problem or "")
     yield _rights(client, secured="opensearch-security" in names)
+
+
+def _engines(client: OpenSearch) -> str:
+    """The engines of vectors that run, as far as is known: nothing of Faiss before its use, or without permission."""
+    if not has_native_libraries(client):
+        return "; engine lucene"
+    with suppress(OpenSearchException):
+        nodes = client.transport.perform_request("GET", f"/_plugins/_knn/stats/{_RUNS}").get("nodes", {}).values()
+        runs = any(node.get(_RUNS) is True for node in nodes)
+        return "; engines lucene and faiss" if runs else "; engine lucene, faiss not used yet"
+    return ""
 
 
 def _indices(client: OpenSearch) -> Iterator[Finding]:

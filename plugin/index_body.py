@@ -156,11 +156,11 @@ def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: s
 
 
 def is_native(mappings: Mapping[str, Any], field: str) -> bool:
-    """Whether the query of our plugin finds in a field what k-NN finds: whole vectors of Lucene's, near by cosine."""
+    """Whether the query of our plugin finds in a field what k-NN finds: whole vectors, near by cosine."""
     found, kept = mapped(mappings, field), engine_of(mappings, {}, field)
-    whole = found.get("compression_level", _FULL) == _FULL and found.get("data_type", "float") == "float"
+    whole = found.get("compression_level", _FULL) == _FULL and found.get("data_type", "float").lower() == "float"
     told = {"mode", "encoder"} & {*found, *found.get("method", {}).get("parameters", {})}
-    return kept is not None and (kept.engine, kept.space) == (LUCENE, COSINE) and whole and not told
+    return kept is not None and kept.engine in (LUCENE, "faiss") and kept.space == COSINE and whole and not told
 
 
 def vectors_come_back_normalised(client: OpenSearch, index: str, field: str) -> bool:

@@ -5,6 +5,7 @@ import json
 import pytest
 from anchored_corpus import FEW, calibrate_few
 from command_line import langshift
+from faiss_server import FaissServer, lacking
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
 from native_plugin import install_plugin
@@ -57,6 +58,25 @@ def secured_name(administrator):
     yield name
     if made := ",".join(administrator.indices.get(index=f"{name}*", params={"expand_wildcards": "all"})):
         administrator.indices.delete(index=made)
+
+
+@pytest.fixture(scope="session")
+def faiss_server(new_home, quick_java, pytestconfig):
+    """A real server whose k-NN has Faiss, with our plugin."""
+    if reason := lacking():
+        pytest.skip(reason)
+    home = new_home()
+    install_plugin(home, pytestconfig.cache.mkdir("langshift"))
+    server = FaissServer(home, quick_java)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def faiss(faiss_server):
+    """A client of that server."""
+    with client_of(faiss_server.url) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Indices of made-up documents in three languages, to be searched in every mode, and what must be found in them."""
 
 from collections import Counter
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -37,6 +38,8 @@ class Corpus:
     """
 
     fields = msgspec.structs.replace(USUAL, sparse=SPARSE_FIELD)
+    #: How the index keeps the vectors.
+    kept = MappingProxyType({"method": {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}})
 
     def __init__(self, count=360):
         numbers = np.random.default_rng(3)
@@ -52,8 +55,7 @@ class Corpus:
 
     def write(self, client, index, shards):
         """Make the index, and write them to it."""
-        vector = {"type": "knn_vector", "dimension": DIMENSION}
-        vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+        vector = {"type": "knn_vector", "dimension": DIMENSION, **self.kept}
         keyword = {"type": "keyword"}
         properties = {"embedding": vector, "year": {"type": "integer"}, SPARSE_FIELD: {"type": SPARSE.field_type}}
         properties |= dict.fromkeys(("language", "group", "parent"), keyword)

@@ -588,30 +588,20 @@ def test_what_cannot_be_searched_is_refused(client, targets):
     two = ",".join(target.index.index for target in list(targets.values())[:2])
     assert refusal(client, two, query) == {"[langshift] searches one index, not 2."}
     name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
-    vector = {"type": "knn_vector", "dimension": 12, "space_type": "cosinesimil"}
-    # An index of faiss ends a node that lacks its libraries once something is written to it.
-    for engine, meta, wanted in (
-        ("lucene", {}, f"Index {name} has no langshift fingerprint: it was not created by langshift."),
+    vector = {"type": "knn_vector", "dimension": 12}
+    for meta, wanted in (
+        ({}, f"Index {name} has no langshift fingerprint: it was not created by langshift."),
         (
-            "faiss",
-            metadata_of(TOY, USUAL),
-            f"Index {name} keeps its vectors by engine faiss and space cosinesimil; this query searches those of "
-            "lucene and cosinesimil: search with `langshift search`.",
-        ),
-        (
-            "lucene",
             {"langshift": TOY.to_dict() | {"method": "project"}},
             f"Index {name} was made by an earlier version of langshift, whose shift is no longer done: "
             "index the corpus again.",
         ),
         (
-            "lucene",
             metadata_of(TOY, USUAL, shift=DIRECTIONS) | {"langshift_vectors": {}},
             f"Index {name} does not contain its language vectors (made up): index the corpus again.",
         ),
         *(
             (
-                "lucene",
                 metadata_of(TOY, USUAL, calibration=unreadable),
                 f"The calibration in the mapping of {name} (_meta.langshift_anchors) cannot be read: run `langshift "
                 "anchors calibrate` again.",
@@ -619,14 +609,52 @@ def test_what_cannot_be_searched_is_refused(client, targets):
             for unreadable in ({"spread": 0}, calibration(1, counterpart=1.5), calibration(1) | {"counterpart": None})
         ),
     ):
-        field = vector | {"method": {"name": "hnsw", "engine": engine, "space_type": "cosinesimil"}}
-        del field["space_type"]
+        field = vector | {"method": {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}}
         body = {"settings": {"index": {"knn": True}}, "mappings": {"_meta": meta, "properties": {"embedding": field}}}
         client.indices.create(index=name, body=body)
         try:
             assert refusal(client, name, query | {"mode": "anchored", "text": "sun"}) == {f"[langshift] {wanted}"}
         finally:
             client.indices.delete(index=name)
+
+
+#: How an index may keep vectors that have no cosine, and what it is told to be.
+OTHERWISE = {
+    "l2": ({"method": {"name": "hnsw", "engine": "lucene", "space_type": "l2"}}, "float by engine lucene and space l2"),
+    "no space": ({}, "float by engine faiss and space l2"),
+    "inner product": ({"space_type": "innerproduct"}, "float by engine faiss and space innerproduct"),
+    "bytes": (
+        {"data_type": "byte", "method": {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}},
+        "byte by engine lucene and space cosinesimil",
+    ),
+    "bits": (
+        {
+            "data_type": "binary",
+            "method": {"name": "hnsw", "engine": "faiss", "space_type": "hamming"},
+            "dimension": 16,
+        },
+        "binary by engine faiss and space hamming",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OTHERWISE)
+def test_vectors_without_cosines_are_refused(client, case):
+    kept, told = OTHERWISE[case]
+    name = f"langshift-test-native-{uuid.uuid4().hex[:8]}"
+    # Nothing is written to it: that would end a node which lacks the libraries of Faiss.
+    mappings = {
+        "_meta": metadata_of(TOY, USUAL),
+        "properties": {"embedding": {"type": "knn_vector", "dimension": 12, **kept}},
+    }
+    client.indices.create(index=name, body={"settings": {"index": {"knn": True}}, "mappings": mappings})
+    try:
+        assert refusal(client, name, {"vector": VECTOR}) == {
+            f"[langshift] Index {name} keeps its vectors as {told}; this query searches those as float by lucene or "
+            "faiss and cosinesimil: search with `langshift search`."
+        }
+    finally:
+        client.indices.delete(index=name)
 
 
 def test_groups_need_a_field_that_can_be_asked_for(client):

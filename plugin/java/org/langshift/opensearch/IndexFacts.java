@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Base64;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
@@ -15,6 +16,9 @@ import org.opensearch.index.IndexSettings;
 final class IndexFacts {
 
     private static final Map<String, Object> NONE = Map.of();
+    private static final String LUCENE = "lucene";
+    /** Those whose whole vectors lie in Lucene's files, to be scored exactly; of Faiss at length 1. */
+    private static final Set<String> ENGINES = Set.of(LUCENE, "faiss");
 
     final String index;
     final long version;
@@ -90,17 +94,31 @@ final class IndexFacts {
     /** Refuses an index that cannot be searched, or not by this vector. */
     void check(float[] query) {
         checkFingerprint(index, fingerprint);
-        Map<String, Object> method = map(vectorField.get("method"));
-        Object engine = method.getOrDefault("engine", "faiss"), space = method.getOrDefault("space_type", vectorField.get("space_type"));
+        String engine = engine(), numbers = text(vectorField, "data_type", "float").toLowerCase(Locale.ROOT);
+        // Where neither names a space, it is that of k-NN; only a trained model knows its own.
+        Object space = method().getOrDefault("space_type", vectorField.getOrDefault("space_type", "l2"));
+        boolean trained = vectorField.containsKey("model_id"), known = ENGINES.contains(engine) && "cosinesimil".equals(space);
+        boolean floats = "knn_vector".equals(vectorField.get("type")) && "float".equals(numbers);
         Refused.when(
-            !"knn_vector".equals(vectorField.get("type")) || !"lucene".equals(engine) || !"cosinesimil".equals(space),
-            "Index " + index + " keeps its vectors by engine " + engine + " and space " + space
-                + "; this query searches those of lucene and cosinesimil: search with `langshift search`."
+            !floats || !known || trained,
+            "Index " + index + " keeps its vectors as " + numbers + " by engine " + engine + " and "
+                + (trained ? "a trained model" : "space " + space)
+                + "; this query searches those as float by lucene or faiss and cosinesimil: search with `langshift search`."
         );
         Refused.when(
             query.length != dimension,
             "The vector has dimension " + query.length + ", and index " + index + " holds vectors of " + dimension + "."
         );
+    }
+
+    private Map<String, Object> method() {
+        return map(vectorField.get("method"));
+    }
+
+    /** What makes the graph of vectors; Lucene does by its name alone. */
+    private String engine() {
+        Object told = method().getOrDefault("engine", vectorField.getOrDefault("engine", "faiss"));
+        return told.toString().toLowerCase(Locale.ROOT);
     }
 
     /** Refuses an index that is not langshift's, or was made by an earlier version, which shifted otherwise. */
@@ -119,7 +137,7 @@ final class IndexFacts {
         DocumentShift made = documents;
         if (made == null) {
             // Other engines may give back with norm 1 whatever was written.
-            made = new DocumentShift(meta, paged, "lucene".equals(map(vectorField.get("method")).get("engine")));
+            made = new DocumentShift(meta, paged, LUCENE.equals(engine()));
             documents = made;
         }
         return made;
@@ -127,8 +145,14 @@ final class IndexFacts {
 
     /** Whether the scores of the graph are those of the whole vectors. */
     boolean keepsWholeVectors() {
-        Object level = vectorField.getOrDefault("compression_level", "1x");
-        return level.equals("1x") && !map(map(vectorField.get("method")).get("parameters")).containsKey("encoder");
+        boolean told = vectorField.containsKey("mode") || map(method().get("parameters")).containsKey("encoder");
+        return !told && vectorField.getOrDefault("compression_level", "1x").equals("1x");
+    }
+
+    /** How many times as many as are asked for a search compares anew by whole vectors; 0 where the server sees to it itself. */
+    int oversample() {
+        boolean bits = "32x".equals(vectorField.get("compression_level")) && !vectorField.containsKey("mode");
+        return bits ? dimension > 1000 ? 3 : 5 : 0;
     }
 
     /** The orthonormal rows of which documents hold only the part 1 - gamma; none where gamma is 0. */

@@ -13,11 +13,13 @@ import java.util.function.BiConsumer;
 
 import org.apache.lucene.index.FloatVectorValues;
 import org.apache.lucene.index.IndexReader;
+import org.apache.lucene.index.KnnVectorValues;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.PostingsEnum;
 import org.apache.lucene.index.ReaderUtil;
 import org.apache.lucene.index.Terms;
 import org.apache.lucene.index.TermsEnum;
+import org.apache.lucene.index.VectorSimilarityFunction;
 import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.MatchAllDocsQuery;
@@ -27,7 +29,6 @@ import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.Scorer;
 import org.apache.lucene.search.TaskExecutor;
 import org.apache.lucene.search.TopScoreDocCollectorManager;
-import org.apache.lucene.search.VectorScorer;
 import org.apache.lucene.search.Weight;
 import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
@@ -117,6 +118,9 @@ final class ShardIndex {
             if (filter != null) {
                 made.field("filter", filter);
             }
+            if (facts.oversample() > 0) {
+                made.startObject("rescore").field("oversample_factor", (float) facts.oversample()).endObject();
+            }
             return QueryBuilders.wrapperQuery(BytesReference.bytes(made.endObject().endObject().endObject()));
         }
     }
@@ -148,11 +152,12 @@ final class ShardIndex {
         Weight weight = searcher.createWeight(searcher.rewrite(query), ScoreMode.COMPLETE_NO_SCORES, 1);
         for (LeafReaderContext leaf : searcher.getIndexReader().leaves()) {
             FloatVectorValues values = leaf.reader().getFloatVectorValues(facts.vector);
-            VectorScorer scorer = values == null ? null : values.scorer(vector);
-            DocIdSetIterator places = scorer == null ? DocIdSetIterator.empty() : scorer.iterator();
+            KnnVectorValues.DocIndexIterator places = values == null ? null : values.iterator();
             forEach(weight, leaf, (document, none) -> {
-                int at = places.docID() < document ? places.advance(document) : places.docID();
-                made.add(new Entry(leaf.docBase + document, null, at == document ? scorer.score() : -1));
+                int at = places == null ? -1 : places.docID() < document ? places.advance(document) : places.docID();
+                // Not by their own scorer: where the graph keeps a bit of each number, that goes by the bits.
+                float score = at == document ? VectorSimilarityFunction.COSINE.compare(vector, values.vectorValue(places.index())) : -1;
+                made.add(new Entry(leaf.docBase + document, null, score));
             });
         }
         return made;

@@ -84,8 +84,10 @@ final class ShardSearch {
         /** What either found, best first. */
         List<Entry> ranked() {
             Map<Integer, Entry> union = new TreeMap<>();
-            favoured.forEach(one -> union.put(one.document, one));
-            all.forEach(one -> union.put(one.document, one));
+            // A search among few documents scores by whole vectors where that of all goes by shorter ones.
+            for (List<Entry> found : List.of(favoured, all)) {
+                found.forEach(one -> union.merge(one.document, one, (other, same) -> other.score > same.score ? other : same));
+            }
             return Entry.ranked(union.values());
         }
 
@@ -117,7 +119,14 @@ final class ShardSearch {
             shard.readLanguages(one);
             shard.readParents(one);
         }
-        return new Searches(found.get(0), found.get(1), k);
+        // Faiss finds as many in each segment, and what it leaves out of one may be nearer than the last of another. Of whole
+        // documents those are beyond what is asked for; of chunks all count, as many may be of one document.
+        List<List<Entry>> kept = facts.parent == null ? found : found.stream().map(one -> nearest(one, k)).toList();
+        return new Searches(kept.get(0), kept.get(1), k);
+    }
+
+    private static List<Entry> nearest(List<Entry> found, int k) {
+        return found.size() <= k ? found : Entry.ranked(found).subList(0, k);
     }
 
     private Callable<List<Entry>> favouredTask(int k, double bonus) throws IOException {
