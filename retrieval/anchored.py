@@ -240,8 +240,7 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
     Raises:
         UsageError: the question has no vector, or too many words for the server.
     """
-    index, own = request.target.index, request.question.language
-    query = query_vector(request)
+    index = request.target.index
     bodies = candidate_bodies(request)
     answered = dict(zip(bodies, (yield tuple(bodies.values())), strict=True))
     scores: dict[str, float] = {}
@@ -253,21 +252,41 @@ def collect_candidates(request: SearchRequest) -> SearchPlan[Candidates]:
             if leg != "dense":
                 scores[one.id] = one.legs[leg].score
         known |= hit_vectors(response, index.fields, request.target.shift)
+    near = answered["dense"]["hits"]["hits"]
+    gathered = candidates_of(request, known, languages, scores, count_words(answered.get("own", {})))
+    return gathered._replace(nearest=2 * float(near[0]["_score"]) - 1 if near else None)
+
+
+def candidates_of(
+    request: SearchRequest,
+    known: Mapping[str, NDArray[np.float64]],
+    languages: Mapping[str, str],
+    scores: Mapping[str, float],
+    words: int,
+) -> Candidates:
+    """Put together what may answer a query.
+
+    Args:
+        request: what is searched for.
+        known: candidate -> its vector of unit length, shape (dimension,).
+        languages: candidate -> its language.
+        scores: document -> its BM25 score, of those that words matched.
+        words: see ``Candidates``.
+    """
+    query, own = query_vector(request), request.question.language
     vectors = np.array(list(known.values())).reshape(len(known), len(query.unit))
     found = [
         AnchorEvidence(languages[name] == own != UNDETERMINED, scores.get(name, 0.0), float(cosine))
         for name, cosine in zip(known, vectors @ query.unit, strict=True)
     ]
-    near = answered["dense"]["hits"]["hits"]
     return Candidates(
         ids=list(known),
         candidates=found,
         vectors=vectors,
         query=query,
-        words=count_words(answered.get("own", {})),
+        words=words,
         best_words=max(scores.values(), default=0.0),
         documents=own_documents(request),
-        nearest=2 * float(near[0]["_score"]) - 1 if near else None,
     )
 
 

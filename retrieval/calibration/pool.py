@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from langshift.debias.similarity import with_norm_1
-from langshift.languages import UNDETERMINED
 from langshift.retrieval import anchored, dsl, hybrid, settings
 from langshift.retrieval.calibration.changes import DEEPEST
 from langshift.retrieval.calibration.questions import CalibrationQuestion, execute_all
@@ -272,25 +271,12 @@ class QuestionPool:
         shown, matched = self._shown(question), self._words[_key(question)]
         near = list(filter(shown, self._near[question.document, question.vagueness]))[: anchored.NEAREST]
         own = [one for one in matched.own if shown(one[0])][: anchored.OWN_WORDS]
-        scores = dict([*own, *matched.others])
-        places = [place for place in dict.fromkeys([*near, *scores]) if place in self._vectors]
-        known = self._known(places)
-        query, asked_in = anchored.query_vector(self._request(question, settings.USUAL, None)), question.query.language
-        vectors = np.array(list(known.values())).reshape(len(known), len(query.unit))
-        entries = [self._entries[place] for place in places]
-        found = [
-            anchored.AnchorEvidence(one.language == asked_in != UNDETERMINED, scores.get(place, 0.0), float(cosine))
-            for one, place, cosine in zip(entries, places, vectors @ query.unit, strict=True)
-        ]
-        return anchored.Candidates(
-            ids=list(known),
-            candidates=found,
-            vectors=vectors,
-            query=query,
-            words=matched.words,
-            best_words=max(scores.values(), default=0.0),
-            documents=anchored.own_documents(self._request(question, settings.USUAL, None)),
-        )
+        scores = {self._entries[place].id: score for place, score in (*own, *matched.others)}
+        names = dict.fromkeys([*(self._entries[place].id for place in near), *scores])
+        places = [place for name in names if (place := self._place[name]) in self._vectors]
+        languages = {self._entries[place].id: self._entries[place].language for place in places}
+        request = self._request(question, settings.USUAL, None)
+        return anchored.candidates_of(request, self._known(places), languages, scores, matched.words)
 
     def _nearness(self, question: CalibrationQuestion, vector: NDArray[np.float32] | None = None) -> Scores:
         """Scores ``(1 + cos) / 2`` of what is around to the question's vector or another, shape (entries,)."""
@@ -313,29 +299,32 @@ class QuestionPool:
         return Found(found, moved)
 
     def _anchored(self, question: CalibrationQuestion, trust: AnchorModel) -> Found:
-        scored = self._led(question, trust)
-        if scored is None:
+        led = self._led(question, trust)
+        if led is None:
             return Found(())
-        scores, moved = scored
+        scores, nearness, moved = led
         # What is given for languages and words orders the nearest alone.
-        nearest = self._ranked(question, self._nearness(question, moved)).hits
+        nearest = self._ranked(question, nearness).hits
         places = np.searchsorted(self._around[question.document].places, [self._place[one.id] for one in nearest])
         looked_at = np.full(len(scores), -np.inf)
         looked_at[places] = scores[places]
         return self._ranked(question, looked_at, moved)
 
-    def _led(self, question: CalibrationQuestion, trust: AnchorModel) -> tuple[Scores, NDArray[np.float32]] | None:
-        """The scores that ``anchored`` gives what is around, and the vector that it moves the query to."""
+    def _led(
+        self, question: CalibrationQuestion, trust: AnchorModel
+    ) -> tuple[Scores, Scores, NDArray[np.float32]] | None:
+        """The scores that ``anchored`` gives what is around, those of nearness alone, and the moved query."""
         gathered, around = self._candidates(question), self._around[question.document]
         if not gathered.ids:
             return None
         how = anchored.scoring(gathered, self._request(question, SearchSettings("anchored"), trust))
         moved = settings.vector_of(question.query) if how.moved is None else how.moved
-        scores = self._nearness(question, moved).astype(np.float64)
+        nearness = self._nearness(question, moved)
+        scores = nearness.astype(np.float64)
         scores[(around.languages == question.query.language) == (how.bonus > 0)] += abs(how.bonus)
         for name, given in how.given.items():
             scores[np.searchsorted(around.places, self._place[name])] += given
-        return scores, moved
+        return scores, nearness, moved
 
     def _ask_leg(self, leg: str, questions: Sequence[CalibrationQuestion], setting: SearchSettings) -> None:
         """Fetch what a leg of ``hybrid`` retrieves for each question, where that is not there yet."""
@@ -387,7 +376,7 @@ class QuestionPool:
         known = {one.id: one.score or 0.0 for one in found.hits}
         scores = nearness
         if setting.mode == "anchored" and (led := self._led(question, trust)) is not None:
-            scores, _ = led
+            scores, _, _ = led
         elif setting.mode == "hybrid":
             # It gives nothing to what it did not retrieve.
             scores = np.array([known.get(self._entries[place].id, 0.0) for place in around.places.tolist()])
