@@ -125,42 +125,6 @@ def test_who_sees_all_may_copy_while_others_write(secured, administrator, langsh
         assert administrator.count(index=name)["count"] == before
 
 
-@pytest.mark.parametrize("way", ["within", "around"])
-def test_the_plugins_query_is_refused_under_document_level_security(secured, administrator, name, way):
-    hit = administrator.search(index=name, body={"size": 1})["hits"]["hits"][0]
-    query = {"langshift": {"mode": "dense", "vector": hit["_source"]["embedding"], "prefer_language": 0.05, "k": 100}}
-    one_per_group = {"langshift": {**query["langshift"], "one_per_group": True}}
-    forms = {
-        "alone": {"query": query},
-        "one per group": {"query": one_per_group},
-        "anchored": {"query": {"langshift": {**query["langshift"], "mode": "anchored", "text": "moon"}}},
-        "filtered": {"query": {"bool": {"must": [query], "filter": [{"term": {"language": "en"}}]}}},
-        "scored": {"query": {"function_score": {"query": query, "random_score": {}}}},
-        "after": {"query": {"match_all": {}}, "post_filter": query},
-        "counted": {"size": 0, "aggs": {"found": {"filter": query}}},
-        "rescored": {"query": {"match_all": {}}, "rescore": {"query": {"rescore_query": query}}},
-        "collapsed": {"query": query, "collapse": {"field": "group"}},
-    }
-    role = documented_roles(name)["searching"]
-    restriction = {"term": {"language": "en"}}
-    if way == "around":
-        administrator.index(index=f"{name}-lookup", id="1", body={"languages": ["en"]})
-        restriction = {"terms": {"language": {"index": f"{name}-lookup", "id": "1", "path": "languages"}}}
-    role["index_permissions"][0]["dls"] = json.dumps(restriction)
-    with secured.client(secured.user_of(role)) as client:
-        for form, body in forms.items():
-            answer = client.search(index=name, body=body, params={"ignore": 400})
-            assert answer.get("status") == 400, form
-            assert "[langshift] cannot be used under document-level security" in json.dumps(answer), form
-        assert client.search(index=name, body={"query": {"knn": {"embedding": {**query_vector(query), "k": 5}}}})
-    for form, body in forms.items():
-        assert not administrator.search(index=name, body=body)["_shards"]["failed"], form
-
-
-def query_vector(query):
-    return {"vector": query["langshift"]["vector"]}
-
-
 def test_langshifts_own_searches_hold_to_the_restriction(secured, langshift, name):
     role = documented_roles(name)["searching"]
     role["index_permissions"][0]["dls"] = json.dumps({"term": {"language": "en"}})

@@ -8,8 +8,10 @@ import java.util.List;
 import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.search.Explanation;
+import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.search.Scorer;
+import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.ScorerSupplier;
 import org.apache.lucene.search.Weight;
 
@@ -18,17 +20,32 @@ final class FoundDocs extends Weight {
 
     private final int[] documents;
     private final float[] scores;
-    private final float boost;
 
-    FoundDocs(Query query, List<Entry> found, float boost) {
+    /** @param beside what is added to these scores, so that they are to be less by as much; each document matches one at least */
+    FoundDocs(Query query, List<Entry> found, IndexSearcher searcher, float boost, List<Query> beside) throws IOException {
         super(query);
         List<Entry> ordered = found.stream().sorted(Comparator.comparingInt(one -> one.document)).toList();
         documents = ordered.stream().mapToInt(one -> one.document).toArray();
         scores = new float[documents.length];
         for (int i = 0; i < scores.length; i++) {
-            scores[i] = ordered.get(i).score;
+            scores[i] = ordered.get(i).score * boost;
         }
-        this.boost = boost;
+        for (Query one : beside) {
+            take(searcher.createWeight(searcher.rewrite(one), ScoreMode.COMPLETE, 1), searcher.getIndexReader().leaves());
+        }
+    }
+
+    private void take(Weight weight, List<LeafReaderContext> leaves) throws IOException {
+        for (LeafReaderContext leaf : leaves) {
+            Scorer scorer = weight.scorer(leaf);
+            for (int i = from(leaf.docBase); scorer != null && i < from(leaf.docBase + leaf.reader().maxDoc()); i++) {
+                DocIdSetIterator all = scorer.iterator();
+                int document = documents[i] - leaf.docBase;
+                if ((all.docID() < document ? all.advance(document) : all.docID()) == document) {
+                    scores[i] -= scorer.score();
+                }
+            }
+        }
     }
 
     @Override
@@ -36,7 +53,7 @@ final class FoundDocs extends Weight {
         int place = Arrays.binarySearch(documents, leaf.docBase + document);
         return place < 0
             ? Explanation.noMatch("not among what the query langshift finds")
-            : Explanation.match(scores[place] * boost, "what the query langshift gives it");
+            : Explanation.match(scores[place], "what the query langshift gives it");
     }
 
     @Override
@@ -108,16 +125,16 @@ final class FoundDocs extends Weight {
 
         @Override
         public float score() {
-            return scores[at] * boost;
+            return scores[at];
         }
 
         @Override
         public float getMaxScore(int upTo) {
-            float most = 0;
+            float most = Float.NEGATIVE_INFINITY;
             for (int i = Math.max(first, at); i < end && documents[i] - base <= upTo; i++) {
-                most = Math.max(most, scores[i] * boost);
+                most = Math.max(most, scores[i]);
             }
-            return most;
+            return most == Float.NEGATIVE_INFINITY ? 0 : most;
         }
     }
 }

@@ -37,7 +37,7 @@ final class IndexFacts {
     final List<String> texts;
     final Map<String, Double> weights;
     final boolean split;
-    private final boolean paged;
+    final boolean paged;
     final Set<String> analyzed;
     /** Languages whose texts have a field, and with it an analyzer of their own. */
     final Set<String> textLanguages;
@@ -45,9 +45,8 @@ final class IndexFacts {
     final Object calibration;
     /** What the mapping says of the field of vectors. */
     final Map<String, Object> vectorField;
-    private final IndexMeta meta;
+    final IndexMeta meta;
     private final double own;
-    private volatile DocumentShift documents;
     private volatile StoredShift shift;
     private volatile Spread spread;
 
@@ -132,15 +131,9 @@ final class IndexFacts {
         );
     }
 
-    /** What becomes of documents on their way into the index. */
-    DocumentShift documents() {
-        DocumentShift made = documents;
-        if (made == null) {
-            // Other engines may give back with norm 1 whatever was written.
-            made = new DocumentShift(meta, paged, LUCENE.equals(engine()));
-            documents = made;
-        }
-        return made;
+    /** Whether vectors come back as they were written; other engines may give them length 1. */
+    boolean keepsLengths() {
+        return LUCENE.equals(engine());
     }
 
     /** Whether the scores of the graph are those of the whole vectors. */

@@ -1,6 +1,8 @@
 package org.langshift.opensearch;
 
+import java.util.Collections;
 import java.util.Map;
+import java.util.WeakHashMap;
 import java.util.function.BiConsumer;
 
 import org.opensearch.action.support.IndicesOptions;
@@ -22,18 +24,32 @@ final class LangshiftProcessor extends AbstractProcessor {
 
     static final String TYPE = "langshift";
 
-    private final LangshiftPlugin.Node node;
+    private static final Map<IndexFacts, DocumentShift> KNOWN = Collections.synchronizedMap(new WeakHashMap<>());
+
+    private static Detector detector;
+    private static boolean sought;
+
+    /** The detector of languages, read when it is first needed; null where the plugin came without one. */
+    private static synchronized Detector detector() {
+        if (!sought) {
+            detector = Detector.load();
+            sought = true;
+        }
+        return detector;
+    }
+
+    private final Node node;
     private final IngestService ingest;
     private final String first;
 
-    private LangshiftProcessor(String tag, String description, LangshiftPlugin.Node node, IngestService ingest, String first) {
+    private LangshiftProcessor(String tag, String description, Node node, IngestService ingest, String first) {
         super(tag, description);
         this.node = node;
         this.ingest = ingest;
         this.first = first;
     }
 
-    static Processor.Factory factory(LangshiftPlugin.Node node, IngestService ingest) {
+    static Processor.Factory factory(Node node, IngestService ingest) {
         return (factories, tag, description, config) -> new LangshiftProcessor(
             tag,
             description,
@@ -51,7 +67,7 @@ final class LangshiftProcessor extends AbstractProcessor {
     @Override
     public IngestDocument execute(IngestDocument document) {
         Map<String, Object> fields = document.getSourceAndMetadata();
-        documents(fields).apply(fields, node.detector());
+        documents(fields).apply(fields, detector());
         return document;
     }
 
@@ -96,7 +112,8 @@ final class LangshiftProcessor extends AbstractProcessor {
         ClusterState state = node.cluster.state();
         try {
             Index index = node.names.concreteWriteIndex(state, IndicesOptions.strictSingleIndexNoExpandForbidClosed(), name, false, true);
-            return node.facts(state.metadata().getIndexSafe(index)).documents();
+            IndexFacts facts = node.facts(state.metadata().getIndexSafe(index));
+            return KNOWN.computeIfAbsent(facts, of -> new DocumentShift(of.meta, of.paged, of.keepsLengths()));
         } catch (IndexNotFoundException error) {
             throw Refused.because("There is no index " + name + ": create it first, say with `langshift ingest`.");
         }

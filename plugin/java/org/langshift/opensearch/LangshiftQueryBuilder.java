@@ -7,6 +7,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.TreeSet;
 
 import org.apache.lucene.search.Query;
 import org.opensearch.action.IndicesRequest;
@@ -14,6 +15,9 @@ import org.opensearch.action.search.SearchContextId;
 import org.opensearch.action.search.SearchRequest;
 import org.opensearch.cluster.ClusterState;
 import org.opensearch.cluster.metadata.IndexMetadata;
+import org.opensearch.cluster.node.DiscoveryNode;
+import org.opensearch.cluster.routing.IndexShardRoutingTable;
+import org.opensearch.cluster.routing.ShardRouting;
 import org.opensearch.common.CheckedSupplier;
 import org.opensearch.common.SetOnce;
 import org.opensearch.common.xcontent.XContentFactory;
@@ -50,6 +54,8 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
 
     static final String NAME = "langshift";
     static final int LEAST_CANDIDATES = 100, MOST = 10_000;
+    /** What the form in which nodes send it to one another is called; another one is not read. */
+    static final int FORM = 1;
     private static final int MOST_CHARACTERS = 10_000, USUAL_SIZE = 10;
     private static final double MOST_PREFERENCE = 2;
     private static final List<String> MODES = List.of("auto", "dense", "balanced", "anchored");
@@ -58,7 +64,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     private static final String ALONE = "cannot stand within another query langshift, or in the filter of an alias that one searches.";
 
     final SearchSpec spec;
-    private final LangshiftPlugin.Node node;
+    private final Node node;
     /** What was asked for, which is what can be printed and read again. */
     private final SearchSpec asked;
     /** What makes the vector, such as `neural`; null where none is given, or once it has. */
@@ -67,7 +73,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     private final SetOnce<SearchSpec> next;
 
     private LangshiftQueryBuilder(
-        LangshiftPlugin.Node node, SearchSpec spec, SearchSpec asked, QueryBuilder vectorQuery, SetOnce<SearchSpec> next
+        Node node, SearchSpec spec, SearchSpec asked, QueryBuilder vectorQuery, SetOnce<SearchSpec> next
     ) {
         this.node = node;
         this.spec = spec;
@@ -76,12 +82,14 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         this.next = next;
     }
 
-    LangshiftQueryBuilder(LangshiftPlugin.Node node, SearchSpec spec, SearchSpec asked) {
+    LangshiftQueryBuilder(Node node, SearchSpec spec, SearchSpec asked) {
         this(node, spec, asked, null, null);
     }
 
-    LangshiftQueryBuilder(StreamInput in, LangshiftPlugin.Node node) throws IOException {
+    LangshiftQueryBuilder(StreamInput in, Node node) throws IOException {
         super(in);
+        int form = in.readVInt();
+        Refused.when(form != FORM, "The nodes of this cluster have versions of the plugin that do not understand one another.");
         this.node = node;
         spec = new SearchSpec(in);
         asked = spec.isResolved() ? new SearchSpec(in) : spec;
@@ -91,6 +99,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
 
     @Override
     protected void doWriteTo(StreamOutput out) throws IOException {
+        out.writeVInt(FORM);
         spec.writeTo(out);
         if (spec.isResolved()) {
             asked.writeTo(out);
@@ -127,7 +136,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         PARSER.declareString((given, value) -> given.name = value, NAME_FIELD);
     }
 
-    static LangshiftQueryBuilder fromXContent(XContentParser parser, LangshiftPlugin.Node node) throws IOException {
+    static LangshiftQueryBuilder fromXContent(XContentParser parser, Node node) throws IOException {
         if (WITHIN.get()) {
             // The parsers around it hide any other exception behind theirs.
             throw new ParsingException(parser.getTokenLocation(), Refused.because(ALONE).getMessage());
@@ -157,6 +166,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             given.k == null ? 0 : given.k,
             given.onePerGroup,
             given.filter,
+            null,
             SearchSpec.NO_TRUST,
             Addition.NONE
         );
@@ -230,28 +240,30 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
         if (next != null) {
             return next.get() == null ? this : with(next.get(), asked, null, null);
         }
-        if (spec.filter() != null) {
-            QueryBuilder filter = within(() -> spec.filter().rewrite(context));
-            if (filter != spec.filter()) {
-                return with(spec.with(filter), spec.isResolved() ? asked : asked.with(filter), vectorQuery, null);
+        QueryCoordinatorContext coordinator = context.convertToCoordinatorContext();
+        IndicesRequest request = spec.isResolved() || coordinator == null ? null : coordinator.getSearchRequest();
+        SearchRequest like = request instanceof SearchRequest search ? search : request == null ? null : new SearchRequest(request.indices());
+        if (like != null && spec.restriction() == null) {
+            QueryBuilder restriction = DocumentSecurity.restriction(node, like);
+            if (restriction != null) {
+                return with(spec.restricted(restriction), asked, vectorQuery, null);
             }
         }
-        QueryCoordinatorContext coordinator = context.convertToCoordinatorContext();
-        if (spec.isResolved() || coordinator == null) {
+        QueryBuilder filter = rewritten(spec.filter(), context), restriction = rewritten(spec.restriction(), context);
+        QueryBuilder vectors = vectorQuery == null || like == null ? vectorQuery : vectorQuery.rewrite(context);
+        if (filter != spec.filter() || restriction != spec.restriction() || vectors != vectorQuery) {
+            return with(spec.with(filter).restricted(restriction), asked, vectors, null);
+        }
+        // What they look up is there once all is rewritten again.
+        if (like == null || context.hasAsyncActions()) {
             return this;
         }
         if (spec.vector().length == 0 && vectorQuery != null) {
-            QueryBuilder made = vectorQuery.rewrite(context);
-            if (made != vectorQuery) {
-                return with(spec, asked, made, null);
-            }
-            SearchSpec known = spec.with(vectorOf(made));
-            return with(known, known, null, null);
+            float[] vector = vectorOf(vectorQuery);
+            return with(spec.with(vector), asked.with(vector), null, null);
         }
-        IndicesRequest request = coordinator.getSearchRequest();
-        SearchRequest like = request instanceof SearchRequest search ? search : new SearchRequest(request.indices());
         Target target = target(like, context);
-        SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source()));
+        SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source(), spec.restriction() != null));
         Rounds rounds = new Rounds(node, target, like, whole, asked);
         if (!rounds.needed()) {
             return with(whole, asked, null, null);
@@ -262,6 +274,10 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             listener.onResponse(null);
         }, listener::onFailure)));
         return with(spec, asked, null, waiting);
+    }
+
+    private static QueryBuilder rewritten(QueryBuilder one, QueryRewriteContext context) throws IOException {
+        return one == null ? null : within(() -> one.rewrite(context));
     }
 
     private LangshiftQueryBuilder with(SearchSpec other, SearchSpec asked, QueryBuilder vectorQuery, SetOnce<SearchSpec> next) {
@@ -299,17 +315,31 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
 
     private static IndexMetadata one(ClusterState state, Index[] found) {
         Refused.when(found.length != 1, "searches one index, not " + found.length + ".");
+        Set<String> others = new TreeSet<>();
+        for (IndexShardRoutingTable shard : state.routingTable().index(found[0])) {
+            for (ShardRouting copy : shard.activeShards()) {
+                DiscoveryNode holder = state.nodes().get(copy.currentNodeId());
+                if (!String.valueOf(FORM).equals(holder.getAttributes().get(LangshiftSearchPlugin.ATTRIBUTE))) {
+                    others.add(holder.getName());
+                }
+            }
+        }
+        Refused.when(
+            !others.isEmpty(),
+            "Nodes that hold a part of " + found[0].getName() + " lack the plugin langshift, or have another version of it: "
+                + String.join(", ", others) + ". Install the same version on every node."
+        );
         return state.metadata().getIndexSafe(found[0]);
     }
 
     /** How many hits a search may need of this query. */
-    private static int wanted(SearchSourceBuilder source) {
+    private static int wanted(SearchSourceBuilder source, boolean restricted) {
         if (source == null) {
             return USUAL_SIZE;
         }
         int wanted = Math.max(source.from(), 0) + (source.size() < 0 ? USUAL_SIZE : source.size());
         // Of what another query does with the hits nobody knows how many it needs.
-        return source.query() instanceof LangshiftQueryBuilder ? wanted : Math.max(wanted, LEAST_CANDIDATES);
+        return DocumentSecurity.within(source.query(), restricted) instanceof LangshiftQueryBuilder ? wanted : Math.max(wanted, LEAST_CANDIDATES);
     }
 
     /** What is asked, with what the index says of itself in place of what was left out. */
@@ -365,7 +395,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             return new ShardQuery(spec, facts, context);
         }
         Refused.when(spec.vector().length == 0, "needs a [vector] where it is not the query of a search.");
-        SearchSpec whole = resolve(spec, facts, wanted(null));
+        SearchSpec whole = resolve(spec, facts, wanted(null, false));
         Refused.when(
             new Rounds(node, new Target(facts, null), new SearchRequest(), whole, asked).needed(),
             "needs what all shards of " + facts.index + " know, which only a search asks them for."

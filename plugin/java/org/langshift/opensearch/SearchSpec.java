@@ -25,6 +25,7 @@ import org.opensearch.index.query.QueryBuilder;
  * @param k how many documents of each shard are looked at, 0 while that is not known
  * @param size how many hits are wanted, 0 while that is not known
  * @param filter what documents must match; null for all
+ * @param restriction what the searcher may see, where the security plugin says so in the request; null for all
  * @param trust what `anchored` reckons with
  * @param addition what is added to the cosines
  */
@@ -38,6 +39,7 @@ record SearchSpec(
     int size,
     boolean onePerGroup,
     QueryBuilder filter,
+    QueryBuilder restriction,
     Trust trust,
     Addition addition
 ) implements Writeable {
@@ -96,6 +98,7 @@ record SearchSpec(
             in.readVInt(),
             in.readBoolean(),
             in.readOptionalNamedWriteable(QueryBuilder.class),
+            in.readOptionalNamedWriteable(QueryBuilder.class),
             new Trust(in.readDouble(), in.readDouble(), in.readDouble(), in.readVInt()),
             new Addition(in.readDouble(), in.readBoolean(), in.readMap(StreamInput::readString, StreamInput::readFloat))
         );
@@ -112,6 +115,7 @@ record SearchSpec(
         out.writeVInt(size);
         out.writeBoolean(onePerGroup);
         out.writeOptionalNamedWriteable(filter);
+        out.writeOptionalNamedWriteable(restriction);
         out.writeDouble(trust.strength);
         out.writeDouble(trust.spread);
         out.writeDouble(trust.counterpart);
@@ -126,28 +130,32 @@ record SearchSpec(
     }
 
     SearchSpec with(Mode other) {
-        return new SearchSpec(other, text, language, vector, preference, k, size, onePerGroup, filter, trust, addition);
+        return new SearchSpec(other, text, language, vector, preference, k, size, onePerGroup, filter, restriction, trust, addition);
     }
 
     SearchSpec with(QueryBuilder other) {
-        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, other, trust, addition);
+        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, other, restriction, trust, addition);
+    }
+
+    SearchSpec restricted(QueryBuilder to) {
+        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, filter, to, trust, addition);
     }
 
     SearchSpec with(float[] other) {
-        return new SearchSpec(mode, text, language, other, preference, k, size, onePerGroup, filter, trust, addition);
+        return new SearchSpec(mode, text, language, other, preference, k, size, onePerGroup, filter, restriction, trust, addition);
     }
 
     SearchSpec with(Trust other) {
-        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, filter, other, addition);
+        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, filter, restriction, other, addition);
     }
 
     SearchSpec with(Addition other) {
-        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, filter, trust, other);
+        return new SearchSpec(mode, text, language, vector, preference, k, size, onePerGroup, filter, restriction, trust, other);
     }
 
     /** For so many hits, one of each group or whatever their groups. */
     SearchSpec deep(int otherK, int otherSize, boolean groups) {
-        return new SearchSpec(mode, text, language, vector, preference, otherK, otherSize, groups, filter, trust, addition);
+        return new SearchSpec(mode, text, language, vector, preference, otherK, otherSize, groups, filter, restriction, trust, addition);
     }
 
     /** The nearest by the query's vector with its preference, as `dense` finds them. */
@@ -219,11 +227,11 @@ record SearchSpec(
         return other instanceof SearchSpec that && mode == that.mode && Objects.equals(text, that.text)
             && language.equals(that.language) && Arrays.equals(vector, that.vector) && preference == that.preference && k == that.k
             && size == that.size && onePerGroup == that.onePerGroup && Objects.equals(filter, that.filter)
-            && trust.equals(that.trust) && addition.equals(that.addition);
+            && Objects.equals(restriction, that.restriction) && trust.equals(that.trust) && addition.equals(that.addition);
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(mode, text, language, Arrays.hashCode(vector), preference, k, size, onePerGroup, filter, trust, addition);
+        return Objects.hash(mode, text, language, Arrays.hashCode(vector), preference, k, size, onePerGroup, filter, restriction, trust, addition);
     }
 }

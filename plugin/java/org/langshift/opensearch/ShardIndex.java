@@ -63,13 +63,16 @@ final class ShardIndex {
     private final IndexSearcher searcher;
     /** Counts and ranks by words: the server's own searcher collects for the request alone. */
     private final IndexSearcher plain;
+    private final Query visible;
 
-    ShardIndex(IndexFacts facts, QueryShardContext context, IndexSearcher searcher) {
+    /** @param visible the documents that the searcher may see: there are no others for whatever is asked; null for all */
+    ShardIndex(IndexFacts facts, QueryShardContext context, IndexSearcher searcher, Query visible) {
         this.facts = facts;
+        this.visible = visible;
         // Its own: what is asked of that of the request is settled before the request is carried out, as is what time it is.
         this.context = new QueryShardContext(context);
         this.searcher = searcher;
-        plain = new IndexSearcher(searcher.getIndexReader());
+        plain = visible == null ? new IndexSearcher(searcher.getIndexReader()) : new VisibleDocs(searcher.getIndexReader(), visible);
         plain.setSimilarity(searcher.getSimilarity());
         plain.setQueryCache(searcher.getQueryCache());
         plain.setQueryCachingPolicy(searcher.getQueryCachingPolicy());
@@ -94,7 +97,9 @@ final class ShardIndex {
 
     /** Finds the k nearest by the k-NN plugin's own query, in the order of the shard, with the score (1 + cos) / 2. */
     Callable<List<Entry>> nearestTask(float[] vector, int k, QueryBuilder filter) throws IOException {
-        Query query = lucene(knn(vector, k, filter));
+        QueryBuilder knn = Rewriteable.rewrite(knn(vector, k, filter), context, true);
+        // Within the search for neighbours, of which there would be fewer otherwise.
+        Query query = lucene(visible == null ? knn : knn.filter(new LuceneQuery(visible)));
         return () -> matching(query);
     }
 
@@ -254,7 +259,7 @@ final class ShardIndex {
 
     /** How many live documents the shard has, or how many of a language. */
     int count(String language) throws IOException {
-        if (language == null && !context.getMapperService().hasNested()) {
+        if (language == null && visible == null && !context.getMapperService().hasNested()) {
             return searcher.getIndexReader().numDocs();
         }
         return plain.count(lucene(language == null ? QueryBuilders.matchAllQuery() : QueryBuilders.termQuery(facts.language, language)));
@@ -271,7 +276,7 @@ final class ShardIndex {
             }
         }
         counts.remove(Languages.UND);
-        if (counts.size() <= room) {
+        if (counts.size() <= room && visible == null) {
             return counts.keySet().stream().sorted().toList();
         }
         for (Map.Entry<String, Integer> one : counts.entrySet()) {
@@ -289,13 +294,13 @@ final class ShardIndex {
     /** The spread of a sample of the shard's documents, the same each time. */
     double spread() throws IOException {
         int documents = count(null);
-        Double known = facts.spread(documents);
+        Double known = visible == null ? facts.spread(documents) : null;
         if (known == null) {
             List<Entry> drawn = best(sample(facts), SAMPLE);
             readLanguages(drawn);
             known = Anchors.spread(vectors(drawn));
             // Where a role hides or masks the vectors or the languages, it is another for everybody else.
-            if (drawn.stream().anyMatch(one -> !Languages.canonical(one.language).equals(Languages.UND))) {
+            if (visible == null && drawn.stream().anyMatch(one -> !Languages.canonical(one.language).equals(Languages.UND))) {
                 facts.keepSpread(known, documents);
             }
         }
@@ -380,10 +385,10 @@ final class ShardIndex {
     }
 
     private Query lucene(QueryBuilder made) throws IOException {
-        if (made == null) {
-            return context.getMapperService().hasNested() ? Queries.newNonNestedFilter() : new MatchAllDocsQuery();
+        Query query = made == null ? new MatchAllDocsQuery() : Rewriteable.rewrite(made, context, true).toQuery(context);
+        if (context.getMapperService().hasNested()) {
+            query = made == null ? Queries.newNonNestedFilter() : Queries.filtered(query, Queries.newNonNestedFilter());
         }
-        Query query = Rewriteable.rewrite(made, context, true).toQuery(context);
-        return context.getMapperService().hasNested() ? Queries.filtered(query, Queries.newNonNestedFilter()) : query;
+        return visible == null ? query : Queries.filtered(query, visible);
     }
 }

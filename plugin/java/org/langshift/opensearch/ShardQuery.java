@@ -8,8 +8,11 @@ import org.apache.lucene.search.Query;
 import org.apache.lucene.search.QueryVisitor;
 import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.Weight;
+import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.QueryShardContext;
 import org.opensearch.search.query.QueryPhase;
+
+import org.langshift.opensearch.DocumentSecurity.Restriction;
 
 /**
  * A search of one shard as a query: it matches what that finds.
@@ -33,19 +36,20 @@ final class ShardQuery extends Query {
 
     @Override
     public Weight createWeight(IndexSearcher searcher, ScoreMode mode, float boost) throws IOException {
-        DocumentSecurity.requireNone();
+        QueryBuilder carried = spec.restriction();
+        Restriction seen = DocumentSecurity.of(this, searcher, carried == null ? null : carried.toQuery(new QueryShardContext(context)));
         synchronized (this) {
             Object now = searcher.getIndexReader().getContext().id();
             if (found == null || reader != now) {
                 try {
-                    found = new ShardSearch(spec, facts, new ShardIndex(facts, context, searcher)).run();
+                    found = new ShardSearch(spec, facts, new ShardIndex(facts, context, searcher, seen.visible())).run();
                     reader = now;
                 } catch (QueryPhase.TimeExceededException late) {
                     // As the server has it: what was found in time counts, and the answer says that it is late.
-                    return new FoundDocs(this, List.of(), boost);
+                    return new FoundDocs(this, List.of(), searcher, boost, seen.beside());
                 }
             }
-            return new FoundDocs(this, found, boost);
+            return new FoundDocs(this, found, searcher, boost, seen.beside());
         }
     }
 

@@ -65,7 +65,7 @@ public final class Cases {
     private static final NamedWriteableRegistry WRITTEN = new NamedWriteableRegistry(
         List.of(
             new NamedWriteableRegistry.Entry(
-                QueryBuilder.class, LangshiftQueryBuilder.NAME, in -> new LangshiftQueryBuilder(in, (LangshiftPlugin.Node) null)
+                QueryBuilder.class, LangshiftQueryBuilder.NAME, in -> new LangshiftQueryBuilder(in, (Node) null)
             ),
             new NamedWriteableRegistry.Entry(QueryBuilder.class, BoolQueryBuilder.NAME, BoolQueryBuilder::new),
             new NamedWriteableRegistry.Entry(QueryBuilder.class, TermQueryBuilder.NAME, TermQueryBuilder::new)
