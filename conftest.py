@@ -40,6 +40,7 @@ from langshift.debias.encoders import UseM
 from langshift.embedded.java import Java
 from langshift.embedded.node import Node
 from langshift.errors import LangshiftError
+from langshift.plugin.native import Packed
 from langshift.reporting import report_to
 from langshift.settings import Settings
 
@@ -270,8 +271,8 @@ def native_cases(pytestconfig: pytest.Config) -> NativeCases:
 
 
 @pytest.fixture(scope="session")
-def plugin_zip(pytestconfig: pytest.Config) -> Path:
-    """The OpenSearch plugin as it is built."""
+def plugin_zip(pytestconfig: pytest.Config) -> Packed:
+    """The OpenSearch plugin as it is built: its zips."""
     _distribution(REAL_HOME)  # with what it is compiled against
     return packed_plugin(REAL_HOME, pytestconfig.cache.mkdir("langshift"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -24,6 +24,10 @@ _Scale = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # What a field of vectors may have on the server.
 _Dimension = Annotated[int, msgspec.Meta(ge=1, le=16_000)]
 _Tokens = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
+
+
+#: Of `_meta`; what cannot be read as before gives it another number.
+FORMAT: Final = 1
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Fingerprint:
         max_tokens: how many tokens of a text it read, where that was not the usual number.
         own: β, how much nearer documents were moved to queries in their own language, in units of cosine.
         own_vectors: hash of the preference vectors that did it; None without β.
+        format: of all that langshift keeps in ``_meta``, which other versions and the plugin read.
     """
 
     encoder: str
@@ -69,6 +74,7 @@ class Fingerprint:
     max_tokens: _Tokens | None = None
     own: _Scale = 0.0
     own_vectors: str | None = None
+    format: int = FORMAT
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift``."""
@@ -97,7 +103,7 @@ class Fingerprint:
         """Name, own value and other value of each field in which the two make different vectors."""
         mine, theirs = self.to_dict(), other.to_dict()
         # Recorded, but no reason to refuse: the same vectors come out.
-        same = {"langshift", "languages"}
+        same = {"langshift", "languages", "format"}
         if same_encoder((self.encoder, self.revision), (other.encoder, other.revision)):
             same.add("encoder")
         return [(name, mine[name], theirs[name]) for name in mine if name not in same and mine[name] != theirs[name]]

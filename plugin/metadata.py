@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
-from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.fingerprint import FORMAT, Fingerprint
 from langshift.errors import ClusterError
 from langshift.plugin.representations import SPARSE, TOKENS, SparseWeights, TokenVectors
 from langshift.wording import iso_time
@@ -534,6 +534,9 @@ def checked_metadata(index: str, mappings: Mapping[str, Any], *, listed: bool = 
         MetadataError: it is not; the first that is wrong.
     """
     meta = mappings.get("_meta") or {}
+    made = meta.get(FINGERPRINT)
+    if isinstance(made, dict) and isinstance(made.get("format"), int) and made["format"] > FORMAT:
+        raise ClusterError(f"Index {index} was made by a later version of langshift: upgrade langshift to use it.")
     for name, form in (_LISTED_FORMS if listed else _FORMS).items():
         if name in meta:
             read = _converted(index, name, meta[name], form)

@@ -21,7 +21,7 @@ from langshift.languages import folds, tag_tables
 from langshift.normal_form import SPELLINGS
 from langshift.plugin import metadata, pipelines, stored_shift
 from langshift.plugin.metadata import FieldNames
-from langshift.plugin.native_nodes import LOWEST, NAME, NEWEST, detection
+from langshift.plugin.native_nodes import LOWEST, NAME, NEWEST, SEARCH
 from langshift.plugin.user_template import flat
 from langshift.settings import VERSION
 from langshift.wording import join_words
@@ -29,8 +29,8 @@ from langshift.wording import join_words
 if TYPE_CHECKING:
     from langshift.embedded.artifacts import ArtifactLock
 
-_CLASS = "org.langshift.opensearch.LangshiftPlugin"
 _PACKAGE = "org/langshift/opensearch"
+_CLASSES: Final = {NAME: "LangshiftPlugin", SEARCH: "LangshiftSearchPlugin"}
 _LICENSE = "lid.176.LICENSE"
 # Zips hold no time before this one; the same sources give the same bytes.
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -41,61 +41,81 @@ def source_folder() -> Path:
     return Path(str(files("langshift.plugin"))) / "java"
 
 
-def descriptor(*, detects: bool) -> str:
-    """The ``plugin-descriptor.properties`` of a plugin that detects languages, or does not."""
+def descriptor(name: str) -> str:
+    """The ``plugin-descriptor.properties`` of the plugin, or of its query alone."""
     from langshift.embedded.java import JAVA
 
-    what = "Language-fair vector search: one query for all search modes, and the shift of documents"
+    what = "Language-fair vector search: one query for all search modes"
     lines = {
-        "name": NAME,
-        "description": f"{what}, {detection(detects)}",
+        "name": name,
+        "description": what if name == SEARCH else f"{what}, and the shift of documents",
         "version": VERSION,
         # OpenSearch before 3.4 reads no range that starts with ^ or that stands among the dependencies.
         "opensearch.version": f"[{LOWEST},{NEWEST}.99]",
         "java.version": JAVA,
-        "classname": _CLASS,
+        "classname": f"{_PACKAGE.replace('/', '.')}.{_CLASSES[name]}",
     }
     return "".join(f"{key}={value}\n" for key, value in lines.items())
 
 
-def build(lock: ArtifactLock, downloads: Path, folder: Path, *, detects: bool = True) -> Path:
-    """Compile the plugin and pack it.
+class Packed(NamedTuple):
+    """The zips, as ``opensearch-plugin install`` takes them; a node is given one of them.
+
+    Attributes:
+        whole: with the query and the ingest processor.
+        search: with the query alone, which has no action and needs no permission.
+    """
+
+    whole: Path
+    search: Path
+
+
+def build(lock: ArtifactLock, downloads: Path, folder: Path) -> Packed:
+    """Compile the plugin and pack it, whole and the query alone.
 
     Args:
         lock: the jars of an OpenSearch, and the compiler.
         downloads: the folder where these are kept; what is missing is downloaded.
-        folder: where the zip belongs; made.
-        detects: whether it is to detect languages: with fastText's lid.176.ftz, which is under CC BY-SA 3.0.
+        folder: where the zips belong; made.
 
     Returns:
-        The zip, as ``opensearch-plugin install`` takes it: the same bytes each time.
+        The zips: the same bytes each time. The whole one detects languages with fastText's lid.176.ftz, which is under
+        CC BY-SA 3.0.
 
     Raises:
         LangshiftError: a download fails, or the compiler refuses the sources.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    license_ = {_LICENSE: (source_folder() / _LICENSE).read_bytes()}
+    return Packed(
+        _packed(lock, downloads, folder, NAME, _model(), license_), _packed(lock, downloads, folder, SEARCH, {}, {})
+    )
+
+
+def _packed(
+    lock: ArtifactLock, downloads: Path, folder: Path, name: str, told: Mapping[str, bytes], beside: Mapping[str, bytes]
+) -> Path:
+    """One of the zips, with this in its jar and that beside it."""
     with tempfile.TemporaryDirectory() as place:
         classes = Path(place, "classes")
-        compile_sources(lock, downloads, classes)
+        compile_sources(lock, downloads, classes, name)
         compiled = {file.relative_to(classes).as_posix(): file.read_bytes() for file in classes.rglob("*.class")}
-    folder.mkdir(parents=True, exist_ok=True)
-    jar = folder / f"{NAME}-{VERSION}.jar"
-    told = _tables() | (_model() if detects else {})
-    _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **told})
-    packed = folder / f"{NAME}-{VERSION}{'' if detects else '-without-detection'}.zip"
-    beside = {_LICENSE: (source_folder() / _LICENSE).read_bytes()} if detects else {}
-    described = {"plugin-descriptor.properties": descriptor(detects=detects).encode()}
-    _pack(packed, {**described, **beside, jar.name: jar.read_bytes()})
+    jar = folder / f"{name}-{VERSION}.jar"
+    _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **_tables(), **told})
+    packed = folder / f"{name}-{VERSION}.zip"
+    _pack(packed, {"plugin-descriptor.properties": descriptor(name).encode(), **beside, jar.name: jar.read_bytes()})
     jar.unlink()
     return packed
 
 
-def compile_sources(lock: ArtifactLock, downloads: Path, classes: Path) -> None:
-    """Compile the plugin's sources against the jars of an OpenSearch.
+def compile_sources(lock: ArtifactLock, downloads: Path, classes: Path, name: str = NAME) -> None:
+    """Compile the plugin, or its query alone, against the jars of an OpenSearch.
 
     Args:
         lock: the jars, and the compiler.
         downloads: the folder where these are kept; what is missing is downloaded.
         classes: the folder for the classes; made.
+        name: of the plugin.
 
     Raises:
         LangshiftError: a download fails, or the compiler refuses the sources.
@@ -107,7 +127,8 @@ def compile_sources(lock: ArtifactLock, downloads: Path, classes: Path) -> None:
     needed = [artifact for artifact in lock.artifacts if "lib" in artifact.folders]
     had = download(replace(lock, artifacts=(*compiler, *needed)), downloads)
     what = f"The plugin, against OpenSearch {lock.version},"
-    compile_java(what, had[compiler[0]], [had[artifact] for artifact in needed], source_folder(), classes)
+    start = source_folder() / _PACKAGE / f"{_CLASSES[name]}.java"
+    compile_java(what, had[compiler[0]], [had[one] for one in needed], start, classes, source_folder())
 
 
 def _tables() -> dict[str, bytes]:
@@ -139,17 +160,17 @@ def _pack(target: Path, content: Mapping[str, bytes]) -> None:
 
 
 def unpack(packed: Path, plugins: Path) -> Path:
-    """Put the plugin where a server of this folder of plugins finds it at its next start.
+    """Put the plugin where a server of this folder of plugins finds it at its next start, in place of any other.
 
     Args:
         packed: the zip.
-        plugins: the folder of plugins; made. One of the same name is replaced.
+        plugins: the folder of plugins; made.
 
     Returns:
         The plugin's own folder, which every user can read.
     """
-    target = plugins / NAME
-    shutil.rmtree(target, ignore_errors=True)
+    remove(plugins)
+    target = plugins / (SEARCH if packed.name.startswith(f"{SEARCH}-") else NAME)
     target.mkdir(parents=True)
     with zipfile.ZipFile(packed) as zipped:
         zipped.extractall(target)
@@ -160,9 +181,10 @@ def unpack(packed: Path, plugins: Path) -> Path:
 
 def remove(plugins: Path) -> bool:
     """Take the plugin out of a folder of plugins again; whether it was there."""
-    there = (plugins / NAME).is_dir()
-    shutil.rmtree(plugins / NAME, ignore_errors=True)
-    return there
+    there = [plugins / name for name in _CLASSES if (plugins / name).is_dir()]
+    for one in there:
+        shutil.rmtree(one, ignore_errors=True)
+    return bool(there)
 
 
 _KINDS: Final = ("default", "final")

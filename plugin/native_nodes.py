@@ -10,15 +10,12 @@ from langshift.settings import VERSION
 from langshift.wording import join_words
 
 NAME: Final = "langshift"
+#: What it is called where it is the query alone, without the ingest processor.
+SEARCH: Final = "langshift-search"
 #: The lowest OpenSearch that the plugin is compiled against and runs on, and the newest, with all of its patches.
 LOWEST: Final = "3.3.2"
 NEWEST: Final = "3.8"
 _MISSING: Final = "missing"
-
-
-def detection(detects: bool) -> str:
-    """How a plugin says of itself, at the end of its description, whether it detects languages."""
-    return f"{'with' if detects else 'without'} detection of languages"
 
 
 class PluginNodes(NamedTuple):
@@ -26,19 +23,19 @@ class PluginNodes(NamedTuple):
 
     Attributes:
         versions: node -> the plugin's version there; None where it is not.
-        detecting: the nodes where it detects languages.
+        processing: the nodes where it has the ingest processor.
     """
 
     versions: Mapping[str, str | None]
-    detecting: Collection[str]
+    processing: Collection[str]
 
     @property
     def everywhere(self) -> bool:
-        """Whether every node has the plugin of this langshift, be it without detection."""
+        """Whether every node has the plugin of this langshift, be it without the processor."""
         return set(self.versions.values()) == {VERSION}
 
     def in_words(self) -> str:
-        """What is where: ``0.1.0 with detection of languages on every node``."""
+        """What is where: ``0.1.0 with the ingest processor on every node``."""
         kinds = self._kinds()
         if list(kinds) == [_MISSING]:
             return "not installed"
@@ -62,13 +59,14 @@ class PluginNodes(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {"nodes": dict(self.versions), "detecting": sorted(self.detecting), "in_words": self.in_words()}
+        return {"nodes": dict(self.versions), "processing": sorted(self.processing), "in_words": self.in_words()}
 
     def _kinds(self) -> dict[str, list[str]]:
         """What a node has -> the nodes that have it, those that have nothing last."""
         kinds: dict[str, list[str]] = {}
         for node, version in sorted(self.versions.items(), key=lambda one: (one[1] is None, one[0])):
-            kind = _MISSING if version is None else f"{version} {detection(node in self.detecting)}"
+            has = "with" if node in self.processing else "without"
+            kind = _MISSING if version is None else f"{version} {has} the ingest processor"
             kinds.setdefault(kind, []).append(node)
         return kinds
 
@@ -76,11 +74,10 @@ class PluginNodes(NamedTuple):
 def plugin_nodes(client: OpenSearch) -> PluginNodes | None:
     """On which nodes the plugin is; None where the user may not list plugins."""
     try:
-        rows = client.cat.plugins(format="json", h="name,component,version,description")
+        rows = client.cat.plugins(format="json", h="name,component,version")
     except AuthorizationException:
         return None
-    own = {row["name"]: row for row in rows if row["component"] == NAME}
+    own = {row["name"]: row for row in rows if row["component"] in {NAME, SEARCH}}
     # Every node has the k-NN plugin, so every node is in a row.
     versions = {row["name"]: own.get(row["name"], {}).get("version") for row in rows}
-    detecting = {name for name, row in own.items() if str(row.get("description")).endswith(detection(True))}
-    return PluginNodes(versions, detecting)
+    return PluginNodes(versions, {name for name, row in own.items() if row["component"] == NAME})

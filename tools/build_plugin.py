@@ -19,10 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Build with detection of languages and without, compile against the others, and say where the zips are."""
+    """Build both zips, compile against the others, and say where the zips are."""
     downloads = Settings.from_env().home / "downloads"
     folder = ROOT / ".build" / "plugin"
-    made = [native.build(read_lock(), downloads, folder, detects=detects) for detects in (True, False)]
+    made = native.build(read_lock(), downloads, folder)
     for lock in other_locks():
         with tempfile.TemporaryDirectory() as place:
             native.compile_sources(lock, downloads, Path(place, "classes"))

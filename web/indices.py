@@ -88,6 +88,7 @@ _LABELS: Final = {
     "vectors": "Language vectors (hash)",
     "detector": "Language detector",
     "langshift": "Version of langshift",
+    "format": "Format of the metadata",
     "languages": "Detection limited to",
     "pooling": "Pooling in place of the model's own",
     "max_tokens": "Tokens read in place of the usual number",

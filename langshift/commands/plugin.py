@@ -12,9 +12,9 @@ from langshift import embedded
 from langshift.client import address, cluster_version, open_cluster, version_tuple
 from langshift.errors import ClusterError, LangshiftError, UsageError, require_extra
 from langshift.output import emit, note
-from langshift.parameters import JSON, CommandGroup, flag, option
+from langshift.parameters import JSON, CommandGroup, option
 from langshift.plugin import native
-from langshift.plugin.native_nodes import LOWEST, NEWEST, detection, plugin_nodes
+from langshift.plugin.native_nodes import LOWEST, NAME, NEWEST, SEARCH, plugin_nodes
 from langshift.settings import Settings
 from langshift.wording import join_words, pluralize
 
@@ -36,25 +36,26 @@ def plugin() -> None:
 
 @plugin.command()
 @option("--opensearch V", "Compile against this version. [default: the embedded one]")
-@flag("--without-detection", "Leave out the model that detects languages, and with it its licence.")
 @JSON
-def build(opensearch: str | None, without_detection: bool, as_json: bool) -> None:
-    """Build the plugin's zip in the current folder, as "opensearch-plugin install" takes it.
+def build(opensearch: str | None, as_json: bool) -> None:
+    """Build the plugin's zips in the current folder, as "opensearch-plugin install" takes them.
+
+    A node is given one of the two: langshift, or langshift-search, which is the query alone, has no action, needs no
+    permission and comes without the model that detects languages.
 
     The Java in langshift is compiled by a compiler and against jars that are downloaded the first time. The same
-    zip runs on OpenSearch 3.3.2 to 3.8, whichever version it was compiled against.
+    zips run on OpenSearch 3.3.2 to 3.8, whichever version it was compiled against.
 
     \b
     Example:
-      langshift plugin build --without-detection
+      langshift plugin build
     """
     _require_builder()
-    lock, detects = _lock(opensearch), not without_detection
-    packed = _build(lock, Path.cwd(), detects=detects)
-    size = packed.stat().st_size
-    text = f"Built {packed.name} ({size / 1e6:.1f} MB) against OpenSearch {lock.version}, {detection(detects)}."
-    document = {"zip": str(packed), "bytes": size, "opensearch": lock.version, "detects": detects}
-    emit(document, text, as_json=as_json)
+    lock = _lock(opensearch)
+    packed = _build(lock, Path.cwd())
+    named = join_words([f"{one.name} ({one.stat().st_size / 1e6:.1f} MB)" for one in packed])
+    document = {"zip": str(packed.whole), "search_zip": str(packed.search), "opensearch": lock.version}
+    emit(document, f"Built {named} against OpenSearch {lock.version}.", as_json=as_json)
 
 
 @plugin.command()
@@ -62,9 +63,9 @@ def build(opensearch: str | None, without_detection: bool, as_json: bool) -> Non
 def install(as_json: bool) -> None:
     """Install the plugin in the embedded OpenSearch, which is restarted; for any other cluster, say how.
 
-    For a cluster that OPENSEARCH_URL names, the zip is built in the current folder, and what installs it on each node
-    is printed: a command, a Dockerfile, and what the Kubernetes operator is told. The plugin comes with the model that
-    detects languages, which is under CC BY-SA 3.0.
+    For a cluster that OPENSEARCH_URL names, the zips are built in the current folder, and what installs the plugin on
+    each node is printed: a command, a Dockerfile, and what the Kubernetes operator is told. It comes with the model
+    that detects languages, which is under CC BY-SA 3.0.
 
     \b
     Example:
@@ -82,9 +83,10 @@ def install(as_json: bool) -> None:
             f"The cluster at {address(client)} runs OpenSearch {number}, but the plugin runs on OpenSearch {LOWEST} to "
             f"{NEWEST}: searches and pipelines work there without it."
         )
-    packed = _build(_lock(None), Path.cwd(), detects=True)
-    how = _instructions(packed, number)
-    emit({"installed": False, "zip": str(packed), **how}, _in_words(packed, how), as_json=as_json)
+    packed = _build(_lock(None), Path.cwd())
+    how = _instructions(packed.whole, number)
+    document = {"installed": False, "zip": str(packed.whole), "search_zip": str(packed.search), **how}
+    emit(document, _in_words(packed, how), as_json=as_json)
 
 
 @plugin.command()
@@ -114,7 +116,8 @@ def remove(as_json: bool) -> None:
         server = embedded.up(settings.home)
         emit({"removed": True, **document}, f"Removed the plugin langshift. {server}.", as_json=as_json)
     else:
-        command = "bin/opensearch-plugin remove langshift"
+        processes = nodes is None or nodes.processing
+        command = f"bin/opensearch-plugin remove {NAME if processes else SEARCH}"
         how = f"On each node, run\n\n  {command}\n\nand restart it."
         emit({"removed": False, **document, "command": command}, how, as_json=as_json)
     _note_pipelines(found)
@@ -138,14 +141,14 @@ def _lock(version: str | None) -> ArtifactLock:
     if version not in locks:
         known = join_words(sorted(locks, key=version_tuple))
         raise UsageError(
-            f"The files of OpenSearch {version} are not known: compile against one of {known}; the same zip runs on "
+            f"The files of OpenSearch {version} are not known: compile against one of {known}; the same zips run on "
             f"{LOWEST} to {NEWEST}."
         )
     return locks[version]
 
 
-def _build(lock: ArtifactLock, folder: Path, *, detects: bool) -> Path:
-    return native.build(lock, Settings.from_env().home / "downloads", folder, detects=detects)
+def _build(lock: ArtifactLock, folder: Path) -> native.Packed:
+    return native.build(lock, Settings.from_env().home / "downloads", folder)
 
 
 def _install_embedded(home: Path) -> str:
@@ -156,15 +159,15 @@ def _install_embedded(home: Path) -> str:
     """
     embedded.prepare(home)
     with tempfile.TemporaryDirectory() as place:
-        packed = _build(_lock(None), Path(place), detects=True)
+        packed = _build(_lock(None), Path(place))
         embedded.down(home)
-        native.unpack(packed, embedded.plugins_folder(home))
+        native.unpack(packed.whole, embedded.plugins_folder(home))
     try:
         server = embedded.up(home)
     except LangshiftError:
         native.remove(embedded.plugins_folder(home))
         raise
-    return f"Installed the plugin langshift, {detection(True)}. {server}."
+    return f"Installed the plugin langshift. {server}."
 
 
 def _instructions(packed: Path, number: str | None) -> dict[str, str]:
@@ -184,14 +187,15 @@ def _instructions(packed: Path, number: str | None) -> dict[str, str]:
     }
 
 
-def _in_words(packed: Path, how: dict[str, str]) -> str:
+def _in_words(packed: native.Packed, how: dict[str, str]) -> str:
     parts = {
-        f"Built {packed}. Every node needs it; run on each, and restart it:": how["command"],
+        f"Built {packed.whole}. Every node needs it; run on each, and restart it:": how["command"],
         "In a container, by an image of this Dockerfile, beside the zip:": how["dockerfile"],
         "By the Kubernetes operator, with the zip at an address that the pods reach:": how["operator"],
     }
     blocks = {title: text.rstrip().replace("\n", "\n  ") for title, text in parts.items()}
-    return "\n\n".join(f"{title}\n\n  {text}" for title, text in blocks.items())
+    alone = f"A managed service that takes no more than queries is given {packed.search}, which is the query alone."
+    return "\n\n".join([*(f"{title}\n\n  {text}" for title, text in blocks.items()), alone])
 
 
 def _note_pipelines(found: native.NativePipelines) -> None:

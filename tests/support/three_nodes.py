@@ -86,6 +86,10 @@ class ThreeNodes:
             process.kill()
         psutil.wait_procs(processes)
 
+    def stop_one(self, name: str) -> None:
+        """Stop a node as for an upgrade."""
+        terminate(self._processes[name])
+
     def data(self, name: str) -> Path:
         """The folder of a node's data."""
         return self._nodes[name].data

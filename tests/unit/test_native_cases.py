@@ -10,6 +10,7 @@ from text_forms import FORMS
 from written_tags import every_spelling
 
 from langshift.debias.detector import open_detector
+from langshift.debias.fingerprint import FORMAT
 from langshift.debias.vectors import vector_tag
 from langshift.evaluate.demo import FOLDER
 from langshift.ingest.config import EmbeddingPipeline
@@ -65,6 +66,13 @@ def test_texts_are_detected_as_in_python(native_cases, texts):
             wrong[text] = here, language, confidence
     assert not wrong
     assert len(known) > 20
+
+
+def test_the_query_alone_is_a_plugin_of_searches_and_nothing_else(native_cases):
+    package = "org.langshift.opensearch"
+    alone, whole = native_cases.ask(points=[f"{package}.LangshiftSearchPlugin", f"{package}.LangshiftPlugin"])
+    assert alone == ["SearchPlugin"]
+    assert sorted(whole) == ["IngestPlugin", "SearchPlugin"]
 
 
 def test_a_query_is_printed_as_it_can_be_read_again(native_cases):
@@ -199,7 +207,11 @@ def test_an_index_that_cannot_say_how_it_is_shifted_is_refused(native_cases):
             "langshift": fingerprint,
             "langshift_vectors": {**vectors, "hash": "others"},
         },
+        "[langshift] Index 3 was made by a later version of langshift: install its plugin on every node.": {
+            "langshift": {**fingerprint, "format": FORMAT + 1},
+            "langshift_vectors": vectors,
+        },
     }
-    indices = dict(zip("012", bad.values(), strict=True))
+    indices = dict(zip("0123", bad.values(), strict=True))
     documents = [{"index": name, "document": {"embedding": [1]}} for name in indices]
     assert native_cases.ask(indices=indices, documents=documents) == list(bad)

@@ -5,13 +5,12 @@ import zipfile
 from langshift import __version__
 from langshift.embedded.node import Node
 from langshift.plugin import native
+from langshift.plugin.native_nodes import NAME, SEARCH
 
 
 def a_zip(folder):
     packed = folder / "langshift.zip"
-    native._pack(
-        packed, {"langshift.jar": b"jar", "plugin-descriptor.properties": native.descriptor(detects=True).encode()}
-    )
+    native._pack(packed, {"langshift.jar": b"jar", "plugin-descriptor.properties": native.descriptor(NAME).encode()})
     return packed
 
 
@@ -24,15 +23,18 @@ def test_the_same_content_gives_the_same_bytes(tmp_path):
 
 
 def test_the_descriptor_names_the_versions_that_it_runs_on():
-    assert native.descriptor(detects=False).splitlines() == [
-        "name=langshift",
-        "description=Language-fair vector search: one query for all search modes, and the shift of documents, "
-        "without detection of languages",
-        f"version={__version__}",
-        "opensearch.version=[3.3.2,3.8.99]",
-        "java.version=21",
-        "classname=org.langshift.opensearch.LangshiftPlugin",
-    ]
+    lines = {name: dict(line.split("=") for line in native.descriptor(name).splitlines()) for name in (NAME, SEARCH)}
+    what = "Language-fair vector search: one query for all search modes"
+    assert lines[NAME] == {
+        "name": "langshift",
+        "description": f"{what}, and the shift of documents",
+        "version": __version__,
+        "opensearch.version": "[3.3.2,3.8.99]",
+        "java.version": "21",
+        "classname": "org.langshift.opensearch.LangshiftPlugin",
+    }
+    own = {"name": "langshift-search", "classname": "org.langshift.opensearch.LangshiftSearchPlugin"}
+    assert lines[SEARCH] == lines[NAME] | {"description": what} | own
 
 
 def test_a_node_has_the_plugins_of_the_distribution_and_those_of_its_home(tmp_path):

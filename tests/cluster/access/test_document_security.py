@@ -12,8 +12,8 @@ from langshift.retrieval.settings import SearchQuery, SearchSettings
 SEARCHES = 40
 # The spread is that of all that is visible, and of no sample, which would be another one in another index.
 COUNT = 100
-# What a user may see, of one role or of two: by terms, or by terms that are looked up in another index, which the security
-# plugin puts into the request itself.
+# What a user may see, of one role or of two: by terms, or by terms that are looked up in another index, which the
+# security plugin puts into the request itself.
 RESTRICTIONS = {
     "terms": [{"terms": {"source": ["s1", "s2"]}}],
     "two roles": [{"terms": {"source": ["s1", "s2"]}}, {"term": {"used": True}}],
@@ -26,7 +26,7 @@ FORMS = {"whole": False, "chunked": True}
 
 def visible(restriction):
     """The restriction, as a query that looks nothing up."""
-    known = [{"terms": {"source": ["s1", "s2"]}} if "index" in json.dumps(one) else one for one in RESTRICTIONS[restriction]]
+    known = [RESTRICTIONS["terms"][0] if restriction == "a lookup" else one for one in RESTRICTIONS[restriction]]
     return {"bool": {"should": known, "minimum_should_match": 1}}
 
 
@@ -130,7 +130,9 @@ def bodies():
         "counted": {"size": 0, "aggs": {"found": {"filter": query}}},
         "significant": {
             "size": 0,
-            "aggs": {"words": {"significant_terms": {"field": "source", "background_filter": query, "min_doc_count": 1}}},
+            "aggs": {
+                "words": {"significant_terms": {"field": "source", "background_filter": query, "min_doc_count": 1}}
+            },
         },
         "rescored": {"query": {"match_all": {}}, "rescore": {"query": {"rescore_query": query}}},
         "collapsed": {"query": query, "collapse": {"field": "group", "inner_hits": {"name": "all"}}},

@@ -1,8 +1,14 @@
 """The embedded OpenSearch is given the plugin and gives it back: it starts anew each time."""
 
 import json
+import os
+import re
+import signal
+import socket
+from contextlib import suppress
 
 from command_line import langshift
+from documents import PLUGIN, blocks, differences, run
 from native_plugin import has_plugin
 from piped_index import made_shift, make_index, raw_vector
 
@@ -25,7 +31,7 @@ def test_the_embedded_opensearch_is_given_the_plugin_and_gives_it_back(new_home,
     monkeypatch.delenv("OPENSEARCH_URL", raising=False)
     with quick_java():
         done = langshift("plugin", "install")
-        assert done.stdout.startswith("Installed the plugin langshift, with detection of languages. OpenSearch")
+        assert done.stdout.startswith("Installed the plugin langshift. OpenSearch")
         client = open_cluster()
         client.ingest.put_pipeline(id="own", body={"processors": [{"langshift": {}}]})
         index = make_index(client, "own", made_shift(alpha=0.75))
@@ -38,3 +44,21 @@ def test_the_embedded_opensearch_is_given_the_plugin_and_gives_it_back(new_home,
         assert (found.indices, written(client)) == ([], before)
         assert langshift("plugin", "remove").stdout == "The plugin langshift is not installed: nothing to remove.\n"
         embedded.down(home)
+
+
+def test_the_query_alone_answers_a_search_page(new_home, quick_java, plugin_zip, tmp_path):
+    home = new_home()
+    native.unpack(plugin_zip.search, embedded.plugins_folder(home))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    with quick_java():
+        server = embedded.up(home)
+        try:
+            for block in blocks(PLUGIN):
+                if block.kind == "sh":
+                    printed = run("sh", re.sub(r"\b8365\b", port, block.text), tmp_path, OPENSEARCH_URL=server.url)
+                    assert block.shown is None or differences(printed, block.shown.text) == [], block.text
+        finally:
+            embedded.down(home)
+            with suppress(FileNotFoundError, ProcessLookupError):
+                os.kill(int((tmp_path / "service.pid").read_text()), signal.SIGTERM)

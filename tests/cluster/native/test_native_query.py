@@ -18,6 +18,7 @@ from plain_index import PLAIN
 from searched_index import DIMENSION, LANGUAGES, TRUST, ChunkCorpus, Corpus, asked, found
 from tls_proxy import client_of, proxy
 
+from langshift.debias.fingerprint import FORMAT
 from langshift.debias.vectors import CommonStep
 from langshift.plugin.metadata import USUAL
 from langshift.plugin.stored_shift import StoredShift
@@ -595,6 +596,10 @@ def test_what_cannot_be_searched_is_refused(client, targets):
             {"langshift": TOY.to_dict() | {"method": "project"}},
             f"Index {name} was made by an earlier version of langshift, whose shift is no longer done: "
             "index the corpus again.",
+        ),
+        (
+            {"langshift": TOY.to_dict() | {"format": FORMAT + 1}},
+            f"Index {name} was made by a later version of langshift: install its plugin on every node.",
         ),
         (
             metadata_of(TOY, USUAL, shift=DIRECTIONS) | {"langshift_vectors": {}},

@@ -124,7 +124,7 @@ def test_a_pipeline_is_installed_in_the_processors_place_and_never_behind_it(cli
 
 
 def test_elsewhere_it_is_said_how_the_plugin_is_installed(away, cluster_url, tmp_path, monkeypatch):
-    monkeypatch.setattr(native, "compile_sources", lambda _lock, _downloads, classes: classes.mkdir())
+    monkeypatch.setattr(native, "compile_sources", lambda _lock, _downloads, classes, _name: classes.mkdir())
     with away() as (url, _):
         done = langshift("plugin", "install", url=url, cwd=tmp_path)
     packed = tmp_path / f"langshift-{__version__}.zip"
@@ -152,20 +152,22 @@ def test_elsewhere_it_is_said_how_the_plugin_is_installed(away, cluster_url, tmp
 def test_only_versions_whose_files_are_known_are_compiled_against(tmp_path, monkeypatch):
     seen = []
 
-    def compiled(lock, _downloads, classes):
+    def compiled(lock, _downloads, classes, _name):
         seen.append(lock.version)
         classes.mkdir()
 
     monkeypatch.setattr(native, "compile_sources", compiled)
     for version in ("3.3.2", "3.8.0"):
-        done = langshift("plugin", "build", "--opensearch", version, "--without-detection", "--json", cwd=tmp_path)
-        assert json.loads(done.stdout)["zip"] == str(tmp_path / f"langshift-{__version__}-without-detection.zip")
-    assert seen == ["3.3.2", "3.8.0"]
+        done = langshift("plugin", "build", "--opensearch", version, "--json", cwd=tmp_path)
+        told = json.loads(done.stdout)
+        assert told["zip"] == str(tmp_path / f"langshift-{__version__}.zip")
+        assert told["search_zip"] == str(tmp_path / f"langshift-search-{__version__}.zip")
+    assert seen == ["3.3.2"] * 2 + ["3.8.0"] * 2
     done = langshift("plugin", "build", "--opensearch", "3.5.0", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (
         2,
         "Error: The files of OpenSearch 3.5.0 are not known: compile against one of 3.3.2, 3.6.0 and 3.8.0; the same "
-        "zip runs on 3.3.2 to 3.8.\n",
+        "zips run on 3.3.2 to 3.8.\n",
     )
 
 

@@ -16,6 +16,8 @@ import org.opensearch.index.IndexSettings;
 final class IndexFacts {
 
     private static final Map<String, Object> NONE = Map.of();
+    /** What this reads of `_meta`, as `debias/fingerprint.py` has it. */
+    private static final int FORMAT = 1;
     private static final String LUCENE = "lucene";
     /** Those whose whole vectors lie in Lucene's files, to be scored exactly; of Faiss at length 1. */
     private static final Set<String> ENGINES = Set.of(LUCENE, "faiss");
@@ -123,6 +125,10 @@ final class IndexFacts {
     /** Refuses an index that is not langshift's, or was made by an earlier version, which shifted otherwise. */
     static void checkFingerprint(String index, Map<String, Object> made) {
         Refused.when(made.isEmpty(), "Index " + index + " has no langshift fingerprint: it was not created by langshift.");
+        Refused.when(
+            number(made.get("format"), FORMAT) > FORMAT,
+            "Index " + index + " was made by a later version of langshift: install its plugin on every node."
+        );
         boolean former = !"shift".equals(made.getOrDefault("method", "shift")) || made.get("soft") != null
             || number(made.get("gamma"), 0) != 0 && made.containsKey("method");
         Refused.when(

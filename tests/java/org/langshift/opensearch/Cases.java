@@ -3,6 +3,7 @@ package org.langshift.opensearch;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -24,11 +25,13 @@ import org.opensearch.index.query.AbstractQueryBuilder;
 import org.opensearch.index.query.BoolQueryBuilder;
 import org.opensearch.index.query.QueryBuilder;
 import org.opensearch.index.query.TermQueryBuilder;
+import org.opensearch.plugins.Plugin;
 
 /**
  * Answers what the tests ask of rules that need no server: one JSON object from standard input, one to standard output.
  * `texts`, each with its `languages`, are detected; `documents` are made ready for the index that each names of `indices`;
- * `queries` are printed as they are, as another node gets them, and as each of the modes that a shard is told of.
+ * `queries` are printed as they are, as another node gets them, and as each of the modes that a shard is told of; `points`
+ * are classes, of which the server's extension points are told.
  */
 public final class Cases {
 
@@ -52,10 +55,26 @@ public final class Cases {
         for (Map<String, Object> one : objects(asked.get("queries"))) {
             made.add(changed(read(new BytesArray(JsonXContent.contentBuilder().map(one).toString()))));
         }
+        for (String name : IndexFacts.strings(asked.get("points"))) {
+            made.add(points(name));
+        }
         try (XContentBuilder out = JsonXContent.contentBuilder()) {
             System.out.write(BytesReference.toBytes(BytesReference.bytes(out.map(Map.of("made", made)))));
         }
         System.out.flush();
+    }
+
+    /** The interfaces of the server's plugins that a class and those above it implement. */
+    private static List<String> points(String name) throws IOException {
+        List<String> found = new ArrayList<>();
+        try {
+            for (Class<?> one = Class.forName(name); one != Plugin.class; one = one.getSuperclass()) {
+                Arrays.stream(one.getInterfaces()).map(Class::getSimpleName).forEach(found::add);
+            }
+        } catch (ClassNotFoundException error) {
+            throw new IOException(error);
+        }
+        return found;
     }
 
     private static final List<NamedXContentRegistry.Entry> QUERIES = List.of(
