@@ -146,9 +146,7 @@ final class Anchors {
 
     static double[] doubles(float[] vector) {
         double[] made = new double[vector.length];
-        for (int i = 0; i < made.length; i++) {
-            made[i] = vector[i];
-        }
+        Arrays.setAll(made, i -> vector[i]);
         return made;
     }
 
@@ -159,9 +157,7 @@ final class Anchors {
     static double[] unit(double[] vector) {
         double length = Math.max(length(vector), Double.MIN_NORMAL);
         double[] made = new double[vector.length];
-        for (int i = 0; i < made.length; i++) {
-            made[i] = vector[i] / length;
-        }
+        Arrays.setAll(made, i -> vector[i] / length);
         return made;
     }
 

@@ -3,9 +3,9 @@ package org.langshift.opensearch;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.WeakHashMap;
 
 import org.apache.lucene.search.BooleanClause;
@@ -36,7 +36,7 @@ final class DocumentSecurity implements SearchOperationListener {
 
     /** What the security plugin notes where the restriction is in the request. */
     private static final String IN_REQUEST = "_opendistro_security_filter_level_dls_done", USER = "_opendistro_security_user";
-    private static final String KEPT = "langshift_restrictions", OURS = ShardQuery.class.getName();
+    private static final String KEPT = "langshift_restriction_", OURS = ShardQuery.class.getName();
     /** By the reader, which each search has of its own where the security plugin is; else by the searcher. */
     private static final Map<Object, Phase> PHASES = Collections.synchronizedMap(new WeakHashMap<>());
 
@@ -131,7 +131,7 @@ final class DocumentSecurity implements SearchOperationListener {
         }
         refuse(phase.inRequest && carried == null);
         Query whole = search.parsedQuery().query();
-        Query visible = carried != null ? carried : phase.fetches ? kept(phase, search) : around(whole, shape(asked(search)));
+        Query visible = carried != null ? carried : phase.fetches ? kept(phase.user, search.readerContext()) : around(whole, shape(asked(search)));
         if (visible == null) {
             return NONE;
         }
@@ -175,21 +175,18 @@ final class DocumentSecurity implements SearchOperationListener {
 
     private static void keep(Object user, ReaderContext context, Query visible) {
         synchronized (context) {
-            Map<Object, Query> known = context.getFromContext(KEPT);
-            Map<Object, Query> all = known == null ? new HashMap<>() : known;
-            all.put(user, visible);
-            context.putInContext(KEPT, all);
+            context.putInContext(KEPT + user, Optional.ofNullable(visible));
         }
     }
 
-    private static Query kept(Phase phase, SearchContext search) {
-        if (phase.user == null) {
+    private static Query kept(Object user, ReaderContext context) {
+        if (user == null) {
             return null;
         }
-        synchronized (search.readerContext()) {
-            Map<Object, Query> all = search.readerContext().getFromContext(KEPT);
-            refuse(all == null || !all.containsKey(phase.user));
-            return all.get(phase.user);
+        synchronized (context) {
+            Optional<Query> found = context.getFromContext(KEPT + user);
+            refuse(found == null);
+            return found.orElse(null);
         }
     }
 

@@ -14,6 +14,8 @@ import org.apache.lucene.search.Scorer;
 import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.ScorerSupplier;
 import org.apache.lucene.search.Weight;
+import org.apache.lucene.util.BitSetIterator;
+import org.apache.lucene.util.FixedBitSet;
 
 /** The documents of a shard that were found, with their scores, as Lucene collects them. */
 final class FoundDocs extends Weight {
@@ -59,12 +61,16 @@ final class FoundDocs extends Weight {
     @Override
     public ScorerSupplier scorerSupplier(LeafReaderContext leaf) {
         int first = from(leaf.docBase), end = from(leaf.docBase + leaf.reader().maxDoc());
-        return first == end ? null : new DefaultScorerSupplier(new Found(leaf.docBase, first, end));
-    }
-
-    @Override
-    public int count(LeafReaderContext leaf) {
-        return from(leaf.docBase + leaf.reader().maxDoc()) - from(leaf.docBase);
+        if (first == end) {
+            return null;
+        }
+        FixedBitSet there = new FixedBitSet(leaf.reader().maxDoc());
+        float most = scores[first];
+        for (int i = first; i < end; i++) {
+            there.set(documents[i] - leaf.docBase);
+            most = Math.max(most, scores[i]);
+        }
+        return new DefaultScorerSupplier(new Found(leaf.docBase, new BitSetIterator(there, end - first), most));
     }
 
     // Another reader has other documents in these places.
@@ -80,61 +86,34 @@ final class FoundDocs extends Weight {
     }
 
     private final class Found extends Scorer {
-        private final int base, first, end;
-        private int at;
+        private final int base;
+        private final DocIdSetIterator all;
+        private final float most;
 
-        Found(int base, int first, int end) {
+        Found(int base, DocIdSetIterator all, float most) {
             this.base = base;
-            this.first = first;
-            this.end = end;
-            at = first - 1;
+            this.all = all;
+            this.most = most;
         }
-
-        private final DocIdSetIterator iterator = new DocIdSetIterator() {
-            @Override
-            public int docID() {
-                return at < first ? -1 : at >= end ? NO_MORE_DOCS : documents[at] - base;
-            }
-
-            @Override
-            public int nextDoc() {
-                at++;
-                return docID();
-            }
-
-            @Override
-            public int advance(int target) throws IOException {
-                return slowAdvance(target);
-            }
-
-            @Override
-            public long cost() {
-                return end - first;
-            }
-        };
 
         @Override
         public int docID() {
-            return iterator.docID();
+            return all.docID();
         }
 
         @Override
         public DocIdSetIterator iterator() {
-            return iterator;
+            return all;
         }
 
         @Override
         public float score() {
-            return scores[at];
+            return scores[Arrays.binarySearch(documents, base + all.docID())];
         }
 
         @Override
         public float getMaxScore(int upTo) {
-            float most = Float.NEGATIVE_INFINITY;
-            for (int i = Math.max(first, at); i < end && documents[i] - base <= upTo; i++) {
-                most = Math.max(most, scores[i]);
-            }
-            return most == Float.NEGATIVE_INFINITY ? 0 : most;
+            return most;
         }
     }
 }

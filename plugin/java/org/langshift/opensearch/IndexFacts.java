@@ -122,18 +122,12 @@ final class IndexFacts {
         return told.toString().toLowerCase(Locale.ROOT);
     }
 
-    /** Refuses an index that is not langshift's, or was made by an earlier version, which shifted otherwise. */
+    /** Refuses an index that is not langshift's, or was made by a later version. */
     static void checkFingerprint(String index, Map<String, Object> made) {
         Refused.when(made.isEmpty(), "Index " + index + " has no langshift fingerprint: it was not created by langshift.");
         Refused.when(
             number(made.get("format"), FORMAT) > FORMAT,
             "Index " + index + " was made by a later version of langshift: install its plugin on every node."
-        );
-        boolean former = !"shift".equals(made.getOrDefault("method", "shift")) || made.get("soft") != null
-            || number(made.get("gamma"), 0) != 0 && made.containsKey("method");
-        Refused.when(
-            former,
-            "Index " + index + " was made by an earlier version of langshift, whose shift is no longer done: index the corpus again."
         );
     }
 

@@ -6,10 +6,10 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.PriorityQueue;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.BiConsumer;
+import java.util.stream.Collectors;
 
 import org.apache.lucene.index.FloatVectorValues;
 import org.apache.lucene.index.IndexReader;
@@ -133,18 +133,9 @@ final class ShardIndex {
     /** Finds the k nearest of all that matches, exactly: every one is looked at. */
     Callable<List<Entry>> scanTask(float[] vector, int k, QueryBuilder filter) throws IOException {
         Query query = lucene(filter);
-        return () -> {
-            PriorityQueue<Entry> best = new PriorityQueue<>(Entry.BY_SCORE.reversed());
-            for (Entry one : exact(vector, query)) {
-                if (one.score >= 0 && (best.size() < k || one.score > best.peek().score)) {
-                    best.add(one);
-                    if (best.size() > k) {
-                        best.poll();
-                    }
-                }
-            }
-            return inOrder(new ArrayList<>(best));
-        };
+        return () -> inOrder(
+            exact(vector, query).stream().filter(one -> one.score >= 0).sorted(Entry.BY_SCORE).limit(k).collect(Collectors.toList())
+        );
     }
 
     /** All that matches, in the order of the shard, scored exactly by a vector: below 0 where a document has none. */

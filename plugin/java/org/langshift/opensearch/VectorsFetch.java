@@ -8,8 +8,6 @@ import org.apache.lucene.index.FloatVectorValues;
 import org.apache.lucene.index.KnnVectorValues;
 import org.apache.lucene.index.LeafReader;
 import org.apache.lucene.index.LeafReaderContext;
-import org.apache.lucene.search.BooleanQuery;
-import org.apache.lucene.search.Query;
 import org.opensearch.common.document.DocumentField;
 import org.opensearch.search.fetch.FetchContext;
 import org.opensearch.search.fetch.FetchSubPhase;
@@ -28,8 +26,8 @@ final class VectorsFetch implements FetchSubPhase {
     @Override
     public FetchSubPhaseProcessor getProcessor(FetchContext context) throws IOException {
         // What a fetch calls its query has been rewritten.
-        ShardQuery query = gathering(context.parsedQuery() == null ? null : context.parsedQuery().query());
-        if (query == null) {
+        if (context.parsedQuery() == null || !(context.parsedQuery().query() instanceof ShardQuery query)
+            || !GATHERING.contains(query.spec.mode())) {
             return null;
         }
         int words = WordsQuery.count(query.facts, query.context, query.spec.text(), query.spec.language());
@@ -46,17 +44,6 @@ final class VectorsFetch implements FetchSubPhase {
                 }
             }
         };
-    }
-
-    /** The query of a first round, also within what the server puts around it; else null. */
-    private static ShardQuery gathering(Query query) {
-        if (query instanceof ShardQuery one) {
-            return GATHERING.contains(one.spec.mode()) ? one : null;
-        }
-        if (query instanceof BooleanQuery several) {
-            return several.clauses().stream().map(one -> gathering(one.query())).filter(one -> one != null).findFirst().orElse(null);
-        }
-        return null;
     }
 
     /** The stored vector of a document; null where it has none. */

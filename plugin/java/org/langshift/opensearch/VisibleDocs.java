@@ -19,7 +19,6 @@ import org.apache.lucene.search.ScoreMode;
 import org.apache.lucene.search.Scorer;
 import org.apache.lucene.search.TermStatistics;
 import org.apache.lucene.search.Weight;
-import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.FixedBitSet;
 import org.apache.lucene.util.SmallFloat;
 
@@ -28,7 +27,7 @@ final class VisibleDocs extends IndexSearcher {
 
     private final Query visible;
     private final Map<String, CollectionStatistics> fields = new HashMap<>();
-    /** The documents of each segment. */
+    /** The documents of each segment, those that were deleted among them, as ever where words are weighed. */
     private FixedBitSet[] seen;
 
     VisibleDocs(IndexReader reader, Query visible) {
@@ -45,14 +44,6 @@ final class VisibleDocs extends IndexSearcher {
                 Scorer scorer = weight.scorer(leaf);
                 if (scorer != null) {
                     seen[leaf.ord].or(scorer.iterator());
-                }
-                Bits live = leaf.reader().getLiveDocs();
-                if (live != null) {
-                    for (int i = 0; i < live.length(); i++) {
-                        if (!live.get(i)) {
-                            seen[leaf.ord].clear(i);
-                        }
-                    }
                 }
             }
         }
