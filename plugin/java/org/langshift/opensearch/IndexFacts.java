@@ -148,6 +148,12 @@ final class IndexFacts {
         return bits ? dimension > 1000 ? 3 : 5 : 0;
     }
 
+    /** Whether a search must say how many nodes of the graph it keeps in view: `sets_ef_search` of `plugin/index_body.py`. */
+    boolean setsView() {
+        boolean graph = "hnsw".equals(method().getOrDefault("name", "hnsw")) && !vectorField.containsKey("mode");
+        return graph && "faiss".equals(engine()) && Set.of("1x", "2x").contains(vectorField.getOrDefault("compression_level", "1x"));
+    }
+
     /** The orthonormal rows of which documents hold only the part 1 - gamma; none where gamma is 0. */
     double[][] directions() {
         return gamma == 0 ? new double[0][] : shift().directions;

@@ -34,20 +34,12 @@ public class LangshiftSearchPlugin extends Plugin implements SearchPlugin {
 
     @Override
     public Collection<Object> createComponents(
-        Client client,
-        ClusterService clusterService,
-        ThreadPool threadPool,
-        ResourceWatcherService resourceWatcherService,
-        ScriptService scriptService,
-        NamedXContentRegistry xContentRegistry,
-        Environment environment,
-        NodeEnvironment nodeEnvironment,
-        NamedWriteableRegistry namedWriteableRegistry,
-        IndexNameExpressionResolver indexNameExpressionResolver,
-        Supplier<RepositoriesService> repositoriesServiceSupplier
+        Client client, ClusterService clusterService, ThreadPool threadPool, ResourceWatcherService watcher, ScriptService scripts,
+        NamedXContentRegistry xContent, Environment environment, NodeEnvironment nodeEnvironment, NamedWriteableRegistry writeable,
+        IndexNameExpressionResolver names, Supplier<RepositoriesService> repositories
     ) {
         node.cluster = clusterService;
-        node.names = indexNameExpressionResolver;
+        node.names = names;
         node.threads = threadPool.getThreadContext();
         return List.of();
     }

@@ -55,6 +55,8 @@ import org.opensearch.search.internal.ContextIndexSearcher;
 final class ShardIndex {
 
     static final int SAMPLE = 200;
+    // As `retrieval/dsl.py` has it.
+    private static final int MORE_IN_VIEW = 100;
     // Documents after which it is looked whether the search goes on.
     private static final int BETWEEN_CHECKS = 256;
 
@@ -122,6 +124,9 @@ final class ShardIndex {
             made.startObject().startObject("knn").startObject(facts.vector).array("vector", vector).field("k", k);
             if (filter != null) {
                 made.field("filter", filter);
+            }
+            if (facts.setsView()) {
+                made.startObject("method_parameters").field("ef_search", k + MORE_IN_VIEW).endObject();
             }
             if (facts.oversample() > 0) {
                 made.startObject("rescore").field("oversample_factor", (float) facts.oversample()).endObject();
