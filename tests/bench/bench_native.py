@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 import pytest
 from given_data import run
-from large_corpus import LANGUAGES, LargeCorpus
+from large_corpus import GROUPS, LANGUAGES, LargeCorpus
 from native_agreement import query_of
 from native_plugin import has_plugin, install_processor
 from piped_index import make_index
@@ -34,9 +34,9 @@ from .bench_bulk import spread
 from .bench_search import quartiles
 
 QUESTIONS, WARM_UP, ROUNDS = 120, 2, 5
-PLAIN, IN_LANGUAGE, WORDS = "knn", "knn, in the language", "words"
+PLAIN, IN_LANGUAGE, FEW, WORDS = "knn", "knn, in the language", "knn, of 5 %", "words"
 # What the query's modes are put together of, each a request of its own.
-PARTS = (PLAIN, IN_LANGUAGE, WORDS)
+PARTS = (PLAIN, IN_LANGUAGE, FEW, WORDS, "knn, collapsed")
 WAYS = {
     "dense": SearchSettings(),
     "dense, one per group": SearchSettings(one_per_group=True),
@@ -44,9 +44,14 @@ WAYS = {
     "dense, spread": SearchSettings(preference=-0.02),
     "anchored": SearchSettings("anchored"),
     "anchored, one per group": SearchSettings("anchored", one_per_group=True),
+    # What the server itself makes of hits, and what few documents pass.
+    "dense, collapsed": SearchSettings(),
+    "anchored, collapsed": SearchSettings("anchored"),
+    "dense, of 5 %": SearchSettings(),
+    "anchored, of 5 %": SearchSettings("anchored"),
 }
-GOALS = {"dense": (1.0, None), "dense, one per group": (1.2, None), "dense, preference": (1.2, None)}
-GOALS |= {"anchored": (1.6, 2.5)}
+GOALS = {"dense": (1.05, 1.05), "anchored": (1.6, 2.0)}
+SELECTED = {"terms": {"group": [str(one) for one in np.random.default_rng(5).choice(GROUPS, GROUPS // 20, False)]}}
 WRITTEN, AT_ONCE, REPETITIONS, DIMENSION = 2_000, 500, 5, 384
 
 
@@ -64,13 +69,22 @@ def corpus(tmp_path_factory):
     return path, made.questions(QUESTIONS)
 
 
-@pytest.mark.usefixtures("cluster_env")
+@pytest.fixture(params=["lucene", "faiss"])
+def searched(request, monkeypatch):
+    """The engine, and a client of a server that has it."""
+    server = request.getfixturevalue("cluster_env" if request.param == "lucene" else "faiss_server")
+    url = server if request.param == "lucene" else server.url
+    monkeypatch.setenv("OPENSEARCH_URL", url)
+    return request.param, request.getfixturevalue("client" if request.param == "lucene" else "faiss")
+
+
 @pytest.mark.parametrize("shards", [1, 3])
-def test_searching(client, index_name, corpus, tmp_path, shards):
-    path, questions = corpus
+def test_searching(searched, index_name, corpus, tmp_path, shards):
+    (engine, client), (path, questions) = searched, corpus
     template = tmp_path / "template.json"
     template.write_text(json.dumps({"settings": {"number_of_shards": shards}}))
-    done = run("ingest", path, "--index", index_name, "--encoder", "given", "--alpha", 0, "--template", template)
+    options = ("--encoder", "given", "--alpha", 0, "--engine", engine, "--template", template)
+    done = run("ingest", path, "--index", index_name, *options)
     assert done.exit_code == 0, (done.output, done.exception)
     client.indices.forcemerge(index=index_name, params={"max_num_segments": 1, "timeout": 600})
     client.indices.refresh(index=index_name)
@@ -91,29 +105,33 @@ def test_searching(client, index_name, corpus, tmp_path, shards):
                     times[number, place, way] = (perf_counter() - began) * 1000
                 assert len(found["hits"]["hits"]) == 10
     print(
-        f"\n{index.documents:,} documents, {shards} shards, {len(questions)} questions, {ROUNDS} times each; ", end=""
+        f"\n{engine}, {index.documents:,} documents, {shards} shards, {len(questions)} questions, {ROUNDS} times; ",
+        end="",
     )
     print(f"load of the machine {before:.1f} before and {os.getloadavg()[0]:.1f} after")
     middle = np.median(times, axis=0)
     for way, took in zip(ways, middle.T, strict=True):
         goal = GOALS.get(way, (None, None))[shards == 3]
         told = f"   goal {goal}" if goal else ""
-        print(f"{way:24}{quartiles(took, '.2f'):>26} ms{quartiles(took / middle[:, 0], '.2f'):>24}{told}")
+        plain = middle[:, ways.index(FEW if way.endswith("%") else PLAIN)]
+        print(f"{way:24}{quartiles(took, '.2f'):>26} ms{quartiles(took / plain, '.2f'):>24}{told}")
+    client.indices.delete(index=index.index)
 
 
 def body(way, question, languages):
     """The body of a search for ten ids."""
     neighbours = {"vector": question.vector.tolist(), "k": LEAST_CANDIDATES}
-    if way == PLAIN:
-        query = {"knn": {"embedding": neighbours}}
+    more = {"collapse": {"field": "group"}} if way.endswith("collapsed") else {}
+    if way in (PLAIN, FEW, "knn, collapsed"):
+        query = {"knn": {"embedding": neighbours | ({"filter": SELECTED} if way == FEW else {})}}
     elif way == IN_LANGUAGE:
         query = {"knn": {"embedding": neighbours | {"filter": {"term": {"language": question.language}}}}}
     elif way == WORDS:
         query = matching(question.words, question.language, [one for one in languages if one != question.language])
     else:
-        query = query_of(question, WAYS[way])
+        query = query_of(question, WAYS[way], [SELECTED] if way.endswith("%") else ())
     # As the client would write it each time.
-    return orjson.dumps({"size": 10, "query": query, "_source": False})
+    return orjson.dumps({"size": 10, "query": query, "_source": False, **more})
 
 
 def test_bulk(client, index_name, processor):
