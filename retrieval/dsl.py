@@ -19,7 +19,7 @@ MOST: Final = 10_000
 
 # Clauses of one query that the server allows by default (indices.query.bool.max_clause_count is 1024).
 MOST_CLAUSES = 1000
-# How many nodes of its graph Faiss keeps in view beyond ``k``, so that it finds as many of the nearest as Lucene.
+# How many nodes of its graph Faiss keeps in view beyond ``k``: by itself 100 in all, with which it finds .58 of 1,000.
 _IN_VIEW = 100
 _EXACT = "(1.0 + cosineSimilarity(params.vector, doc[params.field])) / 2.0"
 

@@ -11,8 +11,7 @@ import urllib3
 
 from langshift.embedded.artifacts import assemble, is_assembled, read_lock
 from langshift.embedded.java import Java, choose_java
-from langshift.embedded.node import Node, Server, ServerHome, check_folder, node_settings
-from langshift.embedded.own_settings import read_settings, refused
+from langshift.embedded.node import Node, Server, ServerHome, check_folder, node_settings, read_settings, refused
 from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import ServerState, find_server, is_alive
 from langshift.errors import ClusterError
