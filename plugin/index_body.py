@@ -137,6 +137,20 @@ def oversample(mappings: Mapping[str, Any], field: str) -> float | None:
     return _OVERSAMPLED[int(found.get("dimension", 0)) > 1000]
 
 
+def sets_ef_search(mappings: Mapping[str, Any], field: str) -> bool:
+    """Whether a search must say how many nodes of the graph it keeps in view, as Faiss keeps 100, whatever ``k`` is.
+
+    Kept by bits they are as many as ``k``. A trained model may have no graph.
+
+    Args:
+        mappings: of the index, as ``GET /index/_mapping`` gives them.
+        field: the field of vectors.
+    """
+    found = mapped(mappings, field)
+    graph = found.get("method", {}).get("name", "hnsw") == "hnsw" and not {"model_id", "mode"} & set(found)
+    return graph and _engine(found) == "faiss" and found.get("compression_level", _FULL) in (_FULL, "2x")
+
+
 def engine_of(mappings: Mapping[str, Any], settings: Mapping[str, Any], field: str) -> VectorField | None:
     """How an index keeps a field's vectors; None where that is no field of vectors.
 

@@ -48,6 +48,8 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         parent_keyword: the view of ``parent`` that searches collect by; None for ``parent`` itself.
         chunking: how documents are cut into chunks, as ``langshift ingest --chunk`` has it; None where it cuts none.
         oversample: the rescoring that the mapping demands of searches, see ``index_body.oversample``; never kept.
+        ef_search: whether searches say how many nodes of the graph are kept in view, see ``index_body.sets_ef_search``;
+            likewise.
         sparse: the weights of tokens, see ``SparseWeights``; None where there are none; never kept here.
         tokens: the vectors of tokens, see ``TokenVectors``; likewise.
     """
@@ -69,6 +71,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
     parent_keyword: str | None = None
     chunking: str | None = None
     oversample: float | None = None
+    ef_search: bool = False
     sparse: str | None = None
     tokens: str | None = None
 
@@ -145,7 +148,7 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in ``_meta.langshift_fields``."""
-        kept_elsewhere = ("oversample", "sparse", "tokens")
+        kept_elsewhere = ("oversample", "ef_search", "sparse", "tokens")
         return {name: value for name, value in msgspec.to_builtins(self).items() if name not in kept_elsewhere}
 
     @classmethod

@@ -18,7 +18,7 @@ from langshift.debias.fingerprint import Fingerprint
 from langshift.errors import ClusterError, MissingIndexError, UsageError
 from langshift.languages import UNDETERMINED
 from langshift.plugin import metadata, representations
-from langshift.plugin.index_body import is_native, mapped, oversample
+from langshift.plugin.index_body import is_native, mapped, oversample, sets_ef_search
 from langshift.plugin.metadata import USUAL, FieldNames, MetadataError, checked_metadata, uuid_of
 from langshift.plugin.representations import Kept, SparseWeights, TokenVectors
 
@@ -162,6 +162,7 @@ def live(client: OpenSearch, name: str, *, also_unfinished: bool = False) -> Ind
     fields = msgspec.structs.replace(
         fields,
         oversample=oversample(mappings, fields.vector),
+        ef_search=sets_ef_search(mappings, fields.vector),
         sparse=sparse and sparse.field,
         tokens=tokens and tokens.field,
     )

