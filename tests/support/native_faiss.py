@@ -27,6 +27,13 @@ KEPT = {
     "faiss-on-disk": {"method": _COSINE, "compression_level": "32x"},
     "no engine": {"space_type": "cosinesimil"},
 }
+_SCALAR = {"encoder": {"name": "sq", "parameters": {"type": "fp16", "bits": 16}}}
+#: Ways of mappings that langshift does not write, and that of the other engine.
+OTHERS = {
+    "mode on_disk": {"mode": "on_disk", "space_type": "cosinesimil"},
+    "encoder sq": {"method": {**_COSINE, "parameters": _SCALAR}},
+    "lucene": {"method": {**_COSINE, "engine": "lucene"}},
+}
 #: What is in it.
 KINDS = {"documents": (Corpus, None), "own": (Corpus, _PREFERRING), "chunks": (ChunkCorpus, _GAMMA)}
 
@@ -35,7 +42,7 @@ def written(client, kept, kind, shards):
     """An index of two segments a shard, with deleted documents; its name."""
     (make, shift), name = KINDS[kind], f"langshift-test-faiss-{uuid.uuid4().hex[:8]}"
     corpus = make()
-    corpus.kept = KEPT[kept]
+    corpus.kept = (KEPT | OTHERS)[kept]
     corpus.write(client, name, shards)
     of_a_year = {"query": {"term": {"year": 2001}}}
     assert client.update_by_query(index=name, body=of_a_year, params={"refresh": "true"})["updated"]
@@ -51,7 +58,7 @@ def written(client, kept, kind, shards):
 def agreement(client, index, kept, kind, seed=0):
     """What compares searches of such an index."""
     # Numbers of two bytes or whole vectors: the server goes by either, as few or many are looked at.
-    digits = 3 if kept == "faiss-fp16" else 5
+    digits = 3 if kept in ("faiss-fp16", "encoder sq") else 5
     numbers, tags = np.random.default_rng(seed), [*LANGUAGES, "und"]
     words = [*WORDS, "comet", "twin"]
     questions = [
