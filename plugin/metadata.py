@@ -41,15 +41,13 @@ class FieldNames(msgspec.Struct, frozen=True, rename=_KEYS):
         group: names the translations of each other.
         group_keyword: the view of ``group`` that searches filter and collect by; None for ``group`` itself.
         id: the field with a document's own id; None for ``_id``.
-        analyzed: languages whose analyzers an adopted index has as other views of each of ``texts``, named
-            ``<name>.<language>``.
+        analyzed: languages whose analyzers an adopted index has, as views ``<name>.<language>`` of each of ``texts``.
         parent: the id of the document that a chunk is of, in an index of chunks; None where every entry of the index is
             a whole document.
         parent_keyword: the view of ``parent`` that searches collect by; None for ``parent`` itself.
         chunking: how documents are cut into chunks, as ``langshift ingest --chunk`` has it; None where it cuts none.
         oversample: the rescoring that the mapping demands of searches, see ``index_body.oversample``; never kept.
-        ef_search: whether searches say how many nodes of the graph are kept in view, see ``index_body.sets_ef_search``;
-            likewise.
+        ef_search: whether searches say how many nodes are kept in view, see ``index_body.sets_ef_search``; likewise.
         sparse: the weights of tokens, see ``SparseWeights``; None where there are none; never kept here.
         tokens: the vectors of tokens, see ``TokenVectors``; likewise.
     """
@@ -537,9 +535,6 @@ def checked_metadata(index: str, mappings: Mapping[str, Any], *, listed: bool = 
         MetadataError: it is not; the first that is wrong.
     """
     meta = mappings.get("_meta") or {}
-    made = meta.get(FINGERPRINT)
-    if isinstance(made, dict) and isinstance(made.get("format"), int) and made["format"] > FORMAT:
-        raise ClusterError(f"Index {index} was made by a later version of langshift: upgrade langshift to use it.")
     for name, form in (_LISTED_FORMS if listed else _FORMS).items():
         if name in meta:
             read = _converted(index, name, meta[name], form)
@@ -569,6 +564,8 @@ def _converted(index: str, name: str, value: object, form: Any) -> Any:  # noqa:
 
 
 def _check_fingerprint(index: str, made: Fingerprint) -> None:
+    if made.format > FORMAT:
+        raise ClusterError(f"Index {index} was made by a later version of langshift: upgrade langshift to use it.")
     if (made.vectors is None) != (made.pivot is None):
         raise MetadataError.at(index, f"{FINGERPRINT}.pivot", "language vectors and a pivot language belong together")
 

@@ -93,7 +93,7 @@ def build(lock: ArtifactLock, downloads: Path, folder: Path) -> Packed:
 
 
 def _packed(
-    lock: ArtifactLock, downloads: Path, folder: Path, name: str, told: Mapping[str, bytes], beside: Mapping[str, bytes]
+    lock: ArtifactLock, downloads: Path, folder: Path, name: str, inside: Mapping[str, bytes], beside: Mapping[str, bytes]
 ) -> Path:
     """One of the zips, with this in its jar and that beside it."""
     with tempfile.TemporaryDirectory() as place:
@@ -101,7 +101,7 @@ def _packed(
         compile_sources(lock, downloads, classes, name)
         compiled = {file.relative_to(classes).as_posix(): file.read_bytes() for file in classes.rglob("*.class")}
     jar = folder / f"{name}-{VERSION}.jar"
-    _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **_tables(), **told})
+    _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **_tables(), **inside})
     packed = folder / f"{name}-{VERSION}.zip"
     _pack(packed, {"plugin-descriptor.properties": descriptor(name).encode(), **beside, jar.name: jar.read_bytes()})
     jar.unlink()

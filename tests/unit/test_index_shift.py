@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langcodes.data_dicts import LANGUAGE_ALPHA3, MACROLANGUAGES
 
 from langshift.debias.debiaser import Debiaser, shifted, undo
-from langshift.debias.fingerprint import Fingerprint
+from langshift.debias.fingerprint import FORMAT, Fingerprint
 from langshift.debias.vectors import CommonStep, LanguageVectors
 from langshift.errors import ClusterError
 from langshift.languages import document_language, folds, parse_tag, primary, text_language
@@ -228,3 +228,10 @@ def test_agreeing_documents_have_the_scale_of_their_language():
     own = matching_stamp_query(StoredShift(), FieldNames(vector="v", stamp="ls"))["bool"]["filter"]
     assert own[0] == {"exists": {"field": "v"}}
     assert own[1]["bool"]["must_not"][1] == {"exists": {"field": "ls.vectors"}}
+
+
+def test_what_a_later_version_made_is_refused():
+    meta = {"langshift": made_by(file(), format=FORMAT + 1).to_dict()}
+    with pytest.raises(ClusterError) as refused:
+        checked_metadata("i", {"_meta": meta})
+    assert str(refused.value) == "Index i was made by a later version of langshift: upgrade langshift to use it."
