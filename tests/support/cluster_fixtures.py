@@ -4,8 +4,8 @@ import json
 
 import pytest
 from anchored_corpus import FEW, calibrate_few
+from built_server import BuiltServer, lacking
 from command_line import langshift
-from faiss_server import FaissServer, lacking
 from fault_proxy import fault_proxy
 from faulty_load import FaultyLoad
 from native_plugin import install_plugin
@@ -67,7 +67,7 @@ def faiss_server(new_home, quick_java, pytestconfig):
         pytest.skip(reason)
     home = new_home()
     install_plugin(home, pytestconfig.cache.mkdir("langshift"))
-    server = FaissServer(home, quick_java)
+    server = BuiltServer(home, quick_java)
     yield server
     server.stop()
 

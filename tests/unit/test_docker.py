@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -16,6 +17,8 @@ import pytest
 import yaml
 
 from langshift.cli import root
+from langshift.plugin.index_body import ENGINES
+from langshift.plugin.native_nodes import LOWEST, NEWEST
 from langshift.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -29,11 +32,14 @@ def validate(compose: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def tool(name: str) -> str:
+    """The program, of this environment or of the system."""
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    return found or pytest.skip(f"{name} has no package for this platform")
+
+
 def lint(dockerfile: Path) -> subprocess.CompletedProcess[str]:
-    hadolint = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
-    if hadolint is None:
-        pytest.skip("hadolint has no package for this platform")
-    return subprocess.run([hadolint, "--no-color", dockerfile], capture_output=True, text=True, check=False)
+    return subprocess.run([tool("hadolint"), "--no-color", dockerfile], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +78,21 @@ def test_hadolint_finds_an_image_without_a_version(tmp_path):
     done = lint(broken)
     assert done.returncode == 1
     assert "DL3006" in done.stdout
+
+
+def test_the_script_is_bash_and_shellcheck_finds_nothing():
+    script = DOCKER / "check-versions.sh"
+    assert os.access(script, os.X_OK)
+    for command in (["bash", "-n"], [tool("shellcheck")]):
+        done = subprocess.run([*command, script], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_script_goes_from_the_lowest_version_by_each_engine():
+    text = (DOCKER / "check-versions.sh").read_text(encoding="utf-8")
+    assert re.search(r"set -- (\S+)", text)[1] == LOWEST
+    assert f" {NEWEST}.0 " in text
+    assert re.search(r"engines=\((.*)\)", text)[1].split() == list(ENGINES)
 
 
 def test_images_name_one_version_and_ports_stay_on_this_machine(compose):
