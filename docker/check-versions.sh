@@ -14,7 +14,7 @@ container=langshift-check-$$
 trap 'docker rm --force --volumes "$container" > /dev/null 2>&1 || true; rm -rf "$work"' EXIT
 
 (cd "$work" && "$(dirname "$python")/langshift" plugin build > /dev/null)
-zips=("$work"/langshift-*.zip)
+zips=("$work"/langshift-[0-9]*.zip)
 chmod 755 "$work"
 chmod 644 "${zips[0]}"
 

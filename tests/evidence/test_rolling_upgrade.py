@@ -4,33 +4,37 @@ import json
 import shutil
 import threading
 import time
+import uuid
 from collections import Counter
+from functools import partial
 
 import pytest
+from built_server import newest_of
 from filtered_index import ENCODER, LANGUAGES, QUERY, FilteredIndex
 from native_agreement import require_same
 from native_plugin import hits_of, packed_plugin
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException, TransportError
 from piped_index import made_shift, make_index, raw_vector
+from server_kinds import skip_without_parts
 from three_nodes import NAMES, ThreeNodes
 
 from langshift.embedded.artifacts import read_lock
+from langshift.embedded.node import ServerHome
 from langshift.plugin import native
 from langshift.retrieval.searcher import Searcher
 from langshift.retrieval.settings import SearchSettings
 
 MODES = ("dense", "balanced", "anchored")
 VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()
-# What the cluster itself says while a node is away.
-AWAY = ("no_shard_available", "all shards failed", "node_not_connected", "search_phase_execution", "node_disconnected")
 SENTENCES = (
     "[langshift] Nodes that hold a part of",
     "[langshift] Not all shards of",
     "unknown query [langshift]",
     "The nodes of this cluster have versions of the plugin that do not understand one another",
 )
-SECONDS_BETWEEN = 0.05
+SECONDS_BETWEEN, SERVICE_UNAVAILABLE = 0.05, 503
+REFUSED = "search: refused in a sentence"
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +129,7 @@ class Load:
         info = json.dumps(error.info, default=str) if isinstance(error, TransportError) else str(error)
         if any(one in info for one in SENTENCES):
             self._tell(f"{what}: refused in a sentence")
-        elif not isinstance(error.status_code, int) or any(one in info for one in AWAY):
+        elif not isinstance(error.status_code, int) or error.status_code == SERVICE_UNAVAILABLE:
             self._tell(f"{what}: the node is away")
         elif what == "write" and "langshift" in info and "processor" in info:
             self._tell("write: refused in a sentence")
@@ -139,38 +143,39 @@ class Load:
                 self.wrong.append(wrong)
 
 
-def test_no_answer_is_wrong_and_no_document_lost(nodes, tmp_path):
-    three, home = nodes
+def prepared(three):
+    """Two indices with replicas: one and what is to be found in it, and one to be written to and what a vector becomes."""
     with OpenSearch(three.url(NAMES[0]), timeout=60) as client:
         index = FilteredIndex(client, chunked=False, shards=3)
         client.indices.put_settings(index=index.name, body={"index.number_of_replicas": 1})
         searcher = Searcher(client, index.name, opened={"toy": ENCODER})
         wanted = {mode: searcher.search(QUERY, SearchSettings(mode), language="en").hits for mode in MODES}
         client.ingest.put_pipeline(id="shifting", body={"processors": [{"langshift": {}}]})
-        target = make_index(client, "rolling", made_shift(alpha=0.75))
+        target = make_index(client, f"rolling-{uuid.uuid4().hex[:8]}", made_shift(alpha=0.75))
         client.indices.put_settings(
             index=target, body={"index": {"default_pipeline": "shifting", "number_of_replicas": 2}}
         )
         client.cluster.health(params={"wait_for_status": "green", "timeout": "60s", "request_timeout": 90})
         client.index(index=target, id="0", body={"embedding": raw_vector(), "language": LANGUAGES[1], "text": "Ebbe"})
         shifted = client.get(index=target, id="0")["_source"]["embedding"]
-    same, other = another(home, tmp_path, "0.1.1", 1), another(home, tmp_path, "0.2.0", 2)
-    steps = [(same, name) for name in NAMES] + [(other, name) for name in NAMES] + [(None, NAMES[2]), (other, NAMES[2])]
+    return index.name, wanted, target, shifted
+
+
+def roll(three, steps):
+    """Change one node after the other, under load; what came of the requests of each step."""
+    index, wanted, target, shifted = prepared(three)
     told = {}
-    with Load(three, index.name, wanted, "rolling") as load:
-        for packed, name in steps:
+    with Load(three, index, wanted, target) as load:
+        for name, what, change in steps:
             before = load.counts.copy()
             three.stop_one(name)
-            native.remove(three.plugins(name))
-            if packed is not None:
-                native.unpack(packed, three.plugins(name))
+            change()
             three.up()
             with OpenSearch(three.url(name), timeout=60) as client:
                 params = {"wait_for_status": "green", "timeout": "120s", "request_timeout": 150}
                 assert client.cluster.health(params=params)["status"] == "green"
             time.sleep(3)
-            step = f"{len(told) + 1}. {packed.parent.name if packed else 'none'} on {name}"
-            told[step] = dict(load.counts - before)
+            told[f"{len(told) + 1}. {what} on {name}"] = dict(load.counts - before)
     print(json.dumps(told, indent=1))
     print(dict(load.counts))
     assert load.wrong == []
@@ -180,7 +185,33 @@ def test_no_answer_is_wrong_and_no_document_lost(nodes, tmp_path):
         found = {name: client.get(index=target, id=name)["_source"]["embedding"] for name in load.written}
         assert len(found) == len(load.written)
         assert all(one == pytest.approx(shifted, abs=1e-6) for one in found.values())
+        client.indices.delete(index=f"{index}-v0001,{target}")
+    return told
+
+
+def test_another_plugin_on_one_node_after_the_other(nodes, tmp_path):
+    three, home = nodes
+
+    def given(packed, name):
+        def change():
+            native.remove(three.plugins(name))
+            if packed is not None:
+                native.unpack(packed, three.plugins(name))
+
+        return change
+
+    same, other = another(home, tmp_path, "0.1.1", 1), another(home, tmp_path, "0.2.0", 2)
+    steps = [(name, "0.1.1", given(same, name)) for name in NAMES]
+    steps += [(name, "0.2.0", given(other, name)) for name in NAMES]
+    steps += [(NAMES[2], "none", given(None, NAMES[2])), (NAMES[2], "0.2.0", given(other, NAMES[2]))]
+    told = roll(three, steps)
     # While both forms are sent the same way, no search is refused.
-    for step, counts in told.items():
-        if " 0.1.1 on " in step:
-            assert "search: refused in a sentence" not in counts, step
+    assert not [step for step, counts in told.items() if " 0.1.1 on " in step and REFUSED in counts]
+
+
+def test_another_server_on_one_node_after_the_other(nodes):
+    three, home = nodes
+    skip_without_parts(newest=True)
+    newest = newest_of(ServerHome.of(home))
+    told = roll(three, [(name, "3.8", partial(three.give, name, newest)) for name in NAMES])
+    assert not [step for step, counts in told.items() if REFUSED in counts]

@@ -46,7 +46,7 @@ def newest_lock() -> artifacts.ArtifactLock:
     return artifacts.parse_lock((Path(__file__).parent / "opensearch-server.lock.json").read_bytes())
 
 
-def _newest(place: ServerHome) -> Path:
+def newest_of(place: ServerHome) -> Path:
     """The distribution of the newest server, put together in a langshift home."""
     lock = newest_lock()
     folder = place.base / f"opensearch-{lock.version}"
@@ -106,7 +106,7 @@ class BuiltServer:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
-        distribution, java = _newest(place) if newest else prepared(place), choose_java(place.account)
+        distribution, java = newest_of(place) if newest else prepared(place), choose_java(place.account)
         settings = {name: value for name, value in COMMON.items() if not faiss or name != "node.attr.langshift_native"}
         settings |= {"cluster.name": "built", "node.name": "built", "discovery.type": "single-node", "http.port": port}
         # The libraries are those for any processor alone.

@@ -72,7 +72,8 @@ def check(here, wheel, lab, env):
         assert told["shifted"]["errors"] == 0, told
         assert told["report"] is None, told
         require_page_shows(told)
-        assert json.loads(run(here, env, langshift, "plugin", "build", "--json"))["detects"]
+        made = json.loads(run(here, env, langshift, "plugin", "build", "--json"))
+        assert all(Path(made[name]).exists() for name in ("zip", "search_zip"))
         print(run(here, env, langshift, "search", "langshift-demo-shifted", "Why does the sea rise?", "--size", "3"))
         run(here, env, *pip, f"{wheel}[embedded,console]")
         runs = here / "home/results/demo"

@@ -44,6 +44,7 @@ class ThreeNodes:
     def __init__(self, home: Path, quick_java: Callable[[], AbstractContextManager[None]]) -> None:
         self._place, self._quick_java = ServerHome.of(home), quick_java
         self._nodes = {name: _Member(self._place.base / name) for name in NAMES}
+        self._distributions: dict[str, Path] = {}
         self._processes: dict[str, psutil.Process] = {}
         with ExitStack() as held:
             sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2 * len(NAMES))]
@@ -60,7 +61,8 @@ class ThreeNodes:
             for name in missing:
                 self._nodes[name].folder.parent.mkdir(exist_ok=True)
                 self._nodes[name].folder.parent.chmod(0o755)
-                self._nodes[name].lay_out(distribution, self._settings(name), place.account)
+                own = self._distributions.get(name, distribution)
+                self._nodes[name].lay_out(own, self._settings(name), place.account)
                 self._processes[name] = launch(self._nodes[name], java, place.account)
         deadline = time.monotonic() + START_SECONDS
         while not all(map(self._sees_all, NAMES)):
@@ -89,6 +91,10 @@ class ThreeNodes:
     def stop_one(self, name: str) -> None:
         """Stop a node as for an upgrade."""
         terminate(self._processes[name])
+
+    def give(self, name: str, distribution: Path) -> None:
+        """Have a node start with another distribution from now on."""
+        self._distributions[name] = distribution
 
     def data(self, name: str) -> Path:
         """The folder of a node's data."""
