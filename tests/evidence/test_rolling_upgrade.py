@@ -144,7 +144,7 @@ class Load:
 
 
 def prepared(three):
-    """Two indices with replicas: one and what is to be found in it, and one to be written to and what a vector becomes."""
+    """An index and what is to be found in it; one to be written to, and what its vectors become. Both have replicas."""
     with OpenSearch(three.url(NAMES[0]), timeout=60) as client:
         index = FilteredIndex(client, chunked=False, shards=3)
         client.indices.put_settings(index=index.name, body={"index.number_of_replicas": 1})
