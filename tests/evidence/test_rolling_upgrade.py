@@ -29,10 +29,11 @@ MODES = ("dense", "balanced", "anchored")
 VECTOR = ENCODER.encode_queries([QUERY])[0].tolist()
 SENTENCES = (
     "[langshift] Nodes that hold a part of",
-    "[langshift] Not all shards of",
     "unknown query [langshift]",
     "The nodes of this cluster have versions of the plugin that do not understand one another",
 )
+# What the cluster says, with whatever status, of a node that goes away in the middle of a search.
+AWAY = ("node_not_connected_exception", "node_disconnected_exception", "[langshift] Not all shards of")
 SECONDS_BETWEEN, SERVICE_UNAVAILABLE = 0.05, 503
 REFUSED = "search: refused in a sentence"
 
@@ -129,7 +130,7 @@ class Load:
         info = json.dumps(error.info, default=str) if isinstance(error, TransportError) else str(error)
         if any(one in info for one in SENTENCES):
             self._tell(f"{what}: refused in a sentence")
-        elif not isinstance(error.status_code, int) or error.status_code == SERVICE_UNAVAILABLE:
+        elif error.status_code in ("N/A", "TIMEOUT", SERVICE_UNAVAILABLE) or any(one in info for one in AWAY):
             self._tell(f"{what}: the node is away")
         elif what == "write" and "langshift" in info and "processor" in info:
             self._tell("write: refused in a sentence")

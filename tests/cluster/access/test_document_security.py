@@ -173,6 +173,13 @@ def test_hidden_documents_change_nothing(restricted):
         assert scores[1] == pytest.approx(scores[0], abs=1e-6), name
 
 
+def test_suggestions_beside_it_are_refused(restricted):
+    suggested = {"words": {"text": "sun", "term": {"field": "abstract"}}}
+    body = {"query": bodies()["k 1"]["query"], "suggest": suggested}
+    answer = restricted.client.search(index=restricted.whole.name, body=body, params={"ignore": 400})
+    assert "[langshift] cannot tell which documents the search may see" in json.dumps(answer)
+
+
 def test_who_sees_all_is_searched_as_ever(restricted, secured):
     role = documented_roles(restricted.whole.name)["searching"]
     with secured.client(secured.user_of(role)) as client:

@@ -57,7 +57,6 @@ final class DocumentSecurity implements SearchOperationListener {
      */
     record Restriction(Query visible, List<Query> beside) {}
 
-    private static final Restriction NONE = new Restriction(null, List.of());
     private final Node node;
 
     DocumentSecurity(Node node) {
@@ -129,11 +128,12 @@ final class DocumentSecurity implements SearchOperationListener {
             // No search: the reader holds what may be seen and no more.
             return new Restriction(carried, List.of());
         }
-        refuse(phase.inRequest && carried == null);
+        // Beside suggestions it restricts the reader, whose documents are not all that counts.
+        refuse(phase.inRequest && carried == null || phase.user != null && search.suggest() != null);
         Query whole = search.parsedQuery().query();
         Query visible = carried != null ? carried : phase.fetches ? kept(phase.user, search.readerContext()) : around(whole, shape(asked(search)));
         if (visible == null) {
-            return NONE;
+            return new Restriction(null, List.of());
         }
         refuse(shape(visible).contains(OURS));
         return new Restriction(visible, beside(whole, query));
