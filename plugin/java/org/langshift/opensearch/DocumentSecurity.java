@@ -112,8 +112,9 @@ final class DocumentSecurity implements SearchOperationListener {
     }
 
     /** What was asked of a request that may carry a restriction around it. */
-    static QueryBuilder within(QueryBuilder query, boolean restricted) {
-        return restricted && query instanceof BoolQueryBuilder around && around.must().size() == 1 ? around.must().get(0) : query;
+    static QueryBuilder within(SearchSourceBuilder source, QueryBuilder restriction) {
+        boolean around = restriction != null && source.query() instanceof BoolQueryBuilder whole && whole.must().size() == 1;
+        return around ? ((BoolQueryBuilder) source.query()).must().get(0) : source.query();
     }
 
     /**
@@ -131,7 +132,7 @@ final class DocumentSecurity implements SearchOperationListener {
         // Beside suggestions it restricts the reader, whose documents are not all that counts.
         refuse(phase.inRequest && carried == null || phase.user != null && search.suggest() != null);
         Query whole = search.parsedQuery().query();
-        Query visible = carried != null ? carried : phase.fetches ? kept(phase.user, search.readerContext()) : around(whole, shape(asked(search)));
+        Query visible = carried != null ? carried : phase.fetches ? kept(phase.user, search) : around(whole, shape(asked(search)));
         if (visible == null) {
             return new Restriction(null, List.of());
         }
@@ -179,12 +180,12 @@ final class DocumentSecurity implements SearchOperationListener {
         }
     }
 
-    private static Query kept(Object user, ReaderContext context) {
+    private static Query kept(Object user, SearchContext search) {
         if (user == null) {
             return null;
         }
-        synchronized (context) {
-            Optional<Query> found = context.getFromContext(KEPT + user);
+        synchronized (search.readerContext()) {
+            Optional<Query> found = search.readerContext().getFromContext(KEPT + user);
             refuse(found == null);
             return found.orElse(null);
         }

@@ -40,8 +40,8 @@ final class FoundDocs extends Weight {
     private void take(Weight weight, List<LeafReaderContext> leaves) throws IOException {
         for (LeafReaderContext leaf : leaves) {
             Scorer scorer = weight.scorer(leaf);
-            for (int i = from(leaf.docBase); scorer != null && i < from(leaf.docBase + leaf.reader().maxDoc()); i++) {
-                DocIdSetIterator all = scorer.iterator();
+            DocIdSetIterator all = scorer == null ? DocIdSetIterator.empty() : scorer.iterator();
+            for (int i = from(leaf.docBase); i < from(leaf.docBase + leaf.reader().maxDoc()); i++) {
                 int document = documents[i] - leaf.docBase;
                 if ((all.docID() < document ? all.advance(document) : all.docID()) == document) {
                     scores[i] -= scorer.score();

@@ -263,7 +263,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             return with(spec.with(vector), asked.with(vector), null, null);
         }
         Target target = target(like, context);
-        SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source(), spec.restriction() != null));
+        SearchSpec whole = resolve(spec.with(ShardIndex.all(spec.filter(), target.filter)), target.facts, wanted(like.source(), spec.restriction()));
         Rounds rounds = new Rounds(node, target, like, whole, asked);
         if (!rounds.needed()) {
             return with(whole, asked, null, null);
@@ -333,13 +333,13 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
     }
 
     /** How many hits a search may need of this query. */
-    private static int wanted(SearchSourceBuilder source, boolean restricted) {
+    private static int wanted(SearchSourceBuilder source, QueryBuilder restriction) {
         if (source == null) {
             return USUAL_SIZE;
         }
         int wanted = Math.max(source.from(), 0) + (source.size() < 0 ? USUAL_SIZE : source.size());
         // Of what another query does with the hits nobody knows how many it needs.
-        return DocumentSecurity.within(source.query(), restricted) instanceof LangshiftQueryBuilder ? wanted : Math.max(wanted, LEAST_CANDIDATES);
+        return DocumentSecurity.within(source, restriction) instanceof LangshiftQueryBuilder ? wanted : Math.max(wanted, LEAST_CANDIDATES);
     }
 
     /** What is asked, with what the index says of itself in place of what was left out. */
@@ -395,7 +395,7 @@ final class LangshiftQueryBuilder extends AbstractQueryBuilder<LangshiftQueryBui
             return new ShardQuery(spec, facts, context);
         }
         Refused.when(spec.vector().length == 0, "needs a [vector] where it is not the query of a search.");
-        SearchSpec whole = resolve(spec, facts, wanted(null, false));
+        SearchSpec whole = resolve(spec, facts, wanted(null, null));
         Refused.when(
             new Rounds(node, new Target(facts, null), new SearchRequest(), whole, asked).needed(),
             "needs what all shards of " + facts.index + " know, which only a search asks them for."
